@@ -1,0 +1,59 @@
+/**
+ * The one catalogue of expected failures (contract.md 2). A code is stable once released: clients switch on it.
+ * docs/errors.md is made from this table.
+ */
+export const errorCatalogue = {
+  validation_failed: { status: 400, title: 'The request is not valid' },
+  malformed_request: { status: 400, title: 'The HTTP request is malformed' },
+  reserved_type: { status: 400, title: 'The record type is reserved for the server' },
+  unauthorized: { status: 401, title: 'A credential is required' },
+  forbidden: { status: 403, title: 'The credential does not allow this' },
+  zone_immutable: { status: 403, title: 'The zone of this agent allows no mutation' },
+  not_found: { status: 404, title: 'No such resource' },
+  agent_not_found: { status: 404, title: 'No such agent' },
+  record_not_found: { status: 404, title: 'No such record' },
+  auth_disabled: { status: 404, title: 'The auth add-on is off' },
+  method_not_allowed: { status: 405, title: 'The resource does not have this method' },
+  agent_exists: { status: 409, title: 'The agent exists already' },
+  key_in_use: { status: 409, title: 'The public key belongs to another agent' },
+  already_deleted: { status: 409, title: 'The record is deleted already' },
+  not_deleted: { status: 409, title: 'The record is not deleted' },
+  head_mismatch: { status: 412, title: 'The chain head has moved' },
+  too_large: { status: 413, title: 'The content is too large' },
+  unsupported_media_type: { status: 415, title: 'The media type is not supported' },
+  idempotency_key_reused: { status: 422, title: 'The idempotency key was used for another request' },
+  ingest_rejected: { status: 422, title: 'A line was refused, so nothing was written' },
+  zone_requires_approval: { status: 422, title: 'The zone of this agent allows mutations only by approval' },
+  rate_limited: { status: 429, title: 'Too many requests' },
+  internal_error: { status: 500, title: 'The server failed' },
+  not_implemented: { status: 501, title: 'Not available on this server' },
+  overloaded: { status: 503, title: 'The server is busy' },
+  unavailable: { status: 503, title: 'The server is starting, stopping or recovering' },
+  outcome_unknown: { status: 503, title: 'The outcome of the request is not known' },
+  clock_skew: { status: 503, title: 'The server clock is behind its records' },
+  storage_full: { status: 507, title: 'The server is out of storage' },
+} as const
+
+/** A code of the catalogue. */
+export type ErrorCode = keyof typeof errorCatalogue
+
+/** One fault of a request: a JSON pointer into the body (RFC 6901), a code and what was expected. */
+export interface Fault {
+  pointer: string
+  code: ErrorCode
+  detail: string
+}
+
+/** An expected failure: a value, not a throw. `extra` members stand beside the standard ones of the answer. */
+export interface Refusal {
+  code: ErrorCode
+  detail: string
+  faults?: Fault[]
+  retryAfterSecs?: number
+  extra?: Record<string, unknown>
+}
+
+/** Makes a refusal. `detail` starts with a capital, has no full stop and says what was expected. */
+export function refuse(code: ErrorCode, detail: string, more?: Omit<Refusal, 'code' | 'detail'>): Refusal {
+  return { code, detail, ...more }
+}

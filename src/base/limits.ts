@@ -1,0 +1,65 @@
+/** Every bound of the server, each with its unit (contract.md 2.4; style.md, Bound everything). */
+export const limits = {
+  /** Bytes of one record's body in canonical form, unless SERVICE_RECORD_MAX_BYTES says otherwise. */
+  recordBytesDefault: 262_144,
+  /** The most that SERVICE_RECORD_MAX_BYTES can be set to, bytes. */
+  recordBytesMax: 1_048_576,
+  /** Levels of arrays and objects within a record's body. */
+  nestingDepthMax: 64,
+  /** Records in one batch. */
+  batchRecordsMax: 1_000,
+  /** Bytes of one batch request. */
+  batchBytesMax: 8_388_608,
+  /** Bytes of a header block, set before the HTTP library loads. */
+  headerBlockBytesMax: 16_384,
+  /** Rows in one page. */
+  pageRowsMax: 1_000,
+  /** Rows in a page when the request names none (spec.md, Limits). */
+  pageRowsDefault: 20,
+  /** Records that one page call looks at before it answers with a cursor, matches or not. */
+  pageScanRecordsMax: 4_096,
+  /** Bytes of bodies in one page, after which it ends early with a cursor. */
+  pageBytesMax: 4_194_304,
+  /** Bytes of any request body but records, batches and ingest. */
+  requestBytesMax: 65_536,
+  /** Bytes of an ingest stream that is one chunk: one command to a shard, one commit. */
+  ingestChunkBytes: 262_144,
+  /** Chunks of one ingest stream under way at once; past that the connection is paused. */
+  ingestChunksInFlightMax: 4,
+  /** Bytes of an ingest body that is written whole or not at all (on_error=reject_all). */
+  ingestAtomicBytesMax: 8_388_608,
+  /** Line faults that an ingest summary names. */
+  ingestFaultsMax: 100,
+  /** Commands that wait for one shard, past which requests are answered 503. */
+  shardQueueMax: 16_384,
+  /** Bytes of commands that wait for one shard. */
+  shardQueueBytesMax: 268_435_456,
+  /** Records decided in one commit group. */
+  commitRecordsMax: 4_096,
+  /** Agents whose chain head one shard keeps in memory. */
+  openAgentsMax: 8_192,
+  /** Bytes waiting in one stream's socket before its reader counts as slow. */
+  streamBufferBytes: 262_144,
+  /** Streams open at once. */
+  streamsMax: 50_000,
+  /** Milliseconds between comments on an idle stream. */
+  streamHeartbeatMs: 15_000,
+  /** Agents that one global stream can name. */
+  streamAgentsMax: 1_000,
+  /** Seconds that a stream ticket lives. */
+  streamTicketSecs: 60,
+  /** Unused stream tickets at once. */
+  streamTicketsMax: 100_000,
+  /** Client addresses that the rate limiter remembers. */
+  rateLimitAddressesMax: 100_000,
+  /** API keys. */
+  apiKeysMax: 10_000,
+  /** Hours that an idempotency key is kept. */
+  idempotencyHours: 24,
+  /** Characters of an Idempotency-Key. */
+  idempotencyKeyCharsMax: 255,
+  /** How far a strand's clock may run ahead of the machine's, milliseconds (contract.md 4). */
+  clockAheadMsMax: 60_000,
+  /** Conditions in the `where` of one query. */
+  whereConditionsMax: 32,
+} as const
