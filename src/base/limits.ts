@@ -34,6 +34,10 @@ export const limits = {
   shardQueueMax: 16_384,
   /** Bytes of commands that wait for one shard. */
   shardQueueBytesMax: 268_435_456,
+  /** Deaths of shard threads within this time make the pause before the next start longer, milliseconds. */
+  shardRestartWindowMs: 60_000,
+  /** The longest pause before a shard thread is started again, milliseconds. */
+  shardRestartPauseMaxMs: 10_000,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
   /** Agents whose chain head one shard keeps in memory. */

@@ -1,0 +1,140 @@
+/**
+ * The house rules that a linter can check. test/house/lint-rules.test.ts plants a violation of each one, so that none
+ * goes silently green. An override replaces a rule's options whole, which is why the lists are put together here.
+ */
+
+/** Which folder may import which: the one table of layers. */
+const layers = {
+  base: [],
+  strand: ['base'],
+  auth: ['base', 'strand'],
+  wire: ['base', 'strand'],
+  protocol: ['base', 'strand'],
+  outbound: ['base', 'auth'],
+  dispatch: ['base', 'protocol'],
+  routes: ['base', 'strand', 'auth', 'wire', 'protocol', 'outbound'],
+  http: ['base', 'strand', 'auth', 'wire', 'protocol', 'dispatch', 'routes'],
+  client: [],
+  cli: [],
+}
+const workersMayImport = ['base', 'strand', 'auth', 'wire', 'protocol']
+
+/** Folders that may import config.js itself; others are handed their settings and may name the type at most. */
+const readsConfig = ['http']
+const knowsNoConfig = ['base', 'strand', 'auth', 'wire', 'protocol', 'client']
+
+const upTo = (path) => `^(\\.\\./)+${path}`
+
+/** Patterns that keep the files of `folder` (in src, or workers) to the folders that it may import. */
+function layer(folder, mayImport) {
+  const src = folder === 'workers' ? 'src/' : ''
+  const forbidden = Object.keys(layers).filter((name) => name !== folder && !mayImport.includes(name))
+  const message = `${folder} may import ${mayImport.join(', ') || 'nothing of ours'}`
+  const patterns = [
+    { regex: upTo(`${src}(${forbidden.join('|')})/`), message },
+    { regex: upTo(`${src}main\\.js$`), message },
+  ]
+  if (folder !== 'workers') patterns.push({ regex: upTo('workers/'), message })
+  if (readsConfig.includes(folder)) return patterns
+  const allowTypeImports = !knowsNoConfig.includes(folder)
+  patterns.push({
+    regex: upTo(`${src}config\\.js$`),
+    allowTypeImports,
+    message: `${folder} is handed its settings`,
+  })
+  return patterns
+}
+
+/** Each outside thing has one door. Patterns that keep all of them shut but `open`. */
+function doors(...open) {
+  const shut = {
+    'uWebSockets.js': 'Only src/http/server.ts imports uWebSockets.js',
+    lmdb: 'Only workers/store imports lmdb',
+    'sodium-native': 'Only src/strand/keys.ts imports sodium-native',
+  }
+  const patterns = Object.entries(shut)
+    .filter(([name]) => !open.includes(name))
+    .map(([name, message]) => ({ regex: `^${name.replace('.', '\\.')}$`, message }))
+  if (open.includes('parentPort')) return patterns
+  const message = 'Only the entry files of threads import parentPort'
+  return [
+    ...patterns,
+    { group: ['node:worker_threads', 'worker_threads'], importNames: ['parentPort'], message },
+  ]
+}
+
+const restrict = (files, patterns) => ({
+  files,
+  rules: { 'no-restricted-imports': ['error', { patterns }] },
+})
+
+const exceptClient = { regex: '^(\\.{1,2}/)+client/', message: 'The client is a product of its own' }
+
+const onlyTypesOfWire = [
+  { regex: '^[^.]', message: 'The client has no dependency' },
+  { regex: upTo('wire/'), allowTypeImports: true, message: 'The client takes types of wire' },
+  ...layer('client', ['wire']),
+]
+
+const threadEntries = ['workers/entry.ts', 'workers/password.ts', 'workers/reader.ts']
+const inSrc = Object.keys(layers).filter((folder) => folder !== 'client' && folder !== 'cli')
+
+const shortFiles = { 'max-lines': ['error', { max: 400 }], 'max-lines-per-function': ['error', { max: 70 }] }
+
+export default {
+  plugins: ['typescript', 'unicorn', 'oxc', 'import', 'node'],
+  categories: { correctness: 'error', suspicious: 'error' },
+  ignorePatterns: ['dist', 'test/vectors'],
+  rules: {
+    eqeqeq: 'error',
+    'no-var': 'error',
+    'prefer-const': 'error',
+    'max-params': ['error', { max: 3 }],
+    'typescript/no-explicit-any': 'error',
+    'typescript/consistent-type-imports': 'error',
+    'unicorn/filename-case': ['error', { case: 'kebabCase' }],
+    'unicorn/prefer-node-protocol': 'error',
+    'import/no-cycle': 'error',
+    'import/no-default-export': 'error',
+    'oxc/no-barrel-file': ['error', { threshold: 0 }],
+    // Suspicious to the linter, plain to us.
+    'import/no-named-as-default-member': 'off',
+    'no-shadow': 'off',
+    'no-underscore-dangle': 'off',
+    'unicorn/no-array-reverse': 'off',
+    'unicorn/no-array-sort': 'off',
+    'unicorn/consistent-function-scoping': 'off',
+    // Control characters are what header and JSON checks look for.
+    'no-control-regex': 'off',
+    // Of windows, not of threads.
+    'unicorn/require-post-message-target-origin': 'off',
+  },
+  overrides: [
+    restrict(['src/*.ts', 'src/cli/**'], [exceptClient, ...doors()]),
+    ...inSrc.map((folder) => restrict([`src/${folder}/**`], [...layer(folder, layers[folder]), ...doors()])),
+    restrict(['src/http/server.ts'], [...layer('http', layers.http), ...doors('uWebSockets.js')]),
+    restrict(['src/strand/keys.ts'], [...layer('strand', layers.strand), ...doors('sodium-native')]),
+    restrict(['src/client/**'], onlyTypesOfWire),
+    restrict(['workers/**'], [...layer('workers', workersMayImport), ...doors()]),
+    restrict(['workers/store/**'], [...layer('workers', workersMayImport), ...doors('lmdb')]),
+    restrict(threadEntries, [...layer('workers', workersMayImport), ...doors('parentPort')]),
+    { files: ['src/**', 'workers/**', 'bench/**', 'scripts/**'], rules: shortFiles },
+    {
+      files: ['src/**', 'workers/**'],
+      rules: {
+        'no-console': 'error',
+        // uWebSockets.js takes this one from the environment and nowhere else.
+        'node/no-process-env': ['error', { allowedVariables: ['UWS_HTTP_MAX_HEADERS_SIZE'] }],
+        'typescript/consistent-type-assertions': ['error', { assertionStyle: 'never' }],
+      },
+    },
+    { files: ['src/cli/**'], rules: { 'no-console': 'off' } },
+    { files: ['src/client/index.ts'], rules: { 'oxc/no-barrel-file': 'off' } },
+    { files: ['src/config.ts'], rules: { 'node/no-process-env': 'off' } },
+    {
+      files: ['src/wire/**', 'src/client/**', 'src/protocol/frame.ts', 'workers/store/**'],
+      rules: { 'typescript/consistent-type-assertions': 'off' },
+    },
+    { files: ['vitest.config.ts', 'oxlint.config.mjs'], rules: { 'import/no-default-export': 'off' } },
+  ],
+}

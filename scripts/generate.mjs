@@ -1,0 +1,91 @@
+/**
+ * Writes the documents that are made from the code, out of the build in dist. `--check` writes nothing and ends 1 with
+ * the name of each document that differs.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+
+/** [the document, the built module that it is made from, what makes its text of that module]. */
+const generators = [
+  ['docs/errors.md', '../dist/src/base/errors.js', errorsDocument],
+  ['docs/config.md', '../dist/src/config.js', configDocument],
+]
+
+const madeFrom = (source) => `<!-- Made from ${source} by \`npm run generate\`. Change it there. -->`
+
+const cell = (value) => String(value).replaceAll('|', '\\|').replaceAll('\n', ' ')
+const code = (value) => (value === undefined || value === '' ? '' : `\`${cell(value)}\``)
+
+function table(heads, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`
+  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+function errorsDocument({ errorCatalogue }) {
+  const rows = Object.entries(errorCatalogue).map(([name, { status, title }]) => [
+    code(name),
+    status,
+    cell(title),
+  ])
+  return `${madeFrom('src/base/errors.ts')}
+
+# Errors
+
+Every refusal is an \`application/problem+json\` document (RFC 9457). Its \`code\` is one of these and stays the same
+from version to version; its \`detail\` says what was expected of this very request.
+
+${table(['Code', 'Status', 'Meaning'], rows)}
+`
+}
+
+/** A default that no value stands for (made at first start, taken from the machine) is told in words. */
+function defaultOf({ default: value, defaultText }) {
+  if (defaultText === undefined || defaultText === String(value)) return code(value)
+  return cell(defaultText)
+}
+
+function configDocument({ settings }) {
+  const list = Array.isArray(settings)
+    ? settings
+    : Object.entries(settings).map(([name, setting]) => ({ name, ...setting }))
+  const rows = list.map((setting) => [
+    code(setting.name),
+    defaultOf(setting),
+    cell(setting.unit ?? ''),
+    cell(setting.allowed ?? ''),
+    cell(setting.description),
+  ])
+  return `${madeFrom('src/config.ts')}
+
+# Settings
+
+Settings come from the environment. Wrong ones are reported all together and the server does not start (exit 78);
+\`strandfast check\` reports them without starting.
+
+${table(['Name', 'Default', 'Unit', 'Allowed', 'What it does'], rows)}
+`
+}
+
+function readDocument(path) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+async function generate(onlyCheck) {
+  const made = await Promise.all(
+    generators.map(async ([path, built, make]) => [
+      path,
+      make(await import(new URL(built, import.meta.url))),
+    ]),
+  )
+  const differing = made.filter(([path, text]) => readDocument(path) !== text)
+  for (const [path, text] of differing) {
+    if (onlyCheck) console.error(`${path} differs from what the code says: run npm run generate`)
+    else writeFileSync(path, text)
+  }
+  return onlyCheck ? differing.length : 0
+}
+
+process.exitCode = (await generate(process.argv.includes('--check'))) === 0 ? 0 : 1

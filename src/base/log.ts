@@ -1,0 +1,63 @@
+import { type DestinationStream, type Logger, destination, pino } from 'pino'
+
+/** Levels that SERVICE_LOG_LEVEL names, the most severe first. */
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
+export type { Logger }
+
+/** Members that never reach a log, whatever object carries them and one level within it. */
+const secretNames = [
+  'authorization',
+  'Authorization',
+  'cookie',
+  'Cookie',
+  'set-cookie',
+  'key',
+  'apiKey',
+  'api_key',
+  'rootApiKey',
+  'rootKey',
+  'rootKeyCreated',
+  'secret',
+  'secretKey',
+  'privateKey',
+  'seed',
+  'seedHex',
+  'seed_hex',
+  'masterSeed',
+  'password',
+  'token',
+  'refreshToken',
+  'refresh_token',
+  'ticket',
+]
+
+const REDACTED = '[redacted]'
+
+const secretPaths = secretNames.flatMap((name) => {
+  const member = `["${name}"]`
+  return [member, `*${member}`, `*.*${member}`]
+})
+
+/**
+ * Makes the logger of one part of the server: JSON lines on standard error, since standard output carries nothing but
+ * the line that says where the server listens (contract.md 1, Address).
+ * @param part names the part in each line
+ * @param to takes the lines instead of standard error
+ */
+export function createLogger(
+  level: (typeof logLevels)[number],
+  part: string,
+  to: DestinationStream = destination({ dest: 2, sync: true }),
+): Logger {
+  return pino(
+    {
+      level,
+      base: { part },
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: secretPaths, censor: REDACTED },
+    },
+    to,
+  )
+}

@@ -1,0 +1,142 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fdatasyncSync,
+  openSync,
+  rmSync,
+  statSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Config } from '../config.js'
+import { freeBytes, readFormat } from '../data-directory.js'
+import { lockHolder } from '../directory-lock.js'
+import { isFileSystemError } from '../durable-file.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+
+/** Writes of one measurement, and bytes of each: what a small commit puts on disk. */
+const SYNC_COUNT = 200
+const SYNC_BYTES = 4096
+
+/** Synchronised writes a second below which every commit is felt. */
+const SYNCS_FEW = 100
+
+/** Types that statfs(2) names on Linux. LMDB's locks and its memory map do not hold over a network. */
+const networkTypes: Readonly<Record<number, string>> = {
+  0x69_69: 'NFS',
+  0x51_7b: 'SMB',
+  0xff_53_4d_42: 'CIFS',
+  0xfe_53_4d_42: 'SMB2',
+  0x01_02_19_97: '9P',
+  0x00_c3_64_00: 'Ceph',
+  0x53_46_41_4f: 'AFS',
+  0x6b_41_46_53: 'kAFS',
+  0x73_75_72_45: 'Coda',
+  0x01_16_19_70: 'GFS2',
+  0x0b_d0_0b_d0: 'Lustre',
+  0x47_50_46_53: 'GPFS',
+}
+const doubtfulTypes: Readonly<Record<number, string>> = {
+  0x01_02_19_94: 'tmpfs, which a restart of the machine empties',
+  0x79_4c_76_30: 'overlayfs, which goes with its container',
+  0x65_73_55_46: 'FUSE, whose locks and synchronised writes depend on what is behind it',
+}
+
+/**
+ * Looks at the data directory, or at where it will be made. Makes nothing that stays.
+ * @param alive whether the server answers, in which case it holds the lock
+ */
+export function examineDataDirectory(config: Config, alive: boolean): Finding[] {
+  const { dataDir } = config
+  try {
+    const made = existsSync(dataDir)
+    const disk = made ? dataDir : nearestExisting(dataDir)
+    const directory = made
+      ? [examineAccess(dataDir), ...examineModes(dataDir), examineFormat(config), examineLock(dataDir, alive)]
+      : [ok('data directory', `${dataDir} will be made at the first start`)]
+    return [...directory, examineSpace(disk, config.freeBytesMin), examineType(disk), measureSyncs(disk)]
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return [fail('data directory', `${dataDir}: ${error.message}`)]
+  }
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path))
+}
+
+function examineAccess(dataDir: string): Finding {
+  accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  return ok('data directory', dataDir)
+}
+
+/** Whether others on the machine can reach the data or the secrets. Windows has no such modes. */
+function examineModes(dataDir: string): Finding[] {
+  if (process.platform === 'win32') return []
+  return ['', 'master.seed', 'root.key'].flatMap((name) => {
+    const path = join(dataDir, name)
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    if ((mode & 0o077) === 0) return []
+    return [warn('permissions', `others on this machine reach ${path}: chmod go= ${path}`)]
+  })
+}
+
+function examineFormat({ dataDir, shards }: Config): Finding {
+  const format = readFormat(dataDir)
+  if (format === undefined) return ok('format', 'none yet: the first start writes it')
+  if (typeof format === 'string') return fail('format', format)
+  if (shards !== undefined && shards !== format.shards) {
+    return fail('format', `${format.shards} shards, and SERVICE_SHARDS asks for ${shards}`)
+  }
+  return ok('format', `${format.shards} shards, made ${new Date(format.createdAtMs).toISOString()}`)
+}
+
+function examineLock(dataDir: string, alive: boolean): Finding {
+  if (!existsSync(join(dataDir, 'lock'))) return ok('lock', 'never taken')
+  const held = lockHolder(dataDir)
+  if (held === undefined) return ok('lock', 'free')
+  const who = held.holder === undefined ? 'another process' : `process ${held.holder}`
+  return alive ? ok('lock', `held by ${who}`) : warn('lock', `held by ${who}, which does not answer`)
+}
+
+function examineSpace(path: string, freeBytesMin: number): Finding {
+  const free = freeBytes(path)
+  const text = `${Math.floor(free / 1_048_576)} MiB free`
+  if (free < freeBytesMin)
+    return fail('space', `${text}: below SERVICE_MIN_FREE_BYTES, the server only reads`)
+  return free < 4 * freeBytesMin ? warn('space', text) : ok('space', text)
+}
+
+function examineType(path: string): Finding {
+  if (process.platform !== 'linux') return ok('file system', 'not looked at on this system')
+  const { type } = statfsSync(path)
+  const network = networkTypes[type]
+  if (network !== undefined) return fail('file system', `${network} is a network one: expected a local disk`)
+  const doubtful = doubtfulTypes[type]
+  return doubtful === undefined
+    ? ok('file system', `local, type 0x${type.toString(16)}`)
+    : warn('file system', doubtful)
+}
+
+/** Measures how often a second the disk takes a small write for good, which bounds commits one after another. */
+function measureSyncs(path: string): Finding {
+  const file = join(path, `.doctor-${process.pid}.tmp`)
+  const fd = openSync(file, 'wx', 0o600)
+  try {
+    const bytes = Buffer.alloc(SYNC_BYTES, 1)
+    const startMs = performance.now()
+    for (let count = 0; count < SYNC_COUNT; count++) {
+      writeSync(fd, bytes, 0, SYNC_BYTES, 0)
+      fdatasyncSync(fd)
+    }
+    const perSec = Math.round((SYNC_COUNT * 1000) / (performance.now() - startMs))
+    const text = `${perSec} synchronised writes of ${SYNC_BYTES} bytes a second`
+    return perSec < SYNCS_FEW ? warn('disk', `${text}: slow`) : ok('disk', text)
+  } finally {
+    closeSync(fd)
+    rmSync(file, { force: true })
+  }
+}

@@ -1,0 +1,48 @@
+import { type Config, describeFaults, readProcessConfig } from '../config.js'
+import { examineDataDirectory } from './doctor-data.js'
+import { examineClock, examineNode, examineOpenFiles } from './doctor-machine.js'
+import { examineServer } from './doctor-server.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+import { exitCodes } from './exit-codes.js'
+import { readOptions, showUsage } from './read-options.js'
+
+const USAGE = `Usage: strandfast doctor
+Examines Node, the settings, the data directory, the disk and the running server, and changes nothing.
+`
+
+/**
+ * Looks for what keeps the server from running, or from running safely (contract.md 8).
+ * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage
+ */
+export async function doctorCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {})
+  if (!options.ok) return showUsage(USAGE, options)
+  let failed = false
+  const show = (findings: readonly Finding[]) => {
+    for (const { level, subject, detail } of findings) {
+      failed ||= level === 'fail'
+      process.stdout.write(`${level.padEnd(4)}  ${subject.padEnd(14)}  ${detail}\n`)
+    }
+  }
+  show([...examineNode(), ...examineOpenFiles()])
+  const reading = readProcessConfig()
+  show(reading.warnings.map((warning) => warn('settings', warning)))
+  if (reading.ok) await examineWith(reading.config, show)
+  else
+    show(
+      describeFaults(reading.faults)
+        .trimEnd()
+        .split('\n')
+        .map((line) => fail('settings', line)),
+    )
+  return failed ? exitCodes.foundWrong : exitCodes.fine
+}
+
+async function examineWith(config: Config, show: (findings: readonly Finding[]) => void): Promise<void> {
+  show([ok('settings', 'valid')])
+  // The server first: looking at the lock takes it for a moment, which a server that starts must not meet.
+  const server = await examineServer(config)
+  show(examineDataDirectory(config, server.alive))
+  show(examineClock(config.dataDir))
+  show(server.findings)
+}

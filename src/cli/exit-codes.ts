@@ -1,0 +1,7 @@
+/** What the command line ends with (contract.md 8). */
+export const exitCodes = {
+  fine: 0,
+  foundWrong: 1,
+  /** Wrong settings, wrong usage, or a data directory that cannot be used. */
+  configuration: 78,
+} as const

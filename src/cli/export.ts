@@ -1,0 +1,172 @@
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { describeFaults, readProcessConfig } from '../config.js'
+import { exitCodes } from './exit-codes.js'
+import { readOptions, showUsage } from './read-options.js'
+import { serverUrl } from './server-url.js'
+
+const USAGE = `Usage: strandfast export --out FILE|- [--url URL] [--agent NAME] [--key KEY] [--from-seq N] [--to-seq N]
+Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output.
+--url is that of the settings, --agent the server's default agent and --key SERVICE_ROOT_API_KEY unless given.
+`
+
+/** Milliseconds between two lines of progress. */
+const PROGRESS_MS = 2000
+
+/** Bytes at the end of an export that the trailer is looked for in. */
+const TRAILER_BYTES_MAX = 65_536
+
+/** Characters of an error answer that are shown. */
+const ANSWER_CHARS_MAX = 2000
+
+const LINE_FEED = 10
+
+interface Asked {
+  out: string
+  url: URL
+  key: string | undefined
+}
+
+/**
+ * Saves an export (contract.md 8). The file appears when it is complete and on disk, and not before.
+ * @returns the exit code: 0 saved, 1 failed, 78 wrong usage
+ */
+export async function exportCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {
+    url: { type: 'string' },
+    agent: { type: 'string' },
+    out: { type: 'string' },
+    key: { type: 'string' },
+    'from-seq': { type: 'string' },
+    'to-seq': { type: 'string' },
+  })
+  if (!options.ok) return showUsage(USAGE, options)
+  const asked = readAsked(options.values)
+  if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
+  const stop = new AbortController()
+  const onSignal = () => stop.abort(new Error('Interrupted'))
+  process.once('SIGINT', onSignal)
+  process.once('SIGTERM', onSignal)
+  try {
+    const records = await save(asked, stop.signal)
+    process.stderr.write(`${records} records saved to ${asked.out}\n`)
+    return exitCodes.fine
+  } catch (error) {
+    process.stderr.write(`The export failed: ${describeError(error)}\n`)
+    return exitCodes.foundWrong
+  } finally {
+    process.off('SIGINT', onSignal)
+    process.off('SIGTERM', onSignal)
+  }
+}
+
+type Values = Partial<Record<'url' | 'agent' | 'out' | 'key' | 'from-seq' | 'to-seq', string>>
+
+/** What is to be exported from where; a text says which argument is wrong. */
+function readAsked(values: Values): Asked | string {
+  if (values.out === undefined) return 'Expected --out'
+  for (const name of ['from-seq', 'to-seq'] as const) {
+    if (!/^(0|[1-9]\d{0,14})$/.test(values[name] ?? '0')) return `Expected a record number after --${name}`
+  }
+  let base = values.url
+  let key = values.key
+  if (base === undefined || key === undefined) {
+    const reading = readProcessConfig()
+    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
+    base ??= serverUrl(reading.config)
+    key ??= reading.config.rootApiKey
+  }
+  if (!/^https?:\/\//.test(base) || !URL.canParse(base)) return 'Expected an http or https URL after --url'
+  const url = new URL(`${base.replace(/\/+$/, '')}/v1/strand/export`)
+  const query = { agent: values.agent, from_seq: values['from-seq'], to_seq: values['to-seq'] }
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) url.searchParams.set(name, value)
+  }
+  return { out: values.out, url, key }
+}
+
+async function save(asked: Asked, signal: AbortSignal): Promise<number> {
+  const headers = new Headers(asked.key === undefined ? {} : { authorization: `Bearer ${asked.key}` })
+  const answer = await fetch(asked.url, { headers, signal, redirect: 'error' })
+  if (!answer.ok || answer.body === null) {
+    throw new Error(`${answer.status} ${(await answer.text()).slice(0, ANSWER_CHARS_MAX)}`)
+  }
+  const tally: Tally = { records: 0 }
+  const source = counted(answer.body.getReader(), tally)
+  if (asked.out === '-') {
+    await pipeline(source, process.stdout, { signal, end: false })
+    return tally.records
+  }
+  const unfinished = `${asked.out}.${process.pid}.tmp`
+  try {
+    const file = createWriteStream(unfinished, { flags: 'wx', flush: true })
+    if (asked.out.endsWith('.gz')) await pipeline(source, createGzip(), file, { signal })
+    else await pipeline(source, file, { signal })
+    await rename(unfinished, asked.out)
+    return tally.records
+  } catch (error) {
+    await rm(unfinished, { force: true })
+    throw error
+  }
+}
+
+interface Tally {
+  /** Lines so far but the manifest; at the end, but the trailer too. */
+  records: number
+}
+
+/**
+ * Passes an export on, counting and showing progress.
+ * @throws Error at the end, when that is not an export's: a server that stops answers what it has
+ */
+async function* counted(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  tally: Tally,
+): AsyncGenerator<Uint8Array> {
+  let lines = 0
+  let tail = Buffer.alloc(0)
+  let shownAtMs = performance.now()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    lines += countLineFeeds(value)
+    tally.records = Math.max(0, lines - 1)
+    tail = Buffer.concat([tail, value.subarray(-TRAILER_BYTES_MAX)]).subarray(-TRAILER_BYTES_MAX)
+    if (performance.now() - shownAtMs > PROGRESS_MS) {
+      shownAtMs = performance.now()
+      process.stderr.write(`${tally.records} records so far\n`)
+    }
+    yield value
+  }
+  const records = trailerRecords(tail)
+  tally.records = Math.max(0, lines - 2)
+  if (records !== tally.records) throw new Error('The answer ended before the end of the export')
+}
+
+function countLineFeeds(bytes: Uint8Array): number {
+  let count = 0
+  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) count++
+  return count
+}
+
+/** The number of records that the trailer names; undefined when the last line is no trailer. */
+function trailerRecords(tail: Buffer): number | undefined {
+  if (tail.at(-1) !== LINE_FEED) return undefined
+  const line = tail.subarray(tail.lastIndexOf(LINE_FEED, -2) + 1).toString()
+  try {
+    const json: unknown = JSON.parse(line)
+    if (typeof json !== 'object' || json === null || !('chain_head' in json && 'records' in json))
+      return undefined
+    return typeof json.records === 'number' ? json.records : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The message, with that of its cause: fetch says no more than "fetch failed" itself. */
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+}

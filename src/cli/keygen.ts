@@ -1,0 +1,33 @@
+import { parseArgs } from 'node:util'
+import { pooledRandom } from '../base/random.js'
+import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
+
+const USAGE = 'Usage: strandfast keygen [--seed HEX], HEX being 64 hex digits\n'
+
+/**
+ * Prints a new seed, or the one given, with its public key, as one line of JSON (contract.md 8).
+ * @returns the exit code: 0, or 78 for wrong usage
+ */
+export function keygenCommand(args: string[]): number {
+  const given = readSeed(args)
+  if (given === undefined) {
+    process.stderr.write(USAGE)
+    return 78
+  }
+  const seed = given === '' ? pooledRandom()(seedBytes) : Buffer.from(given, 'hex')
+  const { publicKey } = keyPairFromSeed(seed)
+  const line = { seed_hex: Buffer.from(seed).toString('hex'), public_key: publicKey }
+  process.stdout.write(`${JSON.stringify(line)}\n`)
+  return 0
+}
+
+/** The seed named, '' when none is, undefined when the arguments are wrong. */
+function readSeed(args: string[]): string | undefined {
+  try {
+    const { values } = parseArgs({ args, options: { seed: { type: 'string' } } })
+    if (values.seed === undefined) return ''
+    return /^[0-9a-f]{64}$/i.test(values.seed) ? values.seed : undefined
+  } catch {
+    return undefined
+  }
+}

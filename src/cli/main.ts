@@ -1,0 +1,73 @@
+#!/usr/bin/env node
+import { version } from '../version.js'
+import { exitCodes } from './exit-codes.js'
+
+/** One command of the command line. `run` answers the exit code. */
+interface Command {
+  name: string
+  summary: string
+  run(args: string[]): Promise<number>
+}
+
+// Each command loads its own parts only: `verify` must run where the server cannot.
+const commands: readonly Command[] = [
+  {
+    name: 'serve',
+    summary: 'Serves requests until SIGTERM or SIGINT',
+    run: async (args) => (await import('./serve.js')).serveCommand(args),
+  },
+  {
+    name: 'check',
+    summary: 'Checks the settings without starting',
+    run: async (args) => (await import('./check.js')).checkCommand(args),
+  },
+  {
+    name: 'doctor',
+    summary: 'Examines the machine, the data directory and the running server',
+    run: async (args) => (await import('./doctor.js')).doctorCommand(args),
+  },
+  {
+    name: 'keygen',
+    summary: 'Makes a seed and its public key',
+    run: async (args) => (await import('./keygen.js')).keygenCommand(args),
+  },
+  {
+    name: 'export',
+    summary: 'Saves the strand of an agent to a file',
+    run: async (args) => (await import('./export.js')).exportCommand(args),
+  },
+  {
+    name: 'verify',
+    summary: 'Checks an export offline against a public key',
+    run: async (args) => (await import('./verify.js')).verifyCommand(args),
+  },
+]
+
+const usage = `Usage: strandfast COMMAND [OPTIONS]
+
+${commands.map(({ name, summary }) => `  ${name.padEnd(8)} ${summary}\n`).join('')}
+  --help     Shows this, or after a command its own usage
+  --version  Shows the version
+
+Settings are environment variables, described in docs/config.md.
+Exit codes: 0 fine, 1 found wrong, 78 configuration or usage.
+`
+
+async function run([name, ...args]: string[]): Promise<number> {
+  if (name === '--help' || name === '-h' || name === 'help') return print(usage)
+  if (name === '--version' || name === '-v') return print(`strandfast ${version}\n`)
+  const command = commands.find((known) => known.name === name)
+  if (command !== undefined) return command.run(args)
+  process.stderr.write(
+    `${name === undefined ? 'Expected a command' : `No such command: ${name}`}\n\n${usage}`,
+  )
+  return exitCodes.configuration
+}
+
+function print(text: string): number {
+  process.stdout.write(text)
+  return exitCodes.fine
+}
+
+// Not process.exit: what a pipe has not taken yet would be lost.
+process.exitCode = await run(process.argv.slice(2))

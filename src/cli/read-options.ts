@@ -1,0 +1,29 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+
+type Options = NonNullable<ParseArgsConfig['options']>
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values']
+
+/** What the arguments of a command say, or the exit code it ends with at once. */
+export type ReadOptions<T extends Options> =
+  | { ok: true; values: Values<T> }
+  | { ok: false; help: boolean; fault: string }
+
+/** Reads the options of a command that takes no other arguments. `--help` ends it. */
+export function readOptions<const T extends Options>(args: string[], options: T): ReadOptions<T> {
+  if (args.includes('--help') || args.includes('-h')) return { ok: false, help: true, fault: '' }
+  try {
+    return { ok: true, values: parseArgs({ args, options }).values }
+  } catch (error) {
+    return { ok: false, help: false, fault: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Shows the usage, on standard output when it was asked for. @returns the exit code */
+export function showUsage(usage: string, asked: { help: boolean; fault: string }): number {
+  if (asked.help) {
+    process.stdout.write(usage)
+    return 0
+  }
+  process.stderr.write(`${asked.fault}\n${usage}`)
+  return 78
+}

@@ -1,0 +1,90 @@
+import { pooledRandom } from '../base/random.js'
+import { type Config, describeFaults, readProcessConfig } from '../config.js'
+import { type DataDirectory, openDataDirectory } from '../data-directory.js'
+import { exitCodes } from './exit-codes.js'
+import { missingBinary } from './native.js'
+import { readOptions, showUsage } from './read-options.js'
+
+const USAGE = `Usage: strandfast serve
+Serves requests until SIGTERM or SIGINT. Settings are environment variables; strandfast check checks them.
+`
+
+/** Milliseconds within which a second signal counts as the first: npm passes on a Ctrl-C that came here already. */
+const SAME_SIGNAL_MS = 500
+
+/**
+ * Runs the server (contract.md 1). Prints where it listens as the only line on standard output.
+ * @returns the exit code: 0 stopped, 1 failed, 78 settings, Node or data directory that it cannot run with
+ */
+export async function serveCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {})
+  if (!options.ok) return showUsage(USAGE, options)
+  const reading = readProcessConfig()
+  for (const warning of reading.warnings) tell(`warning: ${warning}`)
+  if (!reading.ok) {
+    process.stderr.write(describeFaults(reading.faults))
+    return exitCodes.configuration
+  }
+  const missing = missingBinary()
+  if (missing !== undefined) return refuse(missing)
+  const signalled = waitForSignal()
+  const opening = openDataDirectory(reading.config, pooledRandom())
+  if (!opening.ok) return refuse(opening.detail)
+  // Shown before anything can fail: no later start shows it again.
+  const { rootKeyCreated } = opening.directory
+  if (rootKeyCreated !== undefined) tell(`root key, shown this once: ${rootKeyCreated}`)
+  try {
+    return await runUntil(signalled, reading.config, opening.directory)
+  } catch (error) {
+    tell(`The server failed: ${error instanceof Error ? error.message : String(error)}`)
+    return end(exitCodes.foundWrong)
+  } finally {
+    opening.directory.close()
+  }
+}
+
+async function runUntil(signalled: Promise<void>, config: Config, directory: DataDirectory): Promise<number> {
+  // Loaded after the check of its binary, which it stops without.
+  const { serve } = await import('../main.js')
+  const server = await serve(config, directory)
+  process.stdout.write(`listening on ${server.url}\n`)
+  await signalled
+  const timer = setTimeout(() => {
+    tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
+    process.exit(exitCodes.foundWrong)
+  }, config.shutdownTimeoutSecs * 1000)
+  await server.stop()
+  clearTimeout(timer)
+  return end(exitCodes.fine)
+}
+
+/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once. */
+function waitForSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let firstAtMs: number | undefined
+    const onSignal = () => {
+      const nowMs = performance.now()
+      if (firstAtMs === undefined) {
+        firstAtMs = nowMs
+        resolve()
+      } else if (nowMs - firstAtMs > SAME_SIGNAL_MS) process.exit(exitCodes.foundWrong)
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+  })
+}
+
+/** Ends the process even if a thread or a socket is still open, once the code has reached the caller. */
+function end(code: number): number {
+  setImmediate(() => process.exit(code))
+  return code
+}
+
+function refuse(detail: string): number {
+  tell(detail)
+  return end(exitCodes.configuration)
+}
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

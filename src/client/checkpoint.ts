@@ -1,0 +1,53 @@
+import { type Bytes, type SignatureCheck, sha256, toHex, utf8, fromHex } from './webcrypto.js'
+
+/** What a signed checkpoint says. */
+export interface Checkpoint {
+  /** `strandfast/<64 hex of the strand>`, which is the signing key's name too. */
+  origin: string
+  /** Records, genesis counted. */
+  size: number
+  /** Root over them, 64 hex digits. */
+  rootHex: string
+}
+
+const NOTE =
+  /^(([^\s+]+)\n(0|[1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n)\n((?:\u2014 [^\s+]+ [A-Za-z0-9+/=]+\n){1,16})$/
+const KEY_ID_BYTES = 4
+
+/**
+ * Reads a checkpoint (C2SP tlog-checkpoint, signed-note) that carries this key's signature under the name of
+ * its origin; signatures by other keys are passed over. Undefined when it does not.
+ */
+export async function verifyCheckpoint(
+  note: string,
+  publicKey: string,
+  signatures: SignatureCheck,
+): Promise<Checkpoint | undefined> {
+  const match = NOTE.exec(note)
+  if (match === null) return undefined
+  const [, text = '', origin = '', sizeText = '', rootText = '', lines = ''] = match
+  const root = fromBase64(rootText)
+  const size = Number(sizeText)
+  if (root === undefined || !Number.isSafeInteger(size)) return undefined
+  const keyHash = await sha256(utf8(`${origin}\n`), Uint8Array.of(1), fromHex(publicKey))
+  const keyId = toHex(keyHash.subarray(0, KEY_ID_BYTES))
+  for (const line of lines.trimEnd().split('\n')) {
+    const [, name, signed = ''] = line.split(' ')
+    const bytes = fromBase64(signed)
+    if (name !== origin || bytes === undefined || toHex(bytes.subarray(0, KEY_ID_BYTES)) !== keyId) continue
+    if (!(await signatures.verifies(publicKey, text, bytes.slice(KEY_ID_BYTES)))) continue
+    return { origin, size, rootHex: toHex(root) }
+  }
+  return undefined
+}
+
+/** Bytes of base64 in its one exact form; undefined otherwise. */
+function fromBase64(text: string): Bytes | undefined {
+  try {
+    const binary = atob(text)
+    if (btoa(binary) !== text) return undefined
+    return Uint8Array.from(binary, (character) => character.charCodeAt(0))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,160 @@
+import { ServiceError } from './errors.js'
+import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
+import type {
+  AgentStatusResponse,
+  BatchItem,
+  BatchOptions,
+  CallOptions,
+  ChainHeadResponse,
+  ChangeOptions,
+  MutationResponse,
+  NucleotideRecord,
+  QueryBody,
+  RecordView,
+  SaqlQueryResult,
+  WriteOptions,
+  WriteResponse,
+} from './types.js'
+
+/** What a record looks like before this client puts `data` beside `payload`. */
+type BareRecord<T> = Omit<RecordView<T>, 'data'>
+
+/** Where a handle's writes go: a collection comes to be at its first write, an agent must exist. */
+export type WritesTo = 'collections' | 'agents'
+
+/** The strand behind a handle. */
+export interface HandleTarget {
+  writesTo: WritesTo
+  name: string
+}
+
+/**
+ * Records of one collection or agent; `T` is the type of their bodies (spec.md, Data client operations).
+ * Every method rejects with ServiceError, NotFoundError or NetworkError, or the signal's reason.
+ */
+export class CollectionHandle<T = Record<string, unknown>> {
+  /** Name of the collection or agent. */
+  readonly name: string
+  readonly #transport: Transport
+  readonly #writePath: string
+  readonly #readPath: string
+
+  constructor(transport: Transport, target: HandleTarget) {
+    const segment = pathSegment(target.name)
+    this.name = target.name
+    this.#transport = transport
+    this.#writePath = `/v1/${target.writesTo}/${segment}`
+    this.#readPath = `/v1/agents/${segment}`
+  }
+
+  /** Appends a record. Errors: `agent_not_found`, `head_mismatch` (412, with `ifMatch`), `reserved_type`. */
+  write(data: Partial<T>, options: WriteOptions = {}): Promise<WriteResponse> {
+    const body = JSON.stringify({ data, type: options.type })
+    return this.#transport.json(changeCall(`${this.#writePath}/records`, body, options))
+  }
+
+  /**
+   * Appends records in order, at most 1,000 or 8 MiB at once: all or none, unless `atomic` is false; then
+   * the place of a refused one holds its error.
+   */
+  writeBatch(records: Partial<T>[], options: BatchOptions & { atomic: false }): Promise<BatchItem[]>
+  writeBatch(
+    records: Partial<T>[],
+    options?: BatchOptions & { atomic?: true | undefined },
+  ): Promise<WriteResponse[]>
+  async writeBatch(records: Partial<T>[], options: BatchOptions = {}): Promise<BatchItem[]> {
+    const items = records.map((data) => ({ data, type: options.type }))
+    const body = JSON.stringify({ records: items, atomic: options.atomic })
+    const call = changeCall(`${this.#writePath}/records/batch`, body, options)
+    return (await this.#transport.json<{ results: BatchItem[] }>(call)).results
+  }
+
+  /**
+   * Reads the record with this content hash, bare hex or `sha256:`; a deleted one is shown as deleted.
+   * @throws NotFoundError when there is none
+   */
+  async get(contentHash: string, options: CallOptions = {}): Promise<RecordView<T>> {
+    const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
+    return withData(await this.#transport.json<BareRecord<T>>(readCall(path, options)))
+  }
+
+  /** The most recent records, newest first, deleted ones left out. */
+  latest(limit = 20, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
+    return this.query({ type: 'latest', limit }, options)
+  }
+
+  /** One page of a query. */
+  async query(body: QueryBody, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
+    const result = await this.#transport.json<Partial<SaqlQueryResult<T>>>({
+      method: 'POST',
+      path: `${this.#readPath}/query`,
+      body: JSON.stringify(body),
+      repeatable: true,
+      signal: options.signal,
+    })
+    const records = (result.records ?? []).map((record) => withData<T>(record))
+    return { ...result, records, next_cursor: result.next_cursor ?? null }
+  }
+
+  /** Every record of a query, page after page; `limit` is the size of a page. */
+  async *queryAll(body: QueryBody, options: CallOptions = {}): AsyncGenerator<NucleotideRecord<T>, void> {
+    for (let page = await this.query(body, options); ;) {
+      yield* page.records
+      const cursor = page.next_cursor
+      if (cursor === null) return
+      page = await this.query({ ...body, cursor }, options)
+      if (page.next_cursor === cursor) {
+        throw new ServiceError(200, 'Expected a cursor that moves on', { code: 'invalid_response' })
+      }
+    }
+  }
+
+  /** Head of the strand. */
+  head(options: CallOptions = {}): Promise<ChainHeadResponse> {
+    return this.#transport.json(readCall(`${this.#readPath}/head`, options))
+  }
+
+  /** State of the agent. */
+  status(options: CallOptions = {}): Promise<AgentStatusResponse> {
+    return this.#transport.json(readCall(`${this.#readPath}/status`, options))
+  }
+
+  /**
+   * Deletes a record softly: it stays in the strand. At once or by a proposal, as the agent's zone says.
+   * Errors: `already_deleted` (409), `zone_immutable` (403).
+   */
+  deleteRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+    const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
+    return this.#transport.json({ ...changeCall(path, undefined, options), method: 'DELETE' })
+  }
+
+  /** Undoes a deletion. Errors: `not_deleted` (409), `zone_immutable` (403). */
+  restore(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+    const path = `${this.#readPath}/records/${pathSegment(contentHash)}/restore`
+    return this.#transport.json(changeCall(path, undefined, options))
+  }
+}
+
+/** A read of a path. */
+export function readCall(path: string, options: CallOptions): Call {
+  return { method: 'GET', path, repeatable: true, signal: options.signal }
+}
+
+/** A POST that changes something, made safe to repeat by its idempotency key. */
+export function changeCall(path: string, body: string | undefined, options: WriteOptions): Call {
+  const call: Call = {
+    method: 'POST',
+    path,
+    idempotencyKey: options.idempotencyKey ?? newIdempotencyKey(),
+    repeatable: true,
+    signal: options.signal,
+  }
+  if (body !== undefined) call.body = body
+  if (options.ifMatch !== undefined)
+    call.headers = { 'if-match': `"${options.ifMatch.replace(/^sha256:/, '')}"` }
+  return call
+}
+
+function withData<T>(record: BareRecord<T>): RecordView<T> {
+  return { ...record, data: record.payload }
+}

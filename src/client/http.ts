@@ -1,0 +1,242 @@
+import {
+  type Backoff,
+  type Deadline,
+  type Timing,
+  backoffMs,
+  retryAfterMs,
+  startDeadline,
+} from './backoff.js'
+import { NetworkError, ServiceError, answerError } from './errors.js'
+
+/** Value of a query parameter; undefined leaves the parameter out. */
+export type QueryValue = string | number | boolean | undefined
+
+/** One request of the client, before address and credential are added. */
+export interface Call {
+  method: 'GET' | 'POST' | 'DELETE'
+  /** Path from the service's address, with a leading slash. */
+  path: string
+  query?: Record<string, QueryValue>
+  headers?: Record<string, string>
+  body?: string | ReadableStream<Uint8Array>
+  /** Sent as Idempotency-Key: what makes a write safe to send again. */
+  idempotencyKey?: string
+  /** Whether sending it again can do no harm. */
+  repeatable: boolean
+  signal?: AbortSignal | undefined
+  /** Milliseconds for the whole call, tries and waits included, in place of the client's. */
+  timeoutMs?: number
+}
+
+/** What the transport needs to know. */
+export interface TransportSettings {
+  /** The service's address, without a slash at its end. */
+  url: string
+  fetch: typeof fetch
+  /** Gives the bearer credential of the next request; undefined sends none. */
+  credential: () => Promise<string | undefined>
+  timeoutMs: number
+  timing: Timing
+}
+
+interface Failure {
+  error: unknown
+  retry: boolean
+}
+
+/** `duplex` is asked for by fetch when a stream is sent, and missing from the DOM's types. */
+interface StreamingInit extends RequestInit {
+  duplex?: 'half'
+}
+
+const TRIES_MAX = 5
+const RETRIED_STATUSES = new Set([408, 425, 429, 502, 503, 504])
+const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
+
+/** Sends requests on the platform's fetch; repeats only what is safe to repeat (contract.md 7). */
+export class Transport {
+  readonly #settings: TransportSettings
+
+  constructor(settings: TransportSettings) {
+    this.#settings = settings
+  }
+
+  /** Time and chance of this client. */
+  get timing(): Timing {
+    return this.#settings.timing
+  }
+
+  /**
+   * Sends a call and reads its JSON answer, which is taken to have the shape that the service promises.
+   * @throws ServiceError, NotFoundError, NetworkError; the signal's reason when aborted
+   */
+  json<T>(call: Call): Promise<T> {
+    return this.#run(call, async (response, deadline) => {
+      const text = await unlessUnreachable(response.text())
+      deadline.release()
+      return parseAnswer<T>(text, response)
+    })
+  }
+
+  /** Sends a call and reads its answer as text. Errors as for `json`. */
+  text(call: Call): Promise<string> {
+    return this.#run(call, async (response, deadline) => {
+      const text = await unlessUnreachable(response.text())
+      deadline.release()
+      return text
+    })
+  }
+
+  /**
+   * Sends a call and gives its answer with the body unread; the time limit ends with the answer's headers.
+   * Errors as for `json`.
+   */
+  open(call: Call): Promise<Response> {
+    return this.#run(call, async (response, deadline) => {
+      deadline.stopClock()
+      return response
+    })
+  }
+
+  async #run<R>(call: Call, read: (response: Response, deadline: Deadline) => Promise<R>): Promise<R> {
+    const { timing } = this.#settings
+    const timeoutMs = call.timeoutMs ?? this.#settings.timeoutMs
+    const deadline = startDeadline(timeoutMs, timing.nowMs(), call.signal)
+    try {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await read(await this.#attempt(call, deadline), deadline)
+        } catch (cause) {
+          const failure = failureOf(cause, deadline)
+          const delayMs = this.#delayMs(failure, tries)
+          const inTime = timing.nowMs() + delayMs < deadline.endsAtMs
+          if (!call.repeatable || !failure.retry || tries === TRIES_MAX || !inTime) throw failure.error
+          await timing.pause(delayMs, deadline.signal)
+        }
+      }
+    } catch (error) {
+      deadline.release()
+      throw error
+    }
+  }
+
+  async #attempt(call: Call, deadline: Deadline): Promise<Response> {
+    const credential = await this.#settings.credential()
+    deadline.signal.throwIfAborted()
+    const init: StreamingInit = {
+      method: call.method,
+      headers: headersOf(call, credential),
+      signal: deadline.signal,
+    }
+    if (call.body !== undefined) init.body = call.body
+    if (call.body instanceof ReadableStream) init.duplex = 'half'
+    const url = this.#settings.url + call.path + queryText(call.query)
+    const response = await unlessUnreachable(this.#settings.fetch(url, init))
+    if (response.ok) return response
+    throw await refusalOf(response, this.#settings.timing.nowMs())
+  }
+
+  #delayMs(failure: Failure, tries: number): number {
+    const ownMs = backoffMs(BACKOFF, tries, this.#settings.timing.random)
+    const askedMs = failure.error instanceof ServiceError ? (failure.error.retryAfterMs ?? 0) : 0
+    return Math.max(ownMs, askedMs)
+  }
+}
+
+/** What a thrown value of one try means: the error to show, and whether another try can help. */
+function failureOf(cause: unknown, deadline: Deadline): Failure {
+  if (deadline.signal.aborted) return { error: deadline.signal.reason, retry: false }
+  if (cause instanceof NetworkError) return { error: cause, retry: true }
+  if (cause instanceof ServiceError) return { error: cause, retry: RETRIED_STATUSES.has(cause.status) }
+  return { error: cause, retry: false }
+}
+
+/**
+ * Names what the network did. Runtimes reject with different errors here, so where it was thrown decides,
+ * and what a caller's getToken throws stays what it is.
+ */
+async function unlessUnreachable<R>(exchange: Promise<R>): Promise<R> {
+  try {
+    return await exchange
+  } catch (cause) {
+    throw new NetworkError('The service could not be reached', { cause })
+  }
+}
+
+function parseAnswer<T>(text: string, response: Response): T {
+  try {
+    const answer: T = JSON.parse(text)
+    return answer
+  } catch (cause) {
+    const details = { code: 'invalid_response', requestId: requestIdOf(response), cause }
+    throw new ServiceError(response.status, 'Expected a JSON answer', details)
+  }
+}
+
+function headersOf(call: Call, credential: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
+  if (typeof call.body === 'string' && headers['content-type'] === undefined) {
+    headers['content-type'] = 'application/json'
+  }
+  if (credential !== undefined) headers['authorization'] = `Bearer ${credential}`
+  if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
+  return headers
+}
+
+function queryText(query: Record<string, QueryValue> | undefined): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) parameters.set(name, String(value))
+  }
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function requestIdOf(response: Response): string | undefined {
+  return response.headers.get('x-request-id') ?? undefined
+}
+
+async function refusalOf(response: Response, nowMs: number): Promise<ServiceError> {
+  const problem = parsedObject(await unlessUnreachable(response.text()))
+  const code = stringOf(problem['code']) ?? `http_${response.status}`
+  const message = stringOf(problem['message']) ?? stringOf(problem['detail'])
+  return answerError(response.status, message ?? `The service answered ${response.status}`, {
+    code,
+    requestId: stringOf(problem['request_id']) ?? requestIdOf(response),
+    retryAfterMs: retryAfterMs(response.headers.get('retry-after'), nowMs),
+    problem,
+  })
+}
+
+function stringOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The members of a JSON object; none where the text, as a proxy's error page, is not one. */
+function parsedObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+/**
+ * A new idempotency key. Not crypto.randomUUID(), which browsers leave out on pages of plain http.
+ */
+export function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/**
+ * One segment of a path. `.` and `..` would be resolved away and reach another route, so they are refused.
+ * @throws TypeError for those and the empty text
+ */
+export function pathSegment(text: string): string {
+  if (text === '' || text === '.' || text === '..')
+    throw new TypeError(`Expected a name or hash, got "${text}"`)
+  // Colons stand in the names of an organism's agents and may stay as they are in a path (RFC 3986, 3.3).
+  return encodeURIComponent(text).replaceAll('%3A', ':')
+}

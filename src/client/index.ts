@@ -1,0 +1,26 @@
+// The entry of the package export `strandfast/client`.
+export { ServiceClient } from './service-client.js'
+export type {
+  CreateAgentOptions,
+  ExportOptions,
+  ListAgentsOptions,
+  ServiceClientOptions,
+} from './service-client.js'
+export { NetworkError, NotFoundError, ServiceError } from './errors.js'
+export type { FailureDetails } from './errors.js'
+export type { CollectionHandle } from './collection.js'
+export type { IngestManyOptions, RecordSource } from './ingest.js'
+export type {
+  OnEvent,
+  SubscribeAgentOptions,
+  SubscribeGlobalOptions,
+  SubscribeOptions,
+  Subscription,
+  SubscriptionCallbacks,
+  SubscriptionState,
+} from './subscription.js'
+export { verifyExport } from './verify-export.js'
+export type { ExportFault, VerifiedExport, VerifyOptions, VerifyResult } from './verify-export.js'
+export type { ExportSource } from './text-lines.js'
+export type { Timing } from './backoff.js'
+export type * from './types.js'

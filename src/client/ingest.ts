@@ -1,0 +1,136 @@
+import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
+import { changeCall } from './collection.js'
+import type { CallOptions, ChangeOptions, IngestSummary, WriteResponse } from './types.js'
+
+/** Options of an ingest of many records. */
+export interface IngestManyOptions extends CallOptions {
+  /** `skip` (default) writes the good lines; `reject_all` writes nothing when one line is refused. */
+  onError?: 'skip' | 'reject_all' | undefined
+  /**
+   * `stream` sends one request while the source is read; `chunks` sends one request after another, each
+   * safe to repeat. Default: `stream` where the platform can, which browsers on HTTP/1.1 cannot.
+   */
+  upload?: 'stream' | 'chunks' | undefined
+}
+
+/** Records to ingest. */
+export type RecordSource = Iterable<object> | AsyncIterable<object>
+
+/** UTF-16 units of text in one piece of an upload stream. */
+const PIECE_CHARS = 65_536
+/** UTF-16 units of text in one chunk's request. */
+const CHUNK_CHARS = 1_048_576
+/** Faults named in a summary that is put together from chunks, as many as the server names. */
+const FAULTS_MAX = 100
+
+/** Sends one record through the ingest route, its body without a wrapper. */
+export function ingestOne(
+  transport: Transport,
+  agent: string,
+  record: { data: object; options: ChangeOptions },
+): Promise<WriteResponse> {
+  return transport.json(changeCall(`/v1/ingest/${pathSegment(agent)}`, lineOf(record.data), record.options))
+}
+
+/** Sends many records as NDJSON. A request that streams is never repeated, one of a chunk is. */
+export async function ingestMany(
+  transport: Transport,
+  agent: string,
+  records: { source: RecordSource; options: IngestManyOptions },
+): Promise<IngestSummary> {
+  const { source, options } = records
+  const call: Call = {
+    method: 'POST',
+    path: `/v1/ingest/${pathSegment(agent)}`,
+    query: { on_error: options.onError },
+    headers: { 'content-type': 'application/x-ndjson' },
+    repeatable: false,
+    signal: options.signal,
+  }
+  const upload = options.upload ?? (sendsStreams() ? 'stream' : 'chunks')
+  if (upload === 'stream') return sendStream(transport, call, source)
+  // All or nothing is one request's promise, so such an ingest is one chunk whatever its size.
+  return sendChunks(
+    transport,
+    call,
+    linesUpTo(source, options.onError === 'reject_all' ? Infinity : CHUNK_CHARS),
+  )
+}
+
+async function sendStream(transport: Transport, call: Call, source: RecordSource): Promise<IngestSummary> {
+  const pieces = linesUpTo(source, PIECE_CHARS)
+  const encoder = new TextEncoder()
+  const sourceFailure: { cause?: unknown } = {}
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const next = await pieces.next()
+        if (next.done) controller.close()
+        else controller.enqueue(encoder.encode(next.value))
+      } catch (cause) {
+        sourceFailure.cause = cause
+        controller.error(cause)
+      }
+    },
+    async cancel() {
+      await pieces.return()
+    },
+  })
+  try {
+    return await transport.json({ ...call, body, timeoutMs: Infinity })
+  } catch (error) {
+    // fetch would call a source that threw a failure of the network.
+    throw 'cause' in sourceFailure ? sourceFailure.cause : error
+  }
+}
+
+async function sendChunks(
+  transport: Transport,
+  call: Call,
+  chunks: AsyncGenerator<string, void>,
+): Promise<IngestSummary> {
+  let summary: IngestSummary | undefined
+  let linesBefore = 0
+  for await (const body of chunks) {
+    const chunkCall = { ...call, body, repeatable: true, idempotencyKey: newIdempotencyKey() }
+    const chunk = await transport.json<IngestSummary>(chunkCall)
+    summary = summary ? joined(summary, chunk, linesBefore) : chunk
+    linesBefore += chunk.accepted + chunk.rejected
+  }
+  return summary ?? transport.json<IngestSummary>({ ...call, body: '' })
+}
+
+function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: number): IngestSummary {
+  const errors = chunk.errors.map((fault) => ({ ...fault, line: fault.line + linesBefore }))
+  return {
+    accepted: summary.accepted + chunk.accepted,
+    rejected: summary.rejected + chunk.rejected,
+    errors: [...summary.errors, ...errors].slice(0, FAULTS_MAX),
+    first_seq: summary.first_seq ?? chunk.first_seq,
+    last_seq: chunk.last_seq ?? summary.last_seq,
+    chain_head: chunk.chain_head,
+  }
+}
+
+/** The source as NDJSON texts of about `charsMax`, each of whole lines. */
+async function* linesUpTo(source: RecordSource, charsMax: number): AsyncGenerator<string, void> {
+  let text = ''
+  for await (const record of source) {
+    text += `${lineOf(record)}\n`
+    if (text.length < charsMax) continue
+    yield text
+    text = ''
+  }
+  if (text !== '') yield text
+}
+
+function lineOf(record: object): string {
+  const line: string | undefined = JSON.stringify(record)
+  if (line === undefined) throw new TypeError('Expected a record that JSON can hold')
+  return line
+}
+
+/** Browsers send request streams over HTTP/2 at best; server runtimes over HTTP/1.1, too. */
+function sendsStreams(): boolean {
+  return !('document' in globalThis) && !('importScripts' in globalThis)
+}

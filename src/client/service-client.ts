@@ -1,0 +1,219 @@
+import { type Timing, systemTiming } from './backoff.js'
+import { CollectionHandle, changeCall, readCall } from './collection.js'
+import { NetworkError } from './errors.js'
+import { Transport, pathSegment } from './http.js'
+import { type IngestManyOptions, type RecordSource, ingestMany, ingestOne } from './ingest.js'
+import {
+  type OnEvent,
+  type SubscribeAgentOptions,
+  type SubscribeGlobalOptions,
+  Subscription,
+} from './subscription.js'
+import type {
+  AgentListResponse,
+  AgentResponse,
+  CallOptions,
+  ChangeOptions,
+  IngestSummary,
+  ProofResponse,
+  WriteResponse,
+  Zone,
+} from './types.js'
+import type { ExportSource } from './text-lines.js'
+import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-export.js'
+
+/** Options of a client. With several credentials, `getToken` goes before `token`, `token` before `apiKey`. */
+export interface ServiceClientOptions {
+  /** The service's address, as `https://records.example`. */
+  url: string
+  /** Name of the default agent, as the server's SERVICE_AGENT_ID; `default` unless given. */
+  agent?: string | undefined
+  /** The root key or a scoped key. */
+  apiKey?: string | undefined
+  /** A user's JWT. */
+  token?: string | undefined
+  /** Gives the user's JWT of the moment; asked before every request. */
+  getToken?: (() => string | undefined | Promise<string | undefined>) | undefined
+  /** Used in place of the platform's fetch. */
+  fetch?: typeof fetch | undefined
+  /** Milliseconds for one call, repeats and waits included; 30,000 unless given, Infinity for none. */
+  timeoutMs?: number | undefined
+  /** Time and chance, for tests that move them; the platform's own unless given. */
+  timing?: Timing | undefined
+}
+
+/** A new agent's zone, and what every change takes. */
+export interface CreateAgentOptions extends ChangeOptions {
+  zone: Zone
+}
+
+/** Options of listAgents. */
+export interface ListAgentsOptions extends CallOptions {
+  /** Stop after so many names; all unless given. */
+  limit?: number | undefined
+  /** Only names that begin so. */
+  prefix?: string | undefined
+}
+
+/** Options of an export. */
+export interface ExportOptions extends CallOptions {
+  /** The default agent unless given. */
+  agent?: string | undefined
+  /** First record; the genesis record, 0, unless given. */
+  fromSeq?: number | undefined
+  /** Last record, included; the head unless given. */
+  toSeq?: number | undefined
+}
+
+const TIMEOUT_MS = 30_000
+const LIST_PAGE_NAMES = 1_000
+
+/**
+ * A client of one service (spec.md, Data client operations). Methods reject with ServiceError, NotFoundError
+ * or NetworkError, and with the signal's reason when aborted. Reads, and writes through their idempotency
+ * keys, are repeated while the network or the server fails in passing.
+ */
+export class ServiceClient {
+  readonly #transport: Transport
+  readonly #defaultAgent: string
+
+  constructor(options: ServiceClientOptions) {
+    this.#defaultAgent = options.agent ?? 'default'
+    this.#transport = new Transport({
+      url: options.url.replace(/\/+$/, ''),
+      // Called on globalThis: browsers refuse a fetch that is called as a method of something else.
+      fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
+      credential: credentialOf(options),
+      timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+      timing: options.timing ?? systemTiming,
+    })
+  }
+
+  /** Whether the service answers; one try, never throws. */
+  async ping(options: CallOptions = {}): Promise<boolean> {
+    try {
+      await this.#transport.text({ ...readCall('/healthz', options), repeatable: false })
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** A collection: its agent comes to be at the first write. `T` is the type of its records' bodies. */
+  collection<T = Record<string, unknown>>(name: string): CollectionHandle<T> {
+    return new CollectionHandle<T>(this.#transport, { writesTo: 'collections', name })
+  }
+
+  /** An agent that exists; the default agent unless named. */
+  agent<T = Record<string, unknown>>(name: string = this.#defaultAgent): CollectionHandle<T> {
+    return new CollectionHandle<T>(this.#transport, { writesTo: 'agents', name })
+  }
+
+  /**
+   * Creates an agent.
+   * @param seedHex 64 hex characters, from which its key pair follows; undefined lets the server choose
+   * @param zone a zone, or `{zone, signal, idempotencyKey}`
+   * Errors: 409 `agent_exists`, 409 `key_in_use`
+   */
+  createAgent(
+    name: string,
+    seedHex: string | undefined,
+    zone: Zone | CreateAgentOptions,
+  ): Promise<AgentResponse> {
+    const options = typeof zone === 'string' ? { zone } : zone
+    const body = JSON.stringify({ name, zone: options.zone, seed_hex: seedHex })
+    return this.#transport.json(changeCall('/v1/agents', body, options))
+  }
+
+  /** Names of the agents, page after page until all or `limit` of them; `total` counts all. */
+  async listAgents(options: ListAgentsOptions = {}): Promise<AgentListResponse> {
+    const wanted = options.limit ?? Infinity
+    const agents: string[] = []
+    let total = 0
+    let cursor: string | undefined
+    do {
+      const limit = Math.min(LIST_PAGE_NAMES, wanted - agents.length)
+      const page = await this.#transport.json<AgentListResponse & { next_cursor?: string | null }>({
+        ...readCall('/v1/agents', options),
+        query: { limit, cursor, prefix: options.prefix },
+      })
+      agents.push(...page.agents)
+      total = page.total
+      cursor = page.next_cursor ?? undefined
+    } while (cursor !== undefined && agents.length < wanted)
+    return { agents, total }
+  }
+
+  /** Appends one record through the ingest route, which can also feed an external database. */
+  ingest(agent: string, data: object, options: ChangeOptions = {}): Promise<WriteResponse> {
+    return ingestOne(this.#transport, agent, { data, options })
+  }
+
+  /** Appends many records through the ingest route, in the source's order. */
+  ingestMany(agent: string, source: RecordSource, options: IngestManyOptions = {}): Promise<IngestSummary> {
+    return ingestMany(this.#transport, agent, { source, options })
+  }
+
+  /** Events of one agent: from `since`, when given, then live. Close it with `.close()`. */
+  subscribeAgent<T = Record<string, unknown>>(
+    agentId: string,
+    onEvent: OnEvent<T>,
+    options: SubscribeAgentOptions = {},
+  ): Subscription<T> {
+    const path = `/v1/agents/${pathSegment(agentId)}/stream`
+    return new Subscription(this.#transport, { path, query: { filter: options.filter }, onEvent, options })
+  }
+
+  /** Events of all agents that the credential reaches, or of those named. Close it with `.close()`. */
+  subscribeGlobal<T = Record<string, unknown>>(
+    onEvent: OnEvent<T>,
+    options: SubscribeGlobalOptions = {},
+  ): Subscription<T> {
+    const query = { agents: options.agents?.join(',') }
+    return new Subscription(this.#transport, { path: '/v1/stream', query, onEvent, options })
+  }
+
+  /** A strand as signed NDJSON, streamed; `verify` checks it. The time limit ends with its first bytes. */
+  async exportStrand(options: ExportOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const response = await this.#transport.open({
+      ...readCall('/v1/strand/export', options),
+      query: {
+        agent: options.agent ?? this.#defaultAgent,
+        from_seq: options.fromSeq,
+        to_seq: options.toSeq,
+      },
+      headers: { accept: 'application/x-ndjson' },
+    })
+    if (!response.body) throw new NetworkError('Expected an answer with a body', { code: 'invalid_response' })
+    return response.body
+  }
+
+  /**
+   * Checks an export by the platform's WebCrypto alone, nothing asked of the service: hashes, chain,
+   * signatures, key rotations. Name the agent's public key in `options` to know whose strand it is.
+   * @throws Error where the platform's WebCrypto has no Ed25519
+   */
+  verify(strandExport: ExportSource, options: VerifyOptions = {}): Promise<VerifyResult> {
+    return verifyExport(strandExport, options)
+  }
+
+  /** The agent's checkpoint, a C2SP tlog-checkpoint signed note. */
+  checkpoint(agent: string = this.#defaultAgent, options: CallOptions = {}): Promise<string> {
+    return this.#transport.text({
+      ...readCall('/v1/strand/checkpoint', options),
+      query: { agent },
+      headers: { accept: 'text/plain' },
+    })
+  }
+
+  /** Proof that a record stands in the agent's strand (RFC 6962 inclusion proof). */
+  proof(agent: string, hash: string, options: CallOptions = {}): Promise<ProofResponse> {
+    return this.#transport.json({ ...readCall('/v1/strand/proof', options), query: { agent, hash } })
+  }
+}
+
+function credentialOf(options: ServiceClientOptions): () => Promise<string | undefined> {
+  const { getToken, token, apiKey } = options
+  if (getToken) return async () => getToken()
+  return async () => token ?? apiKey
+}

@@ -1,0 +1,349 @@
+import { resolve } from 'node:path'
+import { limits } from './base/limits.js'
+import { logLevels } from './base/log.js'
+import { nearestName } from './nearest-name.js'
+import * as parsers from './setting-parsers.js'
+import type { Parse } from './setting-parsers.js'
+
+/** One line of the table of settings, which docs/config.md is made from. */
+export interface Setting<T> {
+  /** The environment variable. */
+  name: string
+  /** The value when the variable is not set. */
+  default: T
+  /** The default in words, as documents show it. */
+  defaultText: string
+  /** What a number counts; absent where the value has no unit. */
+  unit?: string
+  description: string
+  /** What is allowed, in words: shown in a fault. */
+  allowed: string
+  /** The value is never shown, only its length. */
+  secret?: true
+  parse: Parse<T>
+}
+
+const megabyte = 1_048_576
+
+/** The most shards that a data directory can have. */
+export const shardsMax = 16
+
+/** Every setting of the server (contract.md 1 to 4). */
+export const settings = {
+  host: setting({
+    name: 'SERVICE_HOST',
+    default: '127.0.0.1',
+    description: 'The address to listen on. `0.0.0.0` or `::` takes requests from other machines.',
+    allowed: 'an IP address or a host name, without scheme, port and brackets',
+    parse: parsers.host,
+  }),
+  port: setting({
+    name: 'SERVICE_PORT',
+    default: 8787,
+    description: 'The TCP port to listen on; 0 takes any free one.',
+    allowed: 'an integer from 0 to 65535',
+    parse: parsers.integer(0, 65_535),
+  }),
+  tlsCertFile: setting<string | undefined>({
+    name: 'SERVICE_TLS_CERT_FILE',
+    default: undefined,
+    description: 'The certificate chain, PEM. With SERVICE_TLS_KEY_FILE it switches to TLS.',
+    allowed: 'the path of a file that can be read, together with SERVICE_TLS_KEY_FILE',
+    parse: parsers.readableFile,
+  }),
+  tlsKeyFile: setting<string | undefined>({
+    name: 'SERVICE_TLS_KEY_FILE',
+    default: undefined,
+    description: 'The private key of the certificate, PEM.',
+    allowed: 'the path of a file that can be read, together with SERVICE_TLS_CERT_FILE',
+    parse: parsers.readableFile,
+  }),
+  dataDir: setting({
+    name: 'SERVICE_DATA_DIR',
+    default: './data',
+    description: 'The directory that keeps everything; made when absent, used by one process at a time.',
+    allowed: 'a path on a local disk',
+    parse: parsers.path,
+  }),
+  shards: setting<number | undefined>({
+    name: 'SERVICE_SHARDS',
+    default: undefined,
+    defaultText: 'that of the data directory; when that is made, the number of cores, at most 16',
+    unit: 'worker threads',
+    description: 'Threads that own the shards of the data. Fixed when the data directory is made.',
+    allowed: `an integer from 1 to ${shardsMax}`,
+    parse: parsers.integer(1, shardsMax),
+  }),
+  agentId: setting({
+    name: 'SERVICE_AGENT_ID',
+    default: 'default',
+    description: 'The default agent, created at the first start.',
+    allowed: '1 to 128 of letters, digits, _ . and -, the first neither . nor -',
+    parse: parsers.matching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/),
+  }),
+  masterSeed: setting<Buffer | undefined>({
+    name: 'SERVICE_MASTER_SEED',
+    default: undefined,
+    defaultText: 'made at the first start and kept in the data directory',
+    description: 'The seed that every key of the server is derived from.',
+    allowed: '64 hex digits, without SERVICE_MASTER_SEED_FILE',
+    secret: true,
+    parse: parsers.seed,
+  }),
+  masterSeedFile: setting<Buffer | undefined>({
+    name: 'SERVICE_MASTER_SEED_FILE',
+    default: undefined,
+    description: 'A file that holds the master seed.',
+    allowed: 'the path of a file of 64 hex digits or 32 bytes, without SERVICE_MASTER_SEED',
+    parse: parsers.seedFile,
+  }),
+  rootApiKey: setting<string | undefined>({
+    name: 'SERVICE_ROOT_API_KEY',
+    default: undefined,
+    defaultText: 'made at the first start, kept in the data directory and shown once on standard error',
+    description: 'The key that may do everything, sent as `Authorization: Bearer …`.',
+    allowed: '32 to 512 visible ASCII characters',
+    secret: true,
+    parse: parsers.matching(/^[\x21-\x7e]{32,512}$/),
+  }),
+  shutdownTimeoutSecs: setting({
+    name: 'SERVICE_SHUTDOWN_TIMEOUT_SECS',
+    default: 10,
+    unit: 'seconds',
+    description: 'How long requests in flight may take to finish after SIGTERM or SIGINT.',
+    allowed: 'an integer from 1 to 3600',
+    parse: parsers.integer(1, 3600),
+  }),
+  recordBytesMax: setting({
+    name: 'SERVICE_RECORD_MAX_BYTES',
+    default: limits.recordBytesDefault,
+    unit: 'bytes',
+    description: "The most that one record's body may take in canonical form.",
+    allowed: `an integer from 1 to ${limits.recordBytesMax}`,
+    parse: parsers.integer(1, limits.recordBytesMax),
+  }),
+  rateLimitRps: setting({
+    name: 'SERVICE_RATE_LIMIT_RPS',
+    default: 100,
+    unit: 'requests per second',
+    description: 'Requests per client address, on all routes, before the credential is looked at; 0 is off.',
+    allowed: 'an integer from 0 to 1000000',
+    parse: parsers.integer(0, 1_000_000),
+  }),
+  rateLimitBurst: setting({
+    name: 'SERVICE_RATE_LIMIT_BURST',
+    default: 200,
+    unit: 'requests',
+    description: 'Capacity of the bucket of one client address; 0 switches the limit off.',
+    allowed: 'an integer from 0 to 1000000',
+    parse: parsers.integer(0, 1_000_000),
+  }),
+  trustedProxies: setting<readonly string[]>({
+    name: 'SERVICE_TRUSTED_PROXIES',
+    default: [],
+    description: 'Address ranges of proxies. Only from them is X-Forwarded-For read.',
+    allowed: 'address ranges as 10.0.0.0/8 or fd00::/8, separated by commas',
+    parse: parsers.list(parsers.isCidr),
+  }),
+  corsOrigins: setting<readonly string[]>({
+    name: 'SERVICE_CORS_ORIGINS',
+    default: [],
+    description: 'Web origins whose pages may call the server from a browser.',
+    allowed: 'exact origins as https://app.example.com, separated by commas; * is refused',
+    parse: parsers.list(parsers.isOrigin),
+  }),
+  signing: setting<'record' | 'group'>({
+    name: 'SERVICE_SIGNING',
+    default: 'record',
+    description: "Whether each record is signed, or of one agent's records committed together only the last.",
+    allowed: 'record or group',
+    parse: parsers.oneOf(['record', 'group']),
+  }),
+  dataOpen: setting({
+    name: 'SERVICE_DATA_OPEN',
+    default: false,
+    description: 'Drops the credential check on data routes, for development only.',
+    allowed: 'true or false; true only where SERVICE_ENV is development',
+    parse: parsers.boolean,
+  }),
+  environment: setting<'development' | 'production'>({
+    name: 'SERVICE_ENV',
+    default: 'development',
+    description: 'Where the server runs. `production` refuses what is for development only.',
+    allowed: 'development or production',
+    parse: parsers.oneOf(['development', 'production']),
+  }),
+  logLevel: setting<(typeof logLevels)[number]>({
+    name: 'SERVICE_LOG_LEVEL',
+    default: 'info',
+    description: 'The least severe level that is logged, as JSON lines on standard error.',
+    allowed: logLevels.join(', '),
+    parse: parsers.oneOf(logLevels),
+  }),
+  freeBytesMin: setting({
+    name: 'SERVICE_MIN_FREE_BYTES',
+    default: 256 * megabyte,
+    unit: 'bytes',
+    description: 'Free space of the data disk below which the server only reads; 0 is off.',
+    allowed: 'an integer from 0 up',
+    parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
+  }),
+} as const
+
+/** The settings of one server, frozen. Paths are absolute. */
+export interface Config {
+  readonly host: string
+  /** 0: any free one. */
+  readonly port: number
+  /** Absolute paths; absent without TLS. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  readonly dataDir: string
+  /** Absent: that of the data directory, or the cores when it is made. */
+  readonly shards?: number
+  readonly agentId: string
+  /** 32 bytes, never logged. Absent: the data directory's own. */
+  readonly masterSeed?: Buffer
+  /** Never logged. Absent: the data directory's own. */
+  readonly rootApiKey?: string
+  readonly shutdownTimeoutSecs: number
+  readonly recordBytesMax: number
+  /** Per second and client address; 0 is off. */
+  readonly rateLimitRps: number
+  readonly rateLimitBurst: number
+  /** CIDR texts, each valid. */
+  readonly trustedProxies: readonly string[]
+  readonly corsOrigins: readonly string[]
+  readonly signing: 'record' | 'group'
+  readonly dataOpen: boolean
+  readonly environment: 'development' | 'production'
+  readonly logLevel: (typeof logLevels)[number]
+  /** 0 is off. */
+  readonly freeBytesMin: number
+}
+
+/** One wrong setting: its name, what was given (of a secret only the length) and what is allowed. */
+export interface SettingFault {
+  name: string
+  given: string
+  allowed: string
+}
+
+/** What `readConfig` answers. Warnings are sentences without a full stop. */
+export type ConfigReading =
+  | { ok: true; config: Config; warnings: string[] }
+  | { ok: false; faults: SettingFault[]; warnings: string[] }
+
+/** Environment variables by name. */
+export type Environment = Record<string, string | undefined>
+
+/** Reads the settings of this process. */
+export function readProcessConfig(): ConfigReading {
+  return readConfig(process.env)
+}
+
+/**
+ * Makes the configuration of an environment, or names every wrong setting at once (contract.md 1, Bad settings).
+ * Reads the files that settings name, and nothing else.
+ */
+export function readConfig(env: Environment): ConfigReading {
+  const faults: SettingFault[] = []
+  const config = parseAll(env, faults)
+  faults.push(...crossFaults(env, config))
+  const warnings = unknownNames(env)
+  if (faults.length > 0) return { ok: false, faults, warnings }
+  if (config.dataOpen) {
+    warnings.push(
+      'SERVICE_DATA_OPEN=true: anyone who reaches the server reads and writes all data, without a credential',
+    )
+  }
+  return { ok: true, config: Object.freeze(config), warnings }
+}
+
+/** One line for each fault, as `check` and `serve` print them. */
+export function describeFaults(faults: readonly SettingFault[]): string {
+  return faults.map(({ name, given, allowed }) => `${name}: given ${given}, allowed: ${allowed}\n`).join('')
+}
+
+function parseAll(env: Environment, faults: SettingFault[]): Config {
+  const value = <T>(from: Setting<T>): T => {
+    const text = env[from.name]
+    if (text === undefined) return from.default
+    const parsed = from.parse(text)
+    if (parsed !== undefined) return parsed
+    faults.push({ name: from.name, given: describeGiven(from.secret, text), allowed: from.allowed })
+    return from.default
+  }
+  const certFile = value(settings.tlsCertFile)
+  const keyFile = value(settings.tlsKeyFile)
+  const shards = value(settings.shards)
+  const masterSeedGiven = value(settings.masterSeed)
+  const masterSeedOfFile = value(settings.masterSeedFile)
+  const masterSeed = masterSeedGiven ?? masterSeedOfFile
+  const rootApiKey = value(settings.rootApiKey)
+  return {
+    host: value(settings.host),
+    port: value(settings.port),
+    ...(certFile !== undefined && keyFile !== undefined && { tls: Object.freeze({ certFile, keyFile }) }),
+    dataDir: resolve(value(settings.dataDir)),
+    ...(shards !== undefined && { shards }),
+    agentId: value(settings.agentId),
+    ...(masterSeed !== undefined && { masterSeed }),
+    ...(rootApiKey !== undefined && { rootApiKey }),
+    shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
+    recordBytesMax: value(settings.recordBytesMax),
+    rateLimitRps: value(settings.rateLimitRps),
+    rateLimitBurst: value(settings.rateLimitBurst),
+    trustedProxies: value(settings.trustedProxies),
+    corsOrigins: value(settings.corsOrigins),
+    signing: value(settings.signing),
+    dataOpen: value(settings.dataOpen),
+    environment: value(settings.environment),
+    logLevel: value(settings.logLevel),
+    freeBytesMin: value(settings.freeBytesMin),
+  }
+}
+
+/** Faults of settings that are fine each but not together. */
+function crossFaults(env: Environment, config: Config): SettingFault[] {
+  const faults: SettingFault[] = []
+  const { tlsCertFile, tlsKeyFile, masterSeed, masterSeedFile, dataOpen } = settings
+  const set = (from: { name: string }) => env[from.name] !== undefined
+  const blame = (from: { name: string; allowed: string }, given: string) =>
+    faults.push({ name: from.name, given, allowed: from.allowed })
+  if (set(tlsCertFile) && !set(tlsKeyFile)) blame(tlsKeyFile, 'nothing')
+  if (set(tlsKeyFile) && !set(tlsCertFile)) blame(tlsCertFile, 'nothing')
+  if (set(masterSeed) && set(masterSeedFile)) blame(masterSeedFile, `both it and ${masterSeed.name}`)
+  if (config.dataOpen && config.environment === 'production') blame(dataOpen, 'true in production')
+  return faults
+}
+
+/** Warnings of variables that look like settings and are none, which are typing errors mostly. */
+function unknownNames(env: Environment): string[] {
+  const known = Object.values(settings).map(({ name }) => name)
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SERVICE_') && !known.includes(name))
+    .sort()
+    .map((name) => {
+      const nearest = nearestName(name, known)
+      return `${name} is no setting of this version${nearest === undefined ? '' : `; was ${nearest} meant?`}`
+    })
+}
+
+/** Characters of a wrong value that a fault shows. */
+const GIVEN_CHARS_MAX = 100
+
+function describeGiven(secret: true | undefined, text: string): string {
+  if (text === '') return 'an empty text'
+  // A seed put into the setting beside its own, as into SERVICE_MASTER_SEED_FILE, is still a seed.
+  if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
+  const shown = text.slice(0, GIVEN_CHARS_MAX)
+  return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
+}
+
+type SettingLine<T> = Omit<Setting<T>, 'defaultText'> & { defaultText?: string }
+
+function setting<T>(line: SettingLine<T>): Setting<T> {
+  const { default: value } = line
+  const unset = value === undefined || (Array.isArray(value) && value.length === 0)
+  return { defaultText: unset ? 'none' : String(value), ...line }
+}

@@ -1,0 +1,268 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, join } from 'node:path'
+import { assert } from './base/assert.js'
+import { type Clock, systemClock } from './base/clock.js'
+import type { RandomBytes } from './base/random.js'
+import { type Config, shardsMax } from './config.js'
+import { type Locking, lockDirectory } from './directory-lock.js'
+import {
+  isFileSystemError,
+  readIfThere,
+  syncDirectory,
+  unfinishedSuffix,
+  writeDurably,
+} from './durable-file.js'
+import { deriveSeed, seedBytes } from './strand/keys.js'
+
+/** A data directory that this process holds the lock of. */
+export interface DataDirectory {
+  /** Absolute. */
+  readonly path: string
+  /** Fixed when the directory was made. */
+  readonly shards: number
+  /** 32 bytes, never logged. */
+  readonly masterSeed: Buffer
+  /** SHA-256 of the root key's text. */
+  readonly rootKeyDigest: Buffer
+  /** The root key, where this start made it: to be shown once. */
+  readonly rootKeyCreated?: string
+  /** Gives the lock back. */
+  close(): void
+}
+
+/** What `openDataDirectory` answers. The detail is for the operator; the exit code is 78. */
+export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok: false; detail: string }
+
+/** The settings that a data directory is opened by. */
+export type DataDirectorySettings = Pick<Config, 'dataDir' | 'shards' | 'masterSeed' | 'rootApiKey'>
+
+/** What format.json says. */
+export interface Format {
+  shards: number
+  createdAtMs: number
+  masterSeedFingerprint: string
+}
+
+/** The format version of directories that this program makes and reads. */
+export const formatVersion = 1
+
+const FORMAT_FILE = 'format.json'
+const SEED_FILE = 'master.seed'
+const ROOT_KEY_FILE = 'root.key'
+const FINGERPRINT_INFO = 'strandfast/master-seed-fingerprint/v1'
+const ROOT_KEY_PREFIX = 'sf_root_'
+const ROOT_KEY_BYTES = 32
+
+/**
+ * Opens the data directory, and makes it at the first start (contract.md 1, Data and Identity).
+ *
+ * Secrets are on disk before format.json is, and that is written last: a directory without it is one whose first
+ * start was cut off, which the next start completes with the secrets that are there already.
+ */
+export function openDataDirectory(
+  config: DataDirectorySettings,
+  random: RandomBytes,
+  clock: Clock = systemClock,
+): DataDirectoryOpening {
+  const path = config.dataDir
+  let locking: Locking | undefined
+  let opening: DataDirectoryOpening | undefined
+  try {
+    makeDirectory(path)
+    locking = lockDirectory(path)
+    if (!locking.ok) return refuse(describeHolder(path, locking.holder))
+    opening = openLocked(config, { random, clock, close: locking.release })
+    return opening
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return refuse(`The data directory ${path} cannot be used: ${error.message}`)
+  } finally {
+    if (locking?.ok === true && opening?.ok !== true) locking.release()
+  }
+}
+
+/**
+ * Reads format.json.
+ * @returns undefined when the directory has none; a text says what is wrong with it
+ */
+export function readFormat(path: string): Format | string | undefined {
+  const text = readIfThere(join(path, FORMAT_FILE))
+  return text === undefined ? undefined : parseFormat(join(path, FORMAT_FILE), text)
+}
+
+/** Bytes that this process may still write to the file system of `path`. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize
+}
+
+interface Opener {
+  random: RandomBytes
+  clock: Clock
+  close(): void
+}
+
+function openLocked(config: DataDirectorySettings, opener: Opener): DataDirectoryOpening {
+  const path = config.dataDir
+  const format = readFormat(path)
+  if (typeof format === 'string') return refuse(format)
+  if (format === undefined) {
+    const foreign = foreignName(path)
+    if (foreign !== undefined) {
+      return refuse(
+        `The directory ${path} holds ${foreign} but no ${FORMAT_FILE}: expected an empty one, or one that this ` +
+          'program made',
+      )
+    }
+  } else if (config.shards !== undefined && config.shards !== format.shards) {
+    return refuse(
+      `The data directory ${path} has ${format.shards} shards and SERVICE_SHARDS asks for ${config.shards}: unset ` +
+        `it, or change the directory by: strandfast reshard --shards ${config.shards}`,
+    )
+  }
+  removeUnfinished(path)
+  const masterSeed = readSeed(config, format, opener.random)
+  if (typeof masterSeed === 'string') return refuse(masterSeed)
+  const rootKey = readRootKey(config, format, opener.random)
+  if (typeof rootKey === 'string') return refuse(rootKey)
+  const shards = format?.shards ?? config.shards ?? Math.min(availableParallelism(), shardsMax)
+  if (format === undefined) {
+    const masterSeedFingerprint = fingerprint(masterSeed)
+    writeDurably(
+      join(path, FORMAT_FILE),
+      renderFormat({ shards, createdAtMs: opener.clock(), masterSeedFingerprint }),
+    )
+  }
+  return { ok: true, directory: { path, shards, masterSeed, ...rootKey, close: opener.close } }
+}
+
+function makeDirectory(path: string): void {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (made !== undefined) syncDirectory(dirname(made))
+}
+
+/** A name in a directory without format.json that no first start of ours can have left there. */
+function foreignName(path: string): string | undefined {
+  const ours = [SEED_FILE, ROOT_KEY_FILE, 'lock', ...unfinishedNames()]
+  // A new volume carries lost+found or hidden files.
+  return readdirSync(path).find(
+    (name) => !ours.includes(name) && name !== 'lost+found' && !name.startsWith('.'),
+  )
+}
+
+function unfinishedNames(): string[] {
+  return [FORMAT_FILE, SEED_FILE, ROOT_KEY_FILE].map((name) => name + unfinishedSuffix)
+}
+
+function removeUnfinished(path: string): void {
+  for (const name of unfinishedNames()) rmSync(join(path, name), { force: true })
+}
+
+/** The master seed, made when there is none; a text says why it cannot be used. */
+function readSeed(
+  config: DataDirectorySettings,
+  format: Format | undefined,
+  random: RandomBytes,
+): Buffer | string {
+  const file = join(config.dataDir, SEED_FILE)
+  if (config.masterSeed !== undefined) {
+    if (format === undefined || matches(config.masterSeed, format)) return config.masterSeed
+    return (
+      `The master seed given is not the one that the data directory ${config.dataDir} was made with: give that ` +
+      `one${readIfThere(file) === undefined ? '' : `, or unset SERVICE_MASTER_SEED to use ${SEED_FILE}`}`
+    )
+  }
+  const kept = readIfThere(file)?.trim()
+  if (kept !== undefined) {
+    const seed = /^[0-9a-f]{64}$/.test(kept) ? Buffer.from(kept, 'hex') : undefined
+    if (seed !== undefined && (format === undefined || matches(seed, format))) return seed
+    return `The file ${file} does not hold the master seed that the data directory was made with: restore it`
+  }
+  if (format !== undefined) {
+    return `The file ${file} is missing: restore it, or give the master seed by SERVICE_MASTER_SEED`
+  }
+  const made = Buffer.from(random(seedBytes))
+  assert(made.length === seedBytes, 'a master seed has 32 bytes')
+  writeDurably(file, `${made.toString('hex')}\n`)
+  return made
+}
+
+function matches(seed: Buffer, format: Format): boolean {
+  return fingerprint(seed) === format.masterSeedFingerprint
+}
+
+/** What format.json keeps of a master seed: enough to know it again, nothing to find it by. */
+function fingerprint(seed: Buffer): string {
+  return deriveSeed(seed, FINGERPRINT_INFO).toString('hex')
+}
+
+type RootKey = Pick<DataDirectory, 'rootKeyDigest' | 'rootKeyCreated'>
+
+/** The root key's digest, the key made when there is none; a text says why it cannot be used. */
+function readRootKey(
+  config: DataDirectorySettings,
+  format: Format | undefined,
+  random: RandomBytes,
+): RootKey | string {
+  if (config.rootApiKey !== undefined) return { rootKeyDigest: digest(config.rootApiKey) }
+  const file = join(config.dataDir, ROOT_KEY_FILE)
+  const kept = readIfThere(file)?.trim()
+  if (kept !== undefined) {
+    if (!/^[\x21-\x7e]{32,512}$/.test(kept)) {
+      return `The file ${file} does not hold a root key: restore it, or remove it to have a new one made`
+    }
+    // A first start that was cut off may not have come to showing the key.
+    return { rootKeyDigest: digest(kept), ...(format === undefined && { rootKeyCreated: kept }) }
+  }
+  const made = ROOT_KEY_PREFIX + Buffer.from(random(ROOT_KEY_BYTES)).toString('base64url')
+  writeDurably(file, `${made}\n`)
+  return { rootKeyDigest: digest(made), rootKeyCreated: made }
+}
+
+function digest(rootKey: string): Buffer {
+  return createHash('sha256').update(rootKey).digest()
+}
+
+function renderFormat(format: Format): string {
+  const members = {
+    format: formatVersion,
+    shards: format.shards,
+    created_at_ms: format.createdAtMs,
+    master_seed_fingerprint: format.masterSeedFingerprint,
+  }
+  return `${JSON.stringify(members, undefined, 2)}\n`
+}
+
+function parseFormat(file: string, text: string): Format | string {
+  const damaged = `The file ${file} is damaged: restore it from a backup`
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    return damaged
+  }
+  if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
+  if (json.format !== formatVersion) {
+    return (
+      `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
+      `format ${formatVersion}: use the version of the program that made it`
+    )
+  }
+  if (!('shards' in json && 'created_at_ms' in json && 'master_seed_fingerprint' in json)) return damaged
+  const { shards, created_at_ms: createdAtMs, master_seed_fingerprint: masterSeedFingerprint } = json
+  if (typeof shards !== 'number' || !Number.isInteger(shards) || shards < 1 || shards > shardsMax)
+    return damaged
+  if (typeof createdAtMs !== 'number' || typeof masterSeedFingerprint !== 'string') return damaged
+  return { shards, createdAtMs, masterSeedFingerprint }
+}
+
+function describeHolder(path: string, holder: number | undefined): string {
+  const who = holder === undefined ? 'another process' : `process ${holder}`
+  return `The data directory ${path} is in use by ${who}: one process at a time can use it`
+}
+
+function refuse(detail: string): DataDirectoryOpening {
+  return { ok: false, detail }
+}

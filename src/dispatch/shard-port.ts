@@ -1,0 +1,145 @@
+import { Worker } from 'node:worker_threads'
+import { assert } from '../base/assert.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { decodeOutcomes, encodeCommands, type CommandFrame } from '../protocol/frame.js'
+import type { Command, Outcome, ShardFigures, ShardSettings, StreamEvent } from '../protocol/messages.js'
+
+/** Takes the outcome of one command. */
+export type Receive = (outcome: Outcome) => void
+
+/** What a shard tells beside outcomes. */
+export interface ShardListener {
+  events(events: StreamEvent[]): void
+  /** The thread ended though nobody asked it to. */
+  died(error: Error): void
+}
+
+/** A command under way. */
+interface Pending {
+  receive: Receive
+  bytes: number
+  writes: boolean
+}
+
+/** The front thread's end of one shard worker: frames its commands, one frame a tick, and hands out its outcomes. */
+export class ShardPort {
+  readonly #settings: ShardSettings
+  readonly #listener: ShardListener
+  readonly #pending = new Map<number, Pending>()
+  #worker: Worker | undefined
+  #frame: CommandFrame = []
+  #bytes = 0
+  #nextId = 0
+  #closing = false
+  figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
+
+  constructor(settings: ShardSettings, listener: ShardListener) {
+    this.#settings = settings
+    this.#listener = listener
+  }
+
+  /** Commands that wait for their outcome. */
+  get depth(): number {
+    return this.#pending.size
+  }
+
+  get serving(): boolean {
+    return this.#worker !== undefined
+  }
+
+  /** Starts the thread; returns when its store is open. @throws Error when it cannot be opened */
+  async start(): Promise<void> {
+    const worker = new Worker(new URL('../../workers/entry.js', import.meta.url), {
+      workerData: this.#settings,
+      name: `shard-${this.#settings.shard}`,
+    })
+    await new Promise<void>((resolve, reject) => {
+      worker.once('message', resolve)
+      worker.once('error', reject)
+    })
+    worker.removeAllListeners()
+    worker.on('message', (memory: ArrayBuffer) => this.#receive(memory))
+    worker.on('error', (error) => this.#end(error))
+    worker.on('exit', (code) => this.#end(new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)))
+    this.#worker = worker
+  }
+
+  /**
+   * Sends a command with the others of this tick.
+   * @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving
+   */
+  send(command: Command, receive: Receive): Refusal | undefined {
+    if (this.#worker === undefined) {
+      return refuse('unavailable', 'Expected the shard of this agent to be serving', { retryAfterSecs: 1 })
+    }
+    if (this.#pending.size >= limits.shardQueueMax || this.#bytes > limits.shardQueueBytesMax) {
+      return refuse('overloaded', 'Expected fewer requests at once', { retryAfterSecs: 1 })
+    }
+    if (this.#frame.length === 0) setImmediate(() => this.#flush())
+    const id = this.#nextId
+    this.#nextId = (id + 1) % Number.MAX_SAFE_INTEGER
+    const bytes = bytesOf(command)
+    this.#bytes += bytes
+    this.#pending.set(id, { receive, bytes, writes: 'options' in command })
+    this.#frame.push([id, command])
+    return undefined
+  }
+
+  /** Lets what is under way finish, closes the store and ends the thread. */
+  async close(): Promise<void> {
+    const worker = this.#worker
+    this.#closing = true
+    if (worker === undefined) return
+    this.#flush()
+    const ended = new Promise((resolve) => worker.once('exit', resolve))
+    worker.postMessage('close')
+    await ended
+  }
+
+  /** Frames every command of this tick in one message: a message costs the same whatever it carries. */
+  #flush(): void {
+    if (this.#frame.length === 0 || this.#worker === undefined) return
+    const memory = encodeCommands(this.#frame)
+    this.#frame = []
+    this.#worker.postMessage(memory, [memory])
+  }
+
+  #receive(memory: ArrayBuffer): void {
+    const { outcomes, events, figures } = decodeOutcomes(memory)
+    this.figures = figures
+    for (const [id, outcome] of outcomes) {
+      const pending = this.#pending.get(id)
+      assert(pending !== undefined, 'an outcome belongs to a command that is under way')
+      this.#pending.delete(id)
+      this.#bytes -= pending.bytes
+      pending.receive(outcome)
+    }
+    if (events.length > 0) this.#listener.events(events)
+  }
+
+  /** What was under way may or may not have reached the disk: that is what its callers are told. */
+  #end(error: Error): void {
+    if (this.#worker === undefined) return
+    this.#worker = undefined
+    this.#frame = []
+    const pending = [...this.#pending.values()]
+    this.#pending.clear()
+    this.#bytes = 0
+    for (const { receive, writes } of pending) receive({ kind: 'refused', refusal: lost(writes) })
+    if (!this.#closing) this.#listener.died(error)
+  }
+}
+
+function lost(writes: boolean): Refusal {
+  return writes
+    ? refuse('outcome_unknown', 'Expected the shard to answer; read the strand to see whether the write is there', {
+        retryAfterSecs: 1,
+      })
+    : refuse('unavailable', 'Expected the shard of this agent to be serving', { retryAfterSecs: 1 })
+}
+
+function bytesOf(command: Command): number {
+  if ('body' in command) return command.body.length
+  return 'chunk' in command ? command.chunk.length : 64
+}

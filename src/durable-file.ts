@@ -1,0 +1,48 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/** What the name of an unfinished file ends in. A start removes them. */
+export const unfinishedSuffix = '.tmp'
+
+/**
+ * Writes a file so that it is there whole or not at all, whenever the machine stops, and is on disk when this
+ * returns. Mode 0600.
+ */
+export function writeDurably(file: string, text: string): void {
+  const unfinished = file + unfinishedSuffix
+  const fd = openSync(unfinished, 'w', 0o600)
+  try {
+    writeFileSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(unfinished, file)
+  syncDirectory(dirname(file))
+}
+
+/** Puts the names within a directory on disk. Windows has no such call and does not need it. */
+export function syncDirectory(path: string): void {
+  if (process.platform === 'win32') return
+  const fd = openSync(path, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** A file's text, or undefined when there is no such file. */
+export function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if (isFileSystemError(error) && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Whether an error comes from the file system rather than from a bug. */
+export function isFileSystemError(error: unknown): error is Error & { code: string } {
+  return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
+}

@@ -1,0 +1,129 @@
+import ipaddr from 'ipaddr.js'
+
+type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
+
+/** Ranges of addresses whose `X-Forwarded-For` is believed; IPv4-mapped ranges are kept as IPv4. */
+export type TrustedProxies = readonly Range[]
+
+const IPV4_BYTES = 4
+const IPV6_BYTES = 16
+const MAPPED_PREFIX_BITS = 96
+
+const hexPairs = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/**
+ * The client's address, 4 or 16 bytes, an IPv4-mapped one as its 4 (contract.md 2.5).
+ *
+ * `X-Forwarded-For` counts only when the peer is a trusted proxy. It is then read from the right, where the
+ * nearest proxy wrote, to the first hop that is not trusted: what stands left of it is anybody's word. A hop
+ * that is no address ends the walk at the hop before it, at least the peer; when all are trusted, the leftmost
+ * is the client.
+ * @param request.peer bytes of the connection's other end, as uWebSockets.js gives them; copied, not held
+ * @param request.forwardedFor all lines of the header joined by commas, in their order; empty when absent
+ */
+export function clientAddress(request: {
+  peer: Uint8Array
+  forwardedFor: string
+  trusted: TrustedProxies
+}): Uint8Array {
+  const { forwardedFor, trusted } = request
+  let address = withoutMapping(request.peer)
+  let end = forwardedFor.length
+  while (end > 0 && isTrusted(address, trusted)) {
+    const comma = forwardedFor.lastIndexOf(',', end - 1)
+    const hop = parseHop(forwardedFor.slice(comma + 1, end).trim())
+    if (hop === undefined) return address
+    address = hop
+    end = comma
+  }
+  return address
+}
+
+/**
+ * The key under which limiters count an address: an IPv4 address in full, an IPv6 one by its /64, which is what
+ * one customer gets. Bytes of any other length (a connection that is gone) share one key.
+ * @param ip 4 or 16 bytes
+ */
+export function limiterKey(ip: Uint8Array): string {
+  if (ip.length === IPV4_BYTES) return ipv4Text(ip, 0)
+  if (ip.length !== IPV6_BYTES) return 'unknown'
+  if (isMapped(ip)) return ipv4Text(ip, IPV6_BYTES - IPV4_BYTES)
+  return `${ipv6Group(ip, 0)}:${ipv6Group(ip, 2)}:${ipv6Group(ip, 4)}:${ipv6Group(ip, 6)}::/64`
+}
+
+/** An address as text (RFC 5952), for audit records and logs; empty when it is not 4 or 16 bytes. */
+export function addressText(ip: Uint8Array): string {
+  const parsed = fromBytes(withoutMapping(ip))
+  if (parsed === undefined) return ''
+  return parsed instanceof ipaddr.IPv6 ? parsed.toRFC5952String() : parsed.toString()
+}
+
+/**
+ * Reads SERVICE_TRUSTED_PROXIES: addresses and CIDR ranges, separated by commas. `::/0` means every IPv6
+ * address and no IPv4 one.
+ * @returns the ranges, and one fault for each entry that is neither; with a fault the setting is refused
+ */
+export function parseTrustedProxies(cidrs: string): { trusted: TrustedProxies; faults: string[] } {
+  const trusted: Range[] = []
+  const faults: string[] = []
+  for (const entry of cidrs.split(',')) {
+    const text = entry.trim()
+    if (text === '') continue
+    const range = parseRange(text)
+    if (range === undefined)
+      faults.push(`Expected an IP address or a CIDR range, got ${JSON.stringify(text)}`)
+    else trusted.push(range)
+  }
+  return { trusted, faults }
+}
+
+function parseRange(text: string): Range | undefined {
+  const cidr = text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`
+  // The four-part form only: ipaddr.js would take `10.1` and octal numbers for addresses too.
+  if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(cidr) && !ipaddr.IPv6.isValidCIDR(cidr)) return undefined
+  const [address, bits] = ipaddr.parseCIDR(cidr)
+  if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= MAPPED_PREFIX_BITS) {
+    return [address.toIPv4Address(), bits - MAPPED_PREFIX_BITS]
+  }
+  return [address, bits]
+}
+
+function isTrusted(ip: Uint8Array, trusted: TrustedProxies): boolean {
+  if (trusted.length === 0) return false
+  const address = fromBytes(ip)
+  if (address === undefined) return false
+  return trusted.some((range) => range[0].kind() === address.kind() && address.match(range))
+}
+
+function fromBytes(ip: Uint8Array): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (ip.length !== IPV4_BYTES && ip.length !== IPV6_BYTES) return undefined
+  return ipaddr.fromByteArray([...ip])
+}
+
+/** An address, with the port and brackets that some proxies add; undefined when it is none. */
+function parseHop(text: string): Uint8Array | undefined {
+  const match = /^(?:([\d.]+)|\[([\da-f:.]+)\])(?::\d{1,5})?$|^([\da-f:.]+)$/i.exec(text)
+  const address = match?.[1] ?? match?.[2] ?? match?.[3]
+  if (address === undefined) return undefined
+  if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return undefined
+  return withoutMapping(Uint8Array.from(ipaddr.parse(address).toByteArray()))
+}
+
+function withoutMapping(ip: Uint8Array): Uint8Array {
+  return ip.slice(isMapped(ip) ? IPV6_BYTES - IPV4_BYTES : 0)
+}
+
+/** ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
+function isMapped(ip: Uint8Array): boolean {
+  if (ip.length !== IPV6_BYTES || ip[10] !== 0xff || ip[11] !== 0xff) return false
+  for (let at = 0; at < 10; at += 1) if (ip[at] !== 0) return false
+  return true
+}
+
+function ipv4Text(ip: Uint8Array, at: number): string {
+  return `${ip[at]}.${ip[at + 1]}.${ip[at + 2]}.${ip[at + 3]}`
+}
+
+function ipv6Group(ip: Uint8Array, at: number): string {
+  return `${hexPairs[ip[at]]}${hexPairs[ip[at + 1]]}`
+}

@@ -1,0 +1,121 @@
+import { LRUCache } from 'lru-cache'
+import { assert } from '../base/assert.js'
+
+/** A limit of requests for each client address (spec.md, Limits). */
+export interface RateLimitSettings {
+  /** Tokens a second, and those that a new address starts with; 0 switches the limit off. */
+  ratePerSec: number
+  /** The most tokens that a bucket holds; 0 switches the limit off. */
+  burst: number
+  /** Addresses remembered at once. */
+  addressesMax: number
+}
+
+/** More than sums of Unix milliseconds in doubles are off by. */
+const ROUNDING_MS = 0.01
+
+/** One number is the whole bucket: when it will be full again, in milliseconds of the caller's clock. */
+interface Bucket {
+  fullAtMs: number
+}
+
+/**
+ * One token bucket for each client address.
+ *
+ * The table is bounded, and no address can gain by being forgotten, its own or another's doing: a new address
+ * starts with `ratePerSec` tokens, so a bucket may be dropped only when it holds at least as many, which is at
+ * most a second after its last request. Who cycles through addresses to push others out finds the least
+ * recently seen bucket still needed; then addresses that find no room share one overflow bucket until a second
+ * has passed. That takes more than `addressesMax` addresses within one second.
+ */
+export class RateLimiter {
+  /** Whether the limit is on. */
+  readonly enabled: boolean
+  readonly #intervalMs: number
+  readonly #capacityMs: number
+  /** How far from full a new bucket is, milliseconds of refilling. */
+  readonly #newBucketLacksMs: number
+  /** So that rounding neither denies a token that is there nor makes a wait a millisecond longer. */
+  readonly #toleranceMs: number
+  readonly #addressesMax: number
+  readonly #buckets: LRUCache<string, Bucket>
+  readonly #overflow: Bucket = { fullAtMs: 0 }
+
+  constructor({ ratePerSec, burst, addressesMax }: RateLimitSettings) {
+    assert(ratePerSec >= 0 && burst >= 0, 'rate and burst are not negative')
+    assert(addressesMax > 0, 'the limiter remembers at least one address')
+    this.enabled = ratePerSec > 0 && burst > 0
+    this.#intervalMs = 1000 / ratePerSec
+    this.#capacityMs = burst * this.#intervalMs
+    this.#newBucketLacksMs = (burst - Math.min(ratePerSec, burst)) * this.#intervalMs
+    this.#toleranceMs = Math.min(ROUNDING_MS, this.#intervalMs / 100)
+    this.#addressesMax = addressesMax
+    this.#buckets = new LRUCache({ max: addressesMax })
+  }
+
+  /**
+   * Takes one token from the bucket of `address` (a `limiterKey`).
+   * @returns milliseconds until the next token; 0 when admitted
+   */
+  take(address: string, nowMs: number): number {
+    if (!this.enabled) return 0
+    const bucket = this.#buckets.get(address) ?? this.#newBucket(address, nowMs)
+    // An empty bucket is the worst there is: a clock that was set back denies nobody for longer.
+    bucket.fullAtMs = Math.min(bucket.fullAtMs, nowMs + this.#capacityMs)
+    const nextFullAtMs = Math.max(bucket.fullAtMs, nowMs) + this.#intervalMs
+    const waitMs = nextFullAtMs - nowMs - this.#capacityMs
+    if (waitMs > this.#toleranceMs) return Math.ceil(waitMs - this.#toleranceMs / 2)
+    bucket.fullAtMs = nextFullAtMs
+    return 0
+  }
+
+  /** Whole tokens that `address` has left; Infinity when the limit is off. Changes nothing. */
+  remaining(address: string, nowMs: number): number {
+    if (!this.enabled) return Infinity
+    const bucket = this.#buckets.peek(address) ?? (this.#hasRoom(nowMs) ? undefined : this.#overflow)
+    const lacksMs = bucket === undefined ? this.#newBucketLacksMs : Math.max(0, bucket.fullAtMs - nowMs)
+    const tokens = (this.#capacityMs - lacksMs + this.#toleranceMs) / this.#intervalMs
+    return Math.max(0, Math.floor(tokens))
+  }
+
+  #newBucket(address: string, nowMs: number): Bucket {
+    if (!this.#hasRoom(nowMs)) return this.#overflow
+    const bucket = { fullAtMs: nowMs + this.#newBucketLacksMs }
+    this.#buckets.set(address, bucket)
+    return bucket
+  }
+
+  /** Whether the least recently seen bucket can be forgotten, or none need be. */
+  #hasRoom(nowMs: number): boolean {
+    if (this.#buckets.size < this.#addressesMax) return true
+    const oldestAddress = this.#buckets.rkeys().next().value
+    const oldest = oldestAddress === undefined ? undefined : this.#buckets.peek(oldestAddress)
+    assert(oldest !== undefined, 'a full table has an oldest bucket')
+    return oldest.fullAtMs - nowMs <= this.#newBucketLacksMs + this.#toleranceMs
+  }
+}
+
+/**
+ * The member of `RateLimit-Policy` for one limit, such as `"global";q=200;w=2`: a full bucket and the whole
+ * seconds in which it fills (draft-ietf-httpapi-ratelimit-headers). `name` is plain ASCII without quotes.
+ */
+export function rateLimitPolicyField(
+  name: string,
+  settings: Pick<RateLimitSettings, 'ratePerSec' | 'burst'>,
+): string {
+  return `"${name}";q=${settings.burst};w=${Math.ceil(settings.burst / settings.ratePerSec)}`
+}
+
+/**
+ * The member of `RateLimit` for one limit, such as `"global";r=0;t=1`: tokens left and, for a request that was
+ * not admitted, seconds until there is one (draft-ietf-httpapi-ratelimit-headers).
+ */
+export function rateLimitField(name: string, remaining: number, waitMs: number): string {
+  const wait = waitMs > 0 ? `;t=${retryAfterSecs(waitMs)}` : ''
+  return `"${name}";r=${remaining}${wait}`
+}
+
+/** Whole seconds for `Retry-After` from what `take` answered, at least 1 (RFC 9110, 10.2.3). */
+export function retryAfterSecs(waitMs: number): number {
+  return Math.max(1, Math.ceil(waitMs / 1000))
+}

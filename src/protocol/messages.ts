@@ -1,0 +1,358 @@
+import type { Refusal } from '../base/errors.js'
+import type { Condition } from '../strand/condition.js'
+import type { Hlc } from '../strand/hlc.js'
+import type { Zone } from '../strand/zone.js'
+
+/*
+ * What the front thread and the shard workers say to each other. Each message is a plain value; frames of them
+ * cross the thread border (frame.ts). Bodies travel as the bytes that came in and leave as wire JSON text, so that
+ * the front thread neither parses nor renders records (docs/adr/0003-shards-render-wire-bodies.md).
+ */
+
+/** How the records of one commit group are signed (contract.md 4, Signing). */
+export type Signing = 'record' | 'group'
+
+/** What a write can carry beside its body (contract.md 2.6 and 5). */
+export interface WriteOptions {
+  /** The chain head that must still be in force, bare hex. */
+  ifMatch?: string
+  /** The caller's Idempotency-Key with the caller it belongs to. */
+  idempotency?: { caller: string; key: string }
+  signing?: Signing
+}
+
+/** Makes an agent. The seed is absent when the key pair is derived from the master seed. */
+export interface AgentCreate {
+  kind: 'agentCreate'
+  agent: string
+  zone: Zone
+  seed?: Uint8Array
+  options: WriteOptions
+}
+
+/** The shard's agents by name, after `after`, with `prefix`. */
+export interface AgentList {
+  kind: 'agentList'
+  prefix: string
+  after: string
+  limit: number
+}
+
+export interface AgentStatus {
+  kind: 'agentStatus'
+  agent: string
+}
+
+export interface AgentHead {
+  kind: 'agentHead'
+  agent: string
+}
+
+/** Claims a public key for one agent, on the shard that owns the key; claiming again for the same agent is fine. */
+export interface KeyClaim {
+  kind: 'keyClaim'
+  publicKey: string
+  agent: string
+}
+
+/** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it is not there. */
+export interface RecordAppend {
+  kind: 'recordAppend'
+  agent: string
+  emerge: boolean
+  body: Uint8Array
+  options: WriteOptions
+}
+
+/** Appends the records of one request body `{records, atomic?}`. */
+export interface BatchAppend {
+  kind: 'batchAppend'
+  agent: string
+  emerge: boolean
+  body: Uint8Array
+  options: WriteOptions
+}
+
+/** Appends one record whose body is the whole request body. */
+export interface IngestOne {
+  kind: 'ingestOne'
+  agent: string
+  body: Uint8Array
+  options: WriteOptions
+}
+
+/** One NDJSON line of an ingest chunk; `line` counts from 1 in the whole stream. */
+export interface IngestLine {
+  line: number
+  agent: string
+  /** Where the line stands in the chunk's bytes. */
+  from: number
+  to: number
+}
+
+/**
+ * Appends the records of some lines, whole lines only. Without `lines`, the chunk holds lines of `agent` one behind the
+ * other, the first of them number `firstLine`; with them, each names its own agent and the record in it is `data`.
+ * `mode`: `skip` leaves bad lines out, `reject` writes nothing when one is bad, `check` writes nothing at all.
+ */
+export interface IngestChunk {
+  kind: 'ingestChunk'
+  agent: string
+  chunk: Uint8Array
+  firstLine: number
+  lines?: IngestLine[]
+  mode: 'skip' | 'reject' | 'check'
+  options: WriteOptions
+}
+
+export interface RecordGet {
+  kind: 'recordGet'
+  agent: string
+  hash: string
+}
+
+/** Deletes (a tombstone) or restores the record `hash`. */
+export interface RecordMutate {
+  kind: 'recordMutate'
+  agent: string
+  action: 'delete' | 'restore'
+  hash: string
+  options: WriteOptions
+}
+
+/** One page of an agent's records, between two moments, oldest or newest first. */
+export interface RecordQuery {
+  kind: 'recordQuery'
+  agent: string
+  order: 'asc' | 'desc'
+  limit: number
+  from?: Hlc
+  /** The end, included; records are shown as the strand was then. */
+  to?: Hlc
+  types?: string[]
+  where?: Condition[]
+  cursor?: PageCursor
+}
+
+/** Where a page goes on: the next seq to look at, and the seq at which the strand is looked at. */
+export interface PageCursor {
+  nextSeq: number
+  asOfSeq: number
+}
+
+/** One page of a strand for a stream: from `fromSeq`, or from the first record at or after `since`. */
+export interface StreamPage {
+  kind: 'streamPage'
+  agent: string
+  fromSeq: number
+  since?: Hlc
+  limit: number
+}
+
+/** One page of the whole shard in commit order: after the moment `after`. */
+export interface LogPage {
+  kind: 'logPage'
+  after: Hlc
+  agents?: string[]
+  limit: number
+}
+
+/** From now on tell (or no more) of the commits of `agent`; of all agents when it is empty. */
+export interface Watch {
+  kind: 'watch'
+  agent: string
+  on: boolean
+}
+
+/** Signs the tree head of an agent's strand (contract.md 5, checkpoint). */
+export interface CheckpointSign {
+  kind: 'checkpointSign'
+  agent: string
+  size: number
+  root: string
+}
+
+/** What a reader needs to walk a strand by itself. */
+export interface StrandLocate {
+  kind: 'strandLocate'
+  agent: string
+  /** When given, the record whose seq is asked for. */
+  hash?: string
+}
+
+export interface ApiKeyCreate {
+  kind: 'apiKeyCreate'
+  row: ApiKeyRow
+}
+
+export interface ApiKeyList {
+  kind: 'apiKeyList'
+}
+
+export interface ApiKeyDelete {
+  kind: 'apiKeyDelete'
+  keyId: string
+}
+
+/** A scoped key as it is kept: its SHA-256, never the key (contract.md 1, Scoped keys). */
+export interface ApiKeyRow {
+  keyId: string
+  name: string
+  scopes: string[]
+  agents: string[]
+  digest: string
+  createdAtMs: number
+}
+
+/** Everything that a shard can be asked. */
+export type Command =
+  | AgentCreate
+  | AgentList
+  | AgentStatus
+  | AgentHead
+  | KeyClaim
+  | RecordAppend
+  | BatchAppend
+  | IngestOne
+  | IngestChunk
+  | RecordGet
+  | RecordMutate
+  | RecordQuery
+  | StreamPage
+  | LogPage
+  | Watch
+  | CheckpointSign
+  | StrandLocate
+  | ApiKeyCreate
+  | ApiKeyList
+  | ApiKeyDelete
+
+/** A command by its kind. */
+export type CommandOf<K extends Command['kind']> = Extract<Command, { kind: K }>
+
+/** A finished answer in wire JSON. */
+export interface ReplyOutcome {
+  kind: 'reply'
+  status: number
+  body: string
+  replayed?: boolean
+}
+
+/** An expected failure. */
+export interface RefusedOutcome {
+  kind: 'refused'
+  refusal: Refusal
+}
+
+/** Names of one shard, in order, and how many it has in all that match. */
+export interface NamesOutcome {
+  kind: 'names'
+  names: string[]
+  total: number
+}
+
+/** Rows in wire JSON and where to go on; no cursor at the end. */
+export interface RowsOutcome {
+  kind: 'rows'
+  rows: string[]
+  cursor?: PageCursor
+}
+
+/** Events for one stream; `end` when they reach what is committed now, so that the next commit comes as an event. */
+export interface PageOutcome {
+  kind: 'page'
+  events: StreamEvent[]
+  /** Where the next page starts, whatever events were left out. */
+  nextSeq: number
+  reached: Hlc
+  end: boolean
+}
+
+/** What became of an ingest chunk. */
+export interface IngestedOutcome {
+  kind: 'ingested'
+  accepted: number
+  rejected: number
+  faults: LineFault[]
+  agents: AgentIngested[]
+  replayed?: boolean
+}
+
+/** The lines of one agent that an ingest chunk brought. */
+export interface AgentIngested {
+  agent: string
+  accepted: number
+  rejected: number
+  firstSeq: number
+  lastSeq: number
+  chainHead: string
+}
+
+/** Why one line was not taken. */
+export interface LineFault {
+  line: number
+  agent: string
+  refusal: Refusal
+}
+
+/** Where a strand stands now. */
+export interface LocatedOutcome {
+  kind: 'located'
+  shard: number
+  agentNo: number
+  strand: string
+  publicKey: string
+  headSeq: number
+  headHash: string
+  /** The seq of the record asked for. */
+  seq?: number
+}
+
+export interface ApiKeysOutcome {
+  kind: 'apiKeys'
+  rows: ApiKeyRow[]
+}
+
+/** A plain yes. */
+export interface DoneOutcome {
+  kind: 'done'
+}
+
+/** Everything that a shard can answer. */
+export type Outcome =
+  | ReplyOutcome
+  | RefusedOutcome
+  | NamesOutcome
+  | RowsOutcome
+  | PageOutcome
+  | IngestedOutcome
+  | LocatedOutcome
+  | ApiKeysOutcome
+  | DoneOutcome
+
+/** One committed record as streams tell it. `data` is the wire JSON of the event. */
+export interface StreamEvent {
+  agent: string
+  seq: number
+  hlc: string
+  data: string
+}
+
+/** Figures of one shard since it started. */
+export interface ShardFigures {
+  records: number
+  commits: number
+  commitSecs: number
+  agents: number
+}
+
+/** What a shard worker is started with. */
+export interface ShardSettings {
+  shard: number
+  /** Directory of the shard's store. */
+  path: string
+  /** 32 bytes. */
+  masterSeed: Uint8Array
+  recordBytesMax: number
+  signing: Signing
+}

@@ -1,0 +1,147 @@
+import { Type } from 'typebox'
+import { refuse } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { AgentCreate, Outcome } from '../protocol/messages.js'
+import { keyPairFromSeed } from '../strand/keys.js'
+import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
+import { Cursor } from '../wire/primitives.js'
+import { reader } from '../wire/validate.js'
+import { answerOf, json, unexpected } from './answers.js'
+import {
+  agentRefusal,
+  badCursor,
+  decodeText,
+  encodeCursor,
+  pageLimit,
+  reachableAgent,
+  reaches,
+  writeOptions,
+} from './parameters.js'
+import type { Answer, CommandRoute, HandlerRoute, RouteContext, RouteRequest } from './route.js'
+
+const createBody = reader(AgentCreateBody)
+
+/** POST /v1/agents: makes a named agent. */
+const create: HandlerRoute = {
+  kind: 'handler',
+  method: 'post',
+  path: '/v1/agents',
+  scope: 'agents:admin',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Create an agent',
+    tag: 'Agents',
+    request: AgentCreateBody,
+    answers: { 201: AgentCreated },
+    idempotent: true,
+  },
+  async handle(request, context) {
+    const body = createBody.bytes(request.body)
+    if ('code' in body) return body
+    const { name, zone, seed_hex: seedHex } = body.value
+    const options = writeOptions(request)
+    if ('code' in options) return options
+    const refusal = agentRefusal(request, name)
+    if (refusal !== undefined) return refusal
+    const command: AgentCreate = { kind: 'agentCreate', agent: name, zone, options }
+    if (seedHex !== undefined) {
+      command.seed = Buffer.from(seedHex, 'hex')
+      // Keys are owned by another shard than agents, so a key is claimed first; a claim without its agent does no harm.
+      const { publicKey } = keyPairFromSeed(command.seed)
+      const existing = await context.ask(name, { kind: 'agentHead', agent: name })
+      const claims = existing.kind === 'refused' && existing.refusal.code === 'agent_not_found'
+      if (claims) {
+        const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent: name })
+        if (claim.kind !== 'done') return answerOf(claim)
+      }
+    }
+    return answerOf(await context.ask(name, command))
+  },
+}
+
+/** GET /v1/agents: the names of all agents, in order. */
+const list: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/agents',
+  scope: 'records:read',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'List agents',
+    tag: 'Agents',
+    query: {
+      limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
+      cursor: Cursor,
+      prefix: Type.String({ description: 'Only names that begin with it' }),
+    },
+    answers: { 200: AgentPage },
+  },
+  handle: listAgents,
+}
+
+async function listAgents(request: RouteRequest, context: RouteContext): Promise<Answer | ReturnType<typeof refuse>> {
+  const limit = pageLimit(request)
+  if (typeof limit !== 'number') return limit
+  const prefix = request.query.get('prefix') ?? ''
+  const cursor = request.query.get('cursor')
+  const after = cursor === null ? '' : decodeText(cursor)
+  if (after === undefined) return badCursor
+  const { agents: allowed } = request.principal
+  // A limited key may list what one of its prefixes covers whole, and nothing else.
+  const prefixes = allowed.filter((one) => one.endsWith('*'))
+  if (allowed.length > 0 && (prefix === '' || !reaches(prefixes, prefix))) {
+    return refuse('forbidden', 'Expected a prefix that the key reaches')
+  }
+  const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit })
+  const names: string[] = []
+  let total = 0
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 'names') return answerOf(outcome)
+    names.push(...outcome.names)
+    total += outcome.total
+  }
+  // The order of UTF-8 bytes, which is the order of the shards' keys; names are ASCII.
+  names.sort((left, right) => (left < right ? -1 : 1))
+  const agents = names.slice(0, limit)
+  const last = agents.at(-1)
+  const more = names.length > limit || outcomes.some((one) => one.kind === 'names' && one.names.length === limit)
+  return json(200, { agents, total, next_cursor: more && last !== undefined ? encodeCursor([last]) : null })
+}
+
+/** GET /v1/agents/:agent/status */
+const status: CommandRoute = {
+  kind: 'command',
+  method: 'get',
+  path: '/v1/agents/:agent/status',
+  scope: 'records:read',
+  bodyBytesMax: 0,
+  docs: { summary: 'Record count, chain head and zone', tag: 'Agents', answers: { 200: AgentStatus } },
+  toCommand(request) {
+    const agent = reachableAgent(request, request.params[0])
+    return typeof agent === 'string' ? { agent, command: { kind: 'agentStatus', agent } } : agent
+  },
+}
+
+/** GET /v1/agents/:agent/head */
+const head: CommandRoute = {
+  kind: 'command',
+  method: 'get',
+  path: '/v1/agents/:agent/head',
+  scope: 'records:read',
+  bodyBytesMax: 0,
+  docs: { summary: 'The chain head', tag: 'Agents', answers: { 200: ChainHead } },
+  toCommand(request) {
+    const agent = reachableAgent(request, request.params[0])
+    return typeof agent === 'string' ? { agent, command: { kind: 'agentHead', agent } } : agent
+  },
+  toBody: withEntityTag,
+}
+
+/** The chain head is what If-Match takes, so it stands in the answer's ETag. */
+function withEntityTag(outcome: Outcome): Answer | ReturnType<typeof refuse> {
+  if (outcome.kind !== 'reply') return unexpected(outcome)
+  const hash = /"chain_head":"([0-9a-f]{64})"/.exec(outcome.body)?.[1] ?? ''
+  return { status: outcome.status, body: outcome.body, headers: [['ETag', `"${hash}"`]] }
+}
+
+export const agentRoutes = [create, list, status, head]

@@ -1,0 +1,25 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import type { Outcome } from '../protocol/messages.js'
+import type { Answer } from './route.js'
+
+/** A JSON answer. */
+export function json(status: number, body: unknown): Answer {
+  return { status, body: JSON.stringify(body) }
+}
+
+/** The answer of an outcome that is one by itself; a refusal stays one. */
+export function answerOf(outcome: Outcome): Answer | Refusal {
+  if (outcome.kind === 'refused') return outcome.refusal
+  if (outcome.kind !== 'reply') return unexpected(outcome)
+  const answer: Answer = { status: outcome.status, body: outcome.body }
+  return outcome.replayed === true ? { ...answer, headers: replayedHeaders } : answer
+}
+
+/** Tells that an answer was given before, under the same Idempotency-Key (contract.md 2.6). */
+export const replayedHeaders = [['Idempotency-Replayed', 'true']] as const
+
+/** An outcome that the route did not ask for: a refusal goes on, anything else is a bug. */
+export function unexpected(outcome: Outcome): Refusal {
+  if (outcome.kind === 'refused') return outcome.refusal
+  return refuse('internal_error', 'Expected another outcome')
+}

@@ -1,0 +1,42 @@
+import { docsPage } from './docs-page.js'
+import type { HandlerRoute } from './route.js'
+
+/** GET /openapi.json: OpenAPI 3.1, made from the schemas that validate. */
+const openApi: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/openapi.json',
+  scope: 'none',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'This interface as OpenAPI 3.1',
+    tag: 'Operation',
+    answers: { 200: { mediaType: 'application/json', description: 'OpenAPI 3.1' } },
+  },
+  handle: async (_request, context) => ({ status: 200, body: context.openApi() }),
+}
+
+/** GET /docs: the same for people; the page needs nothing from another host. */
+const page: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/docs',
+  scope: 'none',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'This interface as a page',
+    tag: 'Operation',
+    answers: { 200: { mediaType: 'text/html', description: 'HTML' } },
+  },
+  handle: async () => ({
+    status: 200,
+    body: docsPage,
+    contentType: 'text/html; charset=utf-8',
+    headers: [
+      ['Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"],
+      ['X-Content-Type-Options', 'nosniff'],
+    ],
+  }),
+}
+
+export const docsRoutes = [openApi, page]

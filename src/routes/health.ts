@@ -1,0 +1,47 @@
+import { Type } from 'typebox'
+import { json } from './answers.js'
+import type { HandlerRoute } from './route.js'
+
+const State = Type.Object({ status: Type.String() })
+
+/** GET /healthz: the process is alive. */
+const alive: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/healthz',
+  scope: 'none',
+  bodyBytesMax: 0,
+  docs: { summary: 'Alive', tag: 'Operation', answers: { 200: State } },
+  handle: async () => json(200, { status: 'alive' }),
+}
+
+/** GET /readyz: every shard serves; 503 while starting, stopping or recovering, 507 while read-only. */
+const ready: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/readyz',
+  scope: 'none',
+  bodyBytesMax: 0,
+  docs: { summary: 'Serving', tag: 'Operation', answers: { 200: State } },
+  handle: async (_request, context) => context.readiness() ?? json(200, { status: 'ready' }),
+}
+
+/** GET /metrics: Prometheus text. */
+const metrics: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/metrics',
+  scope: 'none',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'Prometheus metrics',
+    tag: 'Operation',
+    answers: { 200: { mediaType: 'text/plain', description: 'Prometheus text' } },
+  },
+  async handle(_request, context) {
+    const { text, contentType } = await context.metrics()
+    return { status: 200, body: text, contentType }
+  },
+}
+
+export const healthRoutes = [alive, ready, metrics]

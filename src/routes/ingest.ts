@@ -1,0 +1,85 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
+import { WriteResponse } from '../wire/records.js'
+import { faultyParameter, reachableAgent, writeOptions } from './parameters.js'
+import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
+
+const ndjson = {
+  mediaType: 'application/x-ndjson',
+  description: 'One JSON object a line; gzip by Content-Encoding. application/json: one record, answered 201',
+}
+
+/** POST /v1/ingest/:agent: one record, or a line each of a stream of them. */
+const ingestOne: IngestRoute = {
+  kind: 'ingest',
+  method: 'post',
+  path: '/v1/ingest/:agent',
+  scope: 'ingest',
+  docs: {
+    summary: 'Ingest one record, or a stream of them',
+    tag: 'Ingest',
+    request: ndjson,
+    answers: { 200: IngestSummary, 201: WriteResponse },
+    idempotent: true,
+    ifMatch: true,
+  },
+  toIngest(request) {
+    const agent = reachableAgent(request, request.params[0])
+    if (typeof agent !== 'string') return agent
+    const ingest = toIngest(request, ['json', 'ndjson'])
+    return 'code' in ingest ? ingest : { ...ingest, agent }
+  },
+}
+
+/** POST /v1/ingest: lines `{agent, data, type?}` for many agents in one stream. */
+const ingestMany: IngestRoute = {
+  kind: 'ingest',
+  method: 'post',
+  path: '/v1/ingest',
+  scope: 'ingest',
+  docs: {
+    summary: 'Ingest a stream of records of many agents: lines {agent, data, type?}',
+    tag: 'Ingest',
+    request: ndjson,
+    answers: { 200: IngestManySummary },
+    idempotent: true,
+  },
+  toIngest: (request) => toIngest(request, ['ndjson']),
+}
+
+function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]): IngestRequest | Refusal {
+  const format = formatOf(request.headers.contentType)
+  if (format === undefined || !formats.includes(format)) {
+    const names = formats.map((one) => (one === 'json' ? 'application/json' : 'application/x-ndjson'))
+    return refuse('unsupported_media_type', `Expected Content-Type ${names.join(' or ')}`)
+  }
+  const encoding = request.headers.contentEncoding
+  if (encoding !== '' && encoding !== 'identity' && encoding !== 'gzip') {
+    return refuse('unsupported_media_type', 'Expected Content-Encoding gzip or identity')
+  }
+  const onError = request.query.get('on_error') ?? 'skip'
+  if (onError !== 'skip' && onError !== 'reject_all') {
+    return faultyParameter('?on_error', 'Expected skip or reject_all')
+  }
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  return {
+    format,
+    gzip: encoding === 'gzip',
+    onError,
+    ...(options.ifMatch === undefined ? {} : { ifMatch: options.ifMatch }),
+    ...(options.idempotency === undefined ? {} : { idempotencyKey: options.idempotency.key }),
+    ...(options.signing === undefined ? {} : { signing: options.signing }),
+  }
+}
+
+/** The media type decides between one record and many; JSON when none is named. */
+function formatOf(contentType: string): 'json' | 'ndjson' | undefined {
+  const mediaType = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (mediaType === '' || mediaType === 'application/json') return 'json'
+  if (['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType)) return 'ndjson'
+  return undefined
+}
+
+export const ingestRoutes = [ingestOne, ingestMany]
+

@@ -1,0 +1,50 @@
+import type { Refusal } from '../base/errors.js'
+import { MutationDone } from '../wire/records.js'
+import { hashParameter, reachableAgent, writeOptions } from './parameters.js'
+import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
+
+/** DELETE /v1/agents/:agent/records/:hash: a tombstone; the record stays in the strand. */
+const remove: CommandRoute = {
+  kind: 'command',
+  method: 'del',
+  path: '/v1/agents/:agent/records/:hash',
+  scope: 'records:write',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'Delete a record (soft)',
+    tag: 'Records',
+    answers: { 200: MutationDone },
+    idempotent: true,
+    ifMatch: true,
+  },
+  toCommand: (request) => mutateCommand(request, 'delete'),
+}
+
+/** POST /v1/agents/:agent/records/:hash/restore */
+const restore: CommandRoute = {
+  kind: 'command',
+  method: 'post',
+  path: '/v1/agents/:agent/records/:hash/restore',
+  scope: 'records:write',
+  bodyBytesMax: 1_024,
+  docs: {
+    summary: 'Restore a deleted record',
+    tag: 'Records',
+    answers: { 200: MutationDone },
+    idempotent: true,
+    ifMatch: true,
+  },
+  toCommand: (request) => mutateCommand(request, 'restore'),
+}
+
+function mutateCommand(request: RouteRequest, action: 'delete' | 'restore'): AddressedCommand | Refusal {
+  const agent = reachableAgent(request, request.params[0])
+  if (typeof agent !== 'string') return agent
+  const hash = hashParameter(request.params[1], ':hash')
+  if (typeof hash !== 'string') return hash
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  return { agent, command: { kind: 'recordMutate', agent, action, hash, options } }
+}
+
+export const mutationRoutes = [remove, restore]

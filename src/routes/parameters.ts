@@ -1,0 +1,136 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Signing, WriteOptions } from '../protocol/messages.js'
+import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
+import type { RouteRequest } from './route.js'
+
+/*
+ * Reading of the parts of a request that many routes share: path parameters, query parameters and headers.
+ */
+
+const agentAddress = new RegExp(agentAddressPattern)
+const agentName = new RegExp(agentNamePattern)
+
+/** A fault of a path or query parameter; the pointer names it as `?name` or `:name`. */
+export function faultyParameter(pointer: string, detail: string): Refusal {
+  return refuse('validation_failed', detail, { faults: [{ pointer, code: 'validation_failed', detail }] })
+}
+
+/** The agent that a path parameter names; organisms' agents have `::` in their names. */
+export function agentParameter(text: string | undefined): string | Refusal {
+  if (text !== undefined && agentAddress.test(text)) return text
+  return faultyParameter(':agent', 'Expected an agent name of 1 to 128 characters out of A-Z a-z 0-9 _ . -')
+}
+
+/** The name of a collection, which may emerge: so never one of an organism. */
+export function collectionParameter(text: string | undefined): string | Refusal {
+  if (text !== undefined && agentName.test(text)) return text
+  return faultyParameter(':name', 'Expected a collection name of 1 to 128 characters out of A-Z a-z 0-9 _ . -')
+}
+
+/** A record's hash, bare or with its prefix; gives the bare one. */
+export function hashParameter(text: string | undefined, pointer: string): string | Refusal {
+  const match = text === undefined ? null : /^(?:sha256:)?([0-9a-f]{64})$/.exec(text)
+  return match?.[1] ?? faultyParameter(pointer, 'Expected a record hash: 64 hex digits, with or without sha256:')
+}
+
+/** A whole number within bounds; `fallback` when it is not there. */
+export function integerQuery(
+  request: RouteRequest,
+  name: string,
+  bounds: { min: number; max: number; fallback: number },
+): number | Refusal {
+  const text = request.query.get(name)
+  if (text === null) return bounds.fallback
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (value >= bounds.min && value <= bounds.max) return value
+  return faultyParameter(`?${name}`, `Expected a whole number from ${bounds.min} to ${bounds.max}`)
+}
+
+/** The page size of a list. */
+export function pageLimit(request: RouteRequest): number | Refusal {
+  return integerQuery(request, 'limit', { min: 1, max: limits.pageRowsMax, fallback: 100 })
+}
+
+/** What a write carries in its headers and query: If-Match, Idempotency-Key, ?signing=. */
+export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
+  const options: WriteOptions = {}
+  const { ifMatch, idempotencyKey } = request.headers
+  if (ifMatch !== '') {
+    const match = /^"(?:sha256:)?([0-9a-f]{64})"$/.exec(ifMatch)
+    if (match?.[1] === undefined) return refuse('validation_failed', 'Expected If-Match to be a chain head in quotes')
+    options.ifMatch = match[1]
+  }
+  if (idempotencyKey !== '') {
+    const fault = idempotencyFault(idempotencyKey)
+    if (fault !== undefined) return fault
+    options.idempotency = { caller: request.principal.id, key: idempotencyKey }
+  }
+  const signing = signingQuery(request)
+  if (signing === undefined) return options
+  return typeof signing === 'string' ? { ...options, signing } : signing
+}
+
+/** `?signing=`; undefined when it is not there. */
+export function signingQuery(request: RouteRequest): Signing | undefined | Refusal {
+  const text = request.query.get('signing')
+  if (text === null) return undefined
+  if (text === 'record' || text === 'group') return text
+  return faultyParameter('?signing', 'Expected record or group')
+}
+
+function idempotencyFault(key: string): Refusal | undefined {
+  if (key.length <= limits.idempotencyKeyCharsMax) return undefined
+  return refuse('validation_failed', `Expected an Idempotency-Key of at most ${limits.idempotencyKeyCharsMax} characters`)
+}
+
+/** Packs what a cursor holds; clients hand it back unread. */
+export function encodeCursor(value: readonly (number | string)[]): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+/** The numbers of a cursor, `count` of them; undefined when it is none of ours. */
+export function decodeNumbers(cursor: string, count: number): number[] | undefined {
+  const values = decoded(cursor)
+  if (values?.length !== count) return undefined
+  const numbers = values.filter((value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
+  return numbers.length === count ? numbers.map(Number) : undefined
+}
+
+/** The one text of a cursor; undefined when it is none of ours. */
+export function decodeText(cursor: string): string | undefined {
+  const values = decoded(cursor)
+  return values?.length === 1 && typeof values[0] === 'string' ? values[0] : undefined
+}
+
+function decoded(cursor: string): unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    return Array.isArray(value) ? value : undefined
+  } catch {
+    // Not JSON: no cursor that this server made.
+    return undefined
+  }
+}
+
+/** 400 for a cursor that this route did not make. */
+export const badCursor: Refusal = faultyParameter('?cursor', 'Expected the next_cursor of an earlier page')
+
+/** Whether a principal may reach an agent. */
+export function reaches(agents: readonly string[], agent: string): boolean {
+  if (agents.length === 0) return true
+  return agents.some((one) => (one.endsWith('*') ? agent.startsWith(one.slice(0, -1)) : agent === one))
+}
+
+/** 403 when the key is limited to other agents. */
+export function agentRefusal(request: RouteRequest, agent: string): Refusal | undefined {
+  if (reaches(request.principal.agents, agent)) return undefined
+  return refuse('forbidden', `Expected a key that reaches agent "${agent}"`)
+}
+
+/** The agent of a path that the caller may reach. */
+export function reachableAgent(request: RouteRequest, text: string | undefined): string | Refusal {
+  const agent = agentParameter(text)
+  if (typeof agent !== 'string') return agent
+  return agentRefusal(request, agent) ?? agent
+}

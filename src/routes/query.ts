@@ -1,0 +1,142 @@
+import type { Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Outcome, RecordQuery } from '../protocol/messages.js'
+import { readJson } from '../strand/json.js'
+import { momentLower, momentUpper } from '../strand/moment.js'
+import {
+  queryBodies,
+  QueryBody,
+  QueryResult,
+  type LatestQuery,
+  type TimeRangeQuery,
+} from '../wire/query.js'
+import { reader } from '../wire/validate.js'
+import { answerOf, unexpected } from './answers.js'
+import { badCursor, decodeNumbers, encodeCursor, faultyParameter, hashParameter, reachableAgent } from './parameters.js'
+import type { Answer, HandlerRoute, RouteContext } from './route.js'
+
+const latestBody = reader(queryBodies.latest)
+const timeRangeBody = reader(queryBodies.time_range)
+const hashBody = reader(queryBodies.hash)
+const chainHeadBody = reader(queryBodies.chain_head)
+
+/** Pages of one shard call that a query goes through before it answers with what it has and a cursor. */
+const PAGES_MAX = 16
+
+/** POST /v1/agents/:agent/query: the four queries of spec.md. */
+const query: HandlerRoute = {
+  kind: 'handler',
+  method: 'post',
+  path: '/v1/agents/:agent/query',
+  scope: 'records:read',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Query records: latest, time_range, hash, chain_head',
+    tag: 'Records',
+    request: QueryBody,
+    answers: { 200: QueryResult },
+  },
+  async handle(request, context) {
+    const agent = reachableAgent(request, request.params[0])
+    if (typeof agent !== 'string') return agent
+    const parsed = readJson(request.body, limits.nestingDepthMax)
+    if ('code' in parsed) return parsed
+    return answerQuery(agent, parsed.value, context)
+  },
+}
+
+async function answerQuery(agent: string, body: unknown, context: RouteContext): Promise<Answer | Refusal> {
+  switch (typeOf(body)) {
+    case 'latest': {
+      const latest = latestBody.value(body)
+      return 'code' in latest ? latest : rows(rangeQuery(agent, latest.value, 'desc'), context)
+    }
+    case 'time_range': {
+      const range = timeRangeBody.value(body)
+      return 'code' in range ? range : rows(rangeQuery(agent, range.value, 'asc'), context)
+    }
+    case 'hash': {
+      const one = hashBody.value(body)
+      return 'code' in one ? one : byHash(agent, one.value.hash, context)
+    }
+    case 'chain_head': {
+      const head = chainHeadBody.value(body)
+      return 'code' in head ? head : answerOf(await context.ask(agent, { kind: 'agentHead', agent }))
+    }
+    default:
+      return faultyParameter('/type', 'Expected latest, time_range, hash or chain_head')
+  }
+}
+
+function typeOf(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'type' in body ? body.type : undefined
+}
+
+function rangeQuery(
+  agent: string,
+  body: LatestQuery | TimeRangeQuery,
+  order: 'asc' | 'desc',
+): RecordQuery | Refusal {
+  const command: RecordQuery = {
+    kind: 'recordQuery',
+    agent,
+    order: body.order ?? order,
+    limit: body.limit ?? limits.pageRowsDefault,
+  }
+  if (body.where !== undefined) command.where = body.where
+  if (body.types !== undefined) command.types = body.types
+  if ('from_ts' in body && body.from_ts !== undefined) {
+    const from = momentLower(body.from_ts)
+    if (from === undefined) return badMoment('/from_ts')
+    command.from = from
+  }
+  if ('to_ts' in body && body.to_ts !== undefined) {
+    const to = momentUpper(body.to_ts)
+    if (to === undefined) return badMoment('/to_ts')
+    command.to = to
+  }
+  if (body.cursor !== undefined) {
+    const [nextSeq, asOfSeq] = decodeNumbers(body.cursor, 2) ?? []
+    if (nextSeq === undefined || asOfSeq === undefined) return { ...badCursor }
+    command.cursor = { nextSeq, asOfSeq }
+  }
+  return command
+}
+
+function badMoment(pointer: string): Refusal {
+  return faultyParameter(pointer, 'Expected Unix milliseconds, an HLC or an ISO 8601 time')
+}
+
+/** Goes on over pages that end early until the page is full, the strand is through, or enough was looked at. */
+async function rows(command: RecordQuery | Refusal, context: RouteContext): Promise<Answer | Refusal> {
+  if ('code' in command) return command
+  const found: string[] = []
+  let next: RecordQuery = command
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const outcome: Outcome = await context.ask(command.agent, { ...next, limit: command.limit - found.length })
+    if (outcome.kind !== 'rows') return unexpected(outcome)
+    found.push(...outcome.rows)
+    if (outcome.cursor === undefined) return resultPage(found, null)
+    next = { ...command, cursor: outcome.cursor }
+    if (found.length >= command.limit) break
+  }
+  const { cursor } = next
+  return resultPage(found, cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq]))
+}
+
+function resultPage(found: readonly string[], nextCursor: string | null): Answer {
+  return { status: 200, body: `{"records":[${found.join(',')}],"next_cursor":${JSON.stringify(nextCursor)}}` }
+}
+
+/** `hash` finds one record or none; a deleted one is left out, as everywhere in query results. */
+async function byHash(agent: string, text: string, context: RouteContext): Promise<Answer | Refusal> {
+  const hash = hashParameter(text, '/hash')
+  if (typeof hash !== 'string') return hash
+  const outcome = await context.ask(agent, { kind: 'recordGet', agent, hash })
+  if (outcome.kind === 'refused' && outcome.refusal.code === 'record_not_found') return resultPage([], null)
+  if (outcome.kind !== 'reply') return unexpected(outcome)
+  return resultPage(outcome.body.endsWith('"deleted":false,"erased":false}') ? [outcome.body] : [], null)
+}
+
+export const queryRoutes = [query]
+

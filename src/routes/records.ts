@@ -1,0 +1,93 @@
+import { limits } from '../base/limits.js'
+import type { Refusal } from '../base/errors.js'
+import { BatchWriteBody, BatchWritten, RecordView, RecordWriteBody, WriteResponse } from '../wire/records.js'
+import { collectionParameter, agentRefusal, hashParameter, reachableAgent, writeOptions } from './parameters.js'
+import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
+
+/** JSON around a record's body: member names, the type and white space. */
+const WRAPPER_BYTES = 65_536
+
+/**
+ * The routes that append: to a named agent, which must exist, and to a collection, which emerges from its first
+ * write (contract.md 5).
+ */
+function appendRoute(path: string, emerge: boolean): CommandRoute {
+  return {
+    kind: 'command',
+    method: 'post',
+    path: `${path}/records`,
+    scope: 'records:write',
+    // The bound on the canonical body is the shard's; JSON can take more bytes before it is made canonical.
+    bodyBytesMax: limits.recordBytesMax * 2 + WRAPPER_BYTES,
+    docs: {
+      summary: emerge ? 'Append a record to a collection, made at the first write' : 'Append a record to an agent',
+      tag: 'Records',
+      request: RecordWriteBody,
+      answers: { 201: WriteResponse },
+      idempotent: true,
+      ifMatch: true,
+    },
+    toCommand: (request) => appendCommand(request, 'recordAppend', emerge),
+  }
+}
+
+function batchRoute(path: string, emerge: boolean): CommandRoute {
+  return {
+    kind: 'command',
+    method: 'post',
+    path: `${path}/records/batch`,
+    scope: 'records:write',
+    bodyBytesMax: limits.batchBytesMax,
+    docs: {
+      summary: emerge ? 'Append a batch to a collection' : 'Append a batch to an agent',
+      tag: 'Records',
+      request: BatchWriteBody,
+      answers: { 201: BatchWritten },
+      idempotent: true,
+      ifMatch: true,
+    },
+    toCommand: (request) => appendCommand(request, 'batchAppend', emerge),
+  }
+}
+
+function appendCommand(
+  request: RouteRequest,
+  kind: 'recordAppend' | 'batchAppend',
+  emerge: boolean,
+): AddressedCommand | Refusal {
+  const agent = emerge ? reachableCollection(request) : reachableAgent(request, request.params[0])
+  if (typeof agent !== 'string') return agent
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  return { agent, command: { kind, agent, emerge, body: request.body, options } }
+}
+
+function reachableCollection(request: RouteRequest): string | Refusal {
+  const name = collectionParameter(request.params[0])
+  if (typeof name !== 'string') return name
+  return agentRefusal(request, name) ?? name
+}
+
+/** GET /v1/agents/:agent/records/:hash */
+const get: CommandRoute = {
+  kind: 'command',
+  method: 'get',
+  path: '/v1/agents/:agent/records/:hash',
+  scope: 'records:read',
+  bodyBytesMax: 0,
+  docs: { summary: 'One record by its hash', tag: 'Records', answers: { 200: RecordView } },
+  toCommand(request) {
+    const agent = reachableAgent(request, request.params[0])
+    if (typeof agent !== 'string') return agent
+    const hash = hashParameter(request.params[1], ':hash')
+    return typeof hash === 'string' ? { agent, command: { kind: 'recordGet', agent, hash } } : hash
+  },
+}
+
+export const recordRoutes = [
+  appendRoute('/v1/agents/:agent', false),
+  appendRoute('/v1/collections/:name', true),
+  batchRoute('/v1/agents/:agent', false),
+  batchRoute('/v1/collections/:name', true),
+  get,
+]

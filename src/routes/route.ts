@@ -1,0 +1,185 @@
+import type { TSchema } from 'typebox'
+import type { Refusal } from '../base/errors.js'
+import type { ApiKeyRow, Command, Outcome, Signing } from '../protocol/messages.js'
+import type { Scope } from '../wire/api-keys.js'
+
+/** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
+export interface Principal {
+  /** `root`, `open` or the key's id; idempotency keys belong to it. */
+  id: string
+  scopes: ReadonlySet<string>
+  agents: readonly string[]
+}
+
+/** The headers that routes look at; empty when not sent. Names as in HTTP, in camelCase. */
+export interface RequestHeaders {
+  authorization: string
+  contentType: string
+  contentEncoding: string
+  ifMatch: string
+  idempotencyKey: string
+  requestId: string
+  lastEventId: string
+  origin: string
+  forwardedFor: string
+}
+
+/** A request as a route sees it: everything copied out of the HTTP library's buffers. */
+export interface RouteRequest {
+  /** Path parameters by their place, percent-decoded. */
+  params: readonly string[]
+  query: URLSearchParams
+  headers: RequestHeaders
+  /** The whole body; empty for routes without one. */
+  body: Uint8Array
+  principal: Principal
+}
+
+/** A finished answer. `body` is JSON text unless `contentType` says otherwise. */
+export interface Answer {
+  status: number
+  body: string
+  contentType?: string
+  headers?: readonly (readonly [name: string, value: string])[]
+}
+
+/** What handlers that need more than one command work with. */
+export interface RouteContext {
+  /** Asks the shard that owns `agent`. */
+  ask(agent: string, command: Command): Promise<Outcome>
+  askAll(command: Command): Promise<Outcome[]>
+  /** Asks the shard that keeps what belongs to the whole server: the scoped keys. */
+  askFirst(command: Command): Promise<Outcome>
+  /** Work on a read-only view, in the pool. */
+  read: StrandReaders
+  apiKeys: ApiKeyRegistry
+  tickets: TicketIssuer
+  readiness(): Refusal | undefined
+  metrics(): Promise<{ text: string; contentType: string }>
+  openApi(): string
+  nowMs(): number
+}
+
+/** Which strand a reader of the pool walks, and how far. */
+export interface StrandView {
+  shard: number
+  agentNo: number
+  /** Records that count: the seq of the last one plus 1. */
+  size: number
+}
+
+/** Readers of the pool: pure functions of what is on disk. */
+export interface StrandReaders {
+  treeRoot(view: StrandView): Promise<string>
+  /** Sibling hashes that lead from record `seq` to the root of the first `size` records. */
+  inclusion(view: StrandView, seq: number): Promise<{ root: string; path: string[] }>
+}
+
+/** The scoped keys that the front thread checks credentials against. */
+export interface ApiKeyRegistry {
+  add(row: ApiKeyRow): void
+  remove(keyId: string): void
+}
+
+/** Single-use tickets by which a native EventSource opens a stream. */
+export interface TicketIssuer {
+  issue(principal: Principal): string | Refusal
+}
+
+/** What the OpenAPI document tells of a route. */
+export interface RouteDocs {
+  summary: string
+  tag: string
+  /** Query parameters: name → schema with its description. */
+  query?: Record<string, TSchema>
+  request?: TSchema | { mediaType: string; description: string }
+  /** Status → schema of the JSON answer, or a media type. */
+  answers: Record<number, TSchema | { mediaType: string; description: string }>
+  idempotent?: boolean
+  ifMatch?: boolean
+}
+
+interface RouteBase {
+  method: 'get' | 'post' | 'put' | 'patch' | 'del'
+  /** Pattern with `:name` segments. */
+  path: string
+  /** The scope that a key needs; `none` is open to everyone. */
+  scope: Scope | 'none'
+  docs: RouteDocs
+}
+
+/** One command to one shard, whose outcome is the answer. */
+export interface CommandRoute extends RouteBase {
+  kind: 'command'
+  /** Bytes of the body at most; 0 for a route without one. */
+  bodyBytesMax: number
+  toCommand(request: RouteRequest): AddressedCommand | Refusal
+  /** The answer of an outcome that is not a reply by itself. */
+  toBody?(outcome: Outcome): Answer | Refusal
+}
+
+/** A command and the agent whose shard it goes to. */
+export interface AddressedCommand {
+  agent: string
+  command: Command
+}
+
+/** Anything that takes more than one command. */
+export interface HandlerRoute extends RouteBase {
+  kind: 'handler'
+  bodyBytesMax: number
+  handle(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal>
+}
+
+/** An ingest stream: the body is taken as it comes (src/http/ingest.ts). */
+export interface IngestRoute extends RouteBase {
+  kind: 'ingest'
+  toIngest(request: RouteRequest): IngestRequest | Refusal
+}
+
+/** What an ingest request asks for. */
+export interface IngestRequest {
+  /** The agent of every line; absent when each line names its own. */
+  agent?: string
+  /** One JSON body, or many lines. */
+  format: 'json' | 'ndjson'
+  gzip: boolean
+  onError: 'skip' | 'reject_all'
+  ifMatch?: string
+  idempotencyKey?: string
+  signing?: Signing
+}
+
+/** An answer that is made while it is sent (src/http/export.ts). */
+export interface ExportRoute extends RouteBase {
+  kind: 'export'
+  toExport(request: RouteRequest): ExportRequest | Refusal
+}
+
+/** Which part of which strand is exported; both ends included. */
+export interface ExportRequest {
+  agent: string
+  fromSeq: number
+  toSeq?: number
+}
+
+/** A stream of server-sent events (src/http/sse.ts). */
+export interface StreamRoute extends RouteBase {
+  kind: 'stream'
+  toStream(request: RouteRequest): StreamRequest | Refusal
+}
+
+/** What a stream shows. */
+export interface StreamRequest {
+  /** The agents that it shows; absent for all. */
+  agents?: string[]
+  /** One agent, numbered by seq, or many, in the order of their clocks. */
+  scope: 'agent' | 'global'
+  /** Where to replay from: a moment, or the cursor of an earlier event. Absent: live only. */
+  since?: string
+  cursor?: string
+  /** Only events whose payload has this field. */
+  filter?: string
+}
+
+export type Route = CommandRoute | HandlerRoute | IngestRoute | ExportRoute | StreamRoute

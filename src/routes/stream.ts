@@ -1,0 +1,106 @@
+import { Type } from 'typebox'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { momentLower } from '../strand/moment.js'
+import { StreamTicket } from '../wire/strand.js'
+import { json } from './answers.js'
+import { agentParameter, agentRefusal, faultyParameter, reachableAgent } from './parameters.js'
+import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './route.js'
+
+const since = Type.String({ description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms' })
+const ticket = Type.String({ description: 'A ticket of POST /v1/stream/tickets, in place of a header' })
+const events = {
+  mediaType: 'text/event-stream',
+  description:
+    'Events `record` with {record_id, payload, agent, seq, type, timestamp_hlc, content_hash, parent_hash}; ' +
+    '`caught_up` where replay meets live; Last-Event-ID goes on behind that event and beats since',
+}
+
+/** GET /v1/agents/:agent/stream */
+const agentStream: StreamRoute = {
+  kind: 'stream',
+  method: 'get',
+  path: '/v1/agents/:agent/stream',
+  scope: 'records:read',
+  docs: {
+    summary: 'The records of one agent as they are written',
+    tag: 'Streams',
+    query: { since, filter: Type.String({ description: 'Only payloads that have this field' }), ticket },
+    answers: { 200: events },
+  },
+  toStream(request) {
+    const agent = reachableAgent(request, request.params[0])
+    if (typeof agent !== 'string') return agent
+    return streamRequest(request, { scope: 'agent', agents: [agent] })
+  },
+}
+
+/** GET /v1/stream */
+const globalStream: StreamRoute = {
+  kind: 'stream',
+  method: 'get',
+  path: '/v1/stream',
+  scope: 'records:read',
+  docs: {
+    summary: 'The records of all agents, or of those named, as they are written',
+    tag: 'Streams',
+    query: {
+      agents: Type.String({ description: 'Names, separated by commas' }),
+      since,
+      filter: Type.String({ description: 'Only payloads that have this field' }),
+      ticket,
+    },
+    answers: { 200: events },
+  },
+  toStream(request) {
+    const text = request.query.get('agents')
+    if (text === null) {
+      if (request.principal.agents.length > 0) return refuse('forbidden', 'Expected the agents that the key reaches')
+      return streamRequest(request, { scope: 'global' })
+    }
+    const agents = [...new Set(text.split(','))]
+    if (agents.length > limits.streamAgentsMax) {
+      return faultyParameter('?agents', `Expected at most ${limits.streamAgentsMax} agents`)
+    }
+    for (const name of agents) {
+      const agent = agentParameter(name)
+      if (typeof agent !== 'string') return faultyParameter('?agents', agent.detail)
+      const refusal = agentRefusal(request, name)
+      if (refusal !== undefined) return refusal
+    }
+    return streamRequest(request, { scope: 'global', agents })
+  },
+}
+
+function streamRequest(
+  request: RouteRequest,
+  what: Pick<StreamRequest, 'scope' | 'agents'>,
+): StreamRequest | Refusal {
+  const stream: StreamRequest = { ...what }
+  const from = request.query.get('since')
+  if (from !== null) {
+    if (momentLower(from) === undefined) return faultyParameter('?since', 'Expected an HLC, ISO 8601 or Unix ms')
+    stream.since = from
+  }
+  const cursor = request.headers.lastEventId || request.query.get('last_event_id') || ''
+  if (cursor !== '') stream.cursor = cursor
+  const filter = request.query.get('filter')
+  if (filter !== null && filter !== '') stream.filter = filter
+  return stream
+}
+
+/** POST /v1/stream/tickets: what an EventSource, which can send no header, opens a stream with. */
+const tickets: HandlerRoute = {
+  kind: 'handler',
+  method: 'post',
+  path: '/v1/stream/tickets',
+  scope: 'records:read',
+  bodyBytesMax: 1_024,
+  docs: { summary: 'A single-use ticket for a stream', tag: 'Streams', answers: { 201: StreamTicket } },
+  async handle(request, context) {
+    const issued = context.tickets.issue(request.principal)
+    return typeof issued === 'string' ? json(201, { ticket: issued, expires_in: limits.streamTicketSecs }) : issued
+  },
+}
+
+export const streamRoutes = [agentStream, globalStream, tickets]

@@ -1,0 +1,44 @@
+import { recordTypePattern } from './record-type.js'
+
+/** The lines of a record that are hashed and signed (contract.md 4). Hashes and keys are 64 lower-case hex digits. */
+export interface RecordHeader {
+  /** Hash of the strand's genesis record; `zeroHash` in the genesis record itself. */
+  strand: string
+  /** The agent's Ed25519 public key in force. */
+  key: string
+  /** 0 for genesis, then one more each. */
+  seq: number
+  /** Hash of the record before; `zeroHash` in the genesis record. */
+  prev: string
+  /** Hybrid logical clock, `<12 hex>-<4 hex>`. */
+  hlc: string
+  /** `[a-z0-9_./-]{1,64}` */
+  type: string
+  /** Body commitment, see `bodyCommitment`. */
+  body: string
+}
+
+/** Stands where there is no hash: the `strand` and `prev` of a genesis record. */
+export const zeroHash = '0'.repeat(64)
+
+/** The exact text H of a header: ASCII, each line ended by LF (contract.md 4, Header). */
+export function headerText(header: RecordHeader): string {
+  return (
+    `strand-record/v1\nstrand ${header.strand}\nkey ${header.key}\nseq ${header.seq}\nprev ${header.prev}\n` +
+    `hlc ${header.hlc}\ntype ${header.type}\nbody ${header.body}\n`
+  )
+}
+
+const headerPattern = new RegExp(
+  '^strand-record/v1\\nstrand ([0-9a-f]{64})\\nkey ([0-9a-f]{64})\\nseq (0|[1-9][0-9]{0,15})\\n' +
+    `prev ([0-9a-f]{64})\\nhlc ([0-9a-f]{12}-[0-9a-f]{4})\\ntype (${recordTypePattern})\\nbody ([0-9a-f]{64})\\n$`,
+)
+
+/** Reads a header. `undefined` unless `headerText` of what is read gives the same text again. */
+export function parseHeader(text: string): RecordHeader | undefined {
+  const match = headerPattern.exec(text)
+  if (match === null) return undefined
+  const [, strand = '', key = '', seqText = '', prev = '', hlc = '', type = '', body = ''] = match
+  const header = { strand, key, seq: Number(seqText), prev, hlc, type, body }
+  return Number.isSafeInteger(header.seq) && headerText(header) === text ? header : undefined
+}

@@ -1,0 +1,73 @@
+import { assert } from '../base/assert.js'
+import type { Clock } from '../base/clock.js'
+import { limits } from '../base/limits.js'
+
+/** A hybrid logical clock's reading (Kulkarni et al. 2014; contract.md 4). */
+export interface Hlc {
+  /** Unix milliseconds, 48 bits. */
+  ms: number
+  /** Tells readings of one millisecond apart, 16 bits. */
+  counter: number
+}
+
+const MS_MAX = 2 ** 48 - 1
+const COUNTER_MAX = 0xffff
+
+/** The reading before every other. */
+export const zeroHlc: Hlc = { ms: 0, counter: 0 }
+
+/** `<12 hex>-<4 hex>`: texts sort as the readings do. */
+export function formatHlc(hlc: Hlc): string {
+  return `${hlc.ms.toString(16).padStart(12, '0')}-${hlc.counter.toString(16).padStart(4, '0')}`
+}
+
+/** Reads what `formatHlc` writes, and nothing else. */
+export function parseHlc(text: string): Hlc | undefined {
+  if (!/^[0-9a-f]{12}-[0-9a-f]{4}$/.test(text)) return undefined
+  return { ms: Number.parseInt(text.slice(0, 12), 16), counter: Number.parseInt(text.slice(13), 16) }
+}
+
+/** Negative when `a` is earlier than `b`, 0 when they are the same, positive when it is later. */
+export function compareHlc(a: Hlc, b: Hlc): number {
+  return a.ms - b.ms || a.counter - b.counter
+}
+
+/**
+ * The reading after `last` at `nowMs`: strictly later, however the clock jumps.
+ * @returns undefined when it would run more than `limits.clockAheadMsMax` ahead of the clock (503 `clock_skew`)
+ */
+export function nextHlc(last: Hlc, nowMs: number): Hlc | undefined {
+  if (nowMs > last.ms) return { ms: Math.floor(nowMs), counter: 0 }
+  const next =
+    last.counter < COUNTER_MAX ? { ms: last.ms, counter: last.counter + 1 } : { ms: last.ms + 1, counter: 0 }
+  return next.ms - nowMs > limits.clockAheadMsMax || next.ms > MS_MAX ? undefined : next
+}
+
+/** The clock of one strand. It starts from the strand's last record, so a restart does not turn it back. */
+export class HlcClock {
+  readonly #clock: Clock
+  #last: Hlc
+
+  constructor(clock: Clock, last: Hlc) {
+    assert(last.ms >= 0 && last.ms <= MS_MAX, 'the milliseconds of an HLC have 48 bits')
+    this.#clock = clock
+    this.#last = last
+  }
+
+  /** The last reading given out, or the one it started from. */
+  get last(): Hlc {
+    return this.#last
+  }
+
+  /** What `next` would give now, which stays free to be given. */
+  peek(): Hlc | undefined {
+    return nextHlc(this.#last, this.#clock())
+  }
+
+  /** A new reading, later than every one before; undefined as in `nextHlc`, and then nothing moves. */
+  next(): Hlc | undefined {
+    const next = this.peek()
+    if (next !== undefined) this.#last = next
+    return next
+  }
+}

@@ -1,0 +1,214 @@
+import { isAscii, isUtf8 } from 'node:buffer'
+import canonicalize from 'canonicalize'
+import { assert } from '../base/assert.js'
+import { asBuffer } from '../base/bytes.js'
+import { type Refusal, refuse } from '../base/errors.js'
+
+/**
+ * Reads JSON bytes as strictly as contract.md 4 asks: no duplicate keys, lone surrogates, `__proto__` keys, NUL in
+ * keys, bytes that are not UTF-8, infinite numbers, integer literals beyond ±(2^53-1), nor more than `depthMax`
+ * levels of arrays and objects.
+ *
+ * The platform's parser does the grammar. One pass over the bytes sees what it hides: it counts the colons outside
+ * strings, and a document with a duplicate key has more of them than its value has members.
+ * @returns the value, or `validation_failed`
+ */
+export function readJson(bytes: Uint8Array, depthMax: number): { value: unknown } | Refusal {
+  const buffer = asBuffer(bytes)
+  const ascii = isAscii(buffer)
+  if (!ascii && !isUtf8(buffer)) return invalid('Expected UTF-8')
+  const tokens = scan(buffer, depthMax)
+  if (typeof tokens === 'string') return invalid(tokens)
+  const text = buffer.toString(ascii ? 'latin1' : 'utf8')
+  const parsed = parse(text)
+  if (parsed === undefined) return invalid('Expected one JSON value')
+  const members = countMembers(parsed.value)
+  if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
+  if (members !== tokens.colons) return invalid('Expected no duplicate keys')
+  // UTF-8 holds no lone surrogate, and raw NUL is no JSON: only an escape can bring either in.
+  if (tokens.escapes || text.includes('__proto__')) {
+    const fault = textFault(parsed.value)
+    if (fault !== undefined) return invalid(fault)
+  }
+  return parsed
+}
+
+/**
+ * The canonical form of a JSON value (RFC 8785): the text whose UTF-8 bytes are stored, hashed and exported.
+ *
+ * RFC 8785 writes values as ECMAScript's JSON.stringify does and sorts keys by UTF-16 code units, so a value whose
+ * keys already come in that order is its own canonical form. Any other is copied in order; where the platform
+ * enumerates the copy otherwise (keys such as "10") the `canonicalize` package takes over.
+ * @throws Error for what is no JSON value: a number that is not finite, `undefined`, a `__proto__` key
+ */
+export function canonicalJson(value: unknown): string {
+  const ordered = isOrdered(value) ? value : orderedCopy(value)
+  const text = ordered === value || isOrdered(ordered) ? JSON.stringify(ordered) : canonicalize(value)
+  assert(typeof text === 'string', 'a canonical form is made of a JSON value')
+  return text
+}
+
+function invalid(detail: string): Refusal {
+  return refuse('validation_failed', detail)
+}
+
+function parse(text: string): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+const QUOTE = 0x22
+const PLUS = 0x2b
+const MINUS = 0x2d
+const DOT = 0x2e
+const ZERO = 0x30
+const NINE = 0x39
+const COLON = 0x3a
+const UPPER_E = 0x45
+const BRACKET_OPEN = 0x5b
+const BACKSLASH = 0x5c
+const BRACKET_CLOSE = 0x5d
+const BRACE_OPEN = 0x7b
+const BRACE_CLOSE = 0x7d
+const LOWER_E = 0x65
+
+/** Digits that any integer within ±(2^53-1) can have and still need no look at its value. */
+const SAFE_DIGITS = 15
+
+interface Tokens {
+  colons: number
+  /** Whether a backslash stands in any string. */
+  escapes: boolean
+}
+
+/** The lexical pass. It need not refuse bad grammar, since the parser does; it must not loop on it. */
+function scan(bytes: Buffer, depthMax: number): Tokens | string {
+  let colons = 0
+  let depth = 0
+  let escapes = false
+  let at = 0
+  while (at < bytes.length) {
+    const byte = bytes[at++]
+    if (byte === QUOTE) {
+      while (at < bytes.length && bytes[at] !== QUOTE) {
+        if (bytes[at] === BACKSLASH) {
+          escapes = true
+          at += 1
+        }
+        at += 1
+      }
+      at += 1
+    } else if (byte === COLON) colons += 1
+    else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) {
+      depth += 1
+      if (depth > depthMax) return `Expected at most ${depthMax} levels of nesting`
+    } else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth -= 1
+    else if (byte === MINUS || isDigit(byte)) {
+      const end = numberEnd(bytes, at)
+      if (end - at >= SAFE_DIGITS && isUnsafeInteger(bytes.toString('latin1', at - 1, end))) {
+        return 'Expected integers within -(2^53-1) and 2^53-1: send larger ones as strings'
+      }
+      at = end
+    }
+  }
+  return { colons, escapes }
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= NINE
+}
+
+/** Where the run of number characters that goes on at `at` ends. */
+function numberEnd(bytes: Buffer, at: number): number {
+  let end = at
+  for (; end < bytes.length; end += 1) {
+    const byte = bytes[end]
+    if (
+      !isDigit(byte) &&
+      byte !== DOT &&
+      byte !== LOWER_E &&
+      byte !== UPPER_E &&
+      byte !== MINUS &&
+      byte !== PLUS
+    ) {
+      break
+    }
+  }
+  return end
+}
+
+/** Every integer past 2^53-1 is read as a double of at least 2^53, so the double tells. */
+function isUnsafeInteger(literal: string): boolean {
+  return /^-?\d+$/.test(literal) && !Number.isSafeInteger(Number(literal))
+}
+
+function isMembers(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** Members of all objects within, or NaN when a number is not finite. */
+function countMembers(value: unknown): number {
+  if (typeof value === 'number') return Number.isFinite(value) ? 0 : Number.NaN
+  if (!isMembers(value)) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) count += countMembers(value[at])
+    return count
+  }
+  for (const key in value) count += 1 + countMembers(value[key])
+  return count
+}
+
+// With the u flag a surrogate matches only where it is not half of a pair.
+const loneSurrogate = /\p{Surrogate}/u
+
+function textFault(value: unknown): string | undefined {
+  if (typeof value === 'string') {
+    return loneSurrogate.test(value) ? 'Expected strings without lone surrogates' : undefined
+  }
+  if (!isMembers(value)) return undefined
+  const isArray = Array.isArray(value)
+  for (const key of Object.keys(value)) {
+    const fault = (isArray ? undefined : keyFault(key)) ?? textFault(value[key])
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+function keyFault(key: string): string | undefined {
+  if (key === '__proto__') return 'Expected no key named __proto__'
+  if (key.includes('\0')) return 'Expected keys without NUL'
+  return loneSurrogate.test(key) ? 'Expected keys without lone surrogates' : undefined
+}
+
+/** Whether every object enumerates its keys in the order of their UTF-16 code units. */
+function isOrdered(value: unknown): boolean {
+  if (typeof value === 'number') assert(Number.isFinite(value), 'a number of a JSON value is finite')
+  if (!isMembers(value)) return true
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) if (!isOrdered(value[at])) return false
+    return true
+  }
+  let before: string | undefined
+  for (const key in value) {
+    if (before !== undefined && before >= key) return false
+    before = key
+    if (!isOrdered(value[key])) return false
+  }
+  return true
+}
+
+function orderedCopy(value: unknown): unknown {
+  if (!isMembers(value)) return value
+  if (Array.isArray(value)) return value.map(orderedCopy)
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(value).sort()) {
+    // Assigning it would set the copy's prototype and lose the member.
+    assert(key !== '__proto__', 'no member of a JSON value is named __proto__')
+    copy[key] = orderedCopy(value[key])
+  }
+  return copy
+}

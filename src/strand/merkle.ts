@@ -1,0 +1,151 @@
+import { hash } from 'node:crypto'
+import { assert } from '../base/assert.js'
+
+/** Levels between two kept ones: a kept node stands for 256, 65,536, … leaves. */
+export const keptLevels = 8
+
+/**
+ * Reads the leaves of a tree. A record's hash is its leaf hash already and is used as it is.
+ * Complete subtrees never change in an append-only tree, so `subtree` may answer from a cache.
+ */
+export interface LeafReader {
+  /** Leaf hashes from `start` up to, without, `end`: 32 bytes each. Asked for at most 256 at once. */
+  leaves(start: number, end: number): Uint8Array[]
+  /**
+   * The root, if known, of the complete subtree of 2^level leaves that begins at leaf index * 2^level.
+   * Asked for levels 8, 16, 24, … only.
+   */
+  subtree?(level: number, index: number): Uint8Array | undefined
+  /** Told each root of such a subtree that had to be worked out, to keep it. */
+  keep?(level: number, index: number, root: Uint8Array): void
+}
+
+/** What `inclusionPath` proves: the leaf at `index` of the tree of `size` leaves with this root. */
+export interface Inclusion {
+  index: number
+  size: number
+  leaf: Uint8Array
+  /** Sibling hashes from the leaf up. */
+  path: Uint8Array[]
+  root: Uint8Array
+}
+
+const node = Buffer.alloc(65)
+node[0] = 1
+
+/** SHA-256(0x01 ‖ left ‖ right) (RFC 6962, 2.1). */
+export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+  assert(left.length === 32 && right.length === 32, 'a tree hash has 32 bytes')
+  node.set(left, 1)
+  node.set(right, 33)
+  return hash('sha256', node, 'buffer')
+}
+
+/** The root of the first `size` leaves (RFC 6962, 2.1). That of no leaf is the hash of nothing. */
+export function treeRoot(size: number, reader: LeafReader): Uint8Array {
+  return size === 0 ? hash('sha256', '', 'buffer') : rangeRoot(0, size, reader)
+}
+
+/** The hashes that lead from leaf `index` to the root of the first `size` leaves (RFC 6962, 2.1.1). */
+export function inclusionPath(index: number, size: number, reader: LeafReader): Uint8Array[] {
+  assert(index >= 0 && index < size, 'a proven leaf is within the tree')
+  const path: Uint8Array[] = []
+  let start = 0
+  let end = size
+  while (end - start > 1) {
+    const middle = start + largestPowerBelow(end - start)
+    if (index < middle) {
+      path.push(rangeRoot(middle, end, reader))
+      end = middle
+    } else {
+      path.push(rangeRoot(start, middle, reader))
+      start = middle
+    }
+  }
+  return path.reverse()
+}
+
+/** Checks an inclusion proof (RFC 9162, 2.1.3.2). */
+export function verifyInclusion(inclusion: Inclusion): boolean {
+  const { index, size, leaf, path, root } = inclusion
+  if (!Number.isSafeInteger(index) || !Number.isSafeInteger(size) || index < 0 || index >= size) return false
+  if (leaf.length !== 32 || path.some((sibling) => sibling.length !== 32)) return false
+  // Divisions, not shifts: a shift would cut a size past 2^31.
+  let at = index
+  let last = size - 1
+  let reached = leaf
+  for (const sibling of path) {
+    if (last === 0) return false
+    if (at % 2 === 1 || at === last) {
+      reached = nodeHash(sibling, reached)
+      while (at % 2 === 0 && at !== 0) {
+        at /= 2
+        last = Math.floor(last / 2)
+      }
+    } else reached = nodeHash(reached, sibling)
+    at = Math.floor(at / 2)
+    last = Math.floor(last / 2)
+  }
+  return last === 0 && Buffer.compare(reached, root) === 0
+}
+
+/** Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes. */
+export class TreeHasher {
+  readonly #peaks: Uint8Array[] = []
+  #size = 0
+
+  /** Leaves taken. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Takes the next leaf hash, 32 bytes. */
+  append(leaf: Uint8Array): void {
+    let root = leaf
+    // Each trailing one bit of the size is a complete subtree as large as what `root` has become.
+    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
+      const left = this.#peaks.pop()
+      assert(left !== undefined, 'a tree has a peak for each bit of its size')
+      root = nodeHash(left, root)
+    }
+    this.#peaks.push(root)
+    this.#size += 1
+  }
+
+  /** The root of the leaves taken so far. */
+  root(): Uint8Array {
+    if (this.#size === 0) return hash('sha256', '', 'buffer')
+    return this.#peaks.reduceRight((right, left) => nodeHash(left, right))
+  }
+}
+
+function rangeRoot(start: number, end: number, reader: LeafReader): Uint8Array {
+  const size = end - start
+  const level = Math.round(Math.log2(size))
+  const kept = 2 ** level === size && level > 0 && level % keptLevels === 0 && start % size === 0
+  const known = kept ? reader.subtree?.(level, start / size) : undefined
+  if (known !== undefined) return known
+  const root =
+    size <= 2 ** keptLevels ? foldLeaves(reader.leaves(start, end), size) : splitRoot(start, end, reader)
+  if (kept) reader.keep?.(level, start / size, root)
+  return root
+}
+
+function splitRoot(start: number, end: number, reader: LeafReader): Uint8Array {
+  const middle = start + largestPowerBelow(end - start)
+  return nodeHash(rangeRoot(start, middle, reader), rangeRoot(middle, end, reader))
+}
+
+function foldLeaves(leaves: Uint8Array[], size: number): Uint8Array {
+  assert(leaves.length === size, 'the reader gives every leaf of the range')
+  const hasher = new TreeHasher()
+  for (const leaf of leaves) hasher.append(leaf)
+  return hasher.root()
+}
+
+/** The largest power of two that is less than `size`, for size > 1. */
+function largestPowerBelow(size: number): number {
+  let power = 1
+  while (power * 2 < size) power *= 2
+  return power
+}

@@ -1,0 +1,49 @@
+import { type Hlc, parseHlc } from './hlc.js'
+
+const MS_MAX = 2 ** 48 - 1
+const COUNTER_MAX = 0xffff
+
+const isoPattern =
+  /^(\d{4})-(\d{2})-(\d{2})(?:T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?)?$/
+
+/**
+ * Reads a moment of the JSON interface: a number is Unix milliseconds; a string is an HLC (`0199c5b8f2a4-0003`), an
+ * ISO 8601 date or date and time (UTC unless it names an offset), or Unix milliseconds in decimal.
+ * @returns the first reading of it, or undefined when it is none of these
+ */
+export function parseMoment(value: number | string): Hlc | undefined {
+  return momentLower(value)
+}
+
+/** A moment as a lower bound: one given in milliseconds begins with the first reading of that millisecond. */
+export function momentLower(value: number | string): Hlc | undefined {
+  return read(value, 0)
+}
+
+/** A moment as an upper bound: one given in milliseconds means the whole of that millisecond. */
+export function momentUpper(value: number | string): Hlc | undefined {
+  return read(value, COUNTER_MAX)
+}
+
+function read(value: number | string, counter: number): Hlc | undefined {
+  if (typeof value === 'number') return fromMs(value, counter)
+  if (/^\d{1,15}$/.test(value)) return fromMs(Number(value), counter)
+  return parseHlc(value) ?? fromMs(isoMs(value), counter)
+}
+
+function fromMs(ms: number, counter: number): Hlc | undefined {
+  return Number.isInteger(ms) && ms >= 0 && ms <= MS_MAX ? { ms, counter } : undefined
+}
+
+/** Unix milliseconds of an ISO 8601 text, NaN when it is none. Digits past the millisecond are cut off. */
+function isoMs(text: string): number {
+  const match = isoPattern.exec(text)
+  if (match === null) return Number.NaN
+  const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', offset = 'Z'] = match
+  const date = `${year}-${month}-${day}`
+  const midnightMs = Date.parse(`${date}T00:00:00Z`)
+  // The platform takes 30 February for 1 March.
+  if (Number.isNaN(midnightMs) || !new Date(midnightMs).toISOString().startsWith(date)) return Number.NaN
+  const zone = offset.length === 5 ? `${offset.slice(0, 3)}:${offset.slice(3)}` : offset
+  return Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.slice(0, 3).padEnd(3, '0')}${zone}`)
+}

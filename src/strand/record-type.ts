@@ -1,0 +1,35 @@
+/** What a record type is made of (contract.md 4, Header), for regular expressions and JSON Schema. */
+export const recordTypePattern = '[a-z0-9_./-]{1,64}'
+
+/** The type of a user's record when the write names none. */
+export const defaultRecordType = 'record'
+
+const wholeType = new RegExp(`^${recordTypePattern}$`)
+const wholePattern = /^(?:[a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\*)$/
+
+/** Whether `text` can be the type of a record. */
+export function isRecordType(text: string): boolean {
+  return wholeType.test(text)
+}
+
+/** Whether only the server may write this type: a user's record that names it is refused, `reserved_type`. */
+export function isReservedType(type: string): boolean {
+  return type.startsWith('sys/') || type.startsWith('auth/') || type.startsWith('edge/')
+}
+
+/** Whether queries leave this type out unless they name it (contract.md 5, query). */
+export function isSystemType(type: string): boolean {
+  return type.startsWith('sys/') || type.startsWith('edge/')
+}
+
+/** Whether `text` can stand in the `types` of a query: a record type, or the beginning of one and `*`. */
+export function isTypePattern(text: string): boolean {
+  return wholePattern.test(text)
+}
+
+/** Whether one of the patterns names `type`: `reading` names itself, `auth/*` all that begin with `auth/`. */
+export function matchesTypes(type: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) =>
+    pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern,
+  )
+}

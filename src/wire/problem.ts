@@ -1,0 +1,33 @@
+import { Type, type Static } from 'typebox'
+import { errorCatalogue, type Refusal } from '../base/errors.js'
+
+/** application/problem+json (RFC 9457) as every error is answered (contract.md 2.1). */
+export const Problem = Type.Object({
+  type: Type.String({ description: 'Address of the code in the error catalogue' }),
+  title: Type.String(),
+  status: Type.Integer(),
+  detail: Type.String(),
+  code: Type.String({ description: 'Stable; see docs/errors.md' }),
+  message: Type.String({ description: 'The same as detail' }),
+  request_id: Type.String(),
+  errors: Type.Optional(
+    Type.Array(Type.Object({ pointer: Type.String(), code: Type.String(), detail: Type.String() })),
+  ),
+})
+export type Problem = Static<typeof Problem>
+
+/** The problem of a refusal. */
+export function problemOf(refusal: Refusal, requestId: string): Problem & Record<string, unknown> {
+  const { status, title } = errorCatalogue[refusal.code]
+  return {
+    type: `/docs/errors#${refusal.code}`,
+    title,
+    status,
+    detail: refusal.detail,
+    code: refusal.code,
+    message: refusal.detail,
+    request_id: requestId,
+    ...(refusal.faults === undefined ? {} : { errors: refusal.faults }),
+    ...refusal.extra,
+  }
+}

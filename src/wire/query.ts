@@ -1,0 +1,63 @@
+import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
+import { operators } from '../strand/condition.js'
+import { Cursor, Moment, NextCursor, PageLimit } from './primitives.js'
+import { RecordView } from './records.js'
+
+const ConditionBody = Type.Object(
+  {
+    field: Type.String({ minLength: 1, maxLength: 256, description: 'Dotted path into the body' }),
+    op: Type.Enum([...operators]),
+    value: Type.Unknown(),
+  },
+  { additionalProperties: false },
+)
+
+const selection = {
+  limit: Type.Optional(PageLimit),
+  cursor: Type.Optional(Cursor),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Oldest or newest first' })),
+  where: Type.Optional(
+    Type.Array(ConditionBody, { maxItems: limits.whereConditionsMax, description: 'All must hold' }),
+  ),
+  types: Type.Optional(
+    Type.Array(Type.String({ pattern: '^([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\\*)$' }), {
+      minItems: 1,
+      maxItems: 32,
+      description: 'Record types, or beginnings and *; without it, all but sys/* and edge/*',
+    }),
+  ),
+}
+
+const LatestQuery = Type.Object({ type: Type.Literal('latest'), ...selection }, { additionalProperties: false })
+const TimeRangeQuery = Type.Object(
+  {
+    type: Type.Literal('time_range'),
+    from_ts: Type.Optional(Moment),
+    to_ts: Type.Optional(Moment),
+    ...selection,
+  },
+  { additionalProperties: false },
+)
+const HashQuery = Type.Object(
+  { type: Type.Literal('hash'), hash: Type.String({ pattern: '^(sha256:)?[0-9a-f]{64}$' }) },
+  { additionalProperties: false },
+)
+const ChainHeadQuery = Type.Object({ type: Type.Literal('chain_head') }, { additionalProperties: false })
+
+/** Bodies of POST /v1/agents/:agent/query, by their `type`. */
+export const queryBodies = {
+  latest: LatestQuery,
+  time_range: TimeRangeQuery,
+  hash: HashQuery,
+  chain_head: ChainHeadQuery,
+}
+
+export const QueryBody = Type.Union([LatestQuery, TimeRangeQuery, HashQuery, ChainHeadQuery])
+export type QueryBody = Static<typeof QueryBody>
+export type LatestQuery = Static<typeof LatestQuery>
+export type TimeRangeQuery = Static<typeof TimeRangeQuery>
+
+/** SaqlQueryResult of spec.md. */
+export const QueryResult = Type.Object({ records: Type.Array(RecordView), next_cursor: NextCursor })
+export type QueryResult = Static<typeof QueryResult>

@@ -1,0 +1,75 @@
+import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
+import { AgentAddress, Hash, HlcText, JsonObject, PrefixedHash, PublicKey, Seq, Signature } from './primitives.js'
+
+const RecordType = Type.String({
+  pattern: '^[a-z0-9_./-]{1,64}$',
+  default: 'record',
+  description: 'Not beginning with sys/, auth/ or edge/',
+})
+
+/** Body of POST …/records. The shard reads it itself, by the same rules (workers/commands/drafts.ts). */
+export const RecordWriteBody = Type.Object(
+  { data: JsonObject, type: Type.Optional(RecordType) },
+  { additionalProperties: false },
+)
+
+/** Body of POST …/records/batch. */
+export const BatchWriteBody = Type.Object(
+  {
+    records: Type.Array(RecordWriteBody, { minItems: 1, maxItems: limits.batchRecordsMax }),
+    atomic: Type.Optional(Type.Boolean({ default: true, description: 'All or none' })),
+  },
+  { additionalProperties: false },
+)
+
+/** WriteResponse of spec.md and contract.md 5. */
+export const WriteResponse = Type.Object({
+  record_id: Hash,
+  id: Hash,
+  content_hash: Hash,
+  hash: PrefixedHash,
+  parent_hash: Hash,
+  timestamp_hlc: HlcText,
+  seq: Seq,
+  signature: Signature,
+  sealed_by: Type.Optional(Seq),
+  agent: AgentAddress,
+})
+export type WriteResponse = Static<typeof WriteResponse>
+
+/** Answer of a batch: a bad item of a batch that is not atomic leaves its fault in its place. */
+export const BatchWritten = Type.Object({
+  results: Type.Array(
+    Type.Union([
+      WriteResponse,
+      Type.Object({ error: Type.Object({ code: Type.String(), detail: Type.String() }) }),
+    ]),
+  ),
+})
+export type BatchWritten = Static<typeof BatchWritten>
+
+/** RecordView of spec.md and contract.md 5. */
+export const RecordView = Type.Object({
+  record_id: Hash,
+  content_hash: Hash,
+  parent_hash: Hash,
+  seq: Seq,
+  timestamp_hlc: HlcText,
+  type: Type.String(),
+  payload: JsonObject,
+  signature: Signature,
+  sealed_by: Type.Optional(Seq),
+  public_key: PublicKey,
+  deleted: Type.Boolean(),
+  erased: Type.Boolean(),
+})
+export type RecordView = Static<typeof RecordView>
+
+/** Answer of a delete or restore. */
+export const MutationDone = Type.Object({
+  record_id: Hash,
+  state: Type.Enum(['deleted', 'active']),
+  seq: Seq,
+})
+export type MutationDone = Static<typeof MutationDone>

@@ -1,0 +1,115 @@
+import { formatHlc } from '../strand/hlc.js'
+import type { Hlc } from '../strand/hlc.js'
+import type { Zone } from '../strand/zone.js'
+
+/*
+ * Wire JSON of the hot answers, laid out as text: bodies are canonical JSON already and go out as stored, and every
+ * other member is of an alphabet that needs no escaping (hex, agent names, record types).
+ * The schemas of records.ts and agents.ts describe the same answers; a test holds the two together.
+ */
+
+/** What an answer tells of a record. */
+export interface ShownRecord {
+  seq: number
+  hlc: Hlc
+  type: string
+  hash: string
+  prev: string
+  body: Uint8Array
+  signature?: Uint8Array
+  sealedBy?: number
+}
+
+/** What an answer tells of an agent. */
+export interface ShownAgent {
+  name: string
+  zone: Zone
+  publicKey: string
+  strand: string
+  createdAtMs: number
+}
+
+/** Where a strand ends. */
+export interface ShownHead {
+  seq: number
+  hash: string
+  hlc: Hlc
+  signature: string
+}
+
+/** WriteResponse of contract.md 5. */
+export function writeResponse(agent: string, record: ShownRecord): string {
+  const hash = record.hash
+  return (
+    `{"record_id":"${hash}","id":"${hash}","content_hash":"${hash}","hash":"sha256:${hash}",` +
+    `"parent_hash":"${record.prev}","timestamp_hlc":"${formatHlc(record.hlc)}","seq":${record.seq},` +
+    `${seal(record)},"agent":"${agent}"}`
+  )
+}
+
+/** RecordView of contract.md 5. */
+export function recordView(record: ShownRecord, publicKey: string, deleted: boolean): string {
+  return (
+    `{"record_id":"${record.hash}","content_hash":"${record.hash}","parent_hash":"${record.prev}",` +
+    `"seq":${record.seq},"timestamp_hlc":"${formatHlc(record.hlc)}","type":"${record.type}",` +
+    `"payload":${text(record.body)},${seal(record)},"public_key":"${publicKey}",` +
+    `"deleted":${deleted},"erased":false}`
+  )
+}
+
+/** `data:` of a stream event (contract.md 5, Streams). One line: canonical JSON has no line breaks. */
+export function streamEventData(agent: string, record: ShownRecord): string {
+  return (
+    `{"record_id":"${record.hash}","payload":${text(record.body)},"agent":"${agent}","seq":${record.seq},` +
+    `"type":"${record.type}","timestamp_hlc":"${formatHlc(record.hlc)}","content_hash":"${record.hash}",` +
+    `"parent_hash":"${record.prev}"}`
+  )
+}
+
+/** Answer to making an agent. */
+export function agentCreated(agent: ShownAgent): string {
+  return (
+    `{"agent_id":"${agent.name}","name":"${agent.name}","zone":"${agent.zone}","public_key":"${agent.publicKey}",` +
+    `"strand":"${agent.strand}","created_at_ms":${agent.createdAtMs}}`
+  )
+}
+
+/** AgentStatusResponse. `strandBytes` counts body bytes. */
+export function agentStatus(agent: ShownAgent, head: ShownHead, strandBytes: number): string {
+  return (
+    `{"agent_id":"${agent.name}","zone":"${agent.zone}","record_count":${head.seq},"chain_head":"${head.hash}",` +
+    `"public_key":"${agent.publicKey}","strand":"${agent.strand}","timestamp_hlc":"${formatHlc(head.hlc)}",` +
+    `"bytes":${strandBytes},"created_at_ms":${agent.createdAtMs}}`
+  )
+}
+
+/** ChainHeadResponse. `record_count` counts every record but genesis, so it equals the last seq. */
+export function chainHead(agent: string, head: ShownHead): string {
+  return (
+    `{"agent_id":"${agent}","chain_head":"${head.hash}","hash":"sha256:${head.hash}","seq":${head.seq},` +
+    `"record_count":${head.seq},"timestamp_hlc":"${formatHlc(head.hlc)}","signature":"${head.signature}"}`
+  )
+}
+
+/** Answer to a delete or restore. `recordSeq` is the seq of the record that tells of it. */
+export function mutationDone(recordId: string, state: 'deleted' | 'active', recordSeq: number): string {
+  return `{"record_id":"${recordId}","state":"${state}","seq":${recordSeq}}`
+}
+
+/** Answer to a batch: write responses and faults in order. */
+export function batchDone(results: readonly string[]): string {
+  return `{"results":[${results.join(',')}]}`
+}
+
+function seal(record: ShownRecord): string {
+  if (record.signature === undefined) return `"signature":null,"sealed_by":${record.sealedBy ?? 'null'}`
+  return `"signature":"${hex(record.signature)}"`
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}
+
+function text(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}

@@ -1,0 +1,52 @@
+import type { Static, TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import { refuse, type Fault, type Refusal } from '../base/errors.js'
+import { readJson } from '../strand/json.js'
+
+/** Reads values of one schema. */
+export interface Reader<T> {
+  /** The value when it fits the schema; otherwise 400 with every fault. */
+  value(value: unknown): { value: T } | Refusal
+  /** The same of JSON bytes. */
+  bytes(bytes: Uint8Array): { value: T } | Refusal
+}
+
+const FAULTS_MAX = 20
+const DEPTH_MAX = 16
+
+/** Compiles a schema once: what validates is what the OpenAPI document shows. */
+export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
+  const validator = Compile(schema)
+  const value = (given: unknown): { value: Static<S> } | Refusal =>
+    validator.Check(given) ? { value: given as Static<S> } : refusalOf(validator, given)
+  return {
+    value,
+    bytes(bytes) {
+      const parsed = readJson(bytes, DEPTH_MAX)
+      return 'code' in parsed ? parsed : value(parsed.value)
+    },
+  }
+}
+
+function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusal {
+  const faults: Fault[] = []
+  const seen = new Set<string>()
+  for (const error of validator.Errors(given)) {
+    const missing = error.keyword === 'required' ? error.params.requiredProperties : undefined
+    const pointers = missing?.map((name) => `${error.instancePath}/${name}`) ?? [error.instancePath]
+    for (const pointer of pointers) {
+      // One place is named once, by what was found first.
+      if (seen.has(pointer) || faults.length >= FAULTS_MAX) continue
+      seen.add(pointer)
+      const detail = missing === undefined ? capital(error.message) : 'Expected this member'
+      faults.push({ pointer, code: 'validation_failed', detail })
+    }
+  }
+  const [first] = faults
+  const detail = first === undefined ? 'Expected another value' : `${first.detail} at ${first.pointer || 'the root'}`
+  return refuse('validation_failed', detail, { faults })
+}
+
+function capital(text: string): string {
+  return `Value ${text}`
+}

@@ -1,0 +1,205 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { NetworkError, NotFoundError, ServiceClient, ServiceError } from '../../src/client/index.js'
+import {
+  type Answer,
+  type ScriptedServer,
+  answerJson,
+  answerProblem,
+  cutOff,
+  startScriptedServer,
+} from './scripted-server.js'
+
+let server: ScriptedServer | undefined
+let pausesMs: number[] = []
+
+afterEach(async () => {
+  await server?.stop()
+  server = undefined
+})
+
+/** A client whose waits end at once and are noted. */
+async function clientOf(answers: Answer[], options: { timeoutMs?: number } = {}) {
+  server = await startScriptedServer(...answers)
+  pausesMs = []
+  const pause = async (delayMs: number) => void pausesMs.push(delayMs)
+  const timing = { pause, random: () => 0.5, nowMs: Date.now }
+  const client = new ServiceClient({ url: `${server.url}/`, apiKey: 'key-1', timing, ...options })
+  return { client, notes: client.agent('notes'), received: server.received }
+}
+
+const head = { agent_id: 'notes', chain_head: 'ab', seq: 1 }
+const written = { record_id: 'ab', id: 'ab', hash: 'sha256:ab' }
+
+const neverAnswers: Answer = () => undefined
+
+const cutMidAnswer: Answer = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+  response.write('{"agent', () => response.socket?.destroy())
+}
+
+describe('the transport', () => {
+  it('sends the credential and gives the answer', async () => {
+    const { notes, received } = await clientOf([answerJson(head)])
+    expect(await notes.head()).toEqual(head)
+    expect(received).toHaveLength(1)
+    expect(received[0]?.url).toBe('/v1/agents/notes/head')
+    expect(received[0]?.headers.authorization).toBe('Bearer key-1')
+  })
+
+  it('asks getToken before every try', async () => {
+    server = await startScriptedServer(answerProblem(503, 'overloaded'), answerJson(head))
+    const tokens = ['one', 'two']
+    const timing = { pause: async () => undefined, random: () => 0, nowMs: Date.now }
+    const client = new ServiceClient({ url: server.url, getToken: () => tokens.shift(), timing })
+    await client.agent('notes').head()
+    expect(server.received.map((request) => request.headers.authorization)).toEqual([
+      'Bearer one',
+      'Bearer two',
+    ])
+  })
+
+  it('repeats a read whose connection was cut, before the answer or within it', async () => {
+    const { notes, received } = await clientOf([cutOff, cutMidAnswer, answerJson(head)])
+    expect(await notes.head()).toEqual(head)
+    expect(received).toHaveLength(3)
+    expect(pausesMs).toEqual([75, 150])
+  })
+
+  it('repeats a write with the same idempotency key and the same body', async () => {
+    const { notes, received } = await clientOf([
+      cutOff,
+      answerProblem(503, 'outcome_unknown'),
+      answerJson(written, 201),
+    ])
+    expect(await notes.write({ a: 1 })).toEqual(written)
+    const keys = new Set(received.map((request) => request.headers['idempotency-key']))
+    expect(keys.size).toBe(1)
+    expect(String([...keys][0])).toMatch(/^[0-9a-f]{32}$/)
+    expect(new Set(received.map((request) => request.body))).toEqual(new Set(['{"data":{"a":1}}']))
+  })
+
+  it('makes another idempotency key for each call and takes the one given', async () => {
+    const { notes, received } = await clientOf([answerJson(written, 201)])
+    await notes.write({ a: 1 })
+    await notes.write({ a: 1 })
+    await notes.write({ a: 1 }, { idempotencyKey: 'mine' })
+    const keys = received.map((request) => request.headers['idempotency-key'])
+    expect(new Set(keys).size).toBe(3)
+    expect(keys[2]).toBe('mine')
+  })
+
+  it('never repeats an upload that streams', async () => {
+    const { client, received } = await clientOf([answerProblem(503, 'overloaded')])
+    const upload = client.ingestMany('notes', [{ a: 1 }], { upload: 'stream' })
+    await expect(upload).rejects.toMatchObject({ code: 'overloaded' })
+    expect(received).toHaveLength(1)
+    expect(received[0]?.body).toBe('{"a":1}\n')
+  })
+
+  it('waits as long as Retry-After asks', async () => {
+    const { notes } = await clientOf([
+      answerProblem(429, 'rate_limited', { 'retry-after': '2' }),
+      answerJson(head),
+    ])
+    await notes.head()
+    expect(pausesMs).toEqual([2_000])
+  })
+
+  it('gives the error at once when Retry-After asks for longer than the call may take', async () => {
+    const { notes, received } = await clientOf([answerProblem(429, 'rate_limited', { 'retry-after': '900' })])
+    await expect(notes.head()).rejects.toMatchObject({ status: 429, retryAfterMs: 900_000 })
+    expect(received).toHaveLength(1)
+  })
+
+  it('gives up after five tries with growing waits', async () => {
+    const { notes, received } = await clientOf([answerProblem(503, 'overloaded')])
+    await expect(notes.head()).rejects.toMatchObject({ code: 'overloaded' })
+    expect(received).toHaveLength(5)
+    expect(pausesMs).toEqual([75, 150, 300, 600])
+  })
+
+  it.each([400, 401, 403, 409, 412, 413, 422, 500, 507])('does not repeat after %i', async (status) => {
+    const { notes, received } = await clientOf([answerProblem(status, 'some_code')])
+    await expect(notes.write({ a: 1 })).rejects.toMatchObject({ status, code: 'some_code' })
+    expect(received).toHaveLength(1)
+  })
+})
+
+describe('the errors of the client', () => {
+  it('carry status, code, message, request id and the whole problem', async () => {
+    const { notes } = await clientOf([answerProblem(409, 'agent_exists')])
+    const error = await notes.write({}).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(ServiceError)
+    expect(error).toMatchObject({
+      status: 409,
+      code: 'agent_exists',
+      message: 'Detail of agent_exists',
+      requestId: 'req-1',
+      problem: { detail: 'Detail of agent_exists' },
+    })
+  })
+
+  it('are a NotFoundError for 404', async () => {
+    const { notes } = await clientOf([answerProblem(404, 'record_not_found')])
+    const error = await notes.get('ab').catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(NotFoundError)
+    expect(error).toBeInstanceOf(ServiceError)
+  })
+
+  it('tell of an error page that is not JSON by its status', async () => {
+    const page: Answer = (_request, response) => void response.writeHead(403).end('<h1>No</h1>')
+    const { notes } = await clientOf([page])
+    await expect(notes.head()).rejects.toMatchObject({ status: 403, code: 'http_403', problem: {} })
+  })
+
+  it('tell of an answer that is not JSON', async () => {
+    const page: Answer = (_request, response) =>
+      void response.writeHead(200, { 'x-request-id': 'r' }).end('<h1>')
+    const { notes } = await clientOf([page])
+    await expect(notes.head()).rejects.toMatchObject({ code: 'invalid_response', requestId: 'r' })
+  })
+
+  it('are a NetworkError when the service cannot be reached', async () => {
+    const { notes } = await clientOf([cutOff])
+    const error = await notes.head().catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(NetworkError)
+    expect(error).toMatchObject({ status: 0, code: 'network_error' })
+  })
+
+  it('are a NetworkError with the code timeout when the time is over', async () => {
+    const { notes, received } = await clientOf([neverAnswers], { timeoutMs: 20 })
+    const error = await notes.head().catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(NetworkError)
+    expect(error).toMatchObject({ code: 'timeout' })
+    expect(received).toHaveLength(1)
+  })
+
+  it('are the reason of the signal when the caller ends the call', async () => {
+    const controller = new AbortController()
+    const { notes } = await clientOf([() => controller.abort(new Error('Enough'))])
+    await expect(notes.head({ signal: controller.signal })).rejects.toThrow('Enough')
+  })
+
+  it('leave what getToken throws as it is', async () => {
+    server = await startScriptedServer(answerJson(head))
+    const getToken = () => Promise.reject(new TypeError('No session'))
+    const client = new ServiceClient({ url: server.url, getToken })
+    await expect(client.agent('notes').head()).rejects.toThrow('No session')
+    expect(server.received).toEqual([])
+  })
+})
+
+describe('ping', () => {
+  it('is true when the service answers', async () => {
+    const { client, received } = await clientOf([answerJson({ status: 'ok' })])
+    expect(await client.ping()).toBe(true)
+    expect(received[0]?.url).toBe('/healthz')
+  })
+
+  it('is false and does not throw when it fails or cannot be reached', async () => {
+    const { client } = await clientOf([answerProblem(500, 'internal_error'), cutOff])
+    expect(await client.ping()).toBe(false)
+    expect(await client.ping()).toBe(false)
+    expect(await new ServiceClient({ url: 'not an address' }).ping()).toBe(false)
+  })
+})

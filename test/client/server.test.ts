@@ -1,0 +1,315 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  type IngestSummary,
+  NotFoundError,
+  ServiceClient,
+  type StreamEvent,
+  type Subscription,
+} from '../../src/client/index.js'
+import { startServer } from '../support/server.js'
+import { keyPair } from './signed-strand.js'
+
+interface Reading {
+  sensor: string
+  celsius: number
+}
+
+let server: Awaited<ReturnType<typeof startServer>>
+let client: ServiceClient
+
+beforeAll(async () => {
+  server = await startServer({ env: {} })
+  client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
+})
+
+afterAll(async () => {
+  await server.stop()
+})
+
+/** Resolves once `count` events have come. */
+function eventsOf(count: number, subscribe: (onEvent: (event: StreamEvent) => void) => Subscription) {
+  return new Promise<StreamEvent[]>((resolve) => {
+    const events: StreamEvent[] = []
+    const subscription = subscribe((event) => {
+      events.push(event)
+      if (events.length < count) return
+      subscription.close()
+      resolve(events)
+    })
+  })
+}
+
+async function seqsOf(rows: AsyncIterable<{ seq: number }>): Promise<number[]> {
+  const seqs: number[] = []
+  for await (const row of rows) seqs.push(row.seq)
+  return seqs
+}
+
+describe('records, against a running server', () => {
+  it('answers ping', async () => {
+    expect(await client.ping()).toBe(true)
+  })
+
+  it('writes to a collection that emerges, and reads it back', async () => {
+    const readings = client.collection<Reading>('readings')
+    const first = await readings.write({ sensor: 'a', celsius: 20.5 })
+    const second = await readings.write({ sensor: 'b' }, { type: 'reading' })
+    expect(first.hash).toBe(`sha256:${first.id}`)
+    expect(second.parent_hash).toBe(first.content_hash)
+    const record = await readings.get(first.hash)
+    expect(record.data).toEqual({ sensor: 'a', celsius: 20.5 })
+    expect(record.data).toBe(record.payload)
+    expect((await readings.get(second.id)).type).toBe('reading')
+    const { records } = await readings.latest()
+    expect(records.map((row) => row.data)).toEqual([{ sensor: 'b' }, { sensor: 'a', celsius: 20.5 }])
+    expect(await readings.head()).toMatchObject({ chain_head: second.content_hash, record_count: 2 })
+    expect(await readings.status()).toMatchObject({ zone: 'governed', record_count: 2 })
+  })
+
+  it('tells apart a record that does not exist, and an agent that does not', async () => {
+    await client.collection('known').write({ n: 1 })
+    const missing = client.agent('known').get('ab'.repeat(32))
+    await expect(missing).rejects.toBeInstanceOf(NotFoundError)
+    await expect(missing).rejects.toMatchObject({ code: 'record_not_found' })
+    await expect(client.agent('nobody').write({ n: 1 })).rejects.toMatchObject({ code: 'agent_not_found' })
+  })
+
+  it('refuses a write onto a head that has moved', async () => {
+    const notes = client.collection('guarded')
+    const first = await notes.write({ n: 1 })
+    const second = await notes.write({ n: 2 }, { ifMatch: first.hash })
+    const late = notes.write({ n: 3 }, { ifMatch: first.hash })
+    await expect(late).rejects.toMatchObject({ status: 412, code: 'head_mismatch' })
+    expect((await notes.head()).chain_head).toBe(second.id)
+  })
+
+  it('answers a repeated idempotency key with the first answer', async () => {
+    const notes = client.collection('once')
+    const first = await notes.write({ n: 1 }, { idempotencyKey: 'k-1' })
+    expect(await notes.write({ n: 1 }, { idempotencyKey: 'k-1' })).toEqual(first)
+    const reused = notes.write({ n: 2 }, { idempotencyKey: 'k-1' })
+    await expect(reused).rejects.toMatchObject({ status: 422, code: 'idempotency_key_reused' })
+    expect((await notes.head()).record_count).toBe(1)
+  })
+
+  it('writes a batch whole or not at all, or the good ones when asked', async () => {
+    const batch = client.collection('batch')
+    const results = await batch.writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
+    expect(results.map(({ seq }) => seq)).toEqual([1, 2, 3])
+    const wide = { text: 'x'.repeat(300_000) }
+    await expect(batch.writeBatch([{ n: 4 }, wide])).rejects.toMatchObject({ status: 413 })
+    expect((await batch.head()).record_count).toBe(3)
+    const [good, bad] = await batch.writeBatch([{ n: 4 }, wide], { atomic: false })
+    expect(good).toMatchObject({ seq: 4 })
+    expect(bad).toMatchObject({ error: { code: 'too_large' } })
+  })
+
+  it('pages through a long query', async () => {
+    const long = client.collection('long')
+    await long.writeBatch(Array.from({ length: 250 }, (_, n) => ({ n })))
+    const rows = long.queryAll({ type: 'time_range', from_ts: 0, limit: 100 })
+    const seqs = await seqsOf(rows)
+    expect(seqs.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 250 }, (_, n) => n + 1))
+    const some = long.queryAll({ type: 'latest', limit: 3, where: [{ field: 'n', op: 'lt', value: 7 }] })
+    expect(await seqsOf(some)).toEqual([7, 6, 5, 4, 3, 2, 1])
+    expect(await long.query({ type: 'chain_head' })).toMatchObject({
+      chain_head: (await long.head()).chain_head,
+    })
+  })
+
+  it('deletes and restores in a free zone, and not in an immutable one', async () => {
+    await client.createAgent('free', undefined, 'free')
+    const free = client.agent('free')
+    const { id } = await free.write({ n: 1 })
+    expect(await free.deleteRecord(id)).toMatchObject({ record_id: id })
+    expect((await free.get(id)).deleted).toBe(true)
+    expect((await free.latest()).records).toEqual([])
+    await expect(free.deleteRecord(id)).rejects.toMatchObject({ code: 'already_deleted' })
+    await free.restore(id)
+    expect((await free.latest()).records.map((row) => row.record_id)).toEqual([id])
+    await client.createAgent('stone', undefined, 'immutable_core')
+    const kept = await client.agent('stone').write({ n: 1 })
+    const refused = client.agent('stone').deleteRecord(kept.id)
+    await expect(refused).rejects.toMatchObject({ status: 403, code: 'zone_immutable' })
+  })
+})
+
+describe('agents, against a running server', () => {
+  it('creates one from its seed, once', async () => {
+    const { publicHex } = keyPair(7)
+    const made = await client.createAgent('seeded', '07'.repeat(32), 'protected')
+    expect(made).toMatchObject({ agent_id: 'seeded', zone: 'protected', public_key: publicHex })
+    const again = client.createAgent('seeded', undefined, 'protected')
+    await expect(again).rejects.toMatchObject({ status: 409, code: 'agent_exists' })
+    const sameKey = client.createAgent('other', '07'.repeat(32), 'free')
+    await expect(sameKey).rejects.toMatchObject({ status: 409, code: 'key_in_use' })
+  })
+
+  it('lists them all, or some', async () => {
+    for (const name of ['list-a', 'list-b', 'list-c']) await client.createAgent(name, undefined, 'free')
+    const listed = await client.listAgents({ prefix: 'list-' })
+    expect(listed).toEqual({ agents: ['list-a', 'list-b', 'list-c'], total: 3 })
+    expect((await client.listAgents({ prefix: 'list-', limit: 2 })).agents).toEqual(['list-a', 'list-b'])
+    expect((await client.listAgents()).agents).toContain('default')
+  })
+
+  it('refuses a credential that is none', async () => {
+    const stranger = new ServiceClient({ url: server.url, apiKey: 'x'.repeat(40) })
+    await expect(stranger.listAgents()).rejects.toMatchObject({ status: 401 })
+    await expect(new ServiceClient({ url: server.url }).listAgents()).rejects.toMatchObject({ status: 401 })
+  })
+})
+
+describe('ingest, against a running server', () => {
+  it('takes one record', async () => {
+    await client.createAgent('one', undefined, 'free')
+    const { id } = await client.ingest('one', { n: 1 })
+    expect((await client.agent('one').get(id)).data).toEqual({ n: 1 })
+  })
+
+  it.each(['stream', 'chunks'] as const)(
+    'takes many in order as %s, and names the lines refused',
+    async (upload) => {
+      const agent = `many-${upload}`
+      await client.createAgent(agent, undefined, 'free')
+      async function* source(): AsyncGenerator<object> {
+        for (let n = 1; n <= 5_000; n++) yield n === 4_000 ? { text: 'x'.repeat(300_000) } : { n }
+      }
+      const summary: IngestSummary = await client.ingestMany(agent, source(), { upload })
+      expect(summary).toMatchObject({ accepted: 4_999, rejected: 1, first_seq: 1, last_seq: 4_999 })
+      expect(summary.errors).toMatchObject([{ line: 4_000, code: 'too_large' }])
+      const head = await client.agent(agent).head()
+      expect(summary.chain_head.replace(/^sha256:/, '')).toBe(head.chain_head)
+    },
+  )
+
+  it('writes nothing of an ingest that must be whole and is not', async () => {
+    await client.createAgent('whole', undefined, 'free')
+    const lines = [{ n: 1 }, { text: 'x'.repeat(300_000) }]
+    const refused = client.ingestMany('whole', lines, { onError: 'reject_all' })
+    await expect(refused).rejects.toMatchObject({ status: 422, code: 'ingest_rejected' })
+    expect((await client.agent('whole').head()).record_count).toBe(0)
+  })
+})
+
+describe('subscriptions, against a running server', () => {
+  it('replay what was written and go on live', async () => {
+    const live = client.collection('live')
+    await live.writeBatch([{ n: 1 }, { n: 2 }])
+    let caughtUp = 0
+    const onCaughtUp = () => {
+      caughtUp += 1
+      void live.write({ n: 3 })
+    }
+    const events = await eventsOf(3, (onEvent) =>
+      client.subscribeAgent('live', onEvent, { since: 0, onCaughtUp }),
+    )
+    expect(events.map(({ payload }) => payload)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
+    expect(events.map(({ agent, seq }) => [agent, seq])).toEqual([
+      ['live', 1],
+      ['live', 2],
+      ['live', 3],
+    ])
+    expect(caughtUp).toBe(1)
+  })
+
+  it('come back after a restart of the connection without a gap or a double', async () => {
+    const gaps = client.collection('gaps')
+    await gaps.writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
+    let connections = 0
+    // The first connection is cut after its first bytes; the subscription must go on by itself.
+    const cuttingFetch: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init)
+      connections += 1
+      if (connections > 1 || !response.body) return response
+      const reader = response.body.getReader()
+      let pieces = 0
+      const body = new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          const { value } = await reader.read()
+          pieces += 1
+          if (pieces === 1 && value) controller.enqueue(value)
+          else controller.error(new TypeError('cut'))
+        },
+      })
+      return new Response(body, { headers: response.headers })
+    }
+    const timing = { pause: async () => undefined, random: Math.random, nowMs: Date.now }
+    const cutting = new ServiceClient({
+      url: server.url,
+      apiKey: server.rootKey,
+      fetch: cuttingFetch,
+      timing,
+    })
+    const onReconnect = () => void gaps.write({ n: 4 })
+    const events = await eventsOf(4, (onEvent) =>
+      cutting.subscribeAgent('gaps', onEvent, { since: 0, onReconnect }),
+    )
+    expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
+    expect(connections).toBeGreaterThan(1)
+  })
+
+  it('pass only events with the field, and only of the agents named', async () => {
+    const onOpen = async () => {
+      await client.collection('aside').write({ wanted: 0 })
+      await client.collection('filtered').writeBatch([{ other: 1 }, { wanted: 2 }])
+      await client.collection('named').write({ n: 3 })
+    }
+    await client.collection('filtered').write({ before: 1 })
+    await client.collection('named').write({ before: 1 })
+    let opened = 0
+    const bothOpen = () => {
+      opened += 1
+      if (opened === 2) void onOpen()
+    }
+    const [[filtered], [named]] = await Promise.all([
+      eventsOf(1, (onEvent) =>
+        client.subscribeAgent('filtered', onEvent, { filter: 'wanted', onOpen: bothOpen }),
+      ),
+      eventsOf(1, (onEvent) => client.subscribeGlobal(onEvent, { agents: ['named'], onOpen: bothOpen })),
+    ])
+    expect(filtered?.payload).toEqual({ wanted: 2 })
+    expect(named).toMatchObject({ agent: 'named', payload: { n: 3 } })
+  })
+
+  it('end with the refusal', async () => {
+    const refused = await new Promise((onError) =>
+      client.subscribeAgent('nobody', () => undefined, { onError }),
+    )
+    expect(refused).toBeInstanceOf(NotFoundError)
+  })
+})
+
+describe('proof, against a running server', () => {
+  it('exports a strand that verifies, whole and in part', async () => {
+    const kept = client.collection('kept')
+    await kept.writeBatch(Array.from({ length: 40 }, (_, n) => ({ n, text: 'Zoë "\\"' })))
+    await client.ingestMany(
+      'kept',
+      Array.from({ length: 60 }, (_, n) => ({ n })),
+    )
+    const { public_key: publicKey, strand } = await kept.status()
+    const head = await kept.head()
+    const whole = await client.verify(await client.exportStrand({ agent: 'kept' }), { publicKey })
+    expect(whole).toMatchObject({ ok: true, agent: 'kept', strand, records: 101, chainHead: head.chain_head })
+    const part = await client.verify(await client.exportStrand({ agent: 'kept', fromSeq: 10, toSeq: 19 }), {
+      publicKey,
+    })
+    expect(part).toMatchObject({ ok: true, partial: true, records: 10, firstSeq: 10, lastSeq: 19 })
+    const stranger = await client.verify(await client.exportStrand({ agent: 'kept' }), {
+      publicKey: '00'.repeat(32),
+    })
+    expect(stranger).toMatchObject({ ok: false, reason: 'No record is signed by the key given' })
+  })
+
+  it('gives checkpoint and inclusion proof', async () => {
+    const proven = client.collection('proven')
+    const { id, seq } = await proven.write({ n: 1 })
+    const proof = await client.proof('proven', id)
+    expect(proof).toMatchObject({ agent: 'proven', hash: id, seq, tree_size: 2 })
+    expect(proof.path).toHaveLength(1)
+    const checkpoint = await client.checkpoint('proven')
+    expect(checkpoint).toContain(`strandfast/${(await proven.status()).strand}\n2\n`)
+    expect(proof.checkpoint).toBe(checkpoint)
+  })
+})

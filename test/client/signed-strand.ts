@@ -1,0 +1,127 @@
+import { ed25519 } from '@noble/curves/ed25519.js'
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
+import canonicalize from 'canonicalize'
+
+/** One line of an export as its members. */
+export type Line = Record<string, unknown>
+
+/** How one record of a made strand differs from a plain one. */
+interface RecordPlan {
+  type?: string
+  body?: unknown
+  /** Seq of the record that seals this one. */
+  sealedBy?: number
+  erased?: boolean
+}
+
+const ZEROS = '0'.repeat(64)
+
+/** An Ed25519 key pair, hex, of a seed of one repeated byte. */
+export function keyPair(byte: number): { secret: Uint8Array; publicHex: string } {
+  const secret = new Uint8Array(32).fill(byte)
+  return { secret, publicHex: bytesToHex(ed25519.getPublicKey(secret)) }
+}
+
+/**
+ * Makes a strand from contract.md 4 alone, by another crypto library than the product's: an oracle.
+ * `rotate` changes the key from the next record on.
+ */
+export class SignedStrand {
+  readonly agent: string
+  readonly lines: Line[] = []
+  readonly hashes: Uint8Array[] = []
+  #keys = keyPair(1)
+  #strand = ZEROS
+  readonly #firstKey = this.#keys.publicHex
+
+  constructor(agent = 'ledger') {
+    this.agent = agent
+    const body = { agent, created_at_ms: 1, public_key: this.#firstKey, zone: 'free' }
+    this.append({ type: 'sys/genesis', body })
+    this.#strand = this.head
+  }
+
+  get head(): string {
+    return bytesToHex(this.hashes.at(-1) ?? new Uint8Array())
+  }
+
+  append(plan: RecordPlan = {}): this {
+    const seq = this.lines.length
+    const body = canonicalize(plan.body ?? { seq }) ?? ''
+    const salt = new Uint8Array(16).fill(seq)
+    const commitment = sha256(concatBytes(utf8ToBytes('strand-body/v1\n'), salt, utf8ToBytes(body)))
+    const hlc = `${(1_000 + seq).toString(16).padStart(12, '0')}-0000`
+    const h =
+      `strand-record/v1\nstrand ${seq === 0 ? ZEROS : this.#strand}\nkey ${this.#keys.publicHex}\nseq ${seq}\n` +
+      `prev ${seq === 0 ? ZEROS : this.head}\nhlc ${hlc}\ntype ${plan.type ?? 'record'}\nbody ${bytesToHex(commitment)}\n`
+    const seal =
+      plan.sealedBy === undefined
+        ? { sig: bytesToHex(ed25519.sign(utf8ToBytes(h), this.#keys.secret)) }
+        : { sealed_by: plan.sealedBy }
+    const content = plan.erased ? { erased: true } : { salt: bytesToHex(salt), body }
+    this.lines.push({ h, ...seal, ...content })
+    this.hashes.push(sha256(concatBytes(Uint8Array.of(0), utf8ToBytes(h))))
+    return this
+  }
+
+  rotate(byte: number): this {
+    const next = keyPair(byte)
+    const proofText = `strand-key-rotate/v1\n${this.#strand}\n${next.publicHex}\n`
+    const proof = bytesToHex(ed25519.sign(utf8ToBytes(proofText), next.secret))
+    this.append({ type: 'sys/key_rotate', body: { public_key: next.publicHex, proof } })
+    this.#keys = next
+    return this
+  }
+
+  /** The export as its lines, each still to be changed. */
+  exportLines(fromSeq = 0): Line[] {
+    const records = this.lines.slice(fromSeq)
+    const toSeq = this.lines.length - 1
+    const publicKey = /\nkey ([0-9a-f]{64})\n/.exec(String(records[0]?.['h']))?.[1]
+    const manifest = {
+      format: 'strand-export/v1',
+      agent: this.agent,
+      strand: this.#strand,
+      public_key: publicKey,
+      from_seq: fromSeq,
+      to_seq: toSeq,
+      record_count: toSeq,
+    }
+    return [
+      manifest,
+      ...records,
+      { chain_head: this.head, records: records.length, checkpoint: this.#note() },
+    ]
+  }
+
+  /** The export as text. */
+  exportText(fromSeq = 0): string {
+    return textOf(this.exportLines(fromSeq))
+  }
+
+  #note(): string {
+    const origin = `strandfast/${this.#strand}`
+    const root = Buffer.from(merkleRoot(this.hashes)).toString('base64')
+    const text = `${origin}\n${this.lines.length}\n${root}\n`
+    const publicKey = hexToBytes(this.#keys.publicHex)
+    const keyId = sha256(concatBytes(utf8ToBytes(`${origin}\n`), Uint8Array.of(1), publicKey)).subarray(0, 4)
+    const signed = concatBytes(keyId, ed25519.sign(utf8ToBytes(text), this.#keys.secret))
+    return `${text}\n\u2014 ${origin} ${Buffer.from(signed).toString('base64')}\n`
+  }
+}
+
+/** Lines of an export as its text. */
+export function textOf(lines: readonly Line[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+}
+
+/** RFC 6962, 2.1, straight from its definition. */
+function merkleRoot(leaves: readonly Uint8Array[]): Uint8Array {
+  const [only] = leaves
+  if (leaves.length === 1 && only) return only
+  let middle = 1
+  while (middle * 2 < leaves.length) middle *= 2
+  const left = merkleRoot(leaves.slice(0, middle))
+  return sha256(concatBytes(Uint8Array.of(1), left, merkleRoot(leaves.slice(middle))))
+}

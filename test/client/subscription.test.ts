@@ -1,0 +1,227 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { ServiceClient, type StreamEvent, type Subscription } from '../../src/client/index.js'
+import {
+  type Answer,
+  type ScriptedServer,
+  answerJson,
+  answerProblem,
+  cutOff,
+  startScriptedServer,
+} from './scripted-server.js'
+
+let server: ScriptedServer | undefined
+let subscription: Subscription | undefined
+
+afterEach(async () => {
+  subscription?.close()
+  await server?.stop()
+})
+
+/** A promise and what settles it. */
+function deferred<T>() {
+  let resolve: (value: T) => void = () => undefined
+  const promise = new Promise<T>((settle) => (resolve = settle))
+  return { promise, resolve }
+}
+
+/** Starts a stream and sends these lines; the connection stays open unless `then` says otherwise. */
+function stream(lines: string[], then?: (response: ServerResponse) => void): Answer {
+  return (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+    response.write(lines.join('\n'), () => then?.(response))
+  }
+}
+
+const event = (seq: number) => [`id: c${seq}`, 'event: record', `data: {"seq":${seq},"payload":{}}`, '', '']
+const end = (response: ServerResponse) => void response.end()
+const cut = (response: ServerResponse) => void response.socket?.destroy()
+
+/** Events up to the one with seq `last`, as they come. */
+function collector(last: number) {
+  const seqs: number[] = []
+  const done = deferred<void>()
+  const onEvent = (taken: StreamEvent) => {
+    seqs.push(taken.seq)
+    if (taken.seq === last) done.resolve()
+  }
+  return { seqs, onEvent, done: done.promise }
+}
+
+async function clientOf(...answers: Answer[]) {
+  server = await startScriptedServer(...answers)
+  const pausesMs: number[] = []
+  const timing = { pause: async (ms: number) => void pausesMs.push(ms), random: () => 1, nowMs: Date.now }
+  return {
+    client: new ServiceClient({ url: server.url, token: 'jwt', timing }),
+    received: server.received,
+    pausesMs,
+  }
+}
+
+describe('a subscription', () => {
+  it('gives the events of an agent, with the credential sent', async () => {
+    const { client, received } = await clientOf(stream([...event(1), ...event(2)]))
+    const { seqs, onEvent, done } = collector(2)
+    subscription = client.subscribeAgent('notes', onEvent, { since: '0199c5b8f2a4-0003', filter: 'title' })
+    await done
+    expect(seqs).toEqual([1, 2])
+    expect(received[0]?.url).toBe('/v1/agents/notes/stream?filter=title&since=0199c5b8f2a4-0003')
+    expect(received[0]?.headers).toMatchObject({ authorization: 'Bearer jwt', accept: 'text/event-stream' })
+    expect(received[0]?.headers['last-event-id']).toBeUndefined()
+  })
+
+  it('gives the events of the agents named', async () => {
+    const { client, received } = await clientOf(stream(event(1)))
+    const { onEvent, done } = collector(1)
+    subscription = client.subscribeGlobal(onEvent, { agents: ['a', 'b'] })
+    await done
+    expect(received[0]?.url).toBe('/v1/stream?agents=a%2Cb')
+  })
+
+  it("comes back from the last cursor when the stream ends or is cut, in the server's time", async () => {
+    const { client, received, pausesMs } = await clientOf(
+      stream(['retry: 40', '', ...event(1)], end),
+      stream(event(2), cut),
+      stream(event(3)),
+    )
+    const { seqs, onEvent, done } = collector(3)
+    const onOpen = vi.fn()
+    const onReconnect = vi.fn()
+    subscription = client.subscribeAgent('notes', onEvent, { onOpen, onReconnect })
+    await done
+    expect(seqs).toEqual([1, 2, 3])
+    expect(received.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'c1', 'c2'])
+    expect(pausesMs).toEqual([40, 40])
+    expect(onOpen).toHaveBeenCalledTimes(3)
+    expect(onReconnect).toHaveBeenCalledTimes(2)
+  })
+
+  it('comes back from a cursor that no event carried', async () => {
+    const { client, received } = await clientOf(
+      stream(['id: c0', 'event: caught_up', 'data: {}', '', ''], end),
+      stream(event(1)),
+    )
+    const { onEvent, done } = collector(1)
+    const onCaughtUp = vi.fn()
+    subscription = client.subscribeAgent('notes', onEvent, { onCaughtUp })
+    await done
+    expect(onCaughtUp).toHaveBeenCalledTimes(1)
+    expect(received[1]?.headers['last-event-id']).toBe('c0')
+  })
+
+  it('waits longer with each failure in a row, and as long as Retry-After asks', async () => {
+    const { client, pausesMs } = await clientOf(
+      cutOff,
+      answerProblem(503, 'unavailable'),
+      answerProblem(429, 'rate_limited', { 'retry-after': '60' }),
+      stream(event(1)),
+    )
+    const { onEvent, done } = collector(1)
+    subscription = client.subscribeAgent('notes', onEvent)
+    await done
+    expect(pausesMs).toEqual([2_000, 4_000, 60_000])
+  })
+
+  it.each([400, 401, 403, 404])('ends with onError after %i', async (status) => {
+    const { client, received } = await clientOf(answerProblem(status, 'some_code'))
+    const ended = deferred<unknown>()
+    subscription = client.subscribeAgent('notes', () => undefined, { onError: ended.resolve })
+    expect(await ended.promise).toMatchObject({ status, code: 'some_code' })
+    expect(subscription.state).toBe('closed')
+    expect(received).toHaveLength(1)
+  })
+
+  it('ends with onError when a later connection is refused', async () => {
+    const { client } = await clientOf(stream(event(1), end), answerProblem(401, 'token_expired'))
+    const ended = deferred<unknown>()
+    subscription = client.subscribeAgent('notes', () => undefined, { onError: ended.resolve })
+    expect(await ended.promise).toMatchObject({ code: 'token_expired' })
+    expect(subscription.cursor).toBe('c1')
+  })
+
+  it('ends with onError when the answer is no event stream', async () => {
+    const { client } = await clientOf(answerJson({}))
+    const ended = deferred<unknown>()
+    subscription = client.subscribeAgent('notes', () => undefined, { onError: ended.resolve })
+    expect(await ended.promise).toMatchObject({ code: 'invalid_response' })
+  })
+
+  it('ends with onError when a handler throws, before the cursor moves past its event', async () => {
+    const { client, received } = await clientOf(stream([...event(1), ...event(2)]))
+    const ended = deferred<unknown>()
+    const onEvent = async (taken: StreamEvent) => {
+      if (taken.seq === 2) throw new Error('The screen is gone')
+    }
+    subscription = client.subscribeAgent('notes', onEvent, { onError: ended.resolve })
+    expect(await ended.promise).toEqual(new Error('The screen is gone'))
+    expect(subscription.cursor).toBe('c1')
+    expect(received).toHaveLength(1)
+  })
+
+  it('handles one event at a time', async () => {
+    const { client } = await clientOf(stream([...event(1), ...event(2)]))
+    const steps: string[] = []
+    const done = deferred<void>()
+    const onEvent = async (taken: StreamEvent) => {
+      steps.push(`begin ${taken.seq}`)
+      await new Promise(setImmediate)
+      steps.push(`end ${taken.seq}`)
+      if (taken.seq === 2) done.resolve()
+    }
+    subscription = client.subscribeAgent('notes', onEvent)
+    await done.promise
+    expect(steps).toEqual(['begin 1', 'end 1', 'begin 2', 'end 2'])
+  })
+
+  it('takes a connection without a sound for dead and comes back', async () => {
+    const { client, received } = await clientOf(stream(event(1)), stream(event(2)))
+    const { seqs, onEvent, done } = collector(2)
+    const lost: unknown[] = []
+    const onReconnect = (cause: Error) => void lost.push(cause)
+    subscription = client.subscribeAgent('notes', onEvent, { idleTimeoutMs: 30, onReconnect })
+    await done
+    expect(seqs).toEqual([1, 2])
+    expect(received[1]?.headers['last-event-id']).toBe('c1')
+    expect(lost[0]).toMatchObject({ code: 'timeout' })
+  })
+
+  it('goes on from a cursor that was kept', async () => {
+    const { client, received } = await clientOf(stream(event(8)))
+    const { onEvent, done } = collector(8)
+    subscription = client.subscribeAgent('notes', onEvent, { lastEventId: 'c7' })
+    await done
+    expect(received[0]?.headers['last-event-id']).toBe('c7')
+  })
+
+  it.each(['close', 'signal'])('calls nothing after it was ended by %s', async (by) => {
+    const closedByServer = deferred<void>()
+    const answer: Answer = (request, response) => {
+      response.on('close', () => closedByServer.resolve())
+      return stream([...event(1), ...event(2)])(request, response)
+    }
+    const { client, received } = await clientOf(answer)
+    const controller = new AbortController()
+    const seqs: number[] = []
+    const onEvent = (taken: StreamEvent) => {
+      seqs.push(taken.seq)
+      if (by === 'close') subscription?.close()
+      else controller.abort()
+    }
+    const onError = vi.fn()
+    subscription = client.subscribeAgent('notes', onEvent, { signal: controller.signal, onError })
+    await closedByServer.promise
+    expect(seqs).toEqual([1])
+    expect(subscription.state).toBe('closed')
+    expect(onError).not.toHaveBeenCalled()
+    expect(received).toHaveLength(1)
+  })
+
+  it('does not connect when its signal is aborted already', async () => {
+    const { client, received } = await clientOf(answerJson({}))
+    subscription = client.subscribeGlobal(() => undefined, { signal: AbortSignal.abort() })
+    expect(subscription.state).toBe('closed')
+    await client.ping()
+    expect(received.map(({ url }) => url)).toEqual(['/healthz'])
+  })
+})

@@ -1,0 +1,185 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { type Server, createServer } from 'node:http'
+import { type Browser, type Page, chromium } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startServer } from '../support/server.js'
+
+const CHROMIUM = '/usr/bin/chromium'
+const hasChromium = existsSync(CHROMIUM)
+
+// Left out where there is no browser, but never in silence, and never where the whole suite is promised.
+if (!hasChromium && process.env['CI'] !== 'true') console.warn(`Skipped: no browser at ${CHROMIUM}`)
+
+/** What a page may import: the built client, from the page's own origin. */
+const BUILT_CLIENT = new URL('../../dist/src/client/', import.meta.url)
+
+async function startPageServer(): Promise<{ origin: string; server: Server }> {
+  const server = createServer(async (request, response) => {
+    const name = /^\/client\/([a-z-]+\.js)$/.exec(request.url ?? '')?.[1]
+    if (name === undefined)
+      return response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html>')
+    try {
+      const script = await readFile(new URL(name, BUILT_CLIENT))
+      return response.writeHead(200, { 'content-type': 'text/javascript' }).end(script)
+    } catch {
+      return response.writeHead(404).end()
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
+  return { origin: `http://127.0.0.1:${address.port}`, server }
+}
+
+/** Runs a function in the page. It is sent as text, so it may use nothing but the client and what is given. */
+type InPage = { url: string; apiKey: string }
+
+describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a browser', () => {
+  let pages: Awaited<ReturnType<typeof startPageServer>>
+  let service: Awaited<ReturnType<typeof startServer>>
+  let browser: Browser
+  let page: Page
+  let access: InPage
+
+  beforeAll(async () => {
+    pages = await startPageServer()
+    service = await startServer({ env: { SERVICE_CORS_ORIGINS: pages.origin } })
+    access = { url: service.url, apiKey: service.rootKey }
+    const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
+    browser = await chromium.launch({ executablePath: CHROMIUM, args })
+    page = await browser.newPage()
+    await page.goto(`${pages.origin}/`)
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    pages?.server.closeAllConnections()
+    pages?.server.close()
+  })
+
+  it('writes, reads, deletes and lists across origins', async () => {
+    const seen = await page.evaluate(async (options) => {
+      const entry = '/client/index.js'
+      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const client = new ServiceClient(options)
+      const notes = client.collection<{ title: string }>('notes')
+      const first = await notes.write({ title: 'Grüße' })
+      await notes.writeBatch([{ title: 'b' }, { title: 'c' }], { ifMatch: first.hash })
+      const record = await notes.get(first.hash)
+      const { records } = await notes.latest()
+      return {
+        alive: await client.ping(),
+        title: record.data.title,
+        titles: records.map((row) => row.data.title),
+        head: await notes.head(),
+        agents: (await client.listAgents({ prefix: 'notes' })).agents,
+      }
+    }, access)
+    expect(seen).toMatchObject({
+      alive: true,
+      title: 'Grüße',
+      titles: ['c', 'b', 'Grüße'],
+      head: { record_count: 3 },
+      agents: ['notes'],
+    })
+  })
+
+  it('reads the code and the request id of a refusal across origins', async () => {
+    const seen = await page.evaluate(async (options) => {
+      const entry = '/client/index.js'
+      const { NotFoundError, ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      try {
+        await new ServiceClient(options).agent('nobody').head()
+        return undefined
+      } catch (error) {
+        if (!(error instanceof NotFoundError)) throw error
+        return { code: error.code, hasRequestId: error.requestId !== undefined }
+      }
+    }, access)
+    expect(seen).toEqual({ code: 'agent_not_found', hasRequestId: true })
+  })
+
+  it('ingests in chunks, as no browser streams a request over HTTP/1.1', async () => {
+    const summary = await page.evaluate(async (options) => {
+      const entry = '/client/index.js'
+      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const client = new ServiceClient(options)
+      await client.createAgent('sensors', undefined, 'free')
+      const readings = Array.from({ length: 30_000 }, (_, n) => ({
+        n,
+        unit: 'celsius',
+        text: 'x'.repeat(40),
+      }))
+      return client.ingestMany('sensors', readings)
+    }, access)
+    expect(summary).toMatchObject({ accepted: 30_000, rejected: 0, first_seq: 1, last_seq: 30_000 })
+  })
+
+  it('streams, is cut off, and comes back without a gap or a double', async () => {
+    const seen = await page.evaluate(async (options) => {
+      const entry = '/client/index.js'
+      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      let connections = 0
+      // Cuts the first connection behind its first bytes.
+      const cuttingFetch: typeof fetch = async (input, init) => {
+        const response = await fetch(input, init)
+        connections += 1
+        const reader = connections === 1 ? response.body?.getReader() : undefined
+        if (!reader) return response
+        let pieces = 0
+        const body = new ReadableStream<Uint8Array>({
+          async pull(controller) {
+            const { value } = await reader.read()
+            pieces += 1
+            if (pieces === 1 && value) controller.enqueue(value)
+            else controller.error(new TypeError('cut'))
+          },
+        })
+        return new Response(body, { headers: response.headers })
+      }
+      const writer = new ServiceClient(options).collection('streamed')
+      await writer.writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
+      const client = new ServiceClient({ ...options, fetch: cuttingFetch })
+      const seqs: number[] = []
+      await new Promise<void>((resolve, reject) => {
+        const subscription = client.subscribeAgent(
+          'streamed',
+          (event) => {
+            seqs.push(event.seq)
+            if (event.seq < 4) return
+            subscription.close()
+            resolve()
+          },
+          { since: 0, onReconnect: () => void writer.write({ n: 4 }), onError: reject },
+        )
+      })
+      return { seqs, connections }
+    }, access)
+    expect(seen).toEqual({ seqs: [1, 2, 3, 4], connections: 2 })
+  })
+
+  it('exports and verifies by WebCrypto, and finds a changed record', async () => {
+    const seen = await page.evaluate(async (options) => {
+      const entry = '/client/index.js'
+      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const client = new ServiceClient(options)
+      const ledger = client.collection('ledger')
+      await ledger.writeBatch(Array.from({ length: 200 }, (_, n) => ({ n, name: 'Zoë' })))
+      const { public_key: publicKey } = await ledger.status()
+      const whole = await client.verify(await client.exportStrand({ agent: 'ledger' }), { publicKey })
+      const text = await new Response(await client.exportStrand({ agent: 'ledger' })).text()
+      const damaged = await client.verify(text.replace('\\"n\\":99,', '\\"n\\":98,'), { publicKey })
+      return { whole, damaged }
+    }, access)
+    expect(seen.whole).toMatchObject({ ok: true, agent: 'ledger', records: 201, partial: false })
+    expect(seen.damaged).toMatchObject({
+      ok: false,
+      seq: 100,
+      reason: 'The body is not the one committed to',
+    })
+  })
+})

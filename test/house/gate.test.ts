@@ -1,0 +1,137 @@
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+// The steps of the gate that are no linter, each made to fail: a step that cannot fail guards nothing.
+
+let tree: string
+
+function plant(path: string, text: string): void {
+  mkdirSync(dirname(join(tree, path)), { recursive: true })
+  writeFileSync(join(tree, path), text)
+}
+
+function plantCopy(path: string): void {
+  plant(path, '')
+  copyFileSync(path, join(tree, path))
+}
+
+const run = (...parts: string[]) => spawnSync(process.execPath, parts, { cwd: tree, encoding: 'utf8' })
+
+beforeEach(() => {
+  tree = mkdtempSync(join(tmpdir(), 'gate-'))
+})
+
+afterEach(() => rmSync(tree, { recursive: true, force: true }))
+
+describe('the search for dead code', () => {
+  const knip = resolve('node_modules/knip/bin/knip.js')
+
+  beforeEach(() => {
+    plantCopy('knip.json')
+    plant('package.json', '{ "name": "planted", "version": "1.0.0", "type": "module" }')
+    plant('tsconfig.json', '{ "compilerOptions": { "module": "nodenext" } }')
+    symlinkSync(resolve('node_modules'), join(tree, 'node_modules'))
+    plant('src/main.ts', "import { used } from './base/used.js'\n\nused()\n")
+    plant('src/base/used.ts', 'export function used(): void {}\n')
+  })
+
+  it('passes when everything is used', () => {
+    const { status, stdout } = run(knip, '--no-progress')
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  })
+
+  it('finds a file that nobody imports and an export that nobody uses', () => {
+    plant('src/base/orphan.ts', 'export const orphan = 1\n')
+    plant('src/base/used.ts', 'export function used(): void {}\nexport function unusedExport(): void {}\n')
+    const { status, stdout } = run(knip, '--no-progress')
+    expect(stdout).toContain('src/base/orphan.ts')
+    expect(stdout).toContain('unusedExport')
+    expect(status).toBe(1)
+  })
+})
+
+describe('the generated documents', () => {
+  beforeEach(() => {
+    plantCopy('scripts/generate.mjs')
+    plant('package.json', '{ "type": "module" }')
+    plant('docs/openapi.json', '{}')
+    plant(
+      'dist/src/base/errors.js',
+      "export const errorCatalogue = { not_found: { status: 404, title: 'No such' } }\n",
+    )
+    plant(
+      'dist/src/config.js',
+      "export const settings = [{ name: 'SERVICE_PORT', default: 8787, description: 'Port', allowed: '0 to 65535' }]\n",
+    )
+    plant('dist/src/http/openapi.js', "export const openApiDocument = () => ({ openapi: '3.1.0' })\n")
+  })
+
+  it('are written, and then agree', () => {
+    expect(run('scripts/generate.mjs').status).toBe(0)
+    expect(readFileSync(join(tree, 'docs/errors.md'), 'utf8')).toContain('| `not_found` | 404 | No such |')
+    expect(readFileSync(join(tree, 'docs/config.md'), 'utf8')).toContain('`SERVICE_PORT`')
+    expect(run('scripts/generate.mjs', '--check').status).toBe(0)
+  })
+
+  it('are found to differ when one was changed by hand', () => {
+    run('scripts/generate.mjs')
+    plant('docs/errors.md', 'by hand\n')
+    const { status, stderr } = run('scripts/generate.mjs', '--check')
+    expect(status).toBe(1)
+    expect(stderr).toContain('docs/errors.md differs')
+    expect(stderr).not.toContain('docs/config.md differs')
+  })
+})
+
+describe('the count of tests', () => {
+  const report = (passed: number, failed: number, skipped: number) =>
+    JSON.stringify({
+      numPassedTests: passed,
+      numFailedTests: failed,
+      numPendingTests: skipped,
+      numTodoTests: 0,
+      testResults: [],
+    })
+
+  beforeEach(() => plantCopy('scripts/test-count.mjs'))
+
+  const count = () => {
+    const { status, stdout } = run('scripts/test-count.mjs', 'report.json')
+    return { status, line: stdout.trimEnd() }
+  }
+
+  it('is one plain line', () => {
+    plant('report.json', report(7, 0, 0))
+    expect(count()).toEqual({ status: 0, line: '7 passed, 0 failed' })
+  })
+
+  it('tells what failed and what was skipped', () => {
+    plant('report.json', report(7, 2, 1))
+    expect(count()).toEqual({ status: 1, line: '7 passed, 2 failed, 1 skipped' })
+  })
+
+  it('counts a file that did not load as one failure', () => {
+    const unloaded = {
+      ...JSON.parse(report(7, 0, 0)),
+      testResults: [{ status: 'failed', assertionResults: [] }],
+    }
+    plant('report.json', JSON.stringify(unloaded))
+    expect(count()).toEqual({ status: 1, line: '7 passed, 1 failed' })
+  })
+
+  it('fails when nothing ran', () => {
+    expect(count()).toEqual({ status: 1, line: '0 passed, 0 failed' })
+  })
+})

@@ -1,0 +1,218 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+// oxlint reports a rule that it does not know, or a glob that matches nothing, by finding nothing. So each rule gets a
+// file that breaks it, all of them in one tree beside a copy of the configuration, and one run over that tree.
+
+interface Planted {
+  path: string
+  code: string
+}
+interface Violation extends Planted {
+  rule: string
+}
+
+const imports = (specifier: string) => `import { thing } from '${specifier}'\n\nthing()\n`
+const importsType = (specifier: string) =>
+  `import type { Thing } from '${specifier}'\n\nexport type Other = Thing\n`
+const restricted = 'eslint(no-restricted-imports)'
+
+/** [a folder, what it must not import]: the table of layers in oxlint.config.mjs, seen from its other side. */
+const forbiddenImports: [string, string[]][] = [
+  ['src/base', ['../strand/x.js', '../wire/x.js', '../config.js', '../main.js', '../../workers/x.js']],
+  ['src/strand', ['../auth/x.js', '../wire/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
+  ['src/auth', ['../wire/x.js', '../protocol/x.js', '../routes/x.js', '../../workers/x.js']],
+  ['src/wire', ['../auth/x.js', '../protocol/x.js', '../routes/x.js', '../http/x.js']],
+  ['src/protocol', ['../auth/x.js', '../wire/x.js', '../dispatch/x.js', '../../workers/x.js']],
+  ['src/outbound', ['../strand/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
+  ['src/dispatch', ['../strand/x.js', '../wire/x.js', '../http/x.js', '../../workers/x.js']],
+  ['src/routes', ['../dispatch/x.js', '../http/x.js', '../cli/x.js', '../../workers/x.js']],
+  ['src/routes/deeper', ['../../dispatch/x.js', '../../http/x.js', '../../../workers/x.js']],
+  ['src/http', ['../outbound/x.js', '../client/x.js', '../cli/x.js', '../main.js', '../../workers/x.js']],
+  ['src/cli', ['../client/x.js']],
+  ['src/client', ['../wire/x.js', '../base/x.js', 'msgpackr', 'node:fs']],
+  ['workers', ['../src/dispatch/x.js', '../src/http/x.js', '../src/routes/x.js', '../src/outbound/x.js']],
+  ['workers/commands', ['../../src/http/x.js', '../../src/client/x.js', '../../src/config.js']],
+  ['workers/store', ['../../src/http/x.js', '../../src/dispatch/x.js']],
+]
+
+/** [a folder, what it may import, or what its types may]: the rule must not be so wide that it forbids everything. */
+const allowedImports: [string, string[]][] = [
+  ['src/base', ['./x.js', 'pino', 'node:fs']],
+  ['src/strand', ['../base/x.js', './x.js']],
+  ['src/strand/deeper', ['../x.js', '../../base/x.js']],
+  ['src/dispatch', ['../base/x.js', '../protocol/x.js', 'node:worker_threads']],
+  ['src/routes', ['../wire/x.js', '../outbound/x.js', '../protocol/x.js']],
+  ['src/http', ['../routes/x.js', '../dispatch/x.js', '../config.js']],
+  ['src/cli', ['../http/x.js', '../../workers/x.js', '../config.js']],
+  ['workers', ['./store/x.js', '../src/wire/x.js', '../src/protocol/x.js']],
+  ['workers/commands', ['../store/x.js', '../../src/strand/x.js']],
+]
+
+const doors: { name: string; door: string; elsewhere: string[] }[] = [
+  {
+    name: 'uWebSockets.js',
+    door: 'src/http/server.ts',
+    elsewhere: ['src/http/request.ts', 'src/routes/uws.ts', 'src/main.ts', 'workers/uws.ts'],
+  },
+  {
+    name: 'lmdb',
+    door: 'workers/store/environment.ts',
+    elsewhere: [
+      'workers/shard.ts',
+      'workers/entry.ts',
+      'workers/commands/lmdb.ts',
+      'src/cli/lmdb.ts',
+      'src/http/lmdb.ts',
+    ],
+  },
+  {
+    name: 'sodium-native',
+    door: 'src/strand/keys.ts',
+    elsewhere: ['src/strand/sodium.ts', 'src/auth/sodium.ts', 'workers/sodium.ts', 'workers/store/sodium.ts'],
+  },
+]
+
+const parentPort = "import { parentPort } from 'node:worker_threads'\n\nparentPort?.close()\n"
+const longFile = `${'export {}\n'.repeat(401)}`
+const longFunction = `export function long(): void {\n${'  void 0\n'.repeat(70)}}\n`
+const fourParameters =
+  'export function sum(a: number, b: number, c: number, d: number) {\n  return a + b + c + d\n}\n'
+const assertion = 'export const text = (value: unknown) => value as string\n'
+const environment = "export const home = process.env['HOME']\n"
+
+const violations: Violation[] = [
+  ...forbiddenImports.flatMap(([folder, specifiers]) =>
+    specifiers.map((specifier, index) => ({
+      path: `${folder}/forbidden-${index}.ts`,
+      code: imports(specifier),
+      rule: restricted,
+    })),
+  ),
+  ...doors.flatMap(({ name, elsewhere }) =>
+    elsewhere.map((path) => ({ path, code: imports(name), rule: restricted })),
+  ),
+  { path: 'workers/port.ts', code: parentPort, rule: restricted },
+  { path: 'src/dispatch/port.ts', code: parentPort, rule: restricted },
+  { path: 'workers/store/port.ts', code: parentPort, rule: restricted },
+  { path: 'src/base/config-type.ts', code: importsType('../config.js'), rule: restricted },
+  { path: 'src/base/any.ts', code: 'export const value: any = 1\n', rule: 'typescript(no-explicit-any)' },
+  { path: 'src/auth/long-file.ts', code: longFile, rule: 'eslint(max-lines)' },
+  { path: 'workers/long-file.ts', code: longFile, rule: 'eslint(max-lines)' },
+  { path: 'bench/long-file.ts', code: longFile, rule: 'eslint(max-lines)' },
+  { path: 'src/auth/long-function.ts', code: longFunction, rule: 'eslint(max-lines-per-function)' },
+  { path: 'workers/long-function.ts', code: longFunction, rule: 'eslint(max-lines-per-function)' },
+  { path: 'src/auth/parameters.ts', code: fourParameters, rule: 'eslint(max-params)' },
+  { path: 'test/parameters.ts', code: fourParameters, rule: 'eslint(max-params)' },
+  { path: 'src/auth/camelCase.ts', code: 'export const one = 1\n', rule: 'unicorn(filename-case)' },
+  { path: 'src/auth/default.ts', code: 'export default 1\n', rule: 'import(no-default-export)' },
+  { path: 'src/auth/barrel.ts', code: "export * from './plain.js'\n", rule: 'oxc(no-barrel-file)' },
+  { path: 'src/auth/print.ts', code: "console.log('x')\n", rule: 'eslint(no-console)' },
+  { path: 'src/main-print.ts', code: "console.log('x')\n", rule: 'eslint(no-console)' },
+  { path: 'workers/print.ts', code: "console.log('x')\n", rule: 'eslint(no-console)' },
+  { path: 'src/http/environment.ts', code: environment, rule: 'node(no-process-env)' },
+  { path: 'src/cli/environment.ts', code: environment, rule: 'node(no-process-env)' },
+  { path: 'workers/environment.ts', code: environment, rule: 'node(no-process-env)' },
+  { path: 'src/auth/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
+  { path: 'src/protocol/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
+  { path: 'workers/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
+  {
+    path: 'src/auth/cycle.ts',
+    code: "import { two } from './cycle-two.js'\n\nexport const one = () => two\n",
+    rule: 'import(no-cycle)',
+  },
+  {
+    path: 'src/auth/cycle-two.ts',
+    code: "import { one } from './cycle.js'\n\nexport const two = () => one\n",
+    rule: 'import(no-cycle)',
+  },
+  {
+    path: 'src/auth/value-import.ts',
+    code: "import { Plain } from './plain.js'\n\nexport const of = (value: Plain) => value\n",
+    rule: 'typescript(consistent-type-imports)',
+  },
+  { path: 'src/auth/bare-node.ts', code: imports('fs'), rule: 'unicorn(prefer-node-protocol)' },
+  {
+    path: 'src/auth/equals.ts',
+    code: 'export const same = (a: number, b: number) => a == b\n',
+    rule: 'eslint(eqeqeq)',
+  },
+  { path: 'src/auth/var.ts', code: 'export var one = 1\n', rule: 'eslint(no-var)' },
+  { path: 'src/auth/let.ts', code: 'let one = 1\nexport { one }\n', rule: 'eslint(prefer-const)' },
+  { path: 'src/auth/unused.ts', code: 'const one = 1\nexport {}\n', rule: 'eslint(no-unused-vars)' },
+]
+
+const clean: Planted[] = [
+  ...allowedImports.flatMap(([folder, specifiers]) =>
+    specifiers.map((specifier, index) => ({
+      path: `${folder}/allowed-${index}.ts`,
+      code: imports(specifier),
+    })),
+  ),
+  ...doors.map(({ name, door }) => ({ path: door, code: imports(name) })),
+  { path: 'workers/password.ts', code: parentPort },
+  { path: 'src/client/types.ts', code: importsType('../wire/x.js') },
+  { path: 'src/client/index.ts', code: "export * from './types.js'\n" },
+  { path: 'src/dispatch/config-type.ts', code: importsType('../config.js') },
+  { path: 'src/config.ts', code: environment },
+  { path: 'src/cli/print.ts', code: "console.log('x')\n" },
+  { path: 'src/wire/assertion.ts', code: assertion },
+  { path: 'src/protocol/frame.ts', code: assertion },
+  { path: 'src/auth/constant.ts', code: 'export const pair = [1, 2] as const\n' },
+  { path: 'src/auth/plain.ts', code: 'export type Plain = number\n' },
+  { path: 'test/long-function.test.ts', code: longFunction },
+  { path: 'vitest.config.ts', code: 'export default {}\n' },
+]
+
+interface Report {
+  diagnostics: { code: string; filename: string }[]
+}
+
+let found: Map<string, Set<string>>
+let tree: string
+let exitCode: number | null
+
+beforeAll(() => {
+  tree = mkdtempSync(join(tmpdir(), 'house-'))
+  copyFileSync('oxlint.config.mjs', join(tree, 'oxlint.config.mjs'))
+  for (const { path, code } of [...violations, ...clean]) {
+    mkdirSync(dirname(join(tree, path)), { recursive: true })
+    writeFileSync(join(tree, path), code)
+  }
+  const program = join(dirname(createRequire(import.meta.url).resolve('oxlint/package.json')), 'bin/oxlint')
+  const parts = [program, '-c', 'oxlint.config.mjs', '--deny-warnings', '-f', 'json', '.']
+  const run = spawnSync(process.execPath, parts, { cwd: tree, encoding: 'utf8', maxBuffer: 64 << 20 })
+  exitCode = run.status
+  const report: Report = JSON.parse(run.stdout)
+  found = new Map()
+  for (const { filename, code } of report.diagnostics) {
+    const path = filename.replaceAll('\\', '/').replace(/^\.\//, '')
+    const codes = found.get(path) ?? new Set()
+    found.set(path, codes.add(code))
+  }
+})
+
+afterAll(() => rmSync(tree, { recursive: true, force: true }))
+
+describe('the lint rules', () => {
+  it('plants each file once', () => {
+    const paths = [...violations, ...clean].map(({ path }) => path)
+    expect(paths.length).toBe(new Set(paths).size)
+  })
+
+  it('ends non-zero when anything is found', () => {
+    expect(exitCode).toBe(1)
+  })
+
+  it.each(violations)('reports $rule in $path', ({ path, rule }) => {
+    expect([...(found.get(path) ?? [])]).toContain(rule)
+  })
+
+  it.each(clean)('finds nothing wrong with $path', ({ path }) => {
+    expect([...(found.get(path) ?? [])]).toEqual([])
+  })
+})

@@ -1,0 +1,44 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+
+const outside = new Set(['.git', 'node_modules', 'dist', 'data', 'coverage'])
+const textEndings = /\.(ts|mts|js|mjs|cjs|json|jsonl|md|html|css|txt|yaml|yml|sh|toml)$/
+const textNames = new Set([
+  'Dockerfile',
+  'LICENSE',
+  'run',
+  '.nvmrc',
+  '.npmrc',
+  '.gitignore',
+  '.dockerignore',
+  '.editorconfig',
+])
+
+/** Paths of the files below `folder`, relative to the repository; none when there is no such folder. */
+export function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return outside.has(entry.name) ? [] : filesBelow(path)
+    return entry.isFile() ? [path] : []
+  })
+}
+
+/** Paths of all text files that belong to the repository. */
+export function textFiles(): string[] {
+  return filesBelow('.').filter((path) => textEndings.test(path) || textNames.has(basename(path)))
+}
+
+/** Paths of the TypeScript and JavaScript files below the folders. */
+export function codeBelow(...folders: string[]): string[] {
+  return folders.flatMap(filesBelow).filter((path) => /\.(m?ts|m?js)$/.test(path))
+}
+
+/** `path:line: text` of each line of the files that the pattern matches. */
+export function linesMatching(paths: string[], pattern: RegExp): string[] {
+  return paths.flatMap((path) =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
+  )
+}

@@ -1,0 +1,138 @@
+import fc from 'fast-check'
+import ipaddr from 'ipaddr.js'
+import { describe, expect, it } from 'vitest'
+import {
+  addressText,
+  clientAddress,
+  limiterKey,
+  parseTrustedProxies,
+} from '../../../src/http/client-address.js'
+
+function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(ipaddr.parse(text).toByteArray())
+}
+
+const proxies = '10.0.0.0/8, 192.0.2.7, fd00::/8, ::ffff:172.16.0.0/108'
+
+/** The client's address as text, behind the proxies above. */
+function clientOf(peer: string, forwardedFor: string): string {
+  const { trusted, faults } = parseTrustedProxies(proxies)
+  expect(faults).toEqual([])
+  return addressText(clientAddress({ peer: bytesOf(peer), forwardedFor, trusted }))
+}
+
+describe('the key of a limiter', () => {
+  it('is an IPv4 address in full, mapped into IPv6 or not', () => {
+    expect(limiterKey(bytesOf('203.0.113.9'))).toBe('203.0.113.9')
+    expect(limiterKey(bytesOf('::ffff:203.0.113.9'))).toBe('203.0.113.9')
+  })
+
+  it('is the /64 of an IPv6 address', () => {
+    expect(limiterKey(bytesOf('2001:db8:0:1:2:3:4:5'))).toBe('2001:0db8:0000:0001::/64')
+    expect(limiterKey(bytesOf('2001:db8:0:1::'))).toBe('2001:0db8:0000:0001::/64')
+    expect(limiterKey(bytesOf('2001:db8:0:2::'))).not.toBe('2001:0db8:0000:0001::/64')
+    expect(limiterKey(bytesOf('::fffe:203.0.113.9'))).toBe('0000:0000:0000:0000::/64')
+  })
+
+  it('is the same for two addresses just when their first 64 bits are', () => {
+    const half = fc.uint8Array({ minLength: 8, maxLength: 8 })
+    fc.assert(
+      fc.property(half, half, half, (network, host, other) => {
+        fc.pre(network.some((byte) => byte !== 0))
+        const key = limiterKey(Uint8Array.from([...network, ...host]))
+        expect(limiterKey(Uint8Array.from([...network, ...other]))).toBe(key)
+        const differs = network.some((byte, at) => byte !== other[at])
+        expect(limiterKey(Uint8Array.from([...other, ...host])) !== key).toBe(differs)
+      }),
+    )
+  })
+
+  it('is shared by connections that have no address any more', () => {
+    expect(limiterKey(new Uint8Array(0))).toBe('unknown')
+  })
+})
+
+describe('the client address', () => {
+  it('is the peer when no proxy is trusted, whatever the header says', () => {
+    const peer = bytesOf('10.0.0.1')
+    const address = clientAddress({ peer, forwardedFor: '198.51.100.1', trusted: [] })
+    expect(addressText(address)).toBe('10.0.0.1')
+  })
+
+  it('is the peer when the peer is not trusted', () => {
+    expect(clientOf('203.0.113.9', '198.51.100.1')).toBe('203.0.113.9')
+    expect(clientOf('2001:db8::1', '198.51.100.1')).toBe('2001:db8::1')
+  })
+
+  it('is the peer when there is no header', () => {
+    expect(clientOf('10.0.0.1', '')).toBe('10.0.0.1')
+  })
+
+  it('is the first untrusted hop from the right', () => {
+    expect(clientOf('10.0.0.1', '198.51.100.1')).toBe('198.51.100.1')
+    expect(clientOf('10.0.0.1', '1.1.1.1, 198.51.100.1,10.2.3.4 , 192.0.2.7')).toBe('198.51.100.1')
+    expect(clientOf('fd00::1', '1.1.1.1, 2001:db8::5')).toBe('2001:db8::5')
+    expect(clientOf('192.0.2.8', '198.51.100.1')).toBe('192.0.2.8')
+  })
+
+  it('is the leftmost hop when all are trusted', () => {
+    expect(clientOf('10.0.0.1', '10.0.0.9, 10.0.0.2')).toBe('10.0.0.9')
+  })
+
+  it('knows a trusted IPv4 proxy in its mapped form, and a mapped range', () => {
+    expect(clientOf('::ffff:10.0.0.1', '198.51.100.1')).toBe('198.51.100.1')
+    expect(clientOf('172.16.5.5', '198.51.100.1')).toBe('198.51.100.1')
+    expect(clientOf('10.0.0.1', '198.51.100.1, ::ffff:10.9.9.9')).toBe('198.51.100.1')
+  })
+
+  it('stops at a hop that is no address, at the last one before it', () => {
+    for (const bad of ['unknown', '10.1', '010.0.0.1', '1.2.3.4.5', '::g', '[10.0.0.1', 'fe80::1%eth0', '']) {
+      expect(clientOf('10.0.0.1', `198.51.100.1, ${bad}`)).toBe('10.0.0.1')
+      expect(clientOf('10.0.0.1', `198.51.100.1, ${bad}, 10.0.0.2`)).toBe('10.0.0.2')
+    }
+  })
+
+  it('takes hops with ports and brackets', () => {
+    expect(clientOf('10.0.0.1', '198.51.100.1:4711')).toBe('198.51.100.1')
+    expect(clientOf('10.0.0.1', '[2001:db8::5]:4711')).toBe('2001:db8::5')
+    expect(clientOf('10.0.0.1', '[2001:db8::5]')).toBe('2001:db8::5')
+  })
+
+  it('does not hold the memory of the peer that it was given', () => {
+    const peer = bytesOf('203.0.113.9')
+    const address = clientAddress({ peer, forwardedFor: '', trusted: [] })
+    peer.fill(0)
+    expect(addressText(address)).toBe('203.0.113.9')
+  })
+
+  it('is empty text for a connection that is gone', () => {
+    const { trusted } = parseTrustedProxies(proxies)
+    const gone = clientAddress({ peer: new Uint8Array(0), forwardedFor: '198.51.100.1', trusted })
+    expect(addressText(gone)).toBe('')
+  })
+})
+
+describe('the trusted proxies', () => {
+  it('are none in an empty setting', () => {
+    expect(parseTrustedProxies('')).toEqual({ trusted: [], faults: [] })
+    expect(parseTrustedProxies(' , ')).toEqual({ trusted: [], faults: [] })
+  })
+
+  it('are refused one by one', () => {
+    const wrong = ['10.0.0.0/33', '10/8', 'localhost', '::/129', '1.2.3.4/', '0x7f.0.0.1', '10.0.0.0/-1']
+    const { trusted, faults } = parseTrustedProxies(['10.0.0.0/8', ...wrong].join(','))
+    expect(trusted).toHaveLength(1)
+    expect(faults).toEqual(
+      wrong.map((text) => `Expected an IP address or a CIDR range, got ${JSON.stringify(text)}`),
+    )
+  })
+
+  it('trust everybody of one family by a range of 0 bits', () => {
+    const { trusted } = parseTrustedProxies('0.0.0.0/0')
+    const forwardedFor = '2001:db8::1'
+    const address = clientAddress({ peer: bytesOf('203.0.113.9'), forwardedFor, trusted })
+    expect(addressText(address)).toBe('2001:db8::1')
+    const other = clientAddress({ peer: bytesOf('2001:db8::9'), forwardedFor, trusted })
+    expect(addressText(other)).toBe('2001:db8::9')
+  })
+})

@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { type Hlc, HlcClock, compareHlc, formatHlc, parseHlc, zeroHlc } from '../../../src/strand/hlc.js'
+import { momentLower, momentUpper, parseMoment } from '../../../src/strand/moment.js'
+
+interface HlcVectors {
+  formats: { ms: number; counter: number; text: string }[]
+  malformed: string[]
+}
+const vectors: HlcVectors = JSON.parse(
+  readFileSync(new URL('../../vectors/hlc.json', import.meta.url), 'utf8'),
+)
+const readings = fc.record({ ms: fc.nat({ max: 2 ** 48 - 1 }), counter: fc.nat({ max: 0xffff }) })
+
+describe('an HLC reading', () => {
+  it.each(vectors.formats)('is written $text and read back', ({ text, ...reading }) => {
+    expect(formatHlc(reading)).toBe(text)
+    expect(parseHlc(text)).toStrictEqual(reading)
+  })
+
+  it.each(vectors.malformed)('is not read from %j', (text) => {
+    expect(parseHlc(text)).toBeUndefined()
+  })
+
+  it('sorts as text as it does as a reading', () => {
+    fc.assert(
+      fc.property(readings, readings, (a, b) => {
+        const texts = formatHlc(a) < formatHlc(b) ? -1 : formatHlc(a) > formatHlc(b) ? 1 : 0
+        expect(Math.sign(compareHlc(a, b))).toBe(texts)
+      }),
+    )
+  })
+})
+
+describe('the clock of a strand', () => {
+  it('goes strictly forward whatever the machine clock does, and never far ahead of it', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: -90_000, max: 90_000 }), { minLength: 1, maxLength: 100 }),
+        (jumps) => {
+          let nowMs = 1_000_000_000_000
+          const clock = new HlcClock(() => nowMs, zeroHlc)
+          let last: Hlc = zeroHlc
+          for (const jump of jumps) {
+            nowMs += jump
+            const next = clock.next()
+            if (next === undefined) {
+              expect(last.ms - nowMs).toBeGreaterThan(limits.clockAheadMsMax - 1)
+              expect(clock.last).toBe(last)
+            } else {
+              expect(compareHlc(next, last)).toBeGreaterThan(0)
+              expect(next.ms - nowMs).toBeLessThanOrEqual(limits.clockAheadMsMax)
+              last = next
+            }
+          }
+        },
+      ),
+    )
+  })
+
+  it('takes the time of the machine with the counter at 0 when that is later', () => {
+    expect(new HlcClock(() => 2_000, { ms: 1_000, counter: 9 }).next()).toStrictEqual({
+      ms: 2_000,
+      counter: 0,
+    })
+  })
+
+  it('counts within a millisecond and borrows the next one when the counter is full', () => {
+    const clock = new HlcClock(() => 1_000, { ms: 1_000, counter: 0xfffe })
+    expect(clock.next()).toStrictEqual({ ms: 1_000, counter: 0xffff })
+    expect(clock.next()).toStrictEqual({ ms: 1_001, counter: 0 })
+  })
+
+  it('gives nothing past 60 seconds ahead and goes on once the machine has caught up', () => {
+    let nowMs = 100_000
+    const clock = new HlcClock(() => nowMs, { ms: 160_000, counter: 0xffff })
+    expect(clock.next()).toBeUndefined()
+    nowMs = 100_001
+    expect(clock.peek()).toStrictEqual({ ms: 160_001, counter: 0 })
+    expect(clock.next()).toStrictEqual({ ms: 160_001, counter: 0 })
+    expect(clock.last).toStrictEqual({ ms: 160_001, counter: 0 })
+  })
+})
+
+describe('a moment of the JSON interface', () => {
+  const ms = Date.UTC(2026, 1, 3, 4, 5, 6, 789)
+
+  it.each([
+    [ms, ms],
+    [String(ms), ms],
+    [0, 0],
+    ['0', 0],
+    ['2026-02-03T04:05:06.789Z', ms],
+    ['2026-02-03T04:05:06.789999Z', ms],
+    ['2026-02-03T05:35:06.789+01:30', ms],
+    ['2026-02-03T03:05:06,789-0100', ms],
+    ['2026-02-03T04:05:06.789', ms],
+    ['2026-02-03T04:05:06Z', ms - 789],
+    ['2026-02-03T04:05Z', ms - 6_789],
+    ['2026-02-03', Date.UTC(2026, 1, 3)],
+    ['2024-02-29', Date.UTC(2024, 1, 29)],
+  ])('reads %j as the whole of its millisecond', (value, expected) => {
+    expect(parseMoment(value)).toStrictEqual({ ms: expected, counter: 0 })
+    expect(momentLower(value)).toStrictEqual({ ms: expected, counter: 0 })
+    expect(momentUpper(value)).toStrictEqual({ ms: expected, counter: 0xffff })
+  })
+
+  it('reads an HLC as one reading', () => {
+    const reading = { ms: 0x0199c5b8f2a4, counter: 3 }
+    expect(momentLower('0199c5b8f2a4-0003')).toStrictEqual(reading)
+    expect(momentUpper('0199c5b8f2a4-0003')).toStrictEqual(reading)
+  })
+
+  it.each([
+    [-1],
+    [1.5],
+    [Number.NaN],
+    [Number.POSITIVE_INFINITY],
+    [2 ** 48],
+    [''],
+    ['now'],
+    ['-1'],
+    ['281474976710656'],
+    ['2026-02-30'],
+    ['2026-13-01'],
+    ['2025-02-29'],
+    ['2026-02-03T24:00:00Z'],
+    ['2026-02-03 04:05:06Z'],
+    ['1969-12-31'],
+    ['0199C5B8F2A4-0003'],
+    ['2026-02-03T04:05:06+24:00'],
+  ])('does not read %j', (value) => {
+    expect(parseMoment(value)).toBeUndefined()
+    expect(momentUpper(value)).toBeUndefined()
+  })
+})

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { pooledRandom } from '../../../src/base/random.js'
+import { keyPairFromSeed, openSeed, sealSeed, signText, verifyText } from '../../../src/strand/keys.js'
+import { parseCheckpoint, signCheckpoint, verifyCheckpoint } from '../../../src/strand/checkpoint.js'
+
+const master = Buffer.alloc(32, 1)
+const seed = Buffer.alloc(32, 2)
+const owner = { agentId: 'weather', seed }
+const random = pooledRandom()
+
+describe('a sealed seed', () => {
+  it('opens under the same master seed for the same agent', () => {
+    expect(openSeed(master, 'weather', sealSeed(master, owner, random))).toStrictEqual(seed)
+  })
+
+  it('never seals to the same bytes twice, nor shows the seed', () => {
+    const sealed = sealSeed(master, owner, random)
+    expect(sealSeed(master, owner, random)).not.toStrictEqual(sealed)
+    expect(sealed.includes(seed.subarray(0, 8))).toBe(false)
+  })
+
+  it('does not open for another agent, under another master seed, cut, or changed anywhere', () => {
+    const sealed = sealSeed(master, owner, random)
+    expect(() => openSeed(master, 'climate', sealed)).toThrow()
+    expect(() => openSeed(Buffer.alloc(32, 9), 'weather', sealed)).toThrow()
+    expect(() => openSeed(master, 'weather', sealed.subarray(1))).toThrow('60 bytes')
+    for (let at = 0; at < sealed.length; at += 1) {
+      const changed = Buffer.from(sealed)
+      changed[at] = (changed[at] ?? 0) ^ 1
+      expect(() => openSeed(master, 'weather', changed)).toThrow()
+    }
+  })
+})
+
+describe('a signature', () => {
+  const keys = keyPairFromSeed(seed)
+  const signature = signText(keys.secretKey, 'text')
+
+  it('verifies for its text and key only', () => {
+    expect(verifyText(keys.publicKey, 'text', signature)).toBe(true)
+    expect(verifyText(keys.publicKey, 'text ', signature)).toBe(false)
+    expect(verifyText(keyPairFromSeed(master).publicKey, 'text', signature)).toBe(false)
+  })
+
+  it('does not verify, and does not throw, when the key or the signature is malformed', () => {
+    expect(verifyText('', 'text', signature)).toBe(false)
+    expect(verifyText(`${keys.publicKey}00`, 'text', signature)).toBe(false)
+    expect(verifyText('0'.repeat(64), 'text', signature)).toBe(false)
+    expect(verifyText(keys.publicKey, 'text', signature.subarray(1))).toBe(false)
+    expect(verifyText(keys.publicKey, 'text', Buffer.alloc(64))).toBe(false)
+  })
+})
+
+describe('a checkpoint note', () => {
+  const keys = keyPairFromSeed(seed)
+  const checkpoint = { origin: `strandfast/${'a'.repeat(64)}`, size: 12, rootHex: 'b'.repeat(64) }
+  const note = signCheckpoint(checkpoint, keys)
+
+  it('gives back what it was made of, under its key only', () => {
+    expect(verifyCheckpoint(note, keys.publicKey)).toStrictEqual(checkpoint)
+    expect(verifyCheckpoint(note, keyPairFromSeed(master).publicKey)).toBeUndefined()
+    expect(verifyCheckpoint(note, 'not a key')).toBeUndefined()
+  })
+
+  it('is refused with any character of its text changed', () => {
+    for (let at = 0; at < note.length - 1; at += 1) {
+      const changed = note.slice(0, at) + (note[at] === '1' ? '2' : '1') + note.slice(at + 1)
+      expect(verifyCheckpoint(changed, keys.publicKey)).toBeUndefined()
+    }
+  })
+
+  it('may carry the signatures of witnesses beside ours', () => {
+    const witness = `\u2014 witness.example/w1 ${Buffer.alloc(76, 5).toString('base64')}\n`
+    expect(verifyCheckpoint(note + witness, keys.publicKey)).toStrictEqual(checkpoint)
+    expect(parseCheckpoint(note + witness)?.signatures).toHaveLength(2)
+  })
+
+  it('is not read without its empty line, its end or its signature', () => {
+    for (const text of [
+      '',
+      note.replace('\n\n', '\n'),
+      note.trimEnd(),
+      note.slice(0, note.indexOf('\u2014')),
+    ]) {
+      expect(parseCheckpoint(text)).toBeUndefined()
+    }
+  })
+})

@@ -1,0 +1,82 @@
+import { refuse } from '../../src/base/errors.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { genesisBody, genesisType } from '../../src/strand/genesis.js'
+import { keyPairFromSeed, sealSeed } from '../../src/strand/keys.js'
+import type { Zone } from '../../src/strand/zone.js'
+import { agentCreated, agentStatus as renderStatus, chainHead } from '../../src/wire/render.js'
+import type { CommitGroup } from '../commit-group.js'
+import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import { derivedSeed, type Agent, type AgentRow } from '../store/agents.js'
+
+/** Makes an agent with its genesis record; 409 agent_exists. Its claimed public key was claimed before. */
+export function agentCreate(state: ShardState, command: CommandOf<'agentCreate'>, group: CommitGroup): Decision {
+  if (findAgent(state, group, command.agent) !== undefined) {
+    return refuse('agent_exists', `Expected a name that no agent has, got "${command.agent}"`)
+  }
+  const agent = makeAgent(state, command, group)
+  if ('code' in agent) return agent
+  return () => ({ kind: 'reply', status: 201, body: agentCreated(agent) })
+}
+
+/** Adds a new agent and its genesis record to the group; 503 clock_skew. */
+export function makeAgent(
+  state: ShardState,
+  { agent: name, zone, seed }: { agent: string; zone: Zone; seed?: Uint8Array },
+  group: CommitGroup,
+): Agent | ReturnType<typeof refuse> {
+  const keyPair = keyPairFromSeed(seed ?? derivedSeed(state.masterSeed, name))
+  const createdAtMs = state.clock()
+  const agent: Agent = {
+    name,
+    no: state.store.agents.takeNo(),
+    zone,
+    createdAtMs,
+    publicKey: keyPair.publicKey,
+    strand: '',
+    keyIndex: 0,
+    keyPair,
+    head: { seq: -1, hash: '', hlc: { ms: 0, counter: 0 }, signature: '' },
+    strandBytes: 0,
+    mutated: false,
+  }
+  const body = genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone })
+  const genesis = group.append(agent, { type: genesisType, body: Buffer.from(body), signing: 'record' })
+  if ('code' in genesis) {
+    state.store.agents.giveBackNo()
+    return genesis
+  }
+  agent.strand = genesis.hash
+  const row: AgentRow = { no: agent.no, zone, createdAtMs, publicKey: keyPair.publicKey, strand: agent.strand }
+  if (seed !== undefined) {
+    row.sealedSeed = sealSeed(state.masterSeed, { agentId: name, seed }, state.random).toString('hex')
+  }
+  group.newAgents.set(name, row)
+  state.store.agents.keep(agent)
+  return agent
+}
+
+/** Claims a public key for one agent; 409 key_in_use when it belongs to another. */
+export function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, group: CommitGroup): Decision {
+  const owner = group.publicKeys.get(command.publicKey) ?? state.store.publicKeyOwner(command.publicKey)
+  if (owner !== undefined && owner !== command.agent) {
+    return refuse('key_in_use', 'Expected a seed whose public key no other agent has')
+  }
+  group.publicKeys.set(command.publicKey, command.agent)
+  return () => ({ kind: 'done' })
+}
+
+export function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome {
+  return { kind: 'names', ...state.store.agents.names(command) }
+}
+
+export function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {
+  const agent = state.store.agents.find(command.agent)
+  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  return { kind: 'reply', status: 200, body: renderStatus(agent, agent.head, agent.strandBytes) }
+}
+
+export function agentHead(state: ShardState, command: CommandOf<'agentHead'>): Outcome {
+  const agent = state.store.agents.find(command.agent)
+  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  return { kind: 'reply', status: 200, body: chainHead(agent.name, agent.head) }
+}

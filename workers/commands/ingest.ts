@@ -1,0 +1,139 @@
+import { assert } from '../../src/base/assert.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
+import type { AgentIngested, CommandOf, IngestedOutcome, LineFault } from '../../src/protocol/messages.js'
+import { readJson } from '../../src/strand/json.js'
+import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
+import type { Decision, ShardState } from '../shard-state.js'
+import { draftOf, isObject, readBareDraft, type DraftRules } from './drafts.js'
+import { appendOne, draftRules, targetAgent } from './records.js'
+
+/** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
+export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
+  const draft = readBareDraft(command.body, draftRules(state, command.options))
+  if ('code' in draft) return draft
+  return appendOne(state, { ...command, emerge: true, draft }, group)
+}
+
+/** One line that was read: what to append, or why not. */
+interface ReadLine {
+  line: number
+  agent: string
+  draft: Draft | Refusal
+}
+
+/** Appends the lines of one chunk (contract.md 5, NDJSON). Agents emerge from their first line. */
+export function ingestChunk(state: ShardState, command: CommandOf<'ingestChunk'>, group: CommitGroup): Decision {
+  if (command.options.ifMatch !== undefined) {
+    const agent = targetAgent(state, { ...command, emerge: true }, group)
+    if ('code' in agent) return agent
+  }
+  const rules = draftRules(state, command.options)
+  const lines = command.lines === undefined ? linesOf(command, rules) : addressedLines(command, rules)
+  const tally = new Tally()
+  const bad = lines.some(({ draft }) => 'code' in draft)
+  const writes = command.mode === 'skip' || (command.mode === 'reject' && !bad)
+  for (const read of lines) {
+    if ('code' in read.draft) tally.reject(read, read.draft)
+    else if (!writes) tally.count(read.agent)
+    else {
+      const record = appendLine(state, read.agent, { draft: read.draft, group })
+      if ('code' in record) tally.reject(read, record)
+      else tally.accept(read.agent, record)
+    }
+  }
+  return () => tally.outcome()
+}
+
+function appendLine(
+  state: ShardState,
+  name: string,
+  { draft, group }: { draft: Draft; group: CommitGroup },
+): PendingRecord | Refusal {
+  const agent = targetAgent(state, { agent: name, emerge: true, options: {} }, group)
+  return 'code' in agent ? agent : group.append(agent, draft)
+}
+
+/** The lines of one agent, one behind the other; blank ones are passed over but counted. */
+function linesOf(command: CommandOf<'ingestChunk'>, rules: DraftRules): ReadLine[] {
+  const { chunk, agent } = command
+  const lines: ReadLine[] = []
+  let line = command.firstLine
+  let from = 0
+  while (from < chunk.length) {
+    const found = chunk.indexOf(0x0a, from)
+    const to = found === -1 ? chunk.length : found
+    const bytes = chunk.subarray(from, to)
+    if (!isBlank(bytes)) lines.push({ line, agent, draft: readBareDraft(bytes, rules) })
+    from = to + 1
+    line++
+  }
+  return lines
+}
+
+/** Lines `{agent, data, type?}` that the front thread has sent here by their agent. */
+function addressedLines(command: CommandOf<'ingestChunk'>, rules: DraftRules): ReadLine[] {
+  const lines = command.lines
+  assert(lines !== undefined, 'addressed lines come with their addresses')
+  return lines.map(({ line, agent, from, to }) => {
+    const parsed = readJson(command.chunk.subarray(from, to), limits.nestingDepthMax + 1)
+    if ('code' in parsed) return { line, agent, draft: parsed }
+    if (!isObject(parsed.value)) return { line, agent, draft: refuse('validation_failed', 'Expected an object') }
+    const { agent: _agent, ...record } = parsed.value
+    return { line, agent, draft: draftOf(record, '', rules) }
+  })
+}
+
+function isBlank(bytes: Uint8Array): boolean {
+  for (const byte of bytes) {
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false
+  }
+  return true
+}
+
+/** Counts what became of the lines, by agent. */
+class Tally {
+  readonly #agents = new Map<string, AgentIngested>()
+  readonly #faults: LineFault[] = []
+  #accepted = 0
+  #rejected = 0
+
+  accept(agent: string, record: PendingRecord): void {
+    const row = this.#row(agent)
+    if (row.firstSeq < 0) row.firstSeq = record.seq
+    row.lastSeq = record.seq
+    row.chainHead = record.hash
+    this.count(agent)
+  }
+
+  /** Counts a line that is good but not written. */
+  count(agent: string): void {
+    this.#row(agent).accepted++
+    this.#accepted++
+  }
+
+  reject({ line, agent }: ReadLine, refusal: Refusal): void {
+    this.#row(agent).rejected++
+    this.#rejected++
+    if (this.#faults.length < limits.ingestFaultsMax) this.#faults.push({ line, agent, refusal })
+  }
+
+  outcome(): IngestedOutcome {
+    return {
+      kind: 'ingested',
+      accepted: this.#accepted,
+      rejected: this.#rejected,
+      faults: this.#faults,
+      agents: [...this.#agents.values()],
+    }
+  }
+
+  #row(agent: string): AgentIngested {
+    let row = this.#agents.get(agent)
+    if (row === undefined) {
+      row = { agent, accepted: 0, rejected: 0, firstSeq: -1, lastSeq: -1, chainHead: '' }
+      this.#agents.set(agent, row)
+    }
+    return row
+  }
+}

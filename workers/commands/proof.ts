@@ -1,0 +1,30 @@
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
+import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
+import { noSuchRecord } from './records.js'
+
+/** Where a strand stands, for the readers of the pool that walk it; 404 for its agent or the record asked for. */
+export function strandLocate(state: ShardState, command: CommandOf<'strandLocate'>): Outcome {
+  const agent = state.store.agents.find(command.agent)
+  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const located: Outcome = {
+    kind: 'located',
+    shard: state.shard,
+    agentNo: agent.no,
+    strand: agent.strand,
+    publicKey: agent.publicKey,
+    headSeq: agent.head.seq,
+    headHash: agent.head.hash,
+  }
+  if (command.hash === undefined) return located
+  const record = state.store.findRecord(agent, command.hash)
+  return record === undefined ? refused(noSuchRecord(command.hash)) : { ...located, seq: record.seq }
+}
+
+/** The signed note of a tree head that a reader of the pool has computed from this shard's store. */
+export function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
+  const agent = state.store.agents.find(command.agent)
+  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const checkpoint = { origin: checkpointOrigin(agent.strand), size: command.size, rootHex: command.root }
+  return { kind: 'reply', status: 200, body: signCheckpoint(checkpoint, agent.keyPair) }
+}

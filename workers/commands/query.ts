@@ -1,0 +1,73 @@
+import { limits } from '../../src/base/limits.js'
+import type { CommandOf, Outcome, PageCursor } from '../../src/protocol/messages.js'
+import { matchesAll } from '../../src/strand/condition.js'
+import { compareHlc } from '../../src/strand/hlc.js'
+import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
+import { recordView } from '../../src/wire/render.js'
+import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
+import type { Agent } from '../store/agents.js'
+import type { StoredRecord } from '../store/record-codec.js'
+import { recordsFrom, seqAtOrAfter } from '../store/records.js'
+
+/** The seqs that a query looks at, both ends included, and where the strand is looked at. */
+interface Bounds {
+  lowSeq: number
+  highSeq: number
+  asOfSeq: number
+}
+
+/** One page of a query; it ends early, with a cursor, when it has looked at enough records. */
+export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
+  const agent = state.store.agents.find(command.agent)
+  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const bounds = boundsOf(state, agent, command)
+  const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
+  const rows: string[] = []
+  let looked = 0
+  let bytes = 0
+  for (const record of walk(state, agent, { fromSeq, order: command.order, bounds })) {
+    const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
+    if (enough || looked >= limits.pageScanRecordsMax) {
+      return { kind: 'rows', rows, cursor: { nextSeq: record.seq, asOfSeq: bounds.asOfSeq } }
+    }
+    looked++
+    if (!selects(command, record) || state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
+    rows.push(recordView(record, agent.publicKey, false))
+    bytes += record.body.length
+  }
+  return { kind: 'rows', rows }
+}
+
+function* walk(
+  state: ShardState,
+  agent: Agent,
+  { fromSeq, order, bounds }: { fromSeq: number; order: 'asc' | 'desc'; bounds: Bounds },
+): Generator<StoredRecord> {
+  if (fromSeq < bounds.lowSeq || fromSeq > bounds.highSeq) return
+  for (const record of recordsFrom(state.store.environment, agent.no, { fromSeq, order })) {
+    if (record.seq < bounds.lowSeq || record.seq > bounds.highSeq) return
+    yield record
+  }
+}
+
+function boundsOf(state: ShardState, agent: Agent, command: CommandOf<'recordQuery'>): Bounds {
+  const { environment } = state.store
+  const lowSeq = command.from === undefined ? 0 : seqAtOrAfter(environment, agent.no, command.from)
+  const asOfSeq = asOf(state, agent, command)
+  return { lowSeq, highSeq: asOfSeq, asOfSeq }
+}
+
+/** A later page sees the strand as the first page did, whatever was written since. */
+function asOf(state: ShardState, agent: Agent, command: { cursor?: PageCursor } & CommandOf<'recordQuery'>): number {
+  if (command.cursor !== undefined) return Math.min(command.cursor.asOfSeq, agent.head.seq)
+  if (command.to === undefined || compareHlc(agent.head.hlc, command.to) <= 0) return agent.head.seq
+  const { ms, counter } = command.to
+  return seqAtOrAfter(state.store.environment, agent.no, { ms, counter: counter + 1 }) - 1
+}
+
+function selects(command: CommandOf<'recordQuery'>, record: StoredRecord): boolean {
+  if (command.types === undefined ? isSystemType(record.type) : !matchesTypes(record.type, command.types)) return false
+  if (command.where === undefined || command.where.length === 0) return true
+  const body: unknown = JSON.parse(Buffer.from(record.body).toString())
+  return matchesAll(body, command.where)
+}

@@ -1,0 +1,129 @@
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
+import type { CommandOf, Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import { readJson } from '../../src/strand/json.js'
+import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
+import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
+import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import type { Agent } from '../store/agents.js'
+import { makeAgent } from './agents.js'
+import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
+
+/** Appends one record (contract.md 5, POST …/records). */
+export function recordAppend(
+  state: ShardState,
+  command: CommandOf<'recordAppend'>,
+  group: CommitGroup,
+): Decision {
+  const draft = readDraft(command.body, draftRules(state, command.options))
+  if ('code' in draft) return draft
+  return appendOne(state, { ...command, draft }, group)
+}
+
+/** Appends a draft to the agent it is for, which is made when it may emerge. */
+export function appendOne(
+  state: ShardState,
+  write: { agent: string; emerge: boolean; draft: Draft; options: WriteOptions },
+  group: CommitGroup,
+): Decision {
+  const agent = targetAgent(state, write, group)
+  if ('code' in agent) return agent
+  const record = group.append(agent, write.draft)
+  if ('code' in record) return record
+  return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
+}
+
+/** Appends a batch: all or none, or each by itself (contract.md 5, POST …/records/batch). */
+export function batchAppend(state: ShardState, command: CommandOf<'batchAppend'>, group: CommitGroup): Decision {
+  const batch = readBatch(command.body, draftRules(state, command.options))
+  if ('code' in batch) return batch
+  const agent = targetAgent(state, command, group)
+  if ('code' in agent) return agent
+  const results: (PendingRecord | Refusal)[] = []
+  for (const draft of batch.drafts) {
+    const result = 'code' in draft ? draft : group.append(agent, draft)
+    // Only the clock can refuse now, and then it refuses the first as it would the last.
+    if ('code' in result && batch.atomic) return result
+    results.push(result)
+  }
+  return () => ({
+    kind: 'reply',
+    status: 201,
+    body: batchDone(
+      results.map((result) =>
+        'code' in result
+          ? JSON.stringify({ error: { code: result.code, detail: result.detail } })
+          : writeResponse(agent.name, result),
+      ),
+    ),
+  })
+}
+
+/** One record by its hash; a deleted one is shown as such (contract.md 5). */
+export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
+  const agent = state.store.agents.find(command.agent)
+  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const record = state.store.findRecord(agent, command.hash)
+  if (record === undefined) return refused(noSuchRecord(command.hash))
+  const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
+  return { kind: 'reply', status: 200, body: recordView(record, agent.publicKey, deleted) }
+}
+
+/** 404 for a record that the agent's strand does not have. */
+export function noSuchRecord(hash: string): Refusal {
+  return refuse('record_not_found', `Expected the hash of a record of this agent, got ${hash}`)
+}
+
+/** How the drafts of a write are made. */
+export function draftRules(state: ShardState, options: WriteOptions): DraftRules {
+  return { recordBytesMax: state.recordBytesMax, signing: options.signing ?? state.signing }
+}
+
+/** The agent that a write goes to: there, or made by this write; 404, 412. */
+export function targetAgent(
+  state: ShardState,
+  write: { agent: string; emerge: boolean; options: WriteOptions },
+  group: CommitGroup,
+): Agent | Refusal {
+  const agent = findAgent(state, group, write.agent)
+  const ifMatch = write.options.ifMatch
+  if (ifMatch !== undefined && agent?.head.hash !== ifMatch) {
+    const chainHead = agent?.head.hash ?? null
+    return refuse('head_mismatch', 'Expected the chain head named by If-Match', { extra: { chain_head: chainHead } })
+  }
+  if (agent !== undefined) return agent
+  return write.emerge ? makeAgent(state, { agent: write.agent, zone: 'governed' }, group) : noSuchAgent(write.agent)
+}
+
+interface Batch {
+  atomic: boolean
+  drafts: (Draft | Refusal)[]
+}
+
+function readBatch(bytes: Uint8Array, rules: DraftRules): Batch | Refusal {
+  // The request, the list and the item stand around each body.
+  const parsed = readJson(bytes, limits.nestingDepthMax + 3)
+  if ('code' in parsed) return parsed
+  const { value } = parsed
+  if (!isObject(value)) return faulty('', 'Expected an object with the member records')
+  const atomic = value['atomic'] ?? true
+  if (typeof atomic !== 'boolean') return faulty('/atomic', 'Expected true or false')
+  const records = value['records']
+  if (!Array.isArray(records) || records.length === 0) return faulty('/records', 'Expected a list of records')
+  for (const member of Object.keys(value)) {
+    if (member !== 'records' && member !== 'atomic') return faulty('', 'Expected only records and atomic')
+  }
+  if (records.length > limits.batchRecordsMax) {
+    return refuse('too_large', `Expected at most ${limits.batchRecordsMax} records, got ${records.length}`)
+  }
+  const drafts = records.map((item: unknown, index) => draftOf(item, `/records/${index}`, rules))
+  return atomic || drafts.every((draft) => 'code' in draft) ? wholeBatch(drafts) : { atomic, drafts }
+}
+
+/** A batch that is all or none, or of which nothing is good, is refused for every fault in it at once. */
+function wholeBatch(drafts: (Draft | Refusal)[]): Batch | Refusal {
+  const refusals = drafts.filter((draft) => 'code' in draft)
+  const [first] = refusals
+  if (first === undefined) return { atomic: true, drafts }
+  return { ...first, faults: refusals.flatMap((refusal) => refusal.faults ?? []).slice(0, limits.ingestFaultsMax) }
+}

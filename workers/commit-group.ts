@@ -1,0 +1,136 @@
+import { assert } from '../src/base/assert.js'
+import { refuse, type Refusal } from '../src/base/errors.js'
+import type { RandomBytes } from '../src/base/random.js'
+import type { ApiKeyRow, Outcome, Signing } from '../src/protocol/messages.js'
+import { bodyCommitment, recordHash } from '../src/strand/hash.js'
+import { headerText, zeroHash } from '../src/strand/header.js'
+import { formatHlc, type HlcClock } from '../src/strand/hlc.js'
+import { signText } from '../src/strand/keys.js'
+import { isReservedType } from '../src/strand/record-type.js'
+import type { Agent, AgentRow } from './store/agents.js'
+import type { StoredRecord } from './store/record-codec.js'
+
+/** A record that is decided but not on disk yet. */
+export interface PendingRecord extends StoredRecord {
+  agent: Agent
+  header: string
+  signing: Signing
+  /** Body bytes of the strand up to this record. */
+  strandBytes: number
+}
+
+/** What a record is made of before it has its place in the chain. */
+export interface Draft {
+  type: string
+  body: Uint8Array
+  signing: Signing
+}
+
+/** A deletion or restoration that is decided. */
+export interface PendingMutation {
+  agentNo: number
+  targetSeq: number
+  mutationSeq: number
+  deleted: boolean
+}
+
+/** An answer that is kept for its idempotency key. */
+export interface PendingAnswer {
+  key: Buffer
+  digest: string
+  outcome: () => Outcome
+}
+
+/**
+ * The writes that one transaction takes to disk together. Records are chained as they are decided and signed when the
+ * group is sealed; until the commit, nobody outside has seen any of it.
+ */
+export class CommitGroup {
+  readonly records: PendingRecord[] = []
+  readonly newAgents = new Map<string, AgentRow>()
+  /** Agents that this group has moved: their state is ahead of the store's. */
+  readonly touched = new Map<string, Agent>()
+  readonly mutations: PendingMutation[] = []
+  readonly answers = new Map<string, PendingAnswer>()
+  readonly publicKeys = new Map<string, string>()
+  readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
+  readonly #hlc: HlcClock
+  readonly #random: RandomBytes
+
+  constructor(hlc: HlcClock, random: RandomBytes) {
+    this.#hlc = hlc
+    this.#random = random
+  }
+
+  /** True when there is nothing to commit. */
+  get empty(): boolean {
+    return this.records.length === 0 && this.publicKeys.size === 0 && this.apiKeys.size === 0
+  }
+
+  /**
+   * Chains one record onto its agent's strand.
+   * @returns the record, or 503 clock_skew when the strand would run too far ahead of the clock
+   */
+  append(agent: Agent, draft: Draft): PendingRecord | Refusal {
+    const hlc = this.#hlc.next()
+    if (hlc === undefined) return refuse('clock_skew', 'Expected the server clock not to be behind its last records')
+    const genesis = agent.head.hash === ''
+    const seq = genesis ? 0 : agent.head.seq + 1
+    const prev = genesis ? zeroHash : agent.head.hash
+    const salt = this.#random(16)
+    const commitment = bodyCommitment(salt, draft.body)
+    const strand = genesis ? zeroHash : agent.strand
+    const header = headerText({
+      strand,
+      key: agent.publicKey,
+      seq,
+      prev,
+      hlc: formatHlc(hlc),
+      type: draft.type,
+      body: commitment,
+    })
+    const hash = recordHash(header)
+    agent.strandBytes += draft.body.length
+    agent.head = { seq, hash, hlc, signature: '' }
+    this.touched.set(agent.name, agent)
+    const record: PendingRecord = {
+      agentNo: agent.no,
+      seq,
+      hlc,
+      type: draft.type,
+      hash,
+      prev,
+      keyIndex: agent.keyIndex,
+      salt,
+      body: draft.body,
+      agent,
+      header,
+      signing: draft.signing,
+      strandBytes: agent.strandBytes,
+    }
+    this.records.push(record)
+    return record
+  }
+
+  /**
+   * Signs what must be signed (contract.md 4, Signing): every record, or of those that asked for group signing only
+   * the agent's last in this group, which then covers the others through `prev`.
+   */
+  seal(): void {
+    const nextSigned = new Map<number, number>()
+    for (let index = this.records.length - 1; index >= 0; index--) {
+      const record = this.records[index]
+      assert(record !== undefined, 'the index is within the group')
+      const sealedBy = nextSigned.get(record.agentNo)
+      if (sealedBy !== undefined && record.signing === 'group' && !isReservedType(record.type)) {
+        record.sealedBy = sealedBy
+        continue
+      }
+      record.signature = signText(record.agent.keyPair.secretKey, record.header)
+      nextSigned.set(record.agentNo, record.seq)
+      if (record.agent.head.seq === record.seq) {
+        record.agent.head.signature = Buffer.from(record.signature).toString('hex')
+      }
+    }
+  }
+}

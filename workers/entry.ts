@@ -1,0 +1,65 @@
+import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { assert } from '../src/base/assert.js'
+import { systemClock } from '../src/base/clock.js'
+import { pooledRandom } from '../src/base/random.js'
+import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
+import type { ShardSettings } from '../src/protocol/messages.js'
+import { Shard } from './shard.js'
+import { ShardStore } from './store/shard-store.js'
+
+/*
+ * The thread of one shard worker: the only place that knows of the port. What arrives while a group is committed
+ * makes up the next group, so groups grow with the load and an idle server commits one record at once.
+ */
+
+assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
+const port = parentPort
+const settings = workerData as ShardSettings
+let open = true
+const masterSeed = Buffer.from(settings.masterSeed)
+const store = new ShardStore(settings.path, masterSeed)
+const shard = new Shard(
+  {
+    shard: settings.shard,
+    store,
+    clock: systemClock,
+    random: pooledRandom(),
+    masterSeed,
+    recordBytesMax: settings.recordBytesMax,
+    signing: settings.signing,
+    watched: new Set(),
+  },
+  (frame) => {
+    const memory = encodeOutcomes(frame)
+    port.postMessage(memory, [memory])
+  },
+)
+
+port.on('message', (message: unknown) => {
+  const commands: CommandFrame = []
+  let closing = false
+  for (let next: unknown = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
+    if (next === 'close') closing = true
+    else {
+      assert(next instanceof ArrayBuffer, 'a shard is sent frames')
+      for (const command of decodeCommands(next)) commands.push(command)
+    }
+  }
+  if (commands.length > 0) shard.run(commands)
+  if (closing) void close()
+  else if (shard.needsStep) setImmediate(stepWhenIdle)
+})
+
+port.postMessage('ready')
+
+/** Frames that wait come first: they carry the index on in their own commits. */
+function stepWhenIdle(): void {
+  if (open && shard.needsStep) shard.step()
+}
+
+/** Closing ends the thread: nothing else keeps it alive. */
+async function close(): Promise<void> {
+  open = false
+  port.close()
+  await store.close()
+}

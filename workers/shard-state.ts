@@ -1,0 +1,41 @@
+import { refuse, type Refusal } from '../src/base/errors.js'
+import type { RandomBytes } from '../src/base/random.js'
+import type { Clock } from '../src/base/clock.js'
+import type { Outcome, Signing } from '../src/protocol/messages.js'
+import type { CommitGroup } from './commit-group.js'
+import type { Agent } from './store/agents.js'
+import type { ShardStore } from './store/shard-store.js'
+
+/** What commands work on: the shard's store and settings. Time and chance come in. */
+export interface ShardState {
+  shard: number
+  store: ShardStore
+  clock: Clock
+  random: RandomBytes
+  masterSeed: Uint8Array
+  recordBytesMax: number
+  signing: Signing
+  /** Agents whose commits are told to the front thread; the empty name stands for all. */
+  watched: Set<string>
+}
+
+/**
+ * What a write command decided: a refusal (nothing was appended), or how to tell its outcome once its records are
+ * sealed. The outcome leaves the thread only after the commit.
+ */
+export type Decision = Refusal | (() => Outcome)
+
+/** The agent as this group sees it: moved by the group, in memory, or on disk. */
+export function findAgent(state: ShardState, group: CommitGroup, name: string): Agent | undefined {
+  return group.touched.get(name) ?? state.store.agents.find(name)
+}
+
+/** 404 for an agent that is not there. */
+export function noSuchAgent(name: string): Refusal {
+  return refuse('agent_not_found', `Expected the name of an agent that exists, got "${name}"`)
+}
+
+/** An outcome that refuses. */
+export function refused(refusal: Refusal): Outcome {
+  return { kind: 'refused', refusal }
+}

@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto'
+import { unreachable } from '../src/base/assert.js'
+import { refuse } from '../src/base/errors.js'
+import { limits } from '../src/base/limits.js'
+import type { CommandFrame, OutcomeFrame } from '../src/protocol/frame.js'
+import type { Command, Outcome, ShardFigures, StreamEvent, WriteOptions } from '../src/protocol/messages.js'
+import { HlcClock } from '../src/strand/hlc.js'
+import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from './commands/agents.js'
+import { apiKeyCreate, apiKeyDelete, apiKeyList } from './commands/api-keys.js'
+import { ingestChunk, ingestOne } from './commands/ingest.js'
+import { recordMutate } from './commands/mutations.js'
+import { checkpointSign, strandLocate } from './commands/proof.js'
+import { recordQuery } from './commands/query.js'
+import { batchAppend, recordAppend, recordGet } from './commands/records.js'
+import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
+import { CommitGroup } from './commit-group.js'
+import { refused, type Decision, type ShardState } from './shard-state.js'
+import { idempotencyRow } from './store/idempotency.js'
+
+/** Takes what a commit group led to, to where it came from. */
+export type Tell = (frame: OutcomeFrame) => void
+
+/** A command that may write. */
+type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' | 'apiKeyCreate' | 'apiKeyDelete' }>
+
+/** A command that only reads. */
+type Read = Exclude<Command, Write>
+
+/** A command with the number that its outcome goes back under. */
+type Numbered<C> = [id: number, command: C]
+
+/**
+ * One shard: takes commands, decides them one after the other, commits what they write together, and then tells.
+ * It waits for nothing but its next frame (house.md, The way of one write).
+ */
+export class Shard {
+  readonly #state: ShardState
+  readonly #hlc: HlcClock
+  readonly #tell: Tell
+  readonly #figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
+
+  constructor(state: ShardState, tell: Tell) {
+    this.#state = state
+    this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
+    this.#tell = tell
+    this.#figures.agents = state.store.agents.count
+  }
+
+  /**
+   * Carries out everything that has arrived: the writes in commit groups, then the reads, which so see the writes.
+   * @throws Error when a commit failed or something that must hold does not: the shard must stop
+   */
+  run(commands: CommandFrame): void {
+    const { writes, reads } = sortOut(commands)
+    let next = 0
+    while (next < writes.length) next = this.#commitFrom(writes, next)
+    if (reads.length === 0) return
+    const outcomes: OutcomeFrame['outcomes'] = reads.map(([id, command]) => [id, read(this.#state, command)])
+    this.#tell({ outcomes, events: [], figures: this.#figures })
+  }
+
+  /** True when an idle shard has something to do. */
+  get needsStep(): boolean {
+    return this.#state.store.needsStep
+  }
+
+  /** A part of the work that an idle shard does for later. */
+  step(): void {
+    this.#state.store.step()
+  }
+
+  /** Decides and commits writes from `from` on, as many as one group takes; gives the index behind them. */
+  #commitFrom(writes: Numbered<Write>[], from: number): number {
+    const group = new CommitGroup(this.#hlc, this.#state.random)
+    const decisions: Numbered<Decision>[] = []
+    let next = from
+    for (; next < writes.length && group.records.length < limits.commitRecordsMax; next++) {
+      const write = writes[next]
+      if (write !== undefined) decisions.push([write[0], decide(this.#state, write[1], group)])
+    }
+    group.seal()
+    if (!group.empty) {
+      const startedAt = performance.now()
+      this.#state.store.commit(group, this.#state.clock())
+      this.#figures.commitSecs += (performance.now() - startedAt) / 1000
+      this.#figures.commits++
+      this.#figures.records += group.records.length
+      this.#figures.agents = this.#state.store.agents.count
+    }
+    const outcomes: OutcomeFrame['outcomes'] = decisions.map(([id, decision]) => [
+      id,
+      typeof decision === 'function' ? decision() : refused(decision),
+    ])
+    this.#tell({ outcomes, events: this.#eventsOf(group), figures: this.#figures })
+    return next
+  }
+
+  #eventsOf(group: CommitGroup): StreamEvent[] {
+    const { watched } = this.#state
+    if (watched.size === 0) return []
+    const all = watched.has('')
+    return group.records
+      .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))
+      .map((record) => streamEvent(record.agent.name, record))
+  }
+}
+
+/**
+ * Parts writes from reads, and puts the writes of one agent together, in the order they came: so they lie together
+ * in a block. Commands of one frame come from requests that were under way at the same time, so no order between
+ * agents was promised to anyone.
+ */
+function sortOut(commands: CommandFrame): { writes: Numbered<Write>[]; reads: Numbered<Read>[] } {
+  const reads: Numbered<Read>[] = []
+  const byAgent = new Map<string, Numbered<Write>[]>()
+  for (const [id, command] of commands) {
+    if (!isWrite(command)) {
+      reads.push([id, command])
+      continue
+    }
+    const agent = 'agent' in command ? command.agent : ''
+    const others = byAgent.get(agent)
+    if (others === undefined) byAgent.set(agent, [[id, command]])
+    else others.push([id, command])
+  }
+  return { writes: [...byAgent.values()].flat(), reads }
+}
+
+function isWrite(command: Command): command is Write {
+  return 'options' in command || writesWithoutOptions.has(command.kind)
+}
+
+const writesWithoutOptions = new Set<Command['kind']>(['keyClaim', 'apiKeyCreate', 'apiKeyDelete'])
+
+/** Decides a write, or finds that it was answered before under its idempotency key. */
+function decide(state: ShardState, command: Write, group: CommitGroup): Decision {
+  const idempotency = 'options' in command ? command.options.idempotency : undefined
+  if (idempotency === undefined) return write(state, command, group)
+  const row = idempotencyRow(idempotency.caller, idempotency.key)
+  const digest = digestOf(command)
+  const before = group.answers.get(row.toString('latin1')) ?? keptAnswer(state, row)
+  if (before !== undefined) {
+    if (before.digest !== digest) {
+      return refuse('idempotency_key_reused', 'Expected the request that this Idempotency-Key was first used for')
+    }
+    return () => replayed(before.outcome())
+  }
+  const decision = write(state, command, group)
+  if (typeof decision === 'function') {
+    group.answers.set(row.toString('latin1'), { key: row, digest, outcome: decision })
+  }
+  return decision
+}
+
+function keptAnswer(state: ShardState, row: Buffer): { digest: string; outcome: () => Outcome } | undefined {
+  const kept = state.store.idempotency.find(row, state.clock())
+  return kept === undefined ? undefined : { digest: kept.digest, outcome: () => kept.outcome }
+}
+
+function replayed(outcome: Outcome): Outcome {
+  return outcome.kind === 'reply' || outcome.kind === 'ingested' ? { ...outcome, replayed: true } : outcome
+}
+
+/** What makes two requests the same: all of the command but where in the stream its chunk stands. */
+function digestOf(command: Write): string {
+  const digest = createHash('sha256')
+  for (const [name, value] of Object.entries(command)) {
+    if (name === 'options') continue
+    digest.update(`${name}\n`)
+    digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
+  }
+  return digest.digest('base64')
+}
+
+function write(state: ShardState, command: Write, group: CommitGroup): Decision {
+  switch (command.kind) {
+    case 'recordAppend':
+      return recordAppend(state, command, group)
+    case 'batchAppend':
+      return batchAppend(state, command, group)
+    case 'ingestOne':
+      return ingestOne(state, command, group)
+    case 'ingestChunk':
+      return ingestChunk(state, command, group)
+    case 'recordMutate':
+      return recordMutate(state, command, group)
+    case 'agentCreate':
+      return agentCreate(state, command, group)
+    case 'keyClaim':
+      return keyClaim(state, command, group)
+    case 'apiKeyCreate':
+      return apiKeyCreate(state, command, group)
+    case 'apiKeyDelete':
+      return apiKeyDelete(state, command, group)
+    default:
+      return unreachable(command)
+  }
+}
+
+function read(state: ShardState, command: Read): Outcome {
+  switch (command.kind) {
+    case 'recordGet':
+      return recordGet(state, command)
+    case 'recordQuery':
+      return recordQuery(state, command)
+    case 'agentHead':
+      return agentHead(state, command)
+    case 'agentStatus':
+      return agentStatus(state, command)
+    case 'agentList':
+      return agentList(state, command)
+    case 'streamPage':
+      return streamPage(state, command)
+    case 'logPage':
+      return logPage(state, command)
+    case 'watch':
+      return watch(state, command)
+    case 'strandLocate':
+      return strandLocate(state, command)
+    case 'checkpointSign':
+      return checkpointSign(state, command)
+    case 'apiKeyList':
+      return apiKeyList(state)
+    default:
+      return unreachable(command)
+  }
+}

@@ -1,0 +1,174 @@
+import { LRUCache } from 'lru-cache'
+import { assert } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits.js'
+import type { Hlc } from '../../src/strand/hlc.js'
+import { deriveSeed, keyPairFromSeed, openSeed, type KeyPair } from '../../src/strand/keys.js'
+import type { Zone } from '../../src/strand/zone.js'
+import type { Environment } from './environment.js'
+import { strandEnd } from './records.js'
+import { agentNoKey, mutationKey, seqMax } from './tables.js'
+
+/** One agent that is open: its row, its secret key and where its strand ends. */
+export interface Agent {
+  name: string
+  no: number
+  zone: Zone
+  createdAtMs: number
+  publicKey: string
+  /** Hash of the genesis record. */
+  strand: string
+  keyIndex: number
+  keyPair: KeyPair
+  head: Head
+  /** Body bytes of the whole strand. */
+  strandBytes: number
+  /** Whether any record was ever deleted: most strands never look a mutation up. */
+  mutated: boolean
+}
+
+/** The last record of a strand. */
+export interface Head {
+  seq: number
+  hash: string
+  hlc: Hlc
+  /** Hex; the last record of a commit group is always signed. */
+  signature: string
+}
+
+/** An agent as it is kept. The sealed seed is absent where the key pair is derived from the master seed. */
+export interface AgentRow {
+  no: number
+  zone: Zone
+  createdAtMs: number
+  publicKey: string
+  strand: string
+  sealedSeed?: string
+}
+
+/** The seed of an agent whose creator named none. */
+export function derivedSeed(masterSeed: Uint8Array, name: string): Buffer {
+  return deriveSeed(masterSeed, `strandfast/agent-key/v1/${name}`)
+}
+
+/** The agents of one shard: all on disk, the latest used in memory. */
+export class AgentTable {
+  readonly #environment: Environment
+  readonly #masterSeed: Uint8Array
+  readonly #open = new LRUCache<string, Agent>({ max: limits.openAgentsMax })
+  #count: number
+  #nextNo: number
+
+  constructor(environment: Environment, masterSeed: Uint8Array) {
+    this.#environment = environment
+    this.#masterSeed = masterSeed
+    this.#nextNo = 0
+    for (const key of environment.names.getKeys({ reverse: true, limit: 1 })) {
+      this.#nextNo = key.readUInt32BE(0) + 1
+    }
+    // Agents are never removed and numbered without gaps.
+    this.#count = this.#nextNo
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** The agent of that name, opened when it is not in memory; `undefined` when there is none. */
+  find(name: string): Agent | undefined {
+    const open = this.#open.get(name)
+    if (open !== undefined) return open
+    const row = this.row(name)
+    if (row === undefined) return undefined
+    const agent = this.#load(name, row)
+    this.#open.set(name, agent)
+    return agent
+  }
+
+  /** What is kept of the agent; `undefined` when there is none. */
+  row(name: string): AgentRow | undefined {
+    const value = this.#environment.agents.get(Buffer.from(name))
+    return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
+  }
+
+  /** Takes the next agent number. */
+  takeNo(): number {
+    this.#count++
+    return this.#nextNo++
+  }
+
+  /** Gives back the number that was taken last: numbers have no gaps. */
+  giveBackNo(): void {
+    this.#count--
+    this.#nextNo--
+  }
+
+  /** Keeps an agent that was just made or used in memory. */
+  keep(agent: Agent): void {
+    this.#open.set(agent.name, agent)
+  }
+
+  /** Writes the row of a new agent, within the caller's transaction. */
+  put(name: string, row: AgentRow): void {
+    this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify(row)))
+    this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
+  }
+
+  /** The name of an agent by its number. */
+  nameOf(no: number): string {
+    const name = this.#environment.names.get(agentNoKey(no))
+    assert(name !== undefined, 'an agent number leads to a name')
+    return name.toString()
+  }
+
+  /** Names after `after` that start with `prefix`, in order, and how many start with it in all. */
+  names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): {
+    names: string[]
+    total: number
+  } {
+    const end = Buffer.from(`${prefix}\u{10ffff}`)
+    const from = after > prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
+    const range = prefix === '' ? { start: from } : { start: from, end }
+    const names: string[] = []
+    for (const key of this.#environment.agents.getKeys({ ...range, limit })) names.push(key.toString())
+    const total =
+      prefix === '' ? this.#count : this.#environment.agents.getKeysCount({ start: Buffer.from(prefix), end })
+    return { names, total }
+  }
+
+  #load(name: string, row: AgentRow): Agent {
+    const end = strandEnd(this.#environment, row.no)
+    assert(end !== undefined, 'an agent has its genesis record')
+    const { record, strandBytes } = end
+    assert(record.signature !== undefined, 'the last record of a strand is signed')
+    const seed =
+      row.sealedSeed === undefined
+        ? derivedSeed(this.#masterSeed, name)
+        : openSeed(this.#masterSeed, name, Buffer.from(row.sealedSeed, 'hex'))
+    const keyPair = keyPairFromSeed(seed)
+    assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its genesis record')
+    return {
+      name,
+      no: row.no,
+      zone: row.zone,
+      createdAtMs: row.createdAtMs,
+      publicKey: row.publicKey,
+      strand: row.strand,
+      keyIndex: record.keyIndex,
+      keyPair,
+      head: {
+        seq: record.seq,
+        hash: record.hash,
+        hlc: record.hlc,
+        signature: Buffer.from(record.signature).toString('hex'),
+      },
+      strandBytes,
+      mutated: this.#everMutated(row.no),
+    }
+  }
+
+  #everMutated(no: number): boolean {
+    const range = { start: mutationKey(no, 0, 0), end: mutationKey(no, seqMax, seqMax), limit: 1 }
+    for (const _key of this.#environment.mutations.getKeys(range)) return true
+    return false
+  }
+}

@@ -1,0 +1,78 @@
+import { open, type Database, type RootDatabase } from 'lmdb'
+import { assert } from '../../src/base/assert.js'
+
+/** A table of one shard: binary keys, binary values. */
+export type Table = Database<Buffer, Buffer>
+
+/** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
+export interface Environment {
+  root: RootDatabase<Buffer, Buffer>
+  /** name → value: counters and the state of the hash index. */
+  meta: Table
+  /** agent name → agent row. */
+  agents: Table
+  /** agent number → agent name. */
+  names: Table
+  /** block number → block. */
+  blocks: Table
+  /** agent number, first seq → where these records are. */
+  strands: Table
+  /** runs of the hash index. */
+  hashes: Table
+  /** agent number, seq of a record, seq of the mutation → what it did. */
+  mutations: Table
+  /** caller and idempotency key → answer. */
+  idempotency: Table
+  /** expiry, idempotency key → nothing. */
+  expiries: Table
+  /** public key → agent name. */
+  publicKeys: Table
+  /** key id → scoped API key. */
+  apiKeys: Table
+}
+
+/**
+ * Opens (or makes) the environment of one shard.
+ *
+ * `overlappingSync: false` makes a commit answer after its fsync, not before (docs/adr/0004-durable-commits.md).
+ */
+export function openEnvironment(path: string, access: 'write' | 'read'): Environment {
+  const root = open<Buffer, Buffer>({
+    path,
+    encoding: 'binary',
+    keyEncoding: 'binary',
+    overlappingSync: false,
+    maxDbs: 16,
+    maxReaders: 126,
+    cache: false,
+    readOnly: access === 'read',
+  })
+  const table = (name: string): Table =>
+    root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
+  return {
+    root,
+    meta: table('meta'),
+    agents: table('agents'),
+    names: table('names'),
+    blocks: table('blocks'),
+    strands: table('strands'),
+    hashes: table('hashes'),
+    mutations: table('mutations'),
+    idempotency: table('idempotency'),
+    expiries: table('expiries'),
+    publicKeys: table('public-keys'),
+    apiKeys: table('api-keys'),
+  }
+}
+
+/**
+ * Runs `body` as one transaction and returns when it is on disk.
+ * A body that gives a promise would put off the commit and lose it at a crash, so that is refused.
+ * @throws whatever `body` throws, with nothing written; any other failure means that the outcome is unknown
+ */
+export function commitDurably(environment: Environment, body: () => void): void {
+  environment.root.transactionSync(() => {
+    const result: unknown = body()
+    assert(result === undefined, 'the body of a transaction is synchronous')
+  })
+}

@@ -1,0 +1,106 @@
+import { assert } from '../../src/base/assert.js'
+import { mayContain } from './hash-filter.js'
+import {
+  CHUNK,
+  ENTRY_BYTES,
+  FENCES,
+  FILTER,
+  FILTER_LINE_BYTES,
+  SEGMENT_BYTES,
+  filterLines,
+  partCount,
+  partKey,
+  type HashDatabase,
+  type RunShape,
+} from './hash-format.js'
+
+/** A published run: its entries stay in the database, its fences and filter are held in memory. */
+export interface HashRun extends RunShape {
+  /** The first prefix of each chunk. */
+  fences: Float64Array
+  /** 64-byte lines, 1.25 bytes an entry. */
+  filter: Uint32Array
+}
+
+/** Loads fences and filter of a run that the metadata names. */
+export function loadRun(db: HashDatabase, shape: RunShape, chunkEntries: number): HashRun {
+  const fences = new Float64Array(partCount(CHUNK, shape, chunkEntries))
+  const filter = new Uint32Array((filterLines(shape.entries) * FILTER_LINE_BYTES) / 4)
+  loadSegments(db, { kind: FENCES, id: shape.id }, new Uint8Array(fences.buffer))
+  loadSegments(db, { kind: FILTER, id: shape.id }, new Uint8Array(filter.buffer))
+  return { id: shape.id, entries: shape.entries, fences, filter }
+}
+
+function loadSegments(db: HashDatabase, of: { kind: number; id: number }, target: Uint8Array): void {
+  for (let part = 0; part * SEGMENT_BYTES < target.length; part += 1) {
+    const segment = db.getBinaryFast(partKey(of.kind, of.id, part))
+    assert(segment !== undefined, 'every segment of a published run is stored')
+    const bytesLeft = target.length - part * SEGMENT_BYTES
+    assert(segment.length === Math.min(SEGMENT_BYTES, bytesLeft), 'a segment has its length')
+    target.set(exact(segment), part * SEGMENT_BYTES)
+  }
+}
+
+/**
+ * Copies chunk `part` of a run into `pairs` (n prefixes, then n locations).
+ * @returns n; 0 when the run has no such chunk
+ */
+export function readChunk(db: HashDatabase, run: HashRun, part: number, pairs: Float64Array): number {
+  if (part >= run.fences.length) return 0
+  const chunk = getChunk(db, run, part)
+  new Uint8Array(pairs.buffer).set(exact(chunk))
+  return chunk.length / ENTRY_BYTES
+}
+
+/**
+ * The bytes of a value that `getBinaryFast` gave. It is lmdb's whole read buffer under a shorter `length`,
+ * which native code such as `TypedArray.set` does not see; nor need it be aligned for float64.
+ */
+function exact(value: Buffer): Uint8Array {
+  return new Uint8Array(value.buffer, value.byteOffset, value.length)
+}
+
+function getChunk(db: HashDatabase, run: HashRun, part: number): Buffer {
+  const chunk = db.getBinaryFast(partKey(CHUNK, run.id, part))
+  assert(chunk !== undefined && chunk.length > 0, 'every chunk of a published run is stored')
+  assert(chunk.length % ENTRY_BYTES === 0, 'a chunk holds whole entries')
+  return chunk
+}
+
+/** Appends the locations of `prefix` in this run to `found`, newest first. */
+export function collectFromRun(db: HashDatabase, run: HashRun, prefix: number, found: number[]): void {
+  if (!mayContain(run.filter, prefix)) return
+  // Equal prefixes can go on over a chunk's border: from the last chunk that can hold one, backwards.
+  let part = lastNotAbove(run.fences, prefix)
+  while (part >= 0 && collectFromChunk(getChunk(db, run, part), prefix, found)) part -= 1
+}
+
+/** Index of the last fence at or below `prefix`; -1 when there is none. */
+function lastNotAbove(fences: Float64Array, prefix: number): number {
+  let low = 0
+  let high = fences.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (fences[middle] <= prefix) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+/** @returns whether the chunk before may hold more of `prefix` */
+function collectFromChunk(chunk: Buffer, prefix: number, found: number[]): boolean {
+  const entries = chunk.length / ENTRY_BYTES
+  let low = 0
+  let high = entries
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (chunk.readDoubleLE(middle * 8) <= prefix) low = middle + 1
+    else high = middle
+  }
+  let at = low - 1
+  while (at >= 0 && chunk.readDoubleLE(at * 8) === prefix) {
+    found.push(chunk.readDoubleLE((entries + at) * 8))
+    at -= 1
+  }
+  return at < 0
+}

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import { limits } from '../../src/base/limits.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import type { PendingAnswer } from '../commit-group.js'
+import type { Environment } from './environment.js'
+import { expiryKey } from './tables.js'
+
+/** An answer that was given under an idempotency key. */
+export interface KeptAnswer {
+  /** What was asked: another request under the same key is refused. */
+  digest: string
+  outcome: Outcome
+  expiresAtMs: number
+}
+
+/** Expired keys that one commit removes, so that no commit waits for a day's worth. */
+const SWEEP_KEYS_MAX = 64
+
+const LIFETIME_MS = limits.idempotencyHours * 3_600_000
+
+/** The store's key for a caller's idempotency key: 32 bytes. */
+export function idempotencyRow(caller: string, key: string): Buffer {
+  return createHash('sha256').update(`${caller}\n${key}`).digest()
+}
+
+/** Answers by idempotency key, kept for a day in the same transaction as what they tell of (contract.md 2.6). */
+export class IdempotencyTable {
+  readonly #environment: Environment
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  /** The answer under a key, unless its day is over. */
+  find(row: Buffer, nowMs: number): KeptAnswer | undefined {
+    const value = this.#environment.idempotency.get(row)
+    if (value === undefined) return undefined
+    const kept = JSON.parse(value.toString()) as KeptAnswer
+    return kept.expiresAtMs > nowMs ? kept : undefined
+  }
+
+  /** Keeps answers and removes some that are over, within the caller's transaction. */
+  put(answers: Iterable<PendingAnswer>, nowMs: number): void {
+    const expiresAtMs = nowMs + LIFETIME_MS
+    let any = false
+    for (const { key, digest, outcome } of answers) {
+      any = true
+      const kept: KeptAnswer = { digest, outcome: outcome(), expiresAtMs }
+      this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(kept)))
+      this.#environment.expiries.put(expiryKey(expiresAtMs, key), Buffer.alloc(0))
+    }
+    if (any) this.#sweep(nowMs)
+  }
+
+  #sweep(nowMs: number): void {
+    const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs, Buffer.alloc(0)) }
+    const over = [...this.#environment.expiries.getKeys({ ...range, limit: SWEEP_KEYS_MAX })]
+    for (const key of over) {
+      const row = key.subarray(6)
+      const value = this.#environment.idempotency.get(row)
+      // A key that was used again after its day has a later expiry of its own.
+      const kept = value === undefined ? undefined : (JSON.parse(value.toString()) as KeptAnswer)
+      if (kept !== undefined && kept.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
+      this.#environment.expiries.remove(key)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import { crc32 } from 'node:zlib'
+import { assert } from '../../src/base/assert.js'
+import { asBuffer } from '../../src/base/bytes.js'
+import type { Hlc } from '../../src/strand/hlc.js'
+
+/** One record as it is kept. The header lines of contract.md 4 are made again from these fields. */
+export interface StoredRecord {
+  agentNo: number
+  seq: number
+  hlc: Hlc
+  type: string
+  /** 64 hex digits. */
+  hash: string
+  /** 64 hex digits; zeros in the genesis record. */
+  prev: string
+  /** Which of the agent's keys is in force; 0 is the one of the genesis record. */
+  keyIndex: number
+  /** 16 bytes. */
+  salt: Uint8Array
+  /** The canonical JSON text of the body, UTF-8. */
+  body: Uint8Array
+  /** 64 bytes; absent where a later record of the same commit group seals this one. */
+  signature?: Uint8Array
+  /** The seq of the record whose signature covers this one. */
+  sealedBy?: number
+}
+
+/*
+ * Layout of a record in a block, little-endian (docs/adr/0002-storage-layout.md):
+ *   0 crc32 u32 of everything after it     4 flags u8 (1 = signed)      5 keyIndex u8
+ *   6 typeBytes u16                        8 agentNo u32               12 seq u48
+ *  18 hlc ms u48                          24 hlc counter u16           26 hash 32
+ *  58 prev 32                             90 salt 16                  106 signature 64, or sealedBy u48
+ *  then the type (ASCII), then the body to the end.
+ */
+const SIGNED = 1
+const FIXED_BYTES = 106
+const SIGNATURE_BYTES = 64
+const SEALED_BY_BYTES = 6
+
+/** Bytes that `record` takes in a block. */
+export function recordBytes(record: StoredRecord): number {
+  const sealBytes = record.signature === undefined ? SEALED_BY_BYTES : SIGNATURE_BYTES
+  return FIXED_BYTES + sealBytes + record.type.length + record.body.length
+}
+
+/** Writes `record` at `at`; gives the offset behind it. `target` has room for `recordBytes(record)`. */
+export function writeRecord(target: Buffer, at: number, record: StoredRecord): number {
+  target[at + 4] = record.signature === undefined ? 0 : SIGNED
+  target[at + 5] = record.keyIndex
+  target.writeUInt16LE(record.type.length, at + 6)
+  target.writeUInt32LE(record.agentNo, at + 8)
+  target.writeUIntLE(record.seq, at + 12, 6)
+  target.writeUIntLE(record.hlc.ms, at + 18, 6)
+  target.writeUInt16LE(record.hlc.counter, at + 24)
+  target.write(record.hash, at + 26, 'hex')
+  target.write(record.prev, at + 58, 'hex')
+  target.set(record.salt, at + 90)
+  let end = at + FIXED_BYTES
+  if (record.signature === undefined) {
+    assert(record.sealedBy !== undefined, 'a record is signed or sealed')
+    end = target.writeUIntLE(record.sealedBy, end, SEALED_BY_BYTES)
+  } else {
+    target.set(record.signature, end)
+    end += SIGNATURE_BYTES
+  }
+  end += target.write(record.type, end, 'latin1')
+  target.set(record.body, end)
+  end += record.body.length
+  target.writeUInt32LE(crc32(target.subarray(at + 4, end)), at)
+  return end
+}
+
+/**
+ * Reads the record between two offsets of a block. The bytes are copied out: LMDB's buffer is reused by the next read.
+ * @throws Error when the checksum does not hold: a damaged record is never served
+ */
+export function readRecord(block: Uint8Array, from: number, to: number): StoredRecord {
+  const source = Buffer.from(block.subarray(from, to))
+  assert(source.length >= FIXED_BYTES + SEALED_BY_BYTES, 'a stored record is whole')
+  assert(crc32(source.subarray(4)) === source.readUInt32LE(0), 'a stored record matches its checksum')
+  const signed = source[4] === SIGNED
+  const typeAt = FIXED_BYTES + (signed ? SIGNATURE_BYTES : SEALED_BY_BYTES)
+  const bodyAt = typeAt + source.readUInt16LE(6)
+  const record: StoredRecord = {
+    agentNo: source.readUInt32LE(8),
+    seq: source.readUIntLE(12, 6),
+    hlc: { ms: source.readUIntLE(18, 6), counter: source.readUInt16LE(24) },
+    type: source.toString('latin1', typeAt, bodyAt),
+    hash: source.toString('hex', 26, 58),
+    prev: source.toString('hex', 58, 90),
+    keyIndex: source[5] ?? 0,
+    salt: source.subarray(90, 106),
+    body: source.subarray(bodyAt),
+  }
+  if (signed) record.signature = source.subarray(FIXED_BYTES, typeAt)
+  else record.sealedBy = source.readUIntLE(FIXED_BYTES, SEALED_BY_BYTES)
+  return record
+}
+
+/*
+ * A block: u16 count, then count+1 offsets u32 (the last is the block's end), then the records.
+ */
+
+/** Lays records into one block value. `sizes[i]` is `recordBytes(records[i])`. */
+export function encodeBlock(records: readonly StoredRecord[]): Buffer {
+  const tableBytes = 2 + 4 * (records.length + 1)
+  let total = tableBytes
+  for (const record of records) total += recordBytes(record)
+  const block = Buffer.allocUnsafe(total)
+  block.writeUInt16LE(records.length, 0)
+  let at = tableBytes
+  for (let index = 0; index < records.length; index++) {
+    block.writeUInt32LE(at, 2 + 4 * index)
+    const record = records[index]
+    assert(record !== undefined, 'the index is within the block')
+    at = writeRecord(block, at, record)
+  }
+  block.writeUInt32LE(at, 2 + 4 * records.length)
+  assert(at === total, 'a block is as long as its records')
+  return block
+}
+
+/** How many records a block holds. */
+export function blockCount(block: Uint8Array): number {
+  return asBuffer(block).readUInt16LE(0)
+}
+
+/** Reads the record at `position` (from 0) of a block. */
+export function recordAt(block: Uint8Array, position: number): StoredRecord {
+  const buffer = asBuffer(block)
+  assert(position < buffer.readUInt16LE(0), 'the position is within the block')
+  const from = buffer.readUInt32LE(2 + 4 * position)
+  const to = buffer.readUInt32LE(6 + 4 * position)
+  assert(from < to && to <= buffer.length, 'the offsets of a block are in order')
+  return readRecord(buffer, from, to)
+}

@@ -1,0 +1,148 @@
+import { assert } from '../../src/base/assert.js'
+import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
+import type { Environment } from './environment.js'
+import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
+import { blockKey, decodeRun, placeInRun, runKey, runLength, seqMax, type StrandRun } from './tables.js'
+
+/*
+ * Reads of committed records. Everything here is a pure function of the environment, so that shard workers and the
+ * readers of the pool share it.
+ */
+
+/** A run with the seq of its first record. */
+interface FoundRun extends StrandRun {
+  firstSeq: number
+}
+
+/** Where a strand ends. */
+export interface StrandEnd {
+  record: StoredRecord
+  strandBytes: number
+}
+
+/** The last record of a strand and its size; `undefined` for a strand without records. */
+export function strandEnd(environment: Environment, agentNo: number): StrandEnd | undefined {
+  const run = runBefore(environment, agentNo, seqMax)
+  if (run === undefined) return undefined
+  const record = recordInRun(environment, run, run.firstSeq + runLength(run) - 1)
+  assert(record.agentNo === agentNo, 'a strand run leads to records of its agent')
+  return { record, strandBytes: run.strandBytes }
+}
+
+/** The record of an agent at `seq`; `undefined` when the strand does not reach it. */
+export function recordBySeq(environment: Environment, agentNo: number, seq: number): StoredRecord | undefined {
+  const run = runBefore(environment, agentNo, seq)
+  if (run === undefined || seq >= run.firstSeq + runLength(run)) return undefined
+  return recordInRun(environment, run, seq)
+}
+
+/** The record at a place that the hash index named. */
+export function recordByPlace(environment: Environment, blockNo: number, position: number): StoredRecord {
+  return recordAt(readBlock(environment, blockNo), position)
+}
+
+/** The block `blockNo`; valid until the next read of the environment. */
+export function readBlock(environment: Environment, blockNo: number): Buffer {
+  const block = environment.blocks.getBinaryFast(blockKey(blockNo))
+  assert(block !== undefined, 'a block that an index names is there')
+  // LMDB gives its whole read buffer under a `length` of its own: only the subarray is what it says.
+  return block.subarray(0, block.length)
+}
+
+/**
+ * The records of a strand from `fromSeq` on, in the order asked for, one block in memory at a time.
+ * `desc` starts at `fromSeq` and goes down.
+ */
+export function* recordsFrom(
+  environment: Environment,
+  agentNo: number,
+  range: { fromSeq: number; order: 'asc' | 'desc' },
+): Generator<StoredRecord> {
+  const { fromSeq, order } = range
+  const first = runBefore(environment, agentNo, fromSeq)
+  const start = runKey(agentNo, first?.firstSeq ?? fromSeq)
+  const rows =
+    order === 'asc'
+      ? environment.strands.getRange({ start, end: runKey(agentNo + 1, 0) })
+      : environment.strands.getRange({ start, end: runKey(agentNo, 0), reverse: true, inclusiveEnd: true })
+  for (const { key, value } of rows) yield* recordsOfRun(environment, foundRun(key, value), range)
+}
+
+function* recordsOfRun(
+  environment: Environment,
+  run: FoundRun,
+  { fromSeq, order }: { fromSeq: number; order: 'asc' | 'desc' },
+): Generator<StoredRecord> {
+  const last = run.firstSeq + runLength(run) - 1
+  const low = order === 'asc' ? Math.max(run.firstSeq, fromSeq) : run.firstSeq
+  const high = order === 'asc' ? last : Math.min(last, fromSeq)
+  // Decoded before the first yield: the block's buffer does not outlive the consumer's next read.
+  const block = readBlock(environment, run.blockNo)
+  const records: StoredRecord[] = []
+  for (let seq = low; seq <= high; seq++) records.push(recordAt(block, placeInRun(run, seq - run.firstSeq)))
+  yield* order === 'asc' ? records : records.reverse()
+}
+
+/** The seq of the first record at or after `moment`; one past the end when there is none. */
+export function seqAtOrAfter(environment: Environment, agentNo: number, moment: Hlc): number {
+  const end = strandEnd(environment, agentNo)
+  if (end === undefined) return 0
+  let low = 0
+  let high = end.record.seq + 1
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const record = recordBySeq(environment, agentNo, middle)
+    assert(record !== undefined, 'a strand has no gaps')
+    if (compareHlc(record.hlc, moment) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** The run that holds `seq`, or the last one before it. */
+function runBefore(environment: Environment, agentNo: number, seq: number): FoundRun | undefined {
+  for (const { key, value } of environment.strands.getRange({
+    start: runKey(agentNo, seq),
+    end: runKey(agentNo, 0),
+    reverse: true,
+    inclusiveEnd: true,
+    limit: 1,
+  })) {
+    return foundRun(key, value)
+  }
+  return undefined
+}
+
+function foundRun(key: Buffer, value: Buffer): FoundRun {
+  return { firstSeq: key.readUIntBE(4, 6), ...decodeRun(value) }
+}
+
+function recordInRun(environment: Environment, run: FoundRun, seq: number): StoredRecord {
+  return recordAt(readBlock(environment, run.blockNo), placeInRun(run, seq - run.firstSeq))
+}
+
+/** The records of the whole shard after `moment`, in commit order. The shard's HLC is strictly increasing over all. */
+export function* blocksAfter(environment: Environment, moment: Hlc): Generator<StoredRecord> {
+  const first = blockBefore(environment, moment)
+  for (const { value } of environment.blocks.getRange({ start: blockKey(first) })) {
+    const block = Buffer.from(value)
+    const count = blockCount(block)
+    for (let position = 0; position < count; position++) {
+      const record = recordAt(block, position)
+      if (compareHlc(record.hlc, moment) > 0) yield record
+    }
+  }
+}
+
+/** The last block that begins at or before `moment`; 0 when none does. */
+function blockBefore(environment: Environment, moment: Hlc): number {
+  let low = 0
+  let high = 0
+  for (const key of environment.blocks.getKeys({ reverse: true, limit: 1 })) high = key.readUIntBE(0, 6)
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (compareHlc(recordAt(readBlock(environment, middle), 0).hlc, moment) <= 0) low = middle
+    else high = middle - 1
+  }
+  return low
+}

@@ -1,0 +1,199 @@
+import { assert } from '../../src/base/assert.js'
+import { zeroHlc, type Hlc } from '../../src/strand/hlc.js'
+import type { ApiKeyRow } from '../../src/protocol/messages.js'
+import type { CommitGroup, PendingRecord } from '../commit-group.js'
+import { AgentTable, type Agent } from './agents.js'
+import { commitDurably, openEnvironment, type Environment } from './environment.js'
+import { HashIndex, prefixOf } from './hash-index.js'
+import { IdempotencyTable } from './idempotency.js'
+import { blockCount, encodeBlock, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
+import { readBlock, recordByPlace } from './records.js'
+import { blockKey, encodeRun, mutationKey, packLocation, runKey, unpackLocation, type StrandRun } from './tables.js'
+
+/**
+ * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
+ * many records writes few values. A record that is larger has a block of its own.
+ */
+const BLOCK_BYTES = 4 * 4096 - 16
+
+/** Records in one block: positions are kept as u16. */
+const BLOCK_RECORDS_MAX = 1_024
+
+/** The store of one shard: what is in it and the one way to add to it. */
+export class ShardStore {
+  readonly environment: Environment
+  readonly agents: AgentTable
+  readonly idempotency: IdempotencyTable
+  readonly #hashes: HashIndex
+  #nextBlockNo: number
+  #lastHlc: Hlc
+
+  constructor(path: string, masterSeed: Uint8Array) {
+    this.environment = openEnvironment(path, 'write')
+    this.agents = new AgentTable(this.environment, masterSeed)
+    this.idempotency = new IdempotencyTable(this.environment)
+    this.#hashes = HashIndex.open(this.environment.hashes)
+    this.#nextBlockNo = 0
+    this.#lastHlc = zeroHlc
+    this.#replay()
+  }
+
+  /** HLC of the last record of the shard; the shard's clock starts behind it. */
+  get lastHlc(): Hlc {
+    return this.#lastHlc
+  }
+
+  /** True when the hash index has merging to do that an idle shard can take on. */
+  get needsStep(): boolean {
+    return this.#hashes.needsStep
+  }
+
+  /** The record of that hash on that agent's strand. */
+  findRecord(agent: Agent, hash: string): StoredRecord | undefined {
+    for (const location of this.#hashes.find(prefixOf(hash))) {
+      const { blockNo, position } = unpackLocation(location)
+      const record = recordByPlace(this.environment, blockNo, position)
+      if (record.hash === hash) return record.agentNo === agent.no ? record : undefined
+    }
+    return undefined
+  }
+
+  /** Whether the record is deleted, as the strand was at `asOfSeq`. */
+  isDeleted(agent: Agent, seq: number, asOfSeq: number): boolean {
+    if (!agent.mutated) return false
+    const range = {
+      start: mutationKey(agent.no, seq, asOfSeq),
+      end: mutationKey(agent.no, seq, 0),
+      reverse: true,
+      inclusiveEnd: true,
+      limit: 1,
+    }
+    for (const { value } of this.environment.mutations.getRange(range)) return value[0] === 1
+    return false
+  }
+
+  /** Scoped API keys; only the first shard has any. */
+  apiKeys(): ApiKeyRow[] {
+    const rows: ApiKeyRow[] = []
+    for (const { value } of this.environment.apiKeys.getRange({})) rows.push(JSON.parse(value.toString()) as ApiKeyRow)
+    return rows
+  }
+
+  /** The agent that a public key is claimed for. */
+  publicKeyOwner(publicKey: string): string | undefined {
+    return this.environment.publicKeys.get(Buffer.from(publicKey, 'hex'))?.toString()
+  }
+
+  /**
+   * Takes a sealed group to disk in one transaction and returns when it is fsynced.
+   * @throws Error when it failed: the outcome is unknown and the shard must stop
+   */
+  commit(group: CommitGroup, nowMs: number): void {
+    commitDurably(this.environment, () => {
+      for (const [name, row] of group.newAgents) this.agents.put(name, row)
+      this.#putRecords(group.records)
+      for (const mutation of group.mutations) {
+        const key = mutationKey(mutation.agentNo, mutation.targetSeq, mutation.mutationSeq)
+        this.environment.mutations.put(key, Buffer.of(mutation.deleted ? 1 : 0))
+      }
+      for (const [publicKey, name] of group.publicKeys) {
+        this.environment.publicKeys.put(Buffer.from(publicKey, 'hex'), Buffer.from(name))
+      }
+      for (const [keyId, row] of group.apiKeys) this.#putApiKey(keyId, row)
+      this.idempotency.put(group.answers.values(), nowMs)
+      this.#hashes.commitStep()
+    })
+  }
+
+  /** Merges a part of the hash index, for when nothing else is to be done. */
+  step(): void {
+    commitDurably(this.environment, () => {
+      this.#hashes.commitStep()
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.environment.root.close()
+  }
+
+  #putRecords(records: readonly PendingRecord[]): void {
+    let from = 0
+    while (from < records.length) {
+      let to = from
+      let bytes = 0
+      while (to < records.length && to - from < BLOCK_RECORDS_MAX) {
+        const record = records[to]
+        assert(record !== undefined, 'the index is within the group')
+        const more = recordBytes(record) + 4
+        if (to > from && bytes + more > BLOCK_BYTES - 6) break
+        bytes += more
+        to++
+      }
+      this.#putBlock(records.slice(from, to))
+      from = to
+    }
+  }
+
+  #putBlock(records: readonly PendingRecord[]): void {
+    const blockNo = this.#nextBlockNo++
+    this.environment.blocks.put(blockKey(blockNo), encodeBlock(records))
+    const runs = new Map<number, { firstSeq: number; run: StrandRun }>()
+    for (let position = 0; position < records.length; position++) {
+      const record = records[position]
+      assert(record !== undefined, 'the position is within the block')
+      this.#hashes.add(prefixOf(record.hash), packLocation(blockNo, position))
+      this.#lastHlc = record.hlc
+      const open = runs.get(record.agentNo)
+      if (open === undefined) {
+        const run = {
+          blockNo,
+          ms: record.hlc.ms,
+          counter: record.hlc.counter,
+          strandBytes: record.strandBytes,
+          places: [position, 1],
+        }
+        runs.set(record.agentNo, { firstSeq: record.seq, run })
+      } else {
+        addPlace(open.run, position)
+        open.run.strandBytes = record.strandBytes
+      }
+    }
+    for (const [agentNo, { firstSeq, run }] of runs) {
+      this.environment.strands.put(runKey(agentNo, firstSeq), encodeRun(run))
+    }
+  }
+
+  #putApiKey(keyId: string, row: ApiKeyRow | undefined): void {
+    if (row === undefined) this.environment.apiKeys.remove(Buffer.from(keyId))
+    else this.environment.apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
+  }
+
+  /** Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only. */
+  #replay(): void {
+    const covered = this.#hashes.coveredUpTo
+    const first = covered < 0 ? 0 : unpackLocation(covered).blockNo
+    for (const { key, value } of this.environment.blocks.getRange({ start: blockKey(first) })) {
+      const blockNo = key.readUIntBE(0, 6)
+      const count = blockCount(value)
+      for (let position = 0; position < count; position++) {
+        const location = packLocation(blockNo, position)
+        if (location <= covered) continue
+        this.#hashes.add(prefixOf(recordAt(value, position).hash), location)
+      }
+    }
+    for (const key of this.environment.blocks.getKeys({ reverse: true, limit: 1 })) {
+      const blockNo = key.readUIntBE(0, 6)
+      const block = Buffer.from(readBlock(this.environment, blockNo))
+      this.#nextBlockNo = blockNo + 1
+      this.#lastHlc = recordAt(block, blockCount(block) - 1).hlc
+    }
+  }
+}
+
+function addPlace(run: StrandRun, position: number): void {
+  const { places } = run
+  const first = places[places.length - 2] ?? 0
+  const count = places[places.length - 1] ?? 0
+  if (first + count === position) places[places.length - 1] = count + 1
+  else places.push(position, 1)
+}

@@ -1,0 +1,113 @@
+import { assert } from '../../src/base/assert.js'
+
+/*
+ * Keys and small values of the shard's tables: numbers big-endian, so that LMDB's byte order is their order
+ * (docs/adr/0002-storage-layout.md).
+ */
+
+/** Key of a block: its number, u48. */
+export function blockKey(blockNo: number): Buffer {
+  const key = Buffer.allocUnsafe(6)
+  key.writeUIntBE(blockNo, 0, 6)
+  return key
+}
+
+/** Key of a strand run: agent number u32, seq of its first record u48. */
+export function runKey(agentNo: number, seq: number): Buffer {
+  const key = Buffer.allocUnsafe(10)
+  key.writeUInt32BE(agentNo, 0)
+  key.writeUIntBE(seq, 4, 6)
+  return key
+}
+
+/** Key of a mutation: agent number u32, seq of the record u48, seq of the mutation's own record u48. */
+export function mutationKey(agentNo: number, targetSeq: number, mutationSeq: number): Buffer {
+  const key = Buffer.allocUnsafe(16)
+  key.writeUInt32BE(agentNo, 0)
+  key.writeUIntBE(targetSeq, 4, 6)
+  key.writeUIntBE(mutationSeq, 10, 6)
+  return key
+}
+
+/** Key of an agent's name: its number u32. */
+export function agentNoKey(agentNo: number): Buffer {
+  const key = Buffer.allocUnsafe(4)
+  key.writeUInt32BE(agentNo, 0)
+  return key
+}
+
+/** Key of an expiry: milliseconds u48, then what expires. */
+export function expiryKey(expiresAtMs: number, subject: Uint8Array): Buffer {
+  const key = Buffer.allocUnsafe(6 + subject.length)
+  key.writeUIntBE(expiresAtMs, 0, 6)
+  key.set(subject, 6)
+  return key
+}
+
+/** The greatest seq that fits a key. */
+export const seqMax = 2 ** 48 - 1
+
+/** Records of one agent that lie in one block: from `seq` on, at these places, in order. */
+export interface StrandRun {
+  blockNo: number
+  /** HLC of the first record. */
+  ms: number
+  counter: number
+  /** Body bytes of the strand up to the last record of this run. */
+  strandBytes: number
+  /** Places in the block, as pairs: first position, how many. */
+  places: number[]
+}
+
+/** Value of a strand run: block u48, ms u48, counter u16, bytes u48, then u16 pairs. */
+export function encodeRun(run: StrandRun): Buffer {
+  const value = Buffer.allocUnsafe(20 + 2 * run.places.length)
+  value.writeUIntBE(run.blockNo, 0, 6)
+  value.writeUIntBE(run.ms, 6, 6)
+  value.writeUInt16BE(run.counter, 12)
+  value.writeUIntBE(run.strandBytes, 14, 6)
+  for (let index = 0; index < run.places.length; index++) {
+    value.writeUInt16BE(run.places[index] ?? 0, 20 + 2 * index)
+  }
+  return value
+}
+
+export function decodeRun(value: Buffer): StrandRun {
+  assert(value.length >= 24 && value.length % 4 === 0, 'a strand run is whole')
+  const places: number[] = []
+  for (let at = 20; at < value.length; at += 2) places.push(value.readUInt16BE(at))
+  return {
+    blockNo: value.readUIntBE(0, 6),
+    ms: value.readUIntBE(6, 6),
+    counter: value.readUInt16BE(12),
+    strandBytes: value.readUIntBE(14, 6),
+    places,
+  }
+}
+
+/** How many records a run has. */
+export function runLength(run: StrandRun): number {
+  let length = 0
+  for (let index = 1; index < run.places.length; index += 2) length += run.places[index] ?? 0
+  return length
+}
+
+/** The place in the block of the run's record number `offset` (from 0). */
+export function placeInRun(run: StrandRun, offset: number): number {
+  let left = offset
+  for (let index = 0; index < run.places.length; index += 2) {
+    const count = run.places[index + 1] ?? 0
+    if (left < count) return (run.places[index] ?? 0) + left
+    left -= count
+  }
+  throw new Error('Expected an offset within the run')
+}
+
+/** A record's location as one number: block number and position in it (a block has at most 65,536 places). */
+export function packLocation(blockNo: number, position: number): number {
+  return blockNo * 65_536 + position
+}
+
+export function unpackLocation(location: number): { blockNo: number; position: number } {
+  return { blockNo: Math.floor(location / 65_536), position: location % 65_536 }
+}
