@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const generators = [
   ['docs/errors.md', '../dist/src/base/errors.js', errorsDocument],
   ['docs/config.md', '../dist/src/config.js', configDocument],
+  ['docs/openapi.json', '../dist/src/http/openapi.js', openApiText],
 ]
 
 const madeFrom = (source) => `<!-- Made from ${source} by \`npm run generate\`. Change it there. -->`
@@ -65,6 +66,13 @@ ${table(['Name', 'Default', 'Unit', 'Allowed', 'What it does'], rows)}
 `
 }
 
+/** The document as a server with the usual default agent serves it. */
+async function openApiText({ openApiDocument }) {
+  const { allRoutes } = await import('../dist/src/routes/routes.js')
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  return `${JSON.stringify(openApiDocument(allRoutes('default'), version), null, 2)}\n`
+}
+
 function readDocument(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -77,7 +85,7 @@ async function generate(onlyCheck) {
   const made = await Promise.all(
     generators.map(async ([path, built, make]) => [
       path,
-      make(await import(new URL(built, import.meta.url))),
+      await make(await import(new URL(built, import.meta.url))),
     ]),
   )
   const differing = made.filter(([path, text]) => readDocument(path) !== text)

@@ -1,5 +1,28 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { systemClock } from './base/clock.js'
+import { refuse, type Refusal } from './base/errors.js'
+import { limits } from './base/limits.js'
+import { createLogger, type Logger } from './base/log.js'
 import type { Config } from './config.js'
-import type { DataDirectory } from './data-directory.js'
+import { freeBytes, type DataDirectory } from './data-directory.js'
+import { ReaderPool } from './dispatch/reader-pool.js'
+import { Shards } from './dispatch/shards.js'
+import { Admission } from './http/admit.js'
+import { ApiKeys } from './http/api-keys.js'
+import { parseTrustedProxies } from './http/client-address.js'
+import { ExportSender } from './http/export.js'
+import type { Handling } from './http/handle.js'
+import { IngestReceiver } from './http/ingest.js'
+import { HttpMetrics } from './http/metrics.js'
+import { openApiDocument } from './http/openapi.js'
+import { RateLimiter } from './http/rate-limit.js'
+import { listen, type HttpServer } from './http/server.js'
+import { StreamHub } from './http/stream-hub.js'
+import { Tickets } from './http/tickets.js'
+import type { RouteContext } from './routes/route.js'
+import { allRoutes } from './routes/routes.js'
+import { version } from './version.js'
 
 /** A server that answers requests. */
 export interface RunningServer {
@@ -11,8 +34,208 @@ export interface RunningServer {
 
 /**
  * Starts the server on a data directory that this process has the lock of; the caller closes that after `stop`.
- * @throws Error when the address cannot be listened on
+ * @throws Error when a store cannot be opened or the address not be listened on
  */
-export async function serve(_config: Config, _directory: DataDirectory): Promise<RunningServer> {
-  throw new Error('The server is not part of this build')
+export async function serve(config: Config, directory: DataDirectory): Promise<RunningServer> {
+  const log = createLogger(config.logLevel, 'server')
+  const shards = startShards(config, directory, log)
+  await shards.shards.start()
+  await makeDefaultAgent(config, shards.shards)
+  const parts = assemble(config, { directory, shards: shards.shards, log })
+  shards.hub = parts.streams
+  await loadApiKeys(shards.shards, parts.apiKeys)
+  const routes = allRoutes(config.agentId)
+  const state: ServerState = { stopping: false, readOnly: false }
+  const http = await listen(config, routes, handlingOf(config, { parts, state, routes, log }))
+  const watch = watchDisk(config, state, log)
+  log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
+  return {
+    url: http.url,
+    async stop() {
+      log.info('stopping')
+      clearInterval(watch)
+      state.stopping = true
+      await drain(config, http, parts)
+      await shards.shards.close()
+      await parts.readers.close()
+      http.close()
+      log.info('stopped')
+    },
+  }
+}
+
+interface ServerState {
+  stopping: boolean
+  readOnly: boolean
+}
+
+/** What requests are carried out with, made once. */
+interface Parts {
+  shards: Shards
+  readers: ReaderPool
+  streams: StreamHub
+  apiKeys: ApiKeys
+  tickets: Tickets
+  metrics: HttpMetrics
+  admission: Admission
+}
+
+function startShards(
+  config: Config,
+  directory: DataDirectory,
+  log: Logger,
+): { shards: Shards; hub: StreamHub | undefined } {
+  const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
+    shard,
+    path: join(directory.path, `shard-${shard}`),
+    masterSeed: directory.masterSeed,
+    recordBytesMax: config.recordBytesMax,
+    signing: config.signing,
+  }))
+  const started: { shards: Shards; hub: StreamHub | undefined } = {
+    hub: undefined,
+    shards: new Shards(settings, {
+      events: (shard, events) => started.hub?.events(shard, events),
+      died: (shard, error) => log.error({ shard, err: error }, 'a shard thread ended and is started again'),
+      restarted(shard) {
+        log.warn({ shard }, 'a shard thread serves again')
+        started.hub?.restarted(shard)
+      },
+    }),
+  }
+  return started
+}
+
+/** The default agent is there from the first start on (contract.md 1, Identity). */
+async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<void> {
+  const outcome = await shards.ask(agentId, {
+    kind: 'agentCreate',
+    agent: agentId,
+    zone: 'governed',
+    options: {},
+  })
+  if (outcome.kind === 'reply') return
+  if (outcome.kind === 'refused' && outcome.refusal.code === 'agent_exists') return
+  throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
+}
+
+async function loadApiKeys(shards: Shards, apiKeys: ApiKeys): Promise<void> {
+  const outcome = await shards.askOne(0, { kind: 'apiKeyList' })
+  if (outcome.kind !== 'apiKeys')
+    throw new Error(`The API keys could not be read: ${JSON.stringify(outcome)}`)
+  for (const row of outcome.rows) apiKeys.add(row)
+}
+
+function assemble(
+  config: Config,
+  { directory, shards }: { directory: DataDirectory; shards: Shards; log: Logger },
+): Parts {
+  const readers = new ReaderPool(directory.path)
+  const streams = new StreamHub(shards)
+  const tickets = new Tickets(systemClock)
+  const apiKeys = new ApiKeys((principalId) => {
+    streams.endOf(principalId)
+    tickets.revoke(principalId)
+  })
+  const metrics = new HttpMetrics({
+    shards,
+    streams: () => streams.count,
+    freeBytes: () => freeBytes(directory.path),
+  })
+  const limit = { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }
+  const admission = new Admission(
+    {
+      limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
+      limit,
+      trusted: parseTrustedProxies(config.trustedProxies.join(',')).trusted,
+      rootKeyDigest: directory.rootKeyDigest,
+      open: config.dataOpen,
+    },
+    { keys: apiKeys, tickets, clock: systemClock },
+  )
+  return { shards, readers, streams, apiKeys, tickets, metrics, admission }
+}
+
+function handlingOf(
+  config: Config,
+  {
+    parts,
+    state,
+    routes,
+    log,
+  }: { parts: Parts; state: ServerState; routes: ReturnType<typeof allRoutes>; log: Logger },
+): Handling {
+  const { shards, readers, streams, metrics, admission } = parts
+  const onError = (error: unknown, requestId: string) =>
+    log.error({ err: error, request_id: requestId }, 'a request failed')
+  const idPrefix = randomBytes(6).toString('base64url')
+  let lastId = 0
+  const stopping = () =>
+    state.stopping ? refuse('unavailable', 'Expected a server that is not stopping') : undefined
+  const openApi = JSON.stringify(openApiDocument(routes, version))
+  const context: RouteContext = {
+    ask: (agent, command) => shards.ask(agent, command),
+    askAll: (command) => shards.askAll(command),
+    askFirst: (command) => shards.askOne(0, command),
+    read: {
+      treeRoot: (view) => readers.treeRoot(view),
+      inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
+    },
+    apiKeys: parts.apiKeys,
+    tickets: parts.tickets,
+    readiness: () => stopping() ?? unready(shards, state),
+    metrics: () => metrics.text(),
+    openApi: () => openApi,
+    nowMs: systemClock,
+  }
+  return {
+    admission,
+    shards,
+    context,
+    ingest: new IngestReceiver(shards, config.recordBytesMax),
+    exports: new ExportSender({ shards, readers, onError }),
+    streams,
+    metrics,
+    corsOrigins: new Set(config.corsOrigins),
+    stopping,
+    writeRefusal: () => (state.readOnly ? storageFull : undefined),
+    nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
+    onError,
+  }
+}
+
+const storageFull = refuse('storage_full', 'Expected free space on the data disk; reads go on')
+
+function unready(shards: Shards, state: ServerState): Refusal | undefined {
+  if (!shards.serving) return refuse('unavailable', 'Expected every shard to be serving')
+  return state.readOnly
+    ? refuse('unavailable', 'Expected free space on the data disk: the server is read-only')
+    : undefined
+}
+
+/** Below the mark the server only reads: LMDB reports a full disk as an I/O error, when it is too late to answer well. */
+function watchDisk({ freeBytesMin, dataDir }: Config, state: ServerState, log: Logger): NodeJS.Timeout {
+  const look = () => {
+    const free = freeBytes(dataDir)
+    const readOnly = freeBytesMin > 0 && free < freeBytesMin
+    if (readOnly !== state.readOnly)
+      log.warn({ free_bytes: free, read_only: readOnly }, 'free space crossed its mark')
+    state.readOnly = readOnly
+  }
+  look()
+  return setInterval(look, limits.diskWatchMs)
+}
+
+/** Takes nothing new, ends the streams, and waits until the last answer is out or half the time is over. */
+async function drain(
+  { shutdownTimeoutSecs }: Config,
+  http: HttpServer,
+  { streams, metrics }: Parts,
+): Promise<void> {
+  http.stopListening()
+  streams.close()
+  const untilMs = performance.now() + shutdownTimeoutSecs * 500
+  while (metrics.inFlight > 0 && performance.now() < untilMs) {
+    await new Promise((resolve) => setTimeout(resolve, limits.drainPollMs))
+  }
 }

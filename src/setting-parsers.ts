@@ -84,6 +84,7 @@ export function isCidr(text: string): boolean {
 
 /** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
 export function isOrigin(text: string): boolean {
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return false
+  // URL parsing takes a star for a host name, where people mean any subdomain.
+  if (!/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
   return new URL(text).origin === text
 }

@@ -73,7 +73,8 @@ export class CommitGroup {
    */
   append(agent: Agent, draft: Draft): PendingRecord | Refusal {
     const hlc = this.#hlc.next()
-    if (hlc === undefined) return refuse('clock_skew', 'Expected the server clock not to be behind its last records')
+    if (hlc === undefined)
+      return refuse('clock_skew', 'Expected the server clock not to be behind its last records')
     const genesis = agent.head.hash === ''
     const seq = genesis ? 0 : agent.head.seq + 1
     const prev = genesis ? zeroHash : agent.head.hash

@@ -21,7 +21,10 @@ import { idempotencyRow } from './store/idempotency.js'
 export type Tell = (frame: OutcomeFrame) => void
 
 /** A command that may write. */
-type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' | 'apiKeyCreate' | 'apiKeyDelete' }>
+type Write = Extract<
+  Command,
+  { options: WriteOptions } | { kind: 'keyClaim' | 'apiKeyCreate' | 'apiKeyDelete' }
+>
 
 /** A command that only reads. */
 type Read = Exclude<Command, Write>
@@ -141,7 +144,10 @@ function decide(state: ShardState, command: Write, group: CommitGroup): Decision
   const before = group.answers.get(row.toString('latin1')) ?? keptAnswer(state, row)
   if (before !== undefined) {
     if (before.digest !== digest) {
-      return refuse('idempotency_key_reused', 'Expected the request that this Idempotency-Key was first used for')
+      return refuse(
+        'idempotency_key_reused',
+        'Expected the request that this Idempotency-Key was first used for',
+      )
     }
     return () => replayed(before.outcome())
   }

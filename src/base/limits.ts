@@ -38,12 +38,28 @@ export const limits = {
   shardRestartWindowMs: 60_000,
   /** The longest pause before a shard thread is started again, milliseconds. */
   shardRestartPauseMaxMs: 10_000,
+  /** Threads of the pool for long reads. */
+  readerThreadsMax: 2,
+  /** Long reads that wait for a thread. */
+  readerQueueMax: 1_024,
+  /** How long a reader thread waits for work before it ends, milliseconds. */
+  readerIdleMs: 30_000,
+  /** Bytes of an export that one read of the pool makes. */
+  exportPageBytes: 262_144,
+  /** Roots of complete 256-leaf subtrees that a reader thread keeps: those of 16 million records. */
+  subtreesKeptMax: 65_536,
+  /** Milliseconds between looks at the free space of the data disk. */
+  diskWatchMs: 1_000,
+  /** Milliseconds between looks at whether the last answer is out, while stopping. */
+  drainPollMs: 20,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
   /** Agents whose chain head one shard keeps in memory. */
   openAgentsMax: 8_192,
-  /** Bytes waiting in one stream's socket before its reader counts as slow. */
-  streamBufferBytes: 262_144,
+  /** Bytes of events that are written to one stream at once; a reader that is behind gets them in such pages. */
+  streamBufferBytes: 65_536,
+  /** Records of one page that a stream catches up by. */
+  streamPageRows: 256,
   /** Streams open at once. */
   streamsMax: 50_000,
   /** Milliseconds between comments on an idle stream. */

@@ -54,14 +54,18 @@ export class ShardPort {
       workerData: this.#settings,
       name: `shard-${this.#settings.shard}`,
     })
+    // One listener for the first message and for all others: Node stops delivering when the last one is taken off.
     await new Promise<void>((resolve, reject) => {
-      worker.once('message', resolve)
+      worker.on('message', (message: unknown) => {
+        if (message instanceof ArrayBuffer) this.#receive(message)
+        else resolve()
+      })
       worker.once('error', reject)
     })
-    worker.removeAllListeners()
-    worker.on('message', (memory: ArrayBuffer) => this.#receive(memory))
     worker.on('error', (error) => this.#end(error))
-    worker.on('exit', (code) => this.#end(new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)))
+    worker.on('exit', (code) =>
+      this.#end(new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)),
+    )
     this.#worker = worker
   }
 
@@ -133,9 +137,13 @@ export class ShardPort {
 
 function lost(writes: boolean): Refusal {
   return writes
-    ? refuse('outcome_unknown', 'Expected the shard to answer; read the strand to see whether the write is there', {
-        retryAfterSecs: 1,
-      })
+    ? refuse(
+        'outcome_unknown',
+        'Expected the shard to answer; read the strand to see whether the write is there',
+        {
+          retryAfterSecs: 1,
+        },
+      )
     : refuse('unavailable', 'Expected the shard of this agent to be serving', { retryAfterSecs: 1 })
 }
 

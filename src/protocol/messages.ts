@@ -81,26 +81,19 @@ export interface IngestOne {
   options: WriteOptions
 }
 
-/** One NDJSON line of an ingest chunk; `line` counts from 1 in the whole stream. */
-export interface IngestLine {
-  line: number
-  agent: string
-  /** Where the line stands in the chunk's bytes. */
-  from: number
-  to: number
-}
-
 /**
- * Appends the records of some lines, whole lines only. Without `lines`, the chunk holds lines of `agent` one behind the
- * other, the first of them number `firstLine`; with them, each names its own agent and the record in it is `data`.
+ * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream.
+ * With `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and carry those numbers; without,
+ * each is the body of a record of `agent`.
  * `mode`: `skip` leaves bad lines out, `reject` writes nothing when one is bad, `check` writes nothing at all.
  */
 export interface IngestChunk {
   kind: 'ingestChunk'
+  /** Empty where each line names its own. */
   agent: string
   chunk: Uint8Array
   firstLine: number
-  lines?: IngestLine[]
+  lineNumbers?: number[]
   mode: 'skip' | 'reject' | 'check'
   options: WriteOptions
 }
@@ -157,7 +150,7 @@ export interface LogPage {
   limit: number
 }
 
-/** From now on tell (or no more) of the commits of `agent`; of all agents when it is empty. */
+/** From now on tell (or no more) of the commits of `agent`; of all agents when it is empty. Answered by `watching`. */
 export interface Watch {
   kind: 'watch'
   agent: string
@@ -313,6 +306,12 @@ export interface ApiKeysOutcome {
   rows: ApiKeyRow[]
 }
 
+/** What is committed when watching begins: HLC of the shard's last record. */
+export interface WatchingOutcome {
+  kind: 'watching'
+  reached: Hlc
+}
+
 /** A plain yes. */
 export interface DoneOutcome {
   kind: 'done'
@@ -328,6 +327,7 @@ export type Outcome =
   | IngestedOutcome
   | LocatedOutcome
   | ApiKeysOutcome
+  | WatchingOutcome
   | DoneOutcome
 
 /** One committed record as streams tell it. `data` is the wire JSON of the event. */

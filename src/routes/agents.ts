@@ -79,7 +79,10 @@ const list: HandlerRoute = {
   handle: listAgents,
 }
 
-async function listAgents(request: RouteRequest, context: RouteContext): Promise<Answer | ReturnType<typeof refuse>> {
+async function listAgents(
+  request: RouteRequest,
+  context: RouteContext,
+): Promise<Answer | ReturnType<typeof refuse>> {
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
   const prefix = request.query.get('prefix') ?? ''
@@ -104,7 +107,8 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   names.sort((left, right) => (left < right ? -1 : 1))
   const agents = names.slice(0, limit)
   const last = agents.at(-1)
-  const more = names.length > limit || outcomes.some((one) => one.kind === 'names' && one.names.length === limit)
+  const more =
+    names.length > limit || outcomes.some((one) => one.kind === 'names' && one.names.length === limit)
   return json(200, { agents, total, next_cursor: more && last !== undefined ? encodeCursor([last]) : null })
 }
 

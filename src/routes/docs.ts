@@ -1,4 +1,4 @@
-import { docsPage } from './docs-page.js'
+import { docsPage, docsPagePolicy } from './docs-page.js'
 import type { HandlerRoute } from './route.js'
 
 /** GET /openapi.json: OpenAPI 3.1, made from the schemas that validate. */
@@ -33,7 +33,7 @@ const page: HandlerRoute = {
     body: docsPage,
     contentType: 'text/html; charset=utf-8',
     headers: [
-      ['Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"],
+      ['Content-Security-Policy', docsPagePolicy],
       ['X-Content-Type-Options', 'nosniff'],
     ],
   }),

@@ -82,4 +82,3 @@ function formatOf(contentType: string): 'json' | 'ndjson' | undefined {
 }
 
 export const ingestRoutes = [ingestOne, ingestMany]
-

@@ -25,13 +25,18 @@ export function agentParameter(text: string | undefined): string | Refusal {
 /** The name of a collection, which may emerge: so never one of an organism. */
 export function collectionParameter(text: string | undefined): string | Refusal {
   if (text !== undefined && agentName.test(text)) return text
-  return faultyParameter(':name', 'Expected a collection name of 1 to 128 characters out of A-Z a-z 0-9 _ . -')
+  return faultyParameter(
+    ':name',
+    'Expected a collection name of 1 to 128 characters out of A-Z a-z 0-9 _ . -',
+  )
 }
 
 /** A record's hash, bare or with its prefix; gives the bare one. */
 export function hashParameter(text: string | undefined, pointer: string): string | Refusal {
   const match = text === undefined ? null : /^(?:sha256:)?([0-9a-f]{64})$/.exec(text)
-  return match?.[1] ?? faultyParameter(pointer, 'Expected a record hash: 64 hex digits, with or without sha256:')
+  return (
+    match?.[1] ?? faultyParameter(pointer, 'Expected a record hash: 64 hex digits, with or without sha256:')
+  )
 }
 
 /** A whole number within bounds; `fallback` when it is not there. */
@@ -58,7 +63,8 @@ export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   const { ifMatch, idempotencyKey } = request.headers
   if (ifMatch !== '') {
     const match = /^"(?:sha256:)?([0-9a-f]{64})"$/.exec(ifMatch)
-    if (match?.[1] === undefined) return refuse('validation_failed', 'Expected If-Match to be a chain head in quotes')
+    if (match?.[1] === undefined)
+      return refuse('validation_failed', 'Expected If-Match to be a chain head in quotes')
     options.ifMatch = match[1]
   }
   if (idempotencyKey !== '') {
@@ -81,7 +87,10 @@ export function signingQuery(request: RouteRequest): Signing | undefined | Refus
 
 function idempotencyFault(key: string): Refusal | undefined {
   if (key.length <= limits.idempotencyKeyCharsMax) return undefined
-  return refuse('validation_failed', `Expected an Idempotency-Key of at most ${limits.idempotencyKeyCharsMax} characters`)
+  return refuse(
+    'validation_failed',
+    `Expected an Idempotency-Key of at most ${limits.idempotencyKeyCharsMax} characters`,
+  )
 }
 
 /** Packs what a cursor holds; clients hand it back unread. */
@@ -93,7 +102,9 @@ export function encodeCursor(value: readonly (number | string)[]): string {
 export function decodeNumbers(cursor: string, count: number): number[] | undefined {
   const values = decoded(cursor)
   if (values?.length !== count) return undefined
-  const numbers = values.filter((value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
+  const numbers = values.filter(
+    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0,
+  )
   return numbers.length === count ? numbers.map(Number) : undefined
 }
 

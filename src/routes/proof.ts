@@ -27,7 +27,9 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
       if ('code' in located) return located
       const view = viewOf(located)
       const note = await sign(agent, { size: view.size, root: await context.read.treeRoot(view) }, context)
-      return typeof note === 'string' ? { status: 200, body: note, contentType: 'text/plain; charset=utf-8' } : note
+      return typeof note === 'string'
+        ? { status: 200, body: note, contentType: 'text/plain; charset=utf-8' }
+        : note
     },
   }
 }

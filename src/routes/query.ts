@@ -3,16 +3,17 @@ import { limits } from '../base/limits.js'
 import type { Outcome, RecordQuery } from '../protocol/messages.js'
 import { readJson } from '../strand/json.js'
 import { momentLower, momentUpper } from '../strand/moment.js'
-import {
-  queryBodies,
-  QueryBody,
-  QueryResult,
-  type LatestQuery,
-  type TimeRangeQuery,
-} from '../wire/query.js'
+import { queryBodies, QueryBody, QueryResult, type LatestQuery, type TimeRangeQuery } from '../wire/query.js'
 import { reader } from '../wire/validate.js'
 import { answerOf, unexpected } from './answers.js'
-import { badCursor, decodeNumbers, encodeCursor, faultyParameter, hashParameter, reachableAgent } from './parameters.js'
+import {
+  badCursor,
+  decodeNumbers,
+  encodeCursor,
+  faultyParameter,
+  hashParameter,
+  reachableAgent,
+} from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext } from './route.js'
 
 const latestBody = reader(queryBodies.latest)
@@ -113,7 +114,10 @@ async function rows(command: RecordQuery | Refusal, context: RouteContext): Prom
   const found: string[] = []
   let next: RecordQuery = command
   for (let page = 0; page < PAGES_MAX; page++) {
-    const outcome: Outcome = await context.ask(command.agent, { ...next, limit: command.limit - found.length })
+    const outcome: Outcome = await context.ask(command.agent, {
+      ...next,
+      limit: command.limit - found.length,
+    })
     if (outcome.kind !== 'rows') return unexpected(outcome)
     found.push(...outcome.rows)
     if (outcome.cursor === undefined) return resultPage(found, null)
@@ -139,4 +143,3 @@ async function byHash(agent: string, text: string, context: RouteContext): Promi
 }
 
 export const queryRoutes = [query]
-

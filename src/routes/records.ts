@@ -1,7 +1,13 @@
 import { limits } from '../base/limits.js'
 import type { Refusal } from '../base/errors.js'
 import { BatchWriteBody, BatchWritten, RecordView, RecordWriteBody, WriteResponse } from '../wire/records.js'
-import { collectionParameter, agentRefusal, hashParameter, reachableAgent, writeOptions } from './parameters.js'
+import {
+  collectionParameter,
+  agentRefusal,
+  hashParameter,
+  reachableAgent,
+  writeOptions,
+} from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
 /** JSON around a record's body: member names, the type and white space. */
@@ -20,7 +26,9 @@ function appendRoute(path: string, emerge: boolean): CommandRoute {
     // The bound on the canonical body is the shard's; JSON can take more bytes before it is made canonical.
     bodyBytesMax: limits.recordBytesMax * 2 + WRAPPER_BYTES,
     docs: {
-      summary: emerge ? 'Append a record to a collection, made at the first write' : 'Append a record to an agent',
+      summary: emerge
+        ? 'Append a record to a collection, made at the first write'
+        : 'Append a record to an agent',
       tag: 'Records',
       request: RecordWriteBody,
       answers: { 201: WriteResponse },

@@ -20,7 +20,9 @@ export function exportRoute(defaultAgent: string): ExportRoute {
         from_seq: Type.Integer({ minimum: 0, default: 0 }),
         to_seq: Type.Integer({ minimum: 0, description: 'Included; the head when absent' }),
       },
-      answers: { 200: { mediaType: 'application/x-ndjson', description: 'Manifest, a line a record, trailer' } },
+      answers: {
+        200: { mediaType: 'application/x-ndjson', description: 'Manifest, a line a record, trailer' },
+      },
     },
     toExport: (request) => toExport(request, defaultAgent),
   }

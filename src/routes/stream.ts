@@ -7,7 +7,9 @@ import { json } from './answers.js'
 import { agentParameter, agentRefusal, faultyParameter, reachableAgent } from './parameters.js'
 import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './route.js'
 
-const since = Type.String({ description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms' })
+const since = Type.String({
+  description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms',
+})
 const ticket = Type.String({ description: 'A ticket of POST /v1/stream/tickets, in place of a header' })
 const events = {
   mediaType: 'text/event-stream',
@@ -55,7 +57,8 @@ const globalStream: StreamRoute = {
   toStream(request) {
     const text = request.query.get('agents')
     if (text === null) {
-      if (request.principal.agents.length > 0) return refuse('forbidden', 'Expected the agents that the key reaches')
+      if (request.principal.agents.length > 0)
+        return refuse('forbidden', 'Expected the agents that the key reaches')
       return streamRequest(request, { scope: 'global' })
     }
     const agents = [...new Set(text.split(','))]
@@ -79,7 +82,8 @@ function streamRequest(
   const stream: StreamRequest = { ...what }
   const from = request.query.get('since')
   if (from !== null) {
-    if (momentLower(from) === undefined) return faultyParameter('?since', 'Expected an HLC, ISO 8601 or Unix ms')
+    if (momentLower(from) === undefined)
+      return faultyParameter('?since', 'Expected an HLC, ISO 8601 or Unix ms')
     stream.since = from
   }
   const cursor = request.headers.lastEventId || request.query.get('last_event_id') || ''
@@ -99,7 +103,9 @@ const tickets: HandlerRoute = {
   docs: { summary: 'A single-use ticket for a stream', tag: 'Streams', answers: { 201: StreamTicket } },
   async handle(request, context) {
     const issued = context.tickets.issue(request.principal)
-    return typeof issued === 'string' ? json(201, { ticket: issued, expires_in: limits.streamTicketSecs }) : issued
+    return typeof issued === 'string'
+      ? json(201, { ticket: issued, expires_in: limits.streamTicketSecs })
+      : issued
   },
 }
 

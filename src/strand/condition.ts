@@ -62,7 +62,9 @@ function sameJson(left: unknown, right: unknown): boolean {
   if (Array.isArray(left) || Array.isArray(right)) return sameArray(left, right)
   const keys = Object.keys(left)
   if (keys.length !== Object.keys(right).length) return false
-  return keys.every((key) => Object.hasOwn(right, key) && sameJson(Reflect.get(left, key), Reflect.get(right, key)))
+  return keys.every(
+    (key) => Object.hasOwn(right, key) && sameJson(Reflect.get(left, key), Reflect.get(right, key)),
+  )
 }
 
 function sameArray(left: object, right: object): boolean {

@@ -18,7 +18,10 @@ export const AgentCreateBody = Type.Object(
     name: AgentName,
     zone: ZoneName,
     seed_hex: Type.Optional(
-      Type.String({ pattern: '^[0-9a-fA-F]{64}$', description: 'Ed25519 seed; derived when absent. Never given back' }),
+      Type.String({
+        pattern: '^[0-9a-fA-F]{64}$',
+        description: 'Ed25519 seed; derived when absent. Never given back',
+      }),
     ),
   },
   { additionalProperties: false },

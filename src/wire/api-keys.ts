@@ -16,13 +16,21 @@ export type Scope = (typeof scopes)[number]
 
 const ScopeList = Type.Array(Type.Enum([...scopes]), { minItems: 1, maxItems: scopes.length })
 const AgentList = Type.Array(
-  Type.String({ pattern: '^[A-Za-z0-9_.:-]{0,258}\\*?$', minLength: 1, description: 'A name, or a beginning and *' }),
+  Type.String({
+    pattern: '^[A-Za-z0-9_.:-]{0,258}\\*?$',
+    minLength: 1,
+    description: 'A name, or a beginning and *',
+  }),
   { maxItems: 100, description: 'The agents that the key reaches; all when empty' },
 )
 
 /** Body of POST /v1/admin/api-keys. */
 export const ApiKeyCreateBody = Type.Object(
-  { name: Type.String({ minLength: 1, maxLength: 128 }), scopes: ScopeList, agents: Type.Optional(AgentList) },
+  {
+    name: Type.String({ minLength: 1, maxLength: 128 }),
+    scopes: ScopeList,
+    agents: Type.Optional(AgentList),
+  },
   { additionalProperties: false },
 )
 

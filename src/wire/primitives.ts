@@ -12,7 +12,10 @@ export const AgentName = Type.String({ pattern: agentNamePattern, description: '
 export const AgentAddress = Type.String({ pattern: agentAddressPattern, description: 'Name of an agent' })
 export const ZoneName = Type.Enum([...zones], { description: 'What may happen to records once written' })
 export const Hash = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256, bare hex' })
-export const PrefixedHash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$', description: 'SHA-256 with its prefix' })
+export const PrefixedHash = Type.String({
+  pattern: '^sha256:[0-9a-f]{64}$',
+  description: 'SHA-256 with its prefix',
+})
 export const PublicKey = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Ed25519 public key, hex' })
 export const Signature = Type.Union([Type.String({ pattern: '^[0-9a-f]{128}$' }), Type.Null()], {
   description: 'Ed25519 signature over the record header, hex; null where a later record seals this one',
@@ -23,9 +26,12 @@ export const HlcText = Type.String({
   description: 'Hybrid logical clock: 48-bit Unix milliseconds and a 16-bit counter',
 })
 export const UnixMs = Type.Integer({ minimum: 0, description: 'Unix milliseconds' })
-export const Moment = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 64 })], {
-  description: 'Unix milliseconds as a number; an HLC or ISO 8601 as a string',
-})
+export const Moment = Type.Union(
+  [Type.Integer({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 64 })],
+  {
+    description: 'Unix milliseconds as a number; an HLC or ISO 8601 as a string',
+  },
+)
 export const Cursor = Type.String({ maxLength: 512, description: 'Where the page before ended' })
 export const NextCursor = Type.Union([Cursor, Type.Null()], { description: 'Null at the end' })
 export const PageLimit = Type.Integer({

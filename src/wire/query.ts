@@ -29,7 +29,10 @@ const selection = {
   ),
 }
 
-const LatestQuery = Type.Object({ type: Type.Literal('latest'), ...selection }, { additionalProperties: false })
+const LatestQuery = Type.Object(
+  { type: Type.Literal('latest'), ...selection },
+  { additionalProperties: false },
+)
 const TimeRangeQuery = Type.Object(
   {
     type: Type.Literal('time_range'),

@@ -1,6 +1,15 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
-import { AgentAddress, Hash, HlcText, JsonObject, PrefixedHash, PublicKey, Seq, Signature } from './primitives.js'
+import {
+  AgentAddress,
+  Hash,
+  HlcText,
+  JsonObject,
+  PrefixedHash,
+  PublicKey,
+  Seq,
+  Signature,
+} from './primitives.js'
 
 const RecordType = Type.String({
   pattern: '^[a-z0-9_./-]{1,64}$',

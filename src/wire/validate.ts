@@ -43,7 +43,8 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
     }
   }
   const [first] = faults
-  const detail = first === undefined ? 'Expected another value' : `${first.detail} at ${first.pointer || 'the root'}`
+  const detail =
+    first === undefined ? 'Expected another value' : `${first.detail} at ${first.pointer || 'the root'}`
   return refuse('validation_failed', detail, { faults })
 }
 

@@ -280,12 +280,13 @@ describe('a check finds', () => {
     )
     await fc.assert(
       fc.asyncProperty(change, async ([place, character]) => {
-        const damaged = text.slice(0, place) + character + text.slice(place + 1)
+        // By way of bytes, as half of a surrogate pair cannot stand in a file.
+        const damaged = Buffer.from(text.slice(0, place) + character + text.slice(place + 1)).toString()
         const result = await verdict(damaged)
         // What stands behind a record's last byte may be white space; all else must be found.
         if (damaged.trimEnd() !== text.trimEnd() && !onlyTellsLess(damaged)) expect(result.ok).toBe(false)
       }),
-      { numRuns: 6000 },
+      { numRuns: 400 },
     )
   })
 

@@ -76,6 +76,7 @@ describe('the generated documents', () => {
       "export const settings = [{ name: 'SERVICE_PORT', default: 8787, description: 'Port', allowed: '0 to 65535' }]\n",
     )
     plant('dist/src/http/openapi.js', "export const openApiDocument = () => ({ openapi: '3.1.0' })\n")
+    plant('dist/src/routes/routes.js', 'export const allRoutes = () => []\n')
   })
 
   it('are written, and then agree', () => {

@@ -9,7 +9,11 @@ import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from 
 import { derivedSeed, type Agent, type AgentRow } from '../store/agents.js'
 
 /** Makes an agent with its genesis record; 409 agent_exists. Its claimed public key was claimed before. */
-export function agentCreate(state: ShardState, command: CommandOf<'agentCreate'>, group: CommitGroup): Decision {
+export function agentCreate(
+  state: ShardState,
+  command: CommandOf<'agentCreate'>,
+  group: CommitGroup,
+): Decision {
   if (findAgent(state, group, command.agent) !== undefined) {
     return refuse('agent_exists', `Expected a name that no agent has, got "${command.agent}"`)
   }
@@ -46,7 +50,13 @@ export function makeAgent(
     return genesis
   }
   agent.strand = genesis.hash
-  const row: AgentRow = { no: agent.no, zone, createdAtMs, publicKey: keyPair.publicKey, strand: agent.strand }
+  const row: AgentRow = {
+    no: agent.no,
+    zone,
+    createdAtMs,
+    publicKey: keyPair.publicKey,
+    strand: agent.strand,
+  }
   if (seed !== undefined) {
     row.sealedSeed = sealSeed(state.masterSeed, { agentId: name, seed }, state.random).toString('hex')
   }

@@ -5,7 +5,11 @@ import type { CommitGroup } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
 
 /** Keeps a scoped key (contract.md 1, Scoped keys). */
-export function apiKeyCreate(state: ShardState, command: CommandOf<'apiKeyCreate'>, group: CommitGroup): Decision {
+export function apiKeyCreate(
+  state: ShardState,
+  command: CommandOf<'apiKeyCreate'>,
+  group: CommitGroup,
+): Decision {
   if (state.store.apiKeys().length + group.apiKeys.size >= limits.apiKeysMax) {
     return refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
   }
@@ -13,7 +17,11 @@ export function apiKeyCreate(state: ShardState, command: CommandOf<'apiKeyCreate
   return () => ({ kind: 'done' })
 }
 
-export function apiKeyDelete(state: ShardState, command: CommandOf<'apiKeyDelete'>, group: CommitGroup): Decision {
+export function apiKeyDelete(
+  state: ShardState,
+  command: CommandOf<'apiKeyDelete'>,
+  group: CommitGroup,
+): Decision {
   const there = group.apiKeys.has(command.keyId)
     ? group.apiKeys.get(command.keyId) !== undefined
     : state.store.apiKeys().some((row) => row.keyId === command.keyId)

@@ -40,7 +40,8 @@ export function readBareDraft(bytes: Uint8Array, rules: DraftRules): Draft | Ref
 export function draftOf(value: unknown, pointer: string, rules: DraftRules): Draft | Refusal {
   if (!isObject(value)) return faulty(pointer, 'Expected an object with the member data')
   for (const member of Object.keys(value)) {
-    if (!recordMembers.has(member)) return faulty(`${pointer}/${escapePointer(member)}`, 'Expected only data and type')
+    if (!recordMembers.has(member))
+      return faulty(`${pointer}/${escapePointer(member)}`, 'Expected only data and type')
   }
   const type = value['type'] ?? defaultRecordType
   if (typeof type !== 'string' || !isRecordType(type)) {
@@ -48,7 +49,9 @@ export function draftOf(value: unknown, pointer: string, rules: DraftRules): Dra
   }
   if (isReservedType(type)) {
     const detail = 'Expected a type that does not begin with sys/, auth/ or edge/'
-    return refuse('reserved_type', detail, { faults: [{ pointer: `${pointer}/type`, code: 'reserved_type', detail }] })
+    return refuse('reserved_type', detail, {
+      faults: [{ pointer: `${pointer}/type`, code: 'reserved_type', detail }],
+    })
   }
   return draftOfData({ data: value['data'], type }, `${pointer}/data`, rules)
 }
@@ -61,7 +64,10 @@ function draftOfData(
   if (!isObject(data)) return faulty(pointer, 'Expected a JSON object')
   const body = Buffer.from(canonicalJson(data))
   if (body.length > rules.recordBytesMax) {
-    return refuse('too_large', `Expected a record of at most ${rules.recordBytesMax} bytes, got ${body.length}`)
+    return refuse(
+      'too_large',
+      `Expected a record of at most ${rules.recordBytesMax} bytes, got ${body.length}`,
+    )
   }
   return { type, body, signing: rules.signing }
 }

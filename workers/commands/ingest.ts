@@ -1,11 +1,10 @@
-import { assert } from '../../src/base/assert.js'
-import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { AgentIngested, CommandOf, IngestedOutcome, LineFault } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
-import { draftOf, isObject, readBareDraft, type DraftRules } from './drafts.js'
+import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from './drafts.js'
 import { appendOne, draftRules, targetAgent } from './records.js'
 
 /** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
@@ -23,13 +22,19 @@ interface ReadLine {
 }
 
 /** Appends the lines of one chunk (contract.md 5, NDJSON). Agents emerge from their first line. */
-export function ingestChunk(state: ShardState, command: CommandOf<'ingestChunk'>, group: CommitGroup): Decision {
+export function ingestChunk(
+  state: ShardState,
+  command: CommandOf<'ingestChunk'>,
+  group: CommitGroup,
+): Decision {
   if (command.options.ifMatch !== undefined) {
     const agent = targetAgent(state, { ...command, emerge: true }, group)
     if ('code' in agent) return agent
   }
   const rules = draftRules(state, command.options)
-  const lines = command.lines === undefined ? linesOf(command, rules) : addressedLines(command, rules)
+  const { lineNumbers } = command
+  const lines =
+    lineNumbers === undefined ? linesOf(command, rules) : addressedLines(command, lineNumbers, rules)
   const tally = new Tally()
   const bad = lines.some(({ draft }) => 'code' in draft)
   const writes = command.mode === 'skip' || (command.mode === 'reject' && !bad)
@@ -71,15 +76,19 @@ function linesOf(command: CommandOf<'ingestChunk'>, rules: DraftRules): ReadLine
   return lines
 }
 
-/** Lines `{agent, data, type?}` that the front thread has sent here by their agent. */
-function addressedLines(command: CommandOf<'ingestChunk'>, rules: DraftRules): ReadLine[] {
-  const lines = command.lines
-  assert(lines !== undefined, 'addressed lines come with their addresses')
-  return lines.map(({ line, agent, from, to }) => {
-    const parsed = readJson(command.chunk.subarray(from, to), limits.nestingDepthMax + 1)
-    if ('code' in parsed) return { line, agent, draft: parsed }
-    if (!isObject(parsed.value)) return { line, agent, draft: refuse('validation_failed', 'Expected an object') }
-    const { agent: _agent, ...record } = parsed.value
+/** Lines `{agent, data, type?}` that the front thread has sent to this shard by their agents. */
+function addressedLines(command: CommandOf<'ingestChunk'>, numbers: number[], rules: DraftRules): ReadLine[] {
+  let at = 0
+  return numbers.map((line) => {
+    const found = command.chunk.indexOf(0x0a, at)
+    const to = found === -1 ? command.chunk.length : found
+    const parsed = readJson(command.chunk.subarray(at, to), limits.nestingDepthMax + 1)
+    at = to + 1
+    if ('code' in parsed) return { line, agent: '', draft: parsed }
+    if (!isObject(parsed.value)) return { line, agent: '', draft: faulty('', 'Expected an object') }
+    const { agent, ...record } = parsed.value
+    if (typeof agent !== 'string')
+      return { line, agent: '', draft: faulty('/agent', 'Expected the name of an agent') }
     return { line, agent, draft: draftOf(record, '', rules) }
   })
 }

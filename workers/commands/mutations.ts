@@ -9,7 +9,11 @@ import type { Agent } from '../store/agents.js'
 import { noSuchRecord, targetAgent } from './records.js'
 
 /** Deletes or restores a record by a record of its own (spec.md, States; contract.md 5, Zones). */
-export function recordMutate(state: ShardState, command: CommandOf<'recordMutate'>, group: CommitGroup): Decision {
+export function recordMutate(
+  state: ShardState,
+  command: CommandOf<'recordMutate'>,
+  group: CommitGroup,
+): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const target = state.store.findRecord(agent, command.hash)

@@ -58,7 +58,11 @@ function boundsOf(state: ShardState, agent: Agent, command: CommandOf<'recordQue
 }
 
 /** A later page sees the strand as the first page did, whatever was written since. */
-function asOf(state: ShardState, agent: Agent, command: { cursor?: PageCursor } & CommandOf<'recordQuery'>): number {
+function asOf(
+  state: ShardState,
+  agent: Agent,
+  command: { cursor?: PageCursor } & CommandOf<'recordQuery'>,
+): number {
   if (command.cursor !== undefined) return Math.min(command.cursor.asOfSeq, agent.head.seq)
   if (command.to === undefined || compareHlc(agent.head.hlc, command.to) <= 0) return agent.head.seq
   const { ms, counter } = command.to
@@ -66,7 +70,8 @@ function asOf(state: ShardState, agent: Agent, command: { cursor?: PageCursor } 
 }
 
 function selects(command: CommandOf<'recordQuery'>, record: StoredRecord): boolean {
-  if (command.types === undefined ? isSystemType(record.type) : !matchesTypes(record.type, command.types)) return false
+  if (command.types === undefined ? isSystemType(record.type) : !matchesTypes(record.type, command.types))
+    return false
   if (command.where === undefined || command.where.length === 0) return true
   const body: unknown = JSON.parse(Buffer.from(record.body).toString())
   return matchesAll(body, command.where)

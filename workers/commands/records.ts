@@ -34,7 +34,11 @@ export function appendOne(
 }
 
 /** Appends a batch: all or none, or each by itself (contract.md 5, POST …/records/batch). */
-export function batchAppend(state: ShardState, command: CommandOf<'batchAppend'>, group: CommitGroup): Decision {
+export function batchAppend(
+  state: ShardState,
+  command: CommandOf<'batchAppend'>,
+  group: CommitGroup,
+): Decision {
   const batch = readBatch(command.body, draftRules(state, command.options))
   if ('code' in batch) return batch
   const agent = targetAgent(state, command, group)
@@ -89,10 +93,14 @@ export function targetAgent(
   const ifMatch = write.options.ifMatch
   if (ifMatch !== undefined && agent?.head.hash !== ifMatch) {
     const chainHead = agent?.head.hash ?? null
-    return refuse('head_mismatch', 'Expected the chain head named by If-Match', { extra: { chain_head: chainHead } })
+    return refuse('head_mismatch', 'Expected the chain head named by If-Match', {
+      extra: { chain_head: chainHead },
+    })
   }
   if (agent !== undefined) return agent
-  return write.emerge ? makeAgent(state, { agent: write.agent, zone: 'governed' }, group) : noSuchAgent(write.agent)
+  // Agents of organisms are made by their organism only.
+  if (!write.emerge || write.agent.includes('::')) return noSuchAgent(write.agent)
+  return makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
 }
 
 interface Batch {
@@ -125,5 +133,8 @@ function wholeBatch(drafts: (Draft | Refusal)[]): Batch | Refusal {
   const refusals = drafts.filter((draft) => 'code' in draft)
   const [first] = refusals
   if (first === undefined) return { atomic: true, drafts }
-  return { ...first, faults: refusals.flatMap((refusal) => refusal.faults ?? []).slice(0, limits.ingestFaultsMax) }
+  return {
+    ...first,
+    faults: refusals.flatMap((refusal) => refusal.faults ?? []).slice(0, limits.ingestFaultsMax),
+  }
 }

@@ -22,7 +22,8 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return refused(noSuchAgent(command.agent))
   const { environment } = state.store
-  const fromSeq = command.since === undefined ? command.fromSeq : seqAtOrAfter(environment, agent.no, command.since)
+  const fromSeq =
+    command.since === undefined ? command.fromSeq : seqAtOrAfter(environment, agent.no, command.since)
   const page = new Page(command.limit)
   let nextSeq = fromSeq
   for (const record of recordsFrom(environment, agent.no, { fromSeq, order: 'asc' })) {
@@ -51,7 +52,7 @@ export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outco
 export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
   if (command.on) state.watched.add(command.agent)
   else state.watched.delete(command.agent)
-  return { kind: 'done' }
+  return { kind: 'watching', reached: state.store.lastHlc }
 }
 
 /** Events of one page, bounded in rows, bytes and records looked at. */

@@ -30,7 +30,11 @@ export function strandEnd(environment: Environment, agentNo: number): StrandEnd 
 }
 
 /** The record of an agent at `seq`; `undefined` when the strand does not reach it. */
-export function recordBySeq(environment: Environment, agentNo: number, seq: number): StoredRecord | undefined {
+export function recordBySeq(
+  environment: Environment,
+  agentNo: number,
+  seq: number,
+): StoredRecord | undefined {
   const run = runBefore(environment, agentNo, seq)
   if (run === undefined || seq >= run.firstSeq + runLength(run)) return undefined
   return recordInRun(environment, run, seq)

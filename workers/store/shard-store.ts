@@ -8,7 +8,15 @@ import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
 import { blockCount, encodeBlock, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
 import { readBlock, recordByPlace } from './records.js'
-import { blockKey, encodeRun, mutationKey, packLocation, runKey, unpackLocation, type StrandRun } from './tables.js'
+import {
+  blockKey,
+  encodeRun,
+  mutationKey,
+  packLocation,
+  runKey,
+  unpackLocation,
+  type StrandRun,
+} from './tables.js'
 
 /**
  * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
@@ -75,7 +83,8 @@ export class ShardStore {
   /** Scoped API keys; only the first shard has any. */
   apiKeys(): ApiKeyRow[] {
     const rows: ApiKeyRow[] = []
-    for (const { value } of this.environment.apiKeys.getRange({})) rows.push(JSON.parse(value.toString()) as ApiKeyRow)
+    for (const { value } of this.environment.apiKeys.getRange({}))
+      rows.push(JSON.parse(value.toString()) as ApiKeyRow)
     return rows
   }
 

@@ -1,0 +1,98 @@
+import { fork, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { once } from 'node:events'
+
+/** Characters of standard error that a failure shows. */
+const STDERR_CHARS = 2_000
+const START_MS_MAX = 60_000
+const STOP_MS_MAX = 30_000
+
+/** What still runs when the bench ends by a signal or a fault must not outlive it. */
+const running = new Set()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/**
+ * Kills a child process when this one ends, unless it has ended by itself.
+ * @param {import('node:child_process').ChildProcess} child
+ */
+export function endWithUs(child) {
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+}
+
+/**
+ * A server in a process of its own.
+ * @typedef {object} ServerProcess
+ * @property {string} url
+ * @property {number} pid
+ * @property {number} startMs from its start to the line that names its address
+ * @property {() => Promise<void>} stop sends SIGTERM and waits; throws when the process does not end fine
+ */
+
+/**
+ * Starts a server that prints `listening on URL` once it serves.
+ * @param {string[]} args of node
+ * @param {Record<string, string>} [env] added to the environment, from which every SERVICE_ setting is taken out
+ * @returns {Promise<ServerProcess>}
+ */
+export async function startServer(args, env = {}) {
+  const startedMs = performance.now()
+  const child = spawn(process.execPath, args, {
+    env: { ...withoutSettings(process.env), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  endWithUs(child)
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => (stderr = (stderr + text).slice(-STDERR_CHARS)))
+  const exited = once(child, 'exit')
+  const timer = setTimeout(() => child.kill('SIGKILL'), START_MS_MAX)
+  try {
+    const url = await listeningUrl(child.stdout)
+    if (url === undefined) throw new Error(`The server ended before it served: ${stderr}`)
+    const startMs = performance.now() - startedMs
+    return { url, pid: child.pid, startMs, stop: () => stop(child, exited, () => stderr) }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Runs a script to its end and gives the one message that it sends.
+ * @template T
+ * @param {URL} script
+ * @param {unknown} task handed over as the first message
+ * @returns {Promise<T>}
+ */
+export async function runScript(script, task) {
+  const child = fork(script, { env: withoutSettings(process.env), serialization: 'advanced' })
+  endWithUs(child)
+  child.send(task)
+  const exited = once(child, 'exit')
+  const answered = once(child, 'message')
+  const first = await Promise.race([answered, exited.then(() => undefined)])
+  if (first === undefined) throw new Error(`${script.pathname} ended without an answer`)
+  await exited
+  return first[0]
+}
+
+async function listeningUrl(stdout) {
+  for await (const line of createInterface({ input: stdout })) {
+    const match = /^listening on (\S+)$/.exec(line)
+    if (match !== null) return match[1]
+  }
+  return undefined
+}
+
+async function stop(child, exited, stderr) {
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
+  const [code] = await exited
+  clearTimeout(timer)
+  if (code !== 0) throw new Error(`The server ended with ${code}: ${stderr()}`)
+}
+
+function withoutSettings(env) {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SERVICE_')))
+}

@@ -1,0 +1,110 @@
+/**
+ * A process of its own that holds many streams on raw sockets and counts the events of each. Messages: it is told
+ * `{url, path, subscribers, headers}`, says `{ready: true}` when all are open, is told `{expected}`, and says
+ * `{deliveries, least, most, lastAtMs, sample}` once each has got so many, or when no more has come for a while.
+ */
+import { createConnection } from 'node:net'
+import { once } from 'node:events'
+
+/** Ends the head of every event of a record, and stands nowhere else: JSON has no raw line ends. */
+const MARK = Buffer.from('event: record\n')
+const HEAD_OK = 'HTTP/1.1 200'
+const SAMPLE_CHARS = 65_536
+const nothing = Buffer.alloc(0)
+/** All sockets read into this one: a buffer a read would cost more than counting does. */
+const shared = Buffer.alloc(262_144)
+/** Streams that are opened at once: more would overrun the listen backlog. */
+const OPENING_AT_ONCE = 50
+/** Silence after which what is missing will not come. */
+const SILENCE_MS = 5_000
+/** A time after the last expected event in which one too many would still show. */
+const GRACE_MS = 300
+
+const state = { deliveries: 0, lastAtMs: 0, sample: '' }
+/** @type {{count: number, tail: Buffer}[]} */
+const streams = []
+
+process.once('message', async ({ url, path, subscribers, headers }) => {
+  const { port } = new URL(url)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n${lines.join('')}\r\n`
+  const sockets = []
+  while (sockets.length < subscribers) {
+    const count = Math.min(OPENING_AT_ONCE, subscribers - sockets.length)
+    sockets.push(...(await Promise.all(Array.from({ length: count }, () => open(Number(port), head)))))
+  }
+  process.send({ ready: true })
+  const [{ expected }] = await once(process, 'message')
+  await allReceived(expected)
+  const counts = streams.map(({ count }) => count)
+  const answer = { ...state, least: Math.min(...counts), most: Math.max(...counts) }
+  process.send(answer, () => {
+    for (const socket of sockets) socket.destroy()
+    process.disconnect()
+  })
+})
+
+function open(port, head) {
+  const stream = { count: 0, tail: nothing }
+  return new Promise((resolve, reject) => {
+    const answered = (piece) => {
+      const status = piece.toString('latin1', 0, HEAD_OK.length)
+      if (status !== HEAD_OK) return reject(new Error(`Stream refused: ${piece}`))
+      const isFirst = streams.push(stream) === 1
+      take = isFirst ? (piece) => receiveFirst(stream, piece) : (piece) => receive(stream, piece)
+      resolve(socket)
+    }
+    let take = answered
+    const callback = (length, buffer) => {
+      take(buffer.subarray(0, length))
+      return true
+    }
+    const socket = createConnection({ port, host: '127.0.0.1', onread: { buffer: shared, callback } })
+    socket.on('error', reject)
+    socket.write(head)
+  })
+}
+
+/** The first stream keeps what comes, so that the bench can look at an event. */
+function receiveFirst(stream, piece) {
+  if (state.sample.length < SAMPLE_CHARS) state.sample += piece.toString('utf8')
+  receive(stream, piece)
+}
+
+function receive(stream, piece) {
+  let count = marksIn(piece)
+  if (stream.tail.length > 0) {
+    // A mark can lie across two pieces.
+    count += marksIn(Buffer.concat([stream.tail, piece.subarray(0, MARK.length - 1)]))
+  }
+  // No beginning of a mark ends in a line end, and most pieces do.
+  if (piece.at(-1) === 0x0a) stream.tail = nothing
+  else stream.tail = Buffer.from(Buffer.concat([stream.tail, piece]).subarray(-(MARK.length - 1)))
+  if (count === 0) return
+  stream.count += count
+  state.deliveries += count
+  state.lastAtMs = Date.now()
+}
+
+function marksIn(bytes) {
+  let count = 0
+  for (let at = bytes.indexOf(MARK); at !== -1; at = bytes.indexOf(MARK, at + MARK.length)) count++
+  return count
+}
+
+/** Resolves when each stream has got its events and a grace has passed, or after a silence. */
+function allReceived(expected) {
+  let before = -1
+  let silentSinceMs = Date.now()
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const nowMs = Date.now()
+      if (state.deliveries !== before) silentSinceMs = nowMs
+      before = state.deliveries
+      const complete = state.deliveries >= expected * streams.length
+      if (nowMs - silentSinceMs < (complete ? GRACE_MS : SILENCE_MS)) return
+      clearInterval(timer)
+      resolve()
+    }, 20)
+  })
+}

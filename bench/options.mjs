@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+
+/** How the bench is called. */
+export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon]
+  --quick      one short round each, under a minute; ratios are rough
+  --only       one scenario of: writes, ingest, get, latest, streams, memory; may be repeated
+  --generator  wrk where it is installed, unless said otherwise
+`
+
+/**
+ * How long and how often is measured.
+ * @typedef {object} Plan
+ * @property {boolean} quick
+ * @property {string[]} only names of scenarios; all when empty
+ * @property {'wrk' | 'autocannon'} generator
+ * @property {number} cores
+ * @property {number} rounds of product and ceiling in turn
+ * @property {number} seconds of one load
+ * @property {number} warmUpSeconds of load before the first round
+ * @property {number} ingestLines of one agent in one round
+ * @property {number} signMs of one measurement of the sign rate
+ * @property {number} storedRecords that get by hash reads from
+ * @property {number} streamEvents of one round
+ * @property {number} idleAgents
+ */
+
+/**
+ * Reads the arguments.
+ * @param {string[]} args
+ * @returns {Plan}
+ * @throws {Error} when an argument is not known, or wrk was asked for and is not installed
+ */
+export function readPlan(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true, default: [] },
+      generator: { type: 'string' },
+    },
+  })
+  const generator = values.generator ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
+  if (generator !== 'wrk' && generator !== 'autocannon')
+    throw new Error('Expected --generator wrk or autocannon')
+  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
+  const { quick, only } = values
+  const amounts = quick
+    ? { rounds: 1, seconds: 2, warmUpSeconds: 1, ingestLines: 4_000, signMs: 500 }
+    : { rounds: 3, seconds: 4, warmUpSeconds: 2, ingestLines: 12_500, signMs: 1_000 }
+  const sizes = quick
+    ? { storedRecords: 20_000, streamEvents: 250, idleAgents: 20_000 }
+    : { storedRecords: 100_000, streamEvents: 500, idleAgents: 100_000 }
+  return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes }
+}
+
+function isInstalled(command) {
+  // wrk -v ends with 1, so only a failure to start says that there is none.
+  return spawnSync(command, ['-v'], { stdio: 'ignore' }).error === undefined
+}

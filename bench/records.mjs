@@ -1,0 +1,53 @@
+/**
+ * The body of one record of about 230 bytes, as a fleet of devices would send it.
+ * @param {number} number
+ * @returns {object}
+ */
+export function recordBody(number) {
+  return {
+    device: `sensor-${String(number % 997).padStart(4, '0')}`,
+    site: 'north-hall',
+    number,
+    taken_at: '2026-03-01T12:00:00.000Z',
+    temperature: 20 + (number % 100) / 10,
+    humidity: 40 + (number % 37),
+    pressure: 1_000 + (number % 41) / 2,
+    status: number % 50 === 0 ? 'warning' : 'normal',
+    note: 'taken by the regular round of the hall',
+    firmware: '4.12.7',
+  }
+}
+
+/**
+ * Names of agents, `PREFIX-0000` and on.
+ * @param {string} prefix
+ * @param {number} count
+ * @returns {string[]}
+ */
+export function agentNames(prefix, count) {
+  return Array.from({ length: count }, (_, index) => `${prefix}-${String(index).padStart(4, '0')}`)
+}
+
+/**
+ * One request of a load.
+ * @typedef {object} LoadRequest
+ * @property {'GET' | 'POST'} method
+ * @property {string} path
+ * @property {Record<string, string>} headers
+ * @property {string} [body]
+ */
+
+/**
+ * Single writes, turn by turn over the agents; each body is another one.
+ * @param {string[]} agents
+ * @param {{count: number, headers: Record<string, string>}} options
+ * @returns {LoadRequest[]}
+ */
+export function writeRequests(agents, { count, headers }) {
+  return Array.from({ length: count }, (_, number) => ({
+    method: 'POST',
+    path: `/v1/agents/${agents[number % agents.length]}/records`,
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ data: recordBody(number) }),
+  }))
+}

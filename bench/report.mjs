@@ -1,0 +1,83 @@
+import { appendFileSync } from 'node:fs'
+import { rounded } from './statistics.mjs'
+
+/**
+ * One measured figure.
+ * @typedef {object} Measured
+ * @property {string} name
+ * @property {number} value
+ * @property {string} unit
+ * @property {number} [ceiling] in the same unit
+ * @property {number} [ratio] value by ceiling, median of rounds
+ * @property {{ratio: number} | {below: number} | {value: number}} [target] at least this ratio or value, or a value below
+ * @property {Record<string, unknown>} [also] what else was seen, as latencies
+ */
+
+/**
+ * Whether a figure meets its target; null where it has none.
+ * @param {Measured} measured
+ * @returns {boolean | null}
+ */
+export function isMet({ value, ratio, target }) {
+  if (target === undefined) return null
+  if ('below' in target) return value < target.below
+  return 'ratio' in target ? ratio !== undefined && ratio >= target.ratio : value >= target.value
+}
+
+/**
+ * A figure as the line of results holds it: rounded, with whether its target is met.
+ * @param {Measured} measured
+ */
+export function resultOf(measured) {
+  const { name, value, unit, ceiling, ratio, target, also } = measured
+  return {
+    name,
+    value: rounded(value),
+    unit,
+    ceiling: ceiling === undefined ? null : rounded(ceiling),
+    ratio: ratio === undefined ? null : rounded(ratio),
+    target: target ?? null,
+    met: isMet(measured),
+    ...also,
+  }
+}
+
+/**
+ * Adds one run as one JSON line.
+ * @param {string} file
+ * @param {object} line
+ */
+export function appendResult(file, line) {
+  appendFileSync(file, `${JSON.stringify(line)}\n`)
+}
+
+/**
+ * The run as a table for a terminal.
+ * @param {ReturnType<typeof resultOf>[]} results
+ * @returns {string}
+ */
+export function table(results) {
+  const rows = results.map(({ name, value, unit, ceiling, ratio, target, met }) => [
+    name,
+    `${value.toLocaleString('en')} ${unit}`,
+    ceiling === null ? '' : ceiling.toLocaleString('en'),
+    ratio === null ? '' : ratio.toFixed(3),
+    describeTarget(target),
+    met === null ? '' : met ? 'met' : 'MISSED',
+  ])
+  const all = [['scenario', 'measured', 'ceiling', 'ratio', 'target', ''], ...rows]
+  const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
+  const line = (row) => row.map((cell, column) => pad(cell, widths[column], column)).join('  ')
+  return all.map((row) => `${line(row).trimEnd()}\n`).join('')
+}
+
+/** Figures stand to the right, words to the left. */
+function pad(cell, width, column) {
+  return column >= 1 && column <= 3 ? cell.padStart(width) : cell.padEnd(width)
+}
+
+function describeTarget(target) {
+  if (target === null) return ''
+  if ('below' in target) return `< ${target.below.toLocaleString('en')}`
+  return 'ratio' in target ? `ratio >= ${target.ratio}` : `>= ${target.value.toLocaleString('en')}`
+}

@@ -1,0 +1,79 @@
+/**
+ * The bench: measures the built server against ceilings taken in the same run by the same generator, and adds one
+ * JSON line to results.jsonl. Ends with 1 when an answer was wrong or a target was missed.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { signRate } from './ceilings/sign-rate.mjs'
+import { removeAtExit } from './load.mjs'
+import { readPlan, usage } from './options.mjs'
+import { appendResult, resultOf, table } from './report.mjs'
+import { get } from './scenarios/get.mjs'
+import { ingest } from './scenarios/ingest.mjs'
+import { latest } from './scenarios/latest.mjs'
+import { memory } from './scenarios/memory.mjs'
+import { streams } from './scenarios/streams.mjs'
+import { writes } from './scenarios/writes.mjs'
+import { rounded } from './statistics.mjs'
+
+const scenarios = { writes, ingest, get, latest, streams, memory }
+const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
+
+process.exitCode = await run(process.argv.slice(2))
+
+async function run(args) {
+  const plan = planOf(args)
+  if (plan === undefined) return 78
+  const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-'))
+  removeAtExit(directory)
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1))
+  const tell = (text) => process.stderr.write(`${text}\n`)
+  const at = new Date().toISOString()
+  const ceilings = { sign_one_core: rounded(await signRate({ threads: 1, durationMs: plan.signMs })) }
+  const results = []
+  const faults = []
+  for (const [name, scenario] of Object.entries(scenarios)) {
+    if (plan.only.length > 0 && !plan.only.includes(name)) continue
+    try {
+      const measured = await scenario({ plan, directory, tell })
+      results.push(...measured.map(resultOf))
+    } catch (error) {
+      faults.push({ name, detail: error instanceof Error ? error.message : String(error) })
+      tell(`${name} FAILED: ${faults.at(-1).detail}`)
+    }
+  }
+  appendResult(resultsFile, { at, ...environment(plan), ceilings, scenarios: results, faults })
+  if (results.length > 0) process.stdout.write(`\n${table(results)}`)
+  return faults.length > 0 || results.some(({ met }) => met === false) ? 1 : 0
+}
+
+/** The plan of a run; tells what is wrong with the arguments, if anything is. */
+function planOf(args) {
+  try {
+    const plan = readPlan(args)
+    const unknown = plan.only.find((name) => !Object.hasOwn(scenarios, name))
+    if (unknown === undefined) return plan
+    throw new Error(`No such scenario: ${unknown}`)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
+    return undefined
+  }
+}
+
+function environment({ cores, generator, quick }) {
+  return { commit: commit(), node: process.version, cpu: cpus()[0]?.model ?? '', cores, generator, quick }
+}
+
+/** The commit that is measured, with + when files differ from it; null outside of a repository. */
+function commit() {
+  const git = (...args) =>
+    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  try {
+    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+')
+  } catch {
+    return null
+  }
+}

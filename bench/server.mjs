@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { startServer } from './child.mjs'
+
+/** The root key of every server that is measured. */
+export const rootKey = 'bench-root-key-bench-root-key-bench-root-key'
+
+/** Sent with every request, to ceilings as well, so that both read the same bytes. */
+export const credential = { authorization: `Bearer ${rootKey}` }
+
+const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url))
+
+/**
+ * Starts the built server on a data directory.
+ * @param {string} dataDirectory
+ * @returns {Promise<import('./child.mjs').ServerProcess>}
+ */
+export function startProduct(dataDirectory) {
+  return startServer([main, 'serve'], {
+    SERVICE_DATA_DIR: dataDirectory,
+    SERVICE_PORT: '0',
+    SERVICE_ROOT_API_KEY: rootKey,
+    SERVICE_RATE_LIMIT_RPS: '0',
+    SERVICE_LOG_LEVEL: 'warn',
+  })
+}
+
+/**
+ * Calls the server and gives its JSON answer.
+ * @param {string} url with path
+ * @param {{body?: unknown, ndjson?: string, status?: number}} [options] `status`: what is expected, 200 unless given
+ * @returns {Promise<any>}
+ * @throws {Error} on any other status
+ */
+export async function call(url, { body, ndjson, status = 200 } = {}) {
+  const contentType = ndjson === undefined ? 'application/json' : 'application/x-ndjson'
+  const response = await fetch(url, {
+    method: body === undefined && ndjson === undefined ? 'GET' : 'POST',
+    headers: { ...credential, 'content-type': contentType },
+    body: ndjson ?? (body === undefined ? undefined : JSON.stringify(body)),
+  })
+  const text = await response.text()
+  if (response.status !== status)
+    throw new Error(`Expected ${status} of ${url}, got ${response.status}: ${text}`)
+  return JSON.parse(text)
+}
+
+/**
+ * Creates agents whose changes apply at once.
+ * @param {string} url
+ * @param {string[]} names
+ */
+export async function createAgents(url, names) {
+  for (const name of names) await call(`${url}/v1/agents`, { body: { name, zone: 'free' }, status: 201 })
+}
+
+/**
+ * Records of some agents together, genesis records not counted.
+ * @param {string} url
+ * @param {string[]} names
+ * @returns {Promise<number>}
+ */
+export async function countRecords(url, names) {
+  let records = 0
+  for (const name of names) records += (await call(`${url}/v1/agents/${name}/status`)).record_count
+  return records
+}
+
+/**
+ * Memory of a process in bytes: resident at all, and without the pages of files that the kernel can drop.
+ * @param {number} pid
+ * @returns {{resident: number, anonymous: number}}
+ * @throws {Error} where there is no /proc
+ */
+export function memoryOf(pid) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const bytes = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) * 1024
+  return { resident: bytes('VmRSS'), anonymous: bytes('RssAnon') }
+}

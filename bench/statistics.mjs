@@ -1,0 +1,34 @@
+/**
+ * The middle one of some numbers; of an even count the mean of the middle two.
+ * @param {number[]} values at least one
+ * @returns {number}
+ */
+export function median(values) {
+  if (values.length === 0) throw new Error('Expected at least one number')
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+/**
+ * One figure against its ceiling from rounds that measured both, one behind the other. The ratio is the median of the
+ * rounds' ratios, not the ratio of the medians: the machine's speed moves between rounds, and within one hardly.
+ * @param {{value: number, ceiling: number}[]} rounds
+ * @returns {{value: number, ceiling: number, ratio: number}}
+ */
+export function against(rounds) {
+  return {
+    value: median(rounds.map(({ value }) => value)),
+    ceiling: median(rounds.map(({ ceiling }) => ceiling)),
+    ratio: median(rounds.map(({ value, ceiling }) => value / ceiling)),
+  }
+}
+
+/**
+ * Rounds for a reader: three digits below a thousand, none behind the point above.
+ * @param {number} value
+ * @returns {number}
+ */
+export function rounded(value) {
+  return Math.abs(value) >= 1_000 ? Math.round(value) : Number(value.toPrecision(3))
+}

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { csvRows } from './csv.mjs'
+
+const folder = fileURLToPath(new URL('../../node_modules/vega-datasets/data/', import.meta.url))
+const read = (name) => readFileSync(`${folder}${name}`, 'utf8')
+
+/**
+ * One record to be: the agent whose strand it belongs on, its type and its body.
+ * @typedef {{agent: string, type: string, data: object}} Row
+ */
+
+/**
+ * Public data sets of the package vega-datasets, each row on the strand of what it tells of. Flights of the large file
+ * name no airport, so theirs are strands by distance.
+ * @type {{name: string, rows: () => Iterable<Row>}[]}
+ */
+export const dataSets = [
+  {
+    name: 'airports of the United States',
+    *rows() {
+      for (const data of csvRows(read('airports.csv'), ['latitude', 'longitude'])) {
+        yield { agent: agentName('airports', data.state), type: 'airport', data }
+      }
+    },
+  },
+  {
+    name: 'flights by airport of departure, 2001',
+    *rows() {
+      for (const data of JSON.parse(read('flights-20k.json'))) {
+        yield { agent: agentName('departures', data.origin), type: 'flight', data }
+      }
+    },
+  },
+  {
+    name: 'flights by distance',
+    *rows() {
+      for (const data of JSON.parse(read('flights-200k.json'))) {
+        const hundreds = String(Math.floor(data.distance / 100)).padStart(2, '0')
+        yield { agent: agentName('flights', `${hundreds}00-miles`), type: 'flight', data }
+      }
+    },
+  },
+  {
+    name: 'earthquakes of one week',
+    *rows() {
+      for (const data of JSON.parse(read('earthquakes.json')).features) {
+        yield { agent: agentName('earthquakes', data.properties.net), type: 'earthquake', data }
+      }
+    },
+  },
+  {
+    name: 'weather of two stations by day',
+    *rows() {
+      const numeric = ['precipitation', 'temp_max', 'temp_min', 'wind']
+      for (const data of csvRows(read('weather.csv'), numeric)) {
+        yield { agent: agentName('weather', data.location), type: 'weather/day', data }
+      }
+    },
+  },
+  {
+    name: 'weather of Seattle by hour',
+    *rows() {
+      for (const data of csvRows(read('seattle-weather-hourly-normals.csv'), [
+        'pressure',
+        'temperature',
+        'wind',
+      ])) {
+        yield { agent: agentName('weather', 'Seattle-hourly'), type: 'weather/hour', data }
+      }
+    },
+  },
+  {
+    name: 'wind over a grid',
+    *rows() {
+      const numeric = ['longitude', 'latitude', 'dir', 'dirCat', 'speed']
+      for (const data of csvRows(read('windvectors.csv'), numeric)) {
+        yield { agent: agentName('wind', `latitude-${data.latitude}`), type: 'wind', data }
+      }
+    },
+  },
+]
+
+/** A name that the server takes: letters, digits and _ . - (contract.md 5). */
+function agentName(kind, place) {
+  return `${kind}.${String(place).replace(/[^A-Za-z0-9.-]+/g, '_')}`
+}

@@ -1,0 +1,65 @@
+/** Silence after which events that are missing will not come, milliseconds. */
+const SILENCE_MS = 10_000
+const LOOK_MS = 20
+
+/**
+ * Follows the live stream of all agents and counts the events of rows that were sent.
+ * @typedef {object} Follower
+ * @property {() => number} count events so far
+ * @property {(expected: number) => Promise<void>} caughtUp resolves with so many events, or after a silence
+ * @property {() => string[]} faults what was wrong with the stream
+ * @property {() => number} lastAtMs when the last event came
+ * @property {() => void} close
+ */
+
+/**
+ * Opens the stream; resolves once it stands.
+ * @param {import('../../dist/src/client/index.js').ServiceClient} client
+ * @param {(agent: string) => boolean} isOurs
+ * @returns {Promise<Follower>}
+ */
+export async function follow(client, isOurs) {
+  const state = { events: 0, lastAtMs: performance.now() }
+  const faults = []
+  const lastSeqs = new Map()
+  const opened = deferred()
+  const onEvent = ({ agent, type, seq }) => {
+    if (type.startsWith('sys/') || !isOurs(agent)) return
+    if (seq <= (lastSeqs.get(agent) ?? 0)) faults.push(`${agent} ${seq} came out of order or twice`)
+    lastSeqs.set(agent, seq)
+    state.events++
+    state.lastAtMs = performance.now()
+  }
+  const subscription = client.subscribeGlobal(onEvent, {
+    onOpen: opened.resolve,
+    onReconnect: (cause) => process.stderr.write(`The stream is opened again: ${cause.message}\n`),
+    onError: (error) => {
+      faults.push(`The stream ended: ${error}`)
+      opened.reject(error)
+    },
+  })
+  await opened.promise
+  return {
+    count: () => state.events,
+    faults: () => faults,
+    lastAtMs: () => state.lastAtMs,
+    caughtUp: (expected) => caughtUp(state, expected),
+    close: () => subscription.close(),
+  }
+}
+
+async function caughtUp(state, expected) {
+  const startMs = performance.now()
+  while (state.events < expected) {
+    const nowMs = performance.now()
+    if (nowMs - Math.max(startMs, state.lastAtMs) > SILENCE_MS) return
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+}
+
+/** What Promise.withResolvers gives from Node 22 on. */
+function deferred() {
+  const parts = {}
+  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }))
+  return parts
+}

@@ -1,0 +1,158 @@
+import { STATUS_CODES } from 'node:http'
+import { errorCatalogue, type Refusal } from '../base/errors.js'
+import type { Answer } from '../routes/route.js'
+import { problemOf } from '../wire/problem.js'
+import type { HttpResponse } from './uws.js'
+
+const statusLines = new Map<number, string>()
+for (const [status, text] of Object.entries(STATUS_CODES))
+  statusLines.set(Number(status), `${status} ${text}`)
+
+/** What happens around an exchange. */
+export interface ExchangeWatch {
+  /** Called once, when the answer is out or the client has gone. Status 0: it had gone. */
+  done(status: number): void
+}
+
+/** One request and its answer. After the client has gone, answering does nothing. */
+export class Exchange {
+  readonly requestId: string
+  /** The origin that the answer may be read by (CORS); empty for none. */
+  readonly allowedOrigin: string
+  readonly #response: HttpResponse
+  readonly #watch: ExchangeWatch
+  #open = true
+  #onGone: (() => void) | undefined
+
+  constructor(
+    response: HttpResponse,
+    about: { requestId: string; allowedOrigin: string },
+    watch: ExchangeWatch,
+  ) {
+    this.#response = response
+    this.requestId = about.requestId
+    this.allowedOrigin = about.allowedOrigin
+    this.#watch = watch
+    response.onAborted(() => this.#gone())
+  }
+
+  /** False when the answer is out or the client has gone. */
+  get open(): boolean {
+    return this.#open
+  }
+
+  /** Has `callback` called when the client goes before its answer is out. */
+  onGone(callback: () => void): void {
+    this.#onGone = callback
+  }
+
+  answer(answer: Answer): void {
+    if (!this.#open) return
+    this.#response.cork(() => {
+      this.#head(answer.status, answer.contentType ?? 'application/json')
+      for (const [name, value] of answer.headers ?? []) this.#response.writeHeader(name, value)
+      this.#finish(answer.status)
+      this.#response.end(answer.body)
+    })
+  }
+
+  /** Answers a refusal. `closing`: nothing of what follows on the connection is read. */
+  refuse(
+    refusal: Refusal,
+    more: { closing?: boolean; headers?: readonly (readonly [string, string])[] } = {},
+  ): void {
+    if (!this.#open) return
+    const { status } = errorCatalogue[refusal.code]
+    this.#response.cork(() => {
+      this.#head(status, 'application/problem+json')
+      if (status === 401) this.#response.writeHeader('WWW-Authenticate', 'Bearer')
+      if (refusal.retryAfterSecs !== undefined) {
+        this.#response.writeHeader('Retry-After', String(refusal.retryAfterSecs))
+      }
+      for (const [name, value] of more.headers ?? []) this.#response.writeHeader(name, value)
+      this.#finish(status)
+      this.#response.end(JSON.stringify(problemOf(refusal, this.requestId)), more.closing === true)
+    })
+  }
+
+  /** Begins an answer that is written in parts; `end` or `abort` finishes it. */
+  begin(status: number, contentType: string, headers: readonly (readonly [string, string])[]): void {
+    if (!this.#open) return
+    this.#response.cork(() => {
+      this.#head(status, contentType)
+      for (const [name, value] of headers) this.#response.writeHeader(name, value)
+    })
+  }
+
+  /**
+   * Writes a part. @returns false when the socket has it in its buffer and wants no more: wait for `onWritable`
+   */
+  write(part: string | Uint8Array): boolean {
+    if (!this.#open) return false
+    let drained = false
+    this.#response.cork(() => {
+      drained = this.#response.write(part)
+    })
+    return drained
+  }
+
+  /**
+   * Has `callback` called each time that the socket takes more. It always writes something: uWebSockets.js has armed
+   * a timer at the write that failed, which would close the connection otherwise.
+   */
+  onWritable(callback: () => void): void {
+    this.#response.onWritable(() => {
+      callback()
+      return true
+    })
+  }
+
+  end(status: number, lastPart?: string): void {
+    if (!this.#open) return
+    this.#response.cork(() => {
+      this.#finish(status)
+      this.#response.end(lastPart)
+    })
+  }
+
+  /** Closes the connection in the middle, so that the client sees that the answer is not whole. */
+  abort(): void {
+    if (this.#open) this.#response.close()
+  }
+
+  /** Receives the body, part by part; each part is valid only during the call. */
+  onData(callback: (part: ArrayBuffer, last: boolean) => void): void {
+    this.#response.onData(callback)
+  }
+
+  pause(): void {
+    if (this.#open) this.#response.pause()
+  }
+
+  resume(): void {
+    if (this.#open) this.#response.resume()
+  }
+
+  #head(status: number, contentType: string): void {
+    this.#response.writeStatus(statusLines.get(status) ?? String(status))
+    this.#response.writeHeader('Content-Type', contentType)
+    this.#response.writeHeader('X-Request-Id', this.requestId)
+    if (this.allowedOrigin === '') return
+    this.#response.writeHeader('Access-Control-Allow-Origin', this.allowedOrigin)
+    this.#response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
+    this.#response.writeHeader('Vary', 'Origin')
+  }
+
+  #finish(status: number): void {
+    this.#open = false
+    this.#watch.done(status)
+  }
+
+  #gone(): void {
+    if (!this.#open) return
+    this.#finish(0)
+    this.#onGone?.()
+  }
+}
+
+const exposedHeaders = 'ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'

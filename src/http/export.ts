@@ -1,0 +1,117 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { ReaderPool } from '../dispatch/reader-pool.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { LocatedOutcome } from '../protocol/messages.js'
+import { answerOf, unexpected } from '../routes/answers.js'
+import type { ExportRequest } from '../routes/route.js'
+import { manifestLine, trailerLine } from '../strand/strand-export.js'
+import type { Exchange } from './exchange.js'
+
+/** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
+export class ExportSender {
+  readonly #shards: Shards
+  readonly #readers: ReaderPool
+  readonly #onError: (error: unknown, requestId: string) => void
+
+  constructor(parts: {
+    shards: Shards
+    readers: ReaderPool
+    onError: (error: unknown, requestId: string) => void
+  }) {
+    this.#shards = parts.shards
+    this.#readers = parts.readers
+    this.#onError = parts.onError
+  }
+
+  send(exchange: Exchange, request: ExportRequest | Refusal): void {
+    if ('code' in request) {
+      exchange.refuse(request)
+      return
+    }
+    this.#send(exchange, request).catch((error: unknown) => {
+      this.#onError(error, exchange.requestId)
+      // In the middle of the answer only a broken connection can still say that it is not whole.
+      exchange.abort()
+    })
+  }
+
+  async #send(exchange: Exchange, request: ExportRequest): Promise<void> {
+    const { agent, fromSeq } = request
+    const located = await this.#shards.ask(agent, { kind: 'strandLocate', agent })
+    if (located.kind !== 'located') {
+      exchange.refuse(unexpected(located))
+      return
+    }
+    if (fromSeq > located.headSeq) {
+      exchange.refuse(
+        refuse('validation_failed', `Expected from_seq to be at most the head's, ${located.headSeq}`),
+      )
+      return
+    }
+    if (this.#readers.full) {
+      exchange.refuse(refuse('overloaded', 'Expected fewer exports at once', { retryAfterSecs: 1 }))
+      return
+    }
+    const toSeq = await this.#lastSeq(located, request)
+    exchange.begin(200, 'application/x-ndjson', [
+      ['Content-Disposition', `attachment; filename="${agent.replaceAll(':', '-')}.ndjson"`],
+    ])
+    const pace = paceOf(exchange)
+    const { strand, publicKey, headSeq } = located
+    const manifest = { agent, strand, publicKey, fromSeq, toSeq, recordCount: headSeq }
+    await pace(`${manifestLine(manifest)}\n`)
+    const chainHead = await this.#pages(exchange, { located, fromSeq, toSeq, pace })
+    const checkpoint = await this.#checkpoint(agent, located, toSeq)
+    exchange.end(200, `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint })}\n`)
+  }
+
+  /** An export ends with a signed record: a sealed one takes those behind it along, up to the one that seals it. */
+  async #lastSeq({ shard, agentNo, headSeq }: LocatedOutcome, request: ExportRequest): Promise<number> {
+    const seq = Math.min(request.toSeq ?? headSeq, headSeq)
+    return seq === headSeq ? seq : this.#readers.sealEnd({ shard, agentNo, seq })
+  }
+
+  /** @returns the hash of the last record */
+  async #pages(
+    exchange: Exchange,
+    range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: (text: string) => Promise<void> },
+  ): Promise<string> {
+    const { shard, agentNo, strand, publicKey } = range.located
+    const task = { shard, agentNo, strand, publicKey, toSeq: range.toSeq, bytesMax: limits.exportPageBytes }
+    let fromSeq = range.fromSeq
+    let lastHash = ''
+    while (fromSeq <= range.toSeq && exchange.open) {
+      const page = await this.#readers.exportPage({ ...task, fromSeq })
+      if (page.nextSeq === fromSeq)
+        throw new Error(`Expected the strand to reach seq ${range.toSeq}, got ${fromSeq}`)
+      fromSeq = page.nextSeq
+      lastHash = page.lastHash
+      await range.pace(page.text)
+    }
+    return lastHash
+  }
+
+  async #checkpoint(agent: string, { shard, agentNo }: LocatedOutcome, toSeq: number): Promise<string> {
+    const size = toSeq + 1
+    const root = await this.#readers.treeRoot({ shard, agentNo, size })
+    const answer = answerOf(await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root }))
+    if ('code' in answer) throw new Error(answer.detail)
+    return answer.body
+  }
+}
+
+/** Writes and resolves when the socket wants more; also when the client has gone. */
+function paceOf(exchange: Exchange): (text: string) => Promise<void> {
+  let release: (() => void) | undefined
+  const go = () => {
+    release?.()
+    release = undefined
+  }
+  exchange.onGone(go)
+  exchange.onWritable(go)
+  return (text) => {
+    if (!exchange.open || exchange.write(text)) return Promise.resolve()
+    return exchange.open ? new Promise((resolve) => (release = resolve)) : Promise.resolve()
+  }
+}

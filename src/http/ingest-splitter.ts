@@ -1,0 +1,75 @@
+/** Whole lines and the number of the first of them. */
+export interface LineChunk {
+  bytes: Buffer
+  firstLine: number
+}
+
+const LINE_FEED = 0x0a
+
+/**
+ * Cuts a byte stream into chunks of whole lines. Chunks depend on the bytes alone, not on how they arrive, so that
+ * the same upload sent again under one Idempotency-Key is cut in the same places.
+ */
+export class IngestSplitter {
+  readonly #chunkBytes: number
+  #parts: Buffer[] = []
+  #bytes = 0
+  #nextLine = 1
+
+  constructor(chunkBytes: number) {
+    this.#chunkBytes = chunkBytes
+  }
+
+  /** Bytes that wait for the end of their chunk. */
+  get waiting(): number {
+    return this.#bytes
+  }
+
+  /** Takes bytes; gives the chunks that are complete with them. `bytes` is kept. */
+  push(bytes: Buffer): LineChunk[] {
+    const chunks: LineChunk[] = []
+    let rest = bytes
+    // A chunk ends with the first line that ends at or behind `chunkBytes`.
+    while (this.#bytes + rest.length >= this.#chunkBytes) {
+      const found = rest.indexOf(LINE_FEED, Math.max(0, this.#chunkBytes - 1 - this.#bytes))
+      if (found === -1) break
+      this.#parts.push(rest.subarray(0, found + 1))
+      chunks.push(this.#take())
+      rest = rest.subarray(found + 1)
+    }
+    if (rest.length > 0) {
+      this.#parts.push(rest)
+      this.#bytes += rest.length
+    }
+    return chunks
+  }
+
+  /** Gives the whole lines that wait, though their chunk is not full; what follows the last line feed waits on. */
+  flushLines(): LineChunk | undefined {
+    const all = Buffer.concat(this.#parts)
+    const end = all.lastIndexOf(LINE_FEED) + 1
+    if (end === 0) return undefined
+    this.#parts = [all.subarray(0, end)]
+    const chunk = this.#take()
+    if (end < all.length) {
+      this.#parts = [all.subarray(end)]
+      this.#bytes = all.length - end
+    }
+    return chunk
+  }
+
+  /** The rest at the end of the stream; its last line need not end in a line feed. */
+  end(): LineChunk | undefined {
+    return this.#parts.length === 0 ? undefined : this.#take()
+  }
+
+  #take(): LineChunk {
+    const [only] = this.#parts
+    const bytes = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts)
+    const chunk = { bytes, firstLine: this.#nextLine }
+    for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) this.#nextLine++
+    this.#parts = []
+    this.#bytes = 0
+    return chunk
+  }
+}

@@ -1,0 +1,301 @@
+import { createGunzip, type Gunzip } from 'node:zlib'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { Command, IngestedOutcome, Outcome, WriteOptions } from '../protocol/messages.js'
+import { answerOf } from '../routes/answers.js'
+import type { IngestRequest, Principal } from '../routes/route.js'
+import { tooLarge } from './body.js'
+import type { Exchange } from './exchange.js'
+import { addressLines } from './ingest-lines.js'
+import { IngestSplitter, type LineChunk } from './ingest-splitter.js'
+import { IngestTotals } from './ingest-summary.js'
+
+/** Takes ingest streams: cuts them into chunks while they arrive and has a few chunks under way at once. */
+export class IngestReceiver {
+  readonly #shards: Shards
+  readonly #recordBytesMax: number
+
+  constructor(shards: Shards, recordBytesMax: number) {
+    this.#shards = shards
+    this.#recordBytesMax = recordBytesMax
+  }
+
+  receive(exchange: Exchange, request: IngestRequest | Refusal, principal: Principal): void {
+    if ('code' in request) {
+      exchange.refuse(request)
+      return
+    }
+    // The text of a record can be longer than its canonical form.
+    const lineBytesMax = this.#recordBytesMax * 2 + limits.requestBytesMax
+    const stream = { exchange, request, principal, shards: this.#shards, lineBytesMax }
+    const whole = request.format === 'json' || request.onError === 'reject_all'
+    readBody(exchange, request.gzip, whole ? new WholeIngest(stream) : new LineIngest(stream))
+  }
+}
+
+/** One ingest request and what it works with. */
+interface IngestStream {
+  exchange: Exchange
+  request: IngestRequest
+  principal: Principal
+  shards: Shards
+  lineBytesMax: number
+}
+
+/** Takes the bytes of a body, after decompression. */
+interface BodySink {
+  /** Takes bytes that are kept; calls `more` when it wants more. */
+  push(bytes: Buffer, more: () => void): void
+  end(): void
+}
+
+/** Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused. */
+function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): void {
+  const gunzip = gzip ? inflate(exchange, sink) : undefined
+  exchange.onData((part, last) => {
+    if (!exchange.open) return
+    const bytes = Buffer.from(new Uint8Array(part))
+    if (gunzip === undefined) {
+      if (bytes.length > 0) {
+        exchange.pause()
+        sink.push(bytes, () => exchange.resume())
+      }
+      if (last) sink.end()
+      return
+    }
+    if (bytes.length > 0 && !gunzip.write(bytes)) {
+      exchange.pause()
+      gunzip.once('drain', () => exchange.resume())
+    }
+    if (last) gunzip.end()
+  })
+}
+
+function inflate(exchange: Exchange, sink: BodySink): Gunzip {
+  const gunzip = createGunzip()
+  gunzip.on('data', (bytes: Buffer) => {
+    gunzip.pause()
+    sink.push(bytes, () => gunzip.resume())
+  })
+  gunzip.on('end', () => sink.end())
+  gunzip.on('error', () => {
+    exchange.refuse(refuse('validation_failed', 'Expected a whole gzip stream'), { closing: true })
+  })
+  exchange.onGone(() => gunzip.destroy())
+  return gunzip
+}
+
+/** A body that is taken as one: a single record, or lines that are written all or none. */
+class WholeIngest implements BodySink {
+  readonly #stream: IngestStream
+  readonly #bytesMax: number
+  readonly #parts: Buffer[] = []
+  #bytes = 0
+
+  constructor(stream: IngestStream) {
+    this.#stream = stream
+    this.#bytesMax = stream.request.format === 'json' ? stream.lineBytesMax : limits.ingestAtomicBytesMax
+  }
+
+  push(bytes: Buffer, more: () => void): void {
+    this.#bytes += bytes.length
+    if (this.#bytes > this.#bytesMax) {
+      this.#stream.exchange.refuse(tooLarge(this.#bytesMax), { closing: true })
+      return
+    }
+    this.#parts.push(bytes)
+    more()
+  }
+
+  end(): void {
+    if (!this.#stream.exchange.open) return
+    const body = Buffer.concat(this.#parts)
+    void (this.#stream.request.format === 'json' ? this.#one(body) : this.#allOrNone(body))
+  }
+
+  async #one(body: Buffer): Promise<void> {
+    const { exchange, request, shards } = this.#stream
+    const agent = request.agent ?? ''
+    const options = optionsOf(this.#stream, 0)
+    const answer = answerOf(await shards.ask(agent, { kind: 'ingestOne', agent, body, options }))
+    if ('code' in answer) exchange.refuse(answer)
+    else exchange.answer(answer)
+  }
+
+  /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
+  async #allOrNone(body: Buffer): Promise<void> {
+    const { shards } = this.#stream
+    const commands = commandsOf(this.#stream, { chunk: { bytes: body, firstLine: 1 }, index: 0 })
+    const totals = new IngestTotals()
+    for (const fault of commands.faults) totals.addFault(fault)
+    if (commands.parts.length > 1 || totals.rejected > 0) {
+      const checks = commands.parts.map(({ shard, command }) =>
+        shards.askOne(shard, { ...command, mode: 'check' }),
+      )
+      for (const outcome of await Promise.all(checks)) {
+        if (outcome.kind !== 'ingested') return this.#refuse(outcome)
+        if (outcome.rejected > 0 || totals.rejected > 0) totals.add(outcome)
+      }
+      if (totals.rejected > 0) return this.#reject(totals)
+    }
+    const writes = commands.parts.map(({ shard, command }) =>
+      shards.askOne(shard, { ...command, mode: 'reject' }),
+    )
+    for (const outcome of await Promise.all(writes)) {
+      if (outcome.kind !== 'ingested') return this.#refuse(outcome)
+      totals.add(outcome)
+    }
+    if (totals.rejected > 0) return this.#reject(totals)
+    answerTotals(this.#stream, totals)
+  }
+
+  #refuse(outcome: Outcome): void {
+    const answer = answerOf(outcome)
+    if ('code' in answer) this.#stream.exchange.refuse(answer)
+  }
+
+  #reject(totals: IngestTotals): void {
+    const { exchange, request } = this.#stream
+    const { errors, rejected } = request.agent === undefined ? totals.many() : totals.one(request.agent)
+    exchange.refuse(
+      refuse('ingest_rejected', `Expected every line to be valid, got ${rejected} that are not`, {
+        extra: { accepted: 0, rejected, errors, first_seq: null, last_seq: null, chain_head: null },
+      }),
+    )
+  }
+}
+
+/** Lines that are written while they arrive; bad ones are left out and named in the summary. */
+class LineIngest implements BodySink {
+  readonly #stream: IngestStream
+  readonly #splitter = new IngestSplitter(limits.ingestChunkBytes)
+  readonly #totals = new IngestTotals()
+  #inFlight = 0
+  #index = 0
+  #ended = false
+  #refusal: Refusal | undefined
+  #more: (() => void) | undefined
+
+  constructor(stream: IngestStream) {
+    this.#stream = stream
+  }
+
+  push(bytes: Buffer, more: () => void): void {
+    for (const chunk of this.#splitter.push(bytes)) this.#send(chunk)
+    if (this.#splitter.waiting > this.#stream.lineBytesMax + limits.ingestChunkBytes) {
+      this.#refusal ??= refuse('too_large', `Expected lines of at most ${this.#stream.lineBytesMax} bytes`)
+    }
+    // Chunks cut by arrival would be other chunks when the same upload is sent again.
+    if (this.#inFlight === 0 && this.#stream.request.idempotencyKey === undefined) {
+      const lines = this.#splitter.flushLines()
+      if (lines !== undefined) this.#send(lines)
+    }
+    this.#more = more
+    this.#goOn()
+  }
+
+  end(): void {
+    this.#ended = true
+    const rest = this.#splitter.end()
+    if (rest !== undefined) this.#send(rest)
+    this.#goOn()
+  }
+
+  #send(chunk: LineChunk): void {
+    if (this.#refusal !== undefined) return
+    const { parts, faults } = commandsOf(this.#stream, { chunk, index: this.#index++ })
+    for (const fault of faults) this.#totals.addFault(fault)
+    for (const { shard, command } of parts) {
+      this.#inFlight++
+      this.#stream.shards.sendTo(shard, command, (outcome) => this.#done(outcome))
+    }
+  }
+
+  #done(outcome: Outcome): void {
+    this.#inFlight--
+    if (outcome.kind === 'ingested') this.#totals.add(outcome)
+    else if (outcome.kind === 'refused') this.#refusal ??= outcome.refusal
+    this.#goOn()
+  }
+
+  #goOn(): void {
+    const { exchange } = this.#stream
+    if (!exchange.open) return
+    if (this.#inFlight === 0 && (this.#ended || this.#refusal !== undefined)) {
+      this.#answer()
+      return
+    }
+    const more = this.#more
+    if (more === undefined || this.#refusal !== undefined || this.#inFlight >= limits.ingestChunksInFlightMax)
+      return
+    this.#more = undefined
+    more()
+  }
+
+  #answer(): void {
+    const { exchange } = this.#stream
+    const refusal = this.#refusal
+    if (refusal === undefined) {
+      answerTotals(this.#stream, this.#totals)
+      return
+    }
+    // What was written before stays written, so the answer says how far that was.
+    const written = { accepted: this.#totals.accepted, rejected: this.#totals.rejected }
+    exchange.refuse({ ...refusal, extra: { ...refusal.extra, ...written } }, { closing: !this.#ended })
+  }
+}
+
+function answerTotals({ exchange, request }: IngestStream, totals: IngestTotals): void {
+  const summary = request.agent === undefined ? totals.many() : totals.one(request.agent)
+  const headers = totals.replayed ? ([['Idempotency-Replayed', 'true']] as const) : []
+  exchange.answer({ status: 200, body: JSON.stringify(summary), headers })
+}
+
+/** The commands of one chunk, each for one shard, and the lines that go to none. */
+function commandsOf(
+  stream: IngestStream,
+  { chunk, index }: { chunk: LineChunk; index: number },
+): { parts: { shard: number; command: IngestCommand }[]; faults: IngestedOutcome['faults'] } {
+  const { request, shards, principal } = stream
+  const options = optionsOf(stream, index)
+  const { bytes, firstLine } = chunk
+  if (request.agent !== undefined) {
+    const command: IngestCommand = {
+      kind: 'ingestChunk',
+      agent: request.agent,
+      chunk: bytes,
+      firstLine,
+      mode: 'skip',
+      options,
+    }
+    return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [] }
+  }
+  const { byShard, faults } = addressLines(chunk, { shardOf: (agent) => shards.shardOf(agent), principal })
+  const parts = [...byShard].map(([shard, lines]) => ({
+    shard,
+    command: {
+      kind: 'ingestChunk' as const,
+      agent: '',
+      chunk: Buffer.concat(lines.bytes),
+      firstLine,
+      lineNumbers: lines.numbers,
+      mode: 'skip' as const,
+      options,
+    },
+  }))
+  return { parts, faults }
+}
+
+type IngestCommand = Extract<Command, { kind: 'ingestChunk' }>
+
+/** If-Match holds for the first chunk; each chunk has an idempotency key of its own, made of the stream's. */
+function optionsOf({ request, principal }: IngestStream, index: number): WriteOptions {
+  const options: WriteOptions = {}
+  if (request.signing !== undefined) options.signing = request.signing
+  if (request.ifMatch !== undefined && index === 0) options.ifMatch = request.ifMatch
+  if (request.idempotencyKey !== undefined) {
+    options.idempotency = { caller: principal.id, key: `${request.idempotencyKey}#${index}` }
+  }
+  return options
+}

@@ -1,0 +1,115 @@
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import type { Shards } from '../dispatch/shards.js'
+import type { Route } from '../routes/route.js'
+
+/** What the metrics tell of beside requests. */
+export interface MetricsSources {
+  shards: Shards
+  streams(): number
+  freeBytes(): number
+}
+
+/** Counts one request of one route. */
+export interface RouteWatch {
+  begin(): void
+  done(status: number): void
+}
+
+/** Prometheus metrics (contract.md 1, Health). Hot counts are plain numbers, read when somebody scrapes. */
+export class HttpMetrics {
+  readonly #registry = new Registry()
+  readonly #requests: { route: Route; statuses: Map<number, number> }[] = []
+  #inFlight = 0
+
+  constructor(sources: MetricsSources) {
+    collectDefaultMetrics({ register: this.#registry })
+    this.#countRequests()
+    this.#showShards(sources)
+    this.#gauge('strandfast_streams_open', 'Open event streams', () => sources.streams())
+    this.#gauge('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
+    this.#gauge(
+      'strandfast_http_requests_in_flight',
+      'Requests that are being answered',
+      () => this.#inFlight,
+    )
+  }
+
+  /** Requests that are being answered; streams count while they are open. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  watch(route: Route): RouteWatch {
+    const statuses = new Map<number, number>()
+    this.#requests.push({ route, statuses })
+    return {
+      begin: () => {
+        this.#inFlight++
+      },
+      done: (status) => {
+        this.#inFlight--
+        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      },
+    }
+  }
+
+  async text(): Promise<{ text: string; contentType: string }> {
+    return { text: await this.#registry.metrics(), contentType: this.#registry.contentType }
+  }
+
+  #countRequests(): void {
+    const requests = this.#requests
+    const counter: Counter<'method' | 'route' | 'status'> = new Counter({
+      name: 'strandfast_http_requests_total',
+      help: 'Requests answered; status 0 where the client went before its answer',
+      labelNames: ['method', 'route', 'status'],
+      registers: [this.#registry],
+      collect() {
+        counter.reset()
+        for (const { route, statuses } of requests) {
+          for (const [status, count] of statuses) {
+            counter.inc(
+              { method: route.method === 'del' ? 'delete' : route.method, route: route.path, status },
+              count,
+            )
+          }
+        }
+      },
+    })
+  }
+
+  #showShards({ shards }: MetricsSources): void {
+    const perShard = (
+      name: string,
+      help: string,
+      value: (figures: ReturnType<Shards['figures']>[number]) => number,
+    ) => {
+      const gauge: Gauge<'shard'> = new Gauge({
+        name,
+        help,
+        labelNames: ['shard'],
+        registers: [this.#registry],
+        collect() {
+          shards.figures().forEach((figures, shard) => gauge.set({ shard: String(shard) }, value(figures)))
+        },
+      })
+    }
+    perShard('strandfast_records_total', 'Records committed since the start', ({ records }) => records)
+    perShard('strandfast_commits_total', 'Commit groups since the start', ({ commits }) => commits)
+    perShard('strandfast_commit_seconds_total', 'Seconds spent in commits', ({ commitSecs }) => commitSecs)
+    perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
+    perShard('strandfast_shard_queue_depth', 'Commands that wait for the shard', ({ depth }) => depth)
+    this.#gauge('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
+  }
+
+  #gauge(name: string, help: string, value: () => number): void {
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        gauge.set(value())
+      },
+    })
+  }
+}

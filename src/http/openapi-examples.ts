@@ -1,0 +1,173 @@
+/*
+ * Examples of bodies, by the name of their schema (openapi-schemas.ts). A test holds each one against its schema.
+ */
+
+const strand = '3fb907e768db9ff74f68b03b8af5a3412eaf44e15f5de1e929e276c5d29cdd19'
+const publicKey = '03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8'
+const first = 'b5d4045c3f466fa91fe2cc6abe79232a1a57cdf104f7a26e716e0a1e2789df78'
+const second = '4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce'
+const signature =
+  '92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da' +
+  '085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00'
+
+const reading = { sensor: 'boiler-2', celsius: 71.4, ok: true }
+
+const written = {
+  record_id: second,
+  id: second,
+  content_hash: second,
+  hash: `sha256:${second}`,
+  parent_hash: first,
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  seq: 2,
+  signature,
+  agent: 'sensors',
+}
+
+const record = {
+  record_id: second,
+  content_hash: second,
+  parent_hash: first,
+  seq: 2,
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  type: 'reading',
+  payload: reading,
+  signature,
+  public_key: publicKey,
+  deleted: false,
+  erased: false,
+}
+
+const summary = { accepted: 2, rejected: 1, first_seq: 3, last_seq: 4, chain_head: second }
+const fault = { line: 2, code: 'validation_failed', detail: 'Expected a JSON object' }
+
+const key = {
+  key_id: 'key_6f1c9a52e07b4d3388a1c2f0',
+  name: 'Sensor gateway',
+  scopes: ['ingest'],
+  agents: ['sensor-*'],
+}
+
+const where = [{ field: 'celsius', op: 'gt', value: 70 }]
+
+/** Schema name → example name → body. */
+export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  AgentCreateBody: { agent: { name: 'sensors', zone: 'governed' } },
+  AgentCreated: {
+    agent: {
+      agent_id: 'sensors',
+      name: 'sensors',
+      zone: 'governed',
+      public_key: publicKey,
+      strand,
+      created_at_ms: 1_760_000_000_000,
+    },
+  },
+  AgentPage: { page: { agents: ['default', 'sensors'], total: 2, next_cursor: null } },
+  AgentStatus: {
+    status: {
+      agent_id: 'sensors',
+      zone: 'governed',
+      record_count: 2,
+      chain_head: second,
+      public_key: publicKey,
+      strand,
+      timestamp_hlc: '0199c5b8f2a4-0000',
+      bytes: 94,
+      created_at_ms: 1_760_000_000_000,
+    },
+  },
+  ApiKeyCreateBody: { key: { name: 'Sensor gateway', scopes: ['ingest'], agents: ['sensor-*'] } },
+  ApiKeyCreated: { key: { ...key, key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA' } },
+  ApiKeyDeleted: { deleted: { deleted: true, key_id: key.key_id } },
+  ApiKeyPage: { keys: { api_keys: [{ ...key, created_at_ms: 1_760_000_000_000 }] } },
+  BatchWriteBody: {
+    batch: {
+      records: [
+        { data: reading, type: 'reading' },
+        { data: { ...reading, celsius: 72.1 }, type: 'reading' },
+      ],
+      atomic: true,
+    },
+  },
+  BatchWritten: { written: { results: [written] } },
+  ChainHead: {
+    head: {
+      agent_id: 'sensors',
+      chain_head: second,
+      hash: `sha256:${second}`,
+      seq: 2,
+      record_count: 2,
+      timestamp_hlc: '0199c5b8f2a4-0000',
+      signature,
+    },
+  },
+  InclusionProof: {
+    proof: {
+      agent: 'sensors',
+      hash: second,
+      seq: 2,
+      tree_size: 3,
+      root: first,
+      path: [strand],
+      checkpoint: `example.org/strandfast/sensors\n3\ntdQEXD9Gb6kf4sxqvnkjKhpXzfEE96JucW4KHieJ33g=\n\n— example.org/strandfast/sensors …\n`,
+    },
+  },
+  IngestManySummary: {
+    summary: {
+      accepted: 2,
+      rejected: 1,
+      errors: [{ ...fault, agent: 'sensors' }],
+      agents: { sensors: summary },
+    },
+  },
+  IngestSummary: { summary: { ...summary, errors: [fault] } },
+  MutationDone: { done: { record_id: second, state: 'deleted', seq: 3 } },
+  QueryBody: {
+    latest: { type: 'latest', limit: 20, where },
+    time_range: {
+      type: 'time_range',
+      from_ts: '2026-01-01T00:00:00Z',
+      to_ts: 1_790_000_000_000,
+      types: ['reading'],
+    },
+    hash: { type: 'hash', hash: second },
+    chain_head: { type: 'chain_head' },
+  },
+  QueryResult: { records: { records: [record], next_cursor: null } },
+  RecordView: { record },
+  RecordWriteBody: { record: { data: reading, type: 'reading' } },
+  StreamTicket: { ticket: { ticket: 'sf_ticket_9cXAMPLEhV0', expires_in: 60 } },
+  WriteResponse: { written },
+}
+
+/** Texts of bodies that are not JSON, by operationId and media type. */
+export const textExamples: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  postIngestByAgent: {
+    'application/x-ndjson': `${JSON.stringify(reading)}\n${JSON.stringify({ ...reading, celsius: 72.1 })}\n`,
+  },
+  postIngest: {
+    'application/x-ndjson':
+      `${JSON.stringify({ agent: 'sensors', data: reading })}\n` +
+      `${JSON.stringify({ agent: 'doors', data: { door: 'north', open: true } })}\n`,
+  },
+  getAgentStream: { 'text/event-stream': eventExample() },
+  getStream: { 'text/event-stream': eventExample() },
+}
+
+/** The body of one ingested record: the JSON itself, without a wrapper. */
+export const ingestedRecord = reading
+
+function eventExample(): string {
+  const data = {
+    record_id: second,
+    payload: reading,
+    agent: 'sensors',
+    seq: 2,
+    type: 'reading',
+    timestamp_hlc: '0199c5b8f2a4-0000',
+    content_hash: second,
+    parent_hash: first,
+  }
+  return `retry: 2000\n\nid: 2\nevent: record\ndata: ${JSON.stringify(data)}\n\nevent: caught_up\ndata: {}\n\n`
+}

@@ -1,0 +1,112 @@
+import { Type, type TSchema } from 'typebox'
+import { limits } from '../base/limits.js'
+import type { Route } from '../routes/route.js'
+import { AgentAddress, agentNamePattern } from '../wire/primitives.js'
+import { BatchWriteBody } from '../wire/records.js'
+import { schemaOf } from './openapi-schemas.js'
+
+/** Path parameters that mean the same wherever they stand. */
+const pathSchemas: Readonly<Record<string, TSchema>> = {
+  agent: AgentAddress,
+  name: Type.String({ pattern: agentNamePattern, description: 'Name of a collection' }),
+  hash: Type.String({
+    pattern: '^(sha256:)?[0-9a-f]{64}$',
+    description: 'Hash of a record, bare hex or with sha256:',
+  }),
+  key_id: Type.String({ minLength: 1, description: 'Id of a scoped key' }),
+}
+
+/** Values that stand in the examples of openapi-examples.ts, too. */
+const parameterExamples: Readonly<Record<string, string>> = {
+  agent: 'sensors',
+  name: 'sensors',
+  hash: '4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce',
+  key_id: 'key_6f1c9a52e07b4d3388a1c2f0',
+}
+
+/** Query parameters without which the operation answers 400, by operationId. */
+export const requiredQuery: Readonly<Record<string, readonly string[]>> = { getStrandProof: ['hash'] }
+
+const headerParameters = {
+  'Idempotency-Key': Type.String({
+    minLength: 1,
+    maxLength: limits.idempotencyKeyCharsMax,
+    description:
+      `The same key and body are answered as at the first time, for ${limits.idempotencyHours} hours, ` +
+      'with Idempotency-Replayed: true; another body is answered 422',
+  }),
+  'If-Match': Type.String({
+    pattern: '^"(sha256:)?[0-9a-f]{64}"$',
+    description: 'Write only while this is the chain head: its hash in quotes, as in the ETag of the head',
+  }),
+  'Last-Event-ID': Type.String({ description: 'The id of the last event that was seen: go on behind it' }),
+  'Content-Encoding': Type.Enum(['gzip', 'identity'], { description: 'How the body is packed' }),
+}
+
+const signing = Type.Enum(['record', 'group'], {
+  description: 'Sign every record, or the last of each commit, which seals the ones before it',
+})
+const onError = Type.Enum(['skip', 'reject_all'], {
+  default: 'skip',
+  description: 'Leave bad lines out, or write nothing when one is bad',
+})
+
+/** components/parameters: the ones that many operations share. */
+export function parameterComponents(): Record<string, unknown> {
+  const inPath = ['agent', 'name', 'hash'].map((name) => [name, pathParameter(name)])
+  const inHeader = Object.entries(headerParameters).map(([name, schema]) => [
+    name,
+    parameter({ name, in: 'header', required: false }, schema),
+  ])
+  return Object.fromEntries([...inPath, ...inHeader])
+}
+
+/** The parameters of one operation: path, query and headers. */
+export function parametersOf(route: Route, operationId: string): unknown[] {
+  return [
+    ...pathNames(route.path).map((name) => pathReference(name)),
+    ...Object.entries(queryOf(route)).map(([name, schema]) => {
+      const required = requiredQuery[operationId]?.includes(name) === true
+      return parameter({ name, in: 'query', required }, schema)
+    }),
+    ...headersOf(route).map((name) => ({ $ref: `#/components/parameters/${name}` })),
+  ]
+}
+
+/** Names of the parameters in a path, in order. */
+export function pathNames(path: string): string[] {
+  return path.split('/').flatMap((part) => (part.startsWith(':') ? [part.slice(1)] : []))
+}
+
+/** The query parameters that a route documents, and those that its kind brings with it. */
+function queryOf(route: Route): Record<string, TSchema> {
+  const own = route.docs.query ?? {}
+  if (route.kind === 'ingest') return { ...own, on_error: onError, signing }
+  return route.docs.request === BatchWriteBody ? { ...own, signing } : own
+}
+
+function headersOf({ docs, kind }: Route): string[] {
+  const names: string[] = []
+  if (docs.idempotent === true) names.push('Idempotency-Key')
+  if (docs.ifMatch === true) names.push('If-Match')
+  if (kind === 'stream') names.push('Last-Event-ID')
+  if (kind === 'ingest') names.push('Content-Encoding')
+  return names
+}
+
+const shared = new Set(['agent', 'name', 'hash'])
+
+function pathReference(name: string): unknown {
+  return shared.has(name) ? { $ref: `#/components/parameters/${name}` } : pathParameter(name)
+}
+
+function pathParameter(name: string): unknown {
+  return parameter({ name, in: 'path', required: true }, pathSchemas[name] ?? Type.String({ minLength: 1 }))
+}
+
+/** A parameter; its description stands beside the schema, where readers look for it. */
+function parameter(head: { name: string; in: string; required: boolean }, schema: TSchema): unknown {
+  const description = 'description' in schema ? { description: schema.description } : {}
+  const example = head.required ? parameterExamples[head.name] : undefined
+  return { ...head, ...description, schema: schemaOf(schema), ...(example === undefined ? {} : { example }) }
+}

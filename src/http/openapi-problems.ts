@@ -1,0 +1,129 @@
+import { STATUS_CODES } from 'node:http'
+import { errorCatalogue, refuse, type ErrorCode } from '../base/errors.js'
+import type { Route } from '../routes/route.js'
+import { problemOf } from '../wire/problem.js'
+import { BatchWriteBody, RecordWriteBody } from '../wire/records.js'
+
+const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'zone_requires_approval']
+
+/** What only one operation answers, by its operationId. */
+export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
+  postAgents: ['agent_exists', 'key_in_use'],
+  deleteAgentRecord: ['already_deleted', ...mutationCodes],
+  postAgentRecordRestore: ['not_deleted', ...mutationCodes],
+  deleteAdminApiKey: ['not_found'],
+}
+
+const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>
+  isCode(name) ? [name] : [],
+)
+
+function isCode(name: string): name is ErrorCode {
+  return Object.hasOwn(errorCatalogue, name)
+}
+
+/** The whole catalogue, for readers of the document. */
+export const catalogueRows = codes.map((code) => ({ code, ...errorCatalogue[code] }))
+
+/** The codes that a route can answer with, in the order of the catalogue. */
+export function codesOf(route: Route, operationId: string): ErrorCode[] {
+  const applying = new Set<ErrorCode>([
+    'malformed_request',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+    ...(ownCodes[operationId] ?? []),
+    ...placeCodes(route),
+    ...(route.scope === 'none' ? [] : guardedCodes(route)),
+  ])
+  return codes.filter((code) => applying.has(code))
+}
+
+function guardedCodes(route: Route): ErrorCode[] {
+  const { docs, scope, method } = route
+  const found: ErrorCode[] = ['unauthorized', 'forbidden', 'overloaded']
+  if (docs.idempotent === true) found.push('idempotency_key_reused')
+  if (docs.ifMatch === true) found.push('head_mismatch')
+  if (docs.request !== undefined) found.push('validation_failed', 'too_large')
+  if (docs.query !== undefined) found.push('validation_failed')
+  if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
+  if (route.kind === 'ingest') found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected')
+  const writes = method !== 'get' && scope !== 'records:read'
+  if (writes) found.push('outcome_unknown', 'clock_skew', 'storage_full')
+  return found
+}
+
+/** What is not there, by the names in the path and the query. */
+function placeCodes({ path, docs }: Route): ErrorCode[] {
+  const found: ErrorCode[] = []
+  const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
+  if (names.length > 0) found.push('validation_failed')
+  if (names.includes('agent') || docs.query?.['agent'] !== undefined) found.push('agent_not_found')
+  if (names.includes('hash') || docs.query?.['hash'] !== undefined) found.push('record_not_found')
+  return found
+}
+
+/** The error answers of a route, each a reference into the components. */
+export function problemAnswers(applying: readonly ErrorCode[]): Record<string, { $ref: string }> {
+  const answers = Object.fromEntries(
+    byStatus(applying).map(([status, group]) => [status, { $ref: referenceOf(responseName(group)) }]),
+  )
+  return { ...answers, default: { $ref: referenceOf('Problem') } }
+}
+
+/** components/responses: one for each set of codes that some route answers under one status. */
+export function problemComponents(codesOfRoutes: readonly ErrorCode[][]): Record<string, unknown> {
+  const groups = codesOfRoutes.flatMap((applying) => byStatus(applying).map(([, group]) => group))
+  const named = new Map(groups.map((group) => [responseName(group), problemResponse(group)]))
+  return {
+    Problem: {
+      description: 'Any other refusal, in the same shape',
+      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+    },
+    ...Object.fromEntries([...named].toSorted(([left], [right]) => (left < right ? -1 : 1))),
+  }
+}
+
+function problemResponse(group: readonly ErrorCode[]): unknown {
+  const [first] = group
+  const status = first === undefined ? 500 : errorCatalogue[first].status
+  return {
+    description: `${STATUS_CODES[status]}: ${group.map((code) => errorCatalogue[code].title).join('; or: ')}`,
+    headers: headersOf(status),
+    content: {
+      'application/problem+json': {
+        schema: {
+          allOf: [
+            { $ref: '#/components/schemas/Problem' },
+            { type: 'object', properties: { code: { enum: [...group] } } },
+          ],
+        },
+        examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code) }])),
+      },
+    },
+  }
+}
+
+function headersOf(status: number): Record<string, unknown> {
+  const names = ['X-Request-Id']
+  if (status === 401) names.push('WWW-Authenticate')
+  if (status === 429) names.push('RateLimit', 'RateLimit-Policy')
+  if (status === 429 || status === 503) names.push('Retry-After')
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+function exampleOf(code: ErrorCode): unknown {
+  return problemOf(refuse(code, errorCatalogue[code].title), '01994e2c-7f3a-7c51-9a70-3f6f0c1d2b4e')
+}
+
+function byStatus(applying: readonly ErrorCode[]): [status: number, group: ErrorCode[]][] {
+  const groups = new Map<number, ErrorCode[]>()
+  for (const code of applying) {
+    const { status } = errorCatalogue[code]
+    groups.set(status, [...(groups.get(status) ?? []), code])
+  }
+  return [...groups].toSorted(([left], [right]) => left - right)
+}
+
+const responseName = (group: readonly ErrorCode[]): string => group.join('-or-')
+const referenceOf = (name: string): string => `#/components/responses/${name}`

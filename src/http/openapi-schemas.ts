@@ -1,0 +1,94 @@
+import type { TSchema } from 'typebox'
+import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
+import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
+import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
+import {
+  AgentAddress,
+  Hash,
+  HlcText,
+  Moment,
+  PublicKey,
+  Signature,
+  UnixMs,
+  ZoneName,
+} from '../wire/primitives.js'
+import { Problem } from '../wire/problem.js'
+import { queryBodies, QueryBody, QueryResult } from '../wire/query.js'
+import {
+  BatchWriteBody,
+  BatchWritten,
+  MutationDone,
+  RecordView,
+  RecordWriteBody,
+  WriteResponse,
+} from '../wire/records.js'
+import { InclusionProof, StreamTicket } from '../wire/strand.js'
+
+/** The schemas that have a name in the document; any other is written where it is used. */
+export const componentSchemas: Readonly<Record<string, TSchema>> = {
+  AgentAddress,
+  AgentCreateBody,
+  AgentCreated,
+  AgentPage,
+  AgentStatus,
+  ApiKeyCreateBody,
+  ApiKeyCreated,
+  ApiKeyDeleted,
+  ApiKeyPage,
+  BatchWriteBody,
+  BatchWritten,
+  ChainHead,
+  ChainHeadQuery: queryBodies.chain_head,
+  Hash,
+  HashQuery: queryBodies.hash,
+  HlcText,
+  InclusionProof,
+  IngestManySummary,
+  IngestSummary,
+  LatestQuery: queryBodies.latest,
+  Moment,
+  MutationDone,
+  Problem,
+  PublicKey,
+  QueryBody,
+  QueryResult,
+  RecordView,
+  RecordWriteBody,
+  Signature,
+  StreamTicket,
+  TimeRangeQuery: queryBodies.time_range,
+  UnixMs,
+  WriteResponse,
+  ZoneName,
+}
+
+/*
+ * A schema is known by its JSON, not by its identity: Type.Optional makes a copy, which is still the same schema to
+ * whoever reads the document.
+ */
+const names = new Map(
+  Object.entries(componentSchemas).map(([name, schema]) => [JSON.stringify(schema), name]),
+)
+
+/** The name of a schema under components/schemas; undefined when it has none. */
+export function componentName(schema: TSchema): string | undefined {
+  return names.get(JSON.stringify(schema))
+}
+
+/** A schema as it stands in the document: plain JSON Schema 2020-12, with a $ref for each one that has a name. */
+export function schemaOf(schema: unknown): unknown {
+  const name = names.get(JSON.stringify(schema))
+  return name === undefined ? bare(schema) : { $ref: `#/components/schemas/${name}` }
+}
+
+/** components/schemas. */
+export function schemaComponents(): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(componentSchemas).map(([name, schema]) => [name, bare(schema)]))
+}
+
+/** The schema itself written out, with a $ref in place of its named parts. */
+function bare(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(schemaOf)
+  if (typeof schema !== 'object' || schema === null) return schema
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, schemaOf(value)]))
+}

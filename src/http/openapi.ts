@@ -1,0 +1,208 @@
+import { STATUS_CODES } from 'node:http'
+import type { TSchema } from 'typebox'
+import type { Route } from '../routes/route.js'
+import { scopes } from '../wire/api-keys.js'
+import { JsonObject } from '../wire/primitives.js'
+import { ingestedRecord, schemaExamples, textExamples } from './openapi-examples.js'
+import { parameterComponents, parametersOf } from './openapi-parameters.js'
+import { catalogueRows, codesOf, problemAnswers, problemComponents } from './openapi-problems.js'
+import { componentName, schemaComponents, schemaOf } from './openapi-schemas.js'
+
+/*
+ * The OpenAPI document is made from the route table and the schemas that validate, so it cannot say anything else
+ * than what the server does.
+ */
+
+type MediaText = { mediaType: string; description: string }
+
+const introduction = `Strandfast keeps JSON records in append-only strands: each record is signed with Ed25519 and names the hash of the \
+one before it. A write is answered when it is on disk. Any strand can be exported and verified offline, with nothing \
+but the file and the public key.
+
+An agent owns one strand. A collection is an agent that is made by its first write.
+
+Every refusal is \`application/problem+json\` (RFC 9457) with a stable \`code\`. Each answer carries \`X-Request-Id\`.`
+
+/** Tags in the order in which they are read. A tag that is not here stands behind them. */
+const tagDescriptions: Readonly<Record<string, string>> = {
+  Records: 'Append, read, query, delete and restore records.',
+  Agents: 'The owners of strands: their zone, public key and chain head.',
+  Ingest: 'Streams of records, a line each, at the pace of the disk.',
+  Streams: 'Records as they are written, by server-sent events, with replay from any moment.',
+  Graph: 'Typed, directed edges between agents.',
+  Strands: 'Exports, signed checkpoints and proofs for whoever does not trust this server.',
+  Organisms: 'Groups of agents that are made together.',
+  Proposals: 'Mutations that wait for an approval.',
+  Auth: 'Users, sessions and tokens.',
+  Administration: 'Scoped API keys.',
+  Operation: 'Health, metrics and this document.',
+}
+
+const headers = {
+  'X-Request-Id': ['Id of the request, as it was sent or as it was made'],
+  ETag: ['The chain head in quotes, as If-Match takes it'],
+  'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
+  'WWW-Authenticate': ['`Bearer`'],
+  'Retry-After': ['Seconds to wait', 'integer'],
+  RateLimit: ['What is left of the quota'],
+  'RateLimit-Policy': ['The quota'],
+} as const
+
+/**
+ * The OpenAPI 3.1 document of these routes.
+ * @param version of the server, as in package.json
+ */
+export function openApiDocument(routes: readonly Route[], version: string): object {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:(\w+)/g, '{$1}')
+    const method = route.method === 'del' ? 'delete' : route.method
+    paths[path] = { ...paths[path], [method]: operationOf(route) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Strandfast',
+      version,
+      summary: 'Append-only, signed, hash-chained JSON records',
+      description: introduction,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags: tagsOf(routes),
+    paths,
+    components: {
+      schemas: schemaComponents(),
+      responses: problemComponents(routes.map((route) => codesOf(route, operationIdOf(route)))),
+      parameters: parameterComponents(),
+      headers: Object.fromEntries(
+        Object.entries(headers).map(([name, [description, type = 'string']]) => [
+          name,
+          { description, schema: { type } },
+        ]),
+      ),
+      securitySchemes: securitySchemes(),
+    },
+    'x-error-catalogue': catalogueRows,
+  }
+}
+
+function tagsOf(routes: readonly Route[]): unknown[] {
+  const used = new Set(routes.map((route) => route.docs.tag))
+  const known = Object.keys(tagDescriptions).filter((name) => used.has(name))
+  const others = [...used].filter((name) => tagDescriptions[name] === undefined)
+  return [...known, ...others].map((name) => {
+    const description = tagDescriptions[name]
+    return description === undefined ? { name } : { name, description }
+  })
+}
+
+function securitySchemes(): Record<string, unknown> {
+  const ticket = 'A ticket of POST /v1/stream/tickets: single use, for readers that can send no header'
+  return {
+    rootKey: { type: 'http', scheme: 'bearer', description: 'The root key: every scope, every agent' },
+    scopedKey: {
+      type: 'http',
+      scheme: 'bearer',
+      description: `A key of POST /v1/admin/api-keys with the scope named, out of ${scopes.join(', ')}`,
+    },
+    streamTicket: { type: 'apiKey', in: 'query', name: 'ticket', description: ticket },
+  }
+}
+
+function operationOf(route: Route): unknown {
+  const { docs, scope } = route
+  const operationId = operationIdOf(route)
+  const parameters = parametersOf(route, operationId)
+  const requestBody = requestBodyOf(route, operationId)
+  const answers = Object.entries(docs.answers).map(([status, answer]) => [
+    status,
+    answerOf(route, { status, answer, operationId }),
+  ])
+  return {
+    operationId,
+    summary: docs.summary,
+    tags: [docs.tag],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses: { ...Object.fromEntries(answers), ...problemAnswers(codesOf(route, operationId)) },
+    security: securityOf(route),
+    'x-scope': scope,
+  }
+}
+
+function securityOf({ scope, kind }: Route): unknown[] {
+  if (scope === 'none') return []
+  const keys = [{ rootKey: [] }, { scopedKey: [scope] }]
+  return kind === 'stream' ? [...keys, { streamTicket: [] }] : keys
+}
+
+function requestBodyOf(route: Route, operationId: string): unknown {
+  const { request, answers } = route.docs
+  if (request === undefined) return undefined
+  if (!isText(request)) return { required: true, content: { 'application/json': jsonContent(request) } }
+  const content = { [request.mediaType]: textContent(operationId, request.mediaType) }
+  // An ingest route that can answer 201 takes one record as JSON, too.
+  if (route.kind !== 'ingest' || answers[201] === undefined) {
+    return { required: true, description: request.description, content }
+  }
+  const one = { schema: schemaOf(JsonObject), examples: { record: { value: ingestedRecord } } }
+  return {
+    required: true,
+    description: request.description,
+    content: { ...content, 'application/json': one },
+  }
+}
+
+function answerOf(
+  route: Route,
+  { status, answer, operationId }: { status: string; answer: TSchema | MediaText; operationId: string },
+): unknown {
+  const names = ['X-Request-Id']
+  if (route.docs.idempotent === true) names.push('Idempotency-Replayed')
+  if (route.path.endsWith('/head')) names.push('ETag')
+  const shown = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+  if (!isText(answer)) {
+    const description = STATUS_CODES[status] ?? 'Answer'
+    return { description, headers: shown, content: { 'application/json': jsonContent(answer) } }
+  }
+  const content = { [answer.mediaType]: textContent(operationId, answer.mediaType) }
+  return { description: answer.description, headers: shown, content }
+}
+
+function isText(body: TSchema | MediaText): body is MediaText {
+  return 'mediaType' in body
+}
+
+function jsonContent(schema: TSchema): unknown {
+  const examples = schemaExamples[componentName(schema) ?? '']
+  if (examples === undefined) return { schema: schemaOf(schema) }
+  const named = Object.entries(examples).map(([name, value]) => [name, { value }])
+  return { schema: schemaOf(schema), examples: Object.fromEntries(named) }
+}
+
+function textContent(operationId: string, mediaType: string): unknown {
+  if (mediaType === 'application/json') return { schema: { type: 'object' } }
+  const example = textExamples[operationId]?.[mediaType]
+  return example === undefined ? { schema: { type: 'string' } } : { schema: { type: 'string' }, example }
+}
+
+/**
+ * A name for generated clients, out of method and path: `postAgentRecords`, `deleteAgentRecord`. A plural before a
+ * parameter is one of them; another word before a parameter gets the parameter's name behind it.
+ */
+export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
+  const parts = path.split('/').filter((part) => part !== '' && part !== 'v1')
+  const words = parts.flatMap((part, place) => {
+    if (part.startsWith(':')) return []
+    const parameter = parts[place + 1]
+    if (parameter?.startsWith(':') !== true) return [pascal(part)]
+    return part.endsWith('s') ? [pascal(part.slice(0, -1))] : [pascal(part), 'By', pascal(parameter)]
+  })
+  return (method === 'del' ? 'delete' : method) + words.join('')
+}
+
+function pascal(text: string): string {
+  const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}

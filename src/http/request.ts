@@ -1,0 +1,101 @@
+import type { RequestHeaders } from '../routes/route.js'
+import type { HttpRequest } from './uws.js'
+
+/** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */
+export interface RequestHead {
+  headers: RequestHeaders
+  query: string
+  /** Bytes that the client says it sends; undefined when it does not say. */
+  contentLength: number | undefined
+  chunked: boolean
+}
+
+/** Tab is the one control character that HTTP allows within a value (RFC 9110, 5.5). */
+const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
+
+const idPattern = /^[\x21-\x7e]{1,128}$/
+
+/**
+ * Reads the head of a request in one pass over its headers.
+ * @returns a text that says what is malformed, when something is (contract.md 2.3)
+ */
+export function readHead(request: HttpRequest): RequestHead | string {
+  const headers: RequestHeaders = {
+    authorization: '',
+    contentType: '',
+    contentEncoding: '',
+    ifMatch: '',
+    idempotencyKey: '',
+    requestId: '',
+    lastEventId: '',
+    origin: '',
+    forwardedFor: '',
+  }
+  let contentLength: string | undefined
+  let fault: string | undefined
+  let chunked = false
+  request.forEach((name, value) => {
+    if (controlCharacter.test(value)) fault = 'Expected header values without control characters'
+    switch (name) {
+      case 'authorization':
+        headers.authorization = value
+        break
+      case 'content-length':
+        if (contentLength !== undefined) fault = 'Expected one Content-Length'
+        contentLength = value
+        break
+      case 'transfer-encoding':
+        chunked = true
+        break
+      case 'content-type':
+        headers.contentType = value
+        break
+      case 'content-encoding':
+        headers.contentEncoding = value.toLowerCase()
+        break
+      case 'if-match':
+        headers.ifMatch = value
+        break
+      case 'idempotency-key':
+        headers.idempotencyKey = value
+        break
+      case 'x-request-id':
+        if (idPattern.test(value)) headers.requestId = value
+        break
+      case 'last-event-id':
+        headers.lastEventId = value
+        break
+      case 'origin':
+        headers.origin = value
+        break
+      case 'x-forwarded-for':
+        headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
+        break
+    }
+  })
+  if (chunked && contentLength !== undefined) fault = 'Expected Content-Length or Transfer-Encoding, not both'
+  if (contentLength !== undefined && !/^\d{1,15}$/.test(contentLength))
+    fault = 'Expected Content-Length to be a number'
+  if (fault !== undefined) return fault
+  const length = contentLength === undefined ? undefined : Number(contentLength)
+  return { headers, query: request.getQuery(), contentLength: length, chunked }
+}
+
+/** The path parameters, percent-decoded; undefined when one is not decodable. */
+export function readParameters(request: HttpRequest, count: number): string[] | undefined {
+  const parameters: string[] = []
+  for (let index = 0; index < count; index++) {
+    const raw = request.getParameter(index) ?? ''
+    if (!raw.includes('%')) {
+      parameters.push(raw)
+      continue
+    }
+    try {
+      parameters.push(decodeURIComponent(raw))
+    } catch {
+      // Not percent-encoded UTF-8: the caller answers 400.
+      return undefined
+    }
+  }
+  return parameters
+}

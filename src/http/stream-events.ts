@@ -1,0 +1,30 @@
+import type { StreamEvent } from '../protocol/messages.js'
+import { fieldOf } from '../strand/condition.js'
+
+/*
+ * Framing of server-sent events (WHATWG HTML, 9.2). Nothing sent has a line break of its own: data is canonical JSON
+ * in one line, ids are digits and letters.
+ */
+
+/** How long a client waits before it connects again, milliseconds; the first thing that a stream says. */
+export const retryLine = 'retry: 2000\n\n'
+
+/** Keeps the connection open; clients pass over it. */
+export const heartbeat = ': keep-alive\n\n'
+
+/** One record. */
+export function recordEvent(id: string, event: StreamEvent): string {
+  return `id: ${id}\nevent: record\ndata: ${event.data}\n\n`
+}
+
+/** Replay has met live. The id lets a client that has had no event yet go on from here. */
+export function caughtUpEvent(id: string): string {
+  return `id: ${id}\nevent: caught_up\ndata: {}\n\n`
+}
+
+/** Whether the payload of an event has the field that a stream is filtered by: a member, or a dotted path. */
+export function hasField(event: StreamEvent, field: string): boolean {
+  const { payload } = JSON.parse(event.data) as { payload: unknown }
+  if (typeof payload !== 'object' || payload === null) return false
+  return Object.hasOwn(payload, field) || fieldOf(payload, field) !== undefined
+}

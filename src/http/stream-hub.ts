@@ -1,0 +1,230 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { Outcome, StreamEvent } from '../protocol/messages.js'
+import { unexpected } from '../routes/answers.js'
+import type { Principal, StreamRequest } from '../routes/route.js'
+import { parseHlc, zeroHlc, type Hlc } from '../strand/hlc.js'
+import { momentLower } from '../strand/moment.js'
+import type { Exchange } from './exchange.js'
+import { before, parseClockCursor, parseSeqCursor } from './stream-cursor.js'
+import { recordEvent, retryLine } from './stream-events.js'
+import { Stream, type Lane } from './stream.js'
+
+/** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
+export class StreamHub {
+  readonly #shards: Shards
+  /** Streams of one agent, by that agent; `uses` counts those too that are being opened. */
+  readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number }>()
+  readonly #global = new Set<Stream>()
+  readonly #heartbeat: NodeJS.Timeout
+  #count = 0
+
+  constructor(shards: Shards) {
+    this.#shards = shards
+    this.#heartbeat = setInterval(() => this.#beat(), limits.streamHeartbeatMs)
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  open(exchange: Exchange, request: StreamRequest | Refusal, principal: Principal): void {
+    if ('code' in request) exchange.refuse(request)
+    else if (this.#count >= limits.streamsMax) {
+      exchange.refuse(refuse('overloaded', 'Expected fewer open streams', { retryAfterSecs: 5 }))
+    } else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
+    else void this.#openGlobal(exchange, request, principal)
+  }
+
+  /** Events of one shard's commit, in the order that they were committed. */
+  events(shard: number, events: readonly StreamEvent[]): void {
+    const byAgent = new Map<string, StreamEvent[]>()
+    for (const event of events) {
+      const others = byAgent.get(event.agent)
+      if (others === undefined) byAgent.set(event.agent, [event])
+      else others.push(event)
+    }
+    for (const [agent, own] of byAgent) this.#tellAgent(shard, agent, own)
+    for (const stream of this.#global) stream.live(shard, events)
+  }
+
+  /** A shard's thread is new: it watches nothing yet, and may have committed what nobody heard of. */
+  restarted(shard: number): void {
+    for (const agent of this.#byAgent.keys()) {
+      if (this.#shards.shardOf(agent) === shard) this.#watch(shard, { agent, on: true })
+    }
+    if (this.#global.size > 0) this.#watch(shard, { agent: '', on: true })
+    for (const stream of this.#all()) {
+      for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
+    }
+  }
+
+  /** Ends the streams of a credential that is no longer good. */
+  endOf(principalId: string): void {
+    for (const stream of this.#all()) if (stream.principalId === principalId) this.#finish(stream)
+  }
+
+  /** Ends every stream; clients connect again after a while. */
+  close(): void {
+    clearInterval(this.#heartbeat)
+    for (const stream of this.#all()) this.#finish(stream)
+  }
+
+  #openAgent(exchange: Exchange, request: StreamRequest, principal: Principal): void {
+    const [agent = ''] = request.agents ?? []
+    const cursor = request.cursor === undefined ? undefined : parseSeqCursor(request.cursor)
+    if (request.cursor !== undefined && cursor === undefined) {
+      exchange.refuse(badCursor)
+      return
+    }
+    const shard = this.#shards.shardOf(agent)
+    const lane: Lane = { shard, live: false, asking: false, nextSeq: 0, reached: zeroHlc }
+    if (cursor !== undefined) lane.nextSeq = cursor + 1
+    else if (request.since !== undefined) lane.since = momentLower(request.since) ?? zeroHlc
+    // Watching first: what is committed after the answer to the second command comes as an event.
+    this.#retain(agent)
+    this.#shards.send(agent, { kind: 'strandLocate', agent }, (outcome) => {
+      if (outcome.kind !== 'located' || !exchange.open) {
+        this.#release(agent)
+        exchange.refuse(unexpected(outcome))
+        return
+      }
+      if (cursor === undefined && request.since === undefined) {
+        lane.nextSeq = outcome.headSeq + 1
+        lane.live = true
+      }
+      const stream = this.#begin(exchange, { request, principalId: principal.id, lanes: [lane] })
+      this.#byAgent.get(agent)?.streams.add(stream)
+      exchange.onGone(() => this.#end(stream))
+      stream.catchUp()
+    })
+  }
+
+  async #openGlobal(exchange: Exchange, request: StreamRequest, principal: Principal): Promise<void> {
+    const from = this.#startOf(request)
+    if (from !== undefined && 'code' in from) {
+      exchange.refuse(from)
+      return
+    }
+    const lanes: Lane[] = []
+    for (let shard = 0; shard < this.#shards.count; shard++) {
+      lanes.push({ shard, live: false, asking: false, nextSeq: 0, reached: from?.[shard] ?? zeroHlc })
+    }
+    const stream = this.#begin(exchange, { request, principalId: principal.id, lanes })
+    this.#global.add(stream)
+    exchange.onGone(() => this.#end(stream))
+    for (const lane of lanes) {
+      this.#watch(lane.shard, { agent: '', on: true }, (outcome) => {
+        // A live stream begins at what is committed now, and later commits come as events.
+        if (from === undefined && outcome.kind === 'watching') {
+          lane.reached = outcome.reached
+          lane.live = true
+        }
+        stream.catchUp()
+      })
+    }
+  }
+
+  /** Where a global stream begins, by shard; undefined for now. */
+  #startOf(request: StreamRequest): Hlc[] | Refusal | undefined {
+    if (request.cursor !== undefined) return parseClockCursor(request.cursor, this.#shards.count) ?? badCursor
+    if (request.since === undefined) return undefined
+    const start = before(momentLower(request.since) ?? zeroHlc)
+    return Array.from({ length: this.#shards.count }, () => start)
+  }
+
+  #begin(exchange: Exchange, about: { request: StreamRequest; principalId: string; lanes: Lane[] }): Stream {
+    exchange.begin(200, 'text/event-stream', [
+      ['Cache-Control', 'no-store'],
+      ['X-Accel-Buffering', 'no'],
+    ])
+    const stream = new Stream(exchange, about, (shard, command, receive) =>
+      this.#shards.sendTo(shard, command, receive),
+    )
+    exchange.write(retryLine)
+    this.#count++
+    return stream
+  }
+
+  #tellAgent(shard: number, agent: string, events: StreamEvent[]): void {
+    const streams = this.#byAgent.get(agent)?.streams
+    const last = events.at(-1)
+    if (streams === undefined || last === undefined) return
+    let text: string | undefined
+    for (const stream of streams) {
+      if (!stream.plain) {
+        stream.live(shard, events)
+        continue
+      }
+      text ??= events.map((event) => recordEvent(String(event.seq), event)).join('')
+      // More than one write's worth goes out in pages, at each reader's own pace.
+      if (text.length > limits.streamBufferBytes) stream.live(shard, events)
+      else stream.liveShared(shard, { text, nextSeq: last.seq + 1, reached: parseHlc(last.hlc) ?? zeroHlc })
+    }
+  }
+
+  /** Ends a stream from this side: its client connects again after a while. */
+  #finish(stream: Stream): void {
+    stream.exchange.end(200, retryLine)
+    this.#end(stream)
+  }
+
+  #end(stream: Stream): void {
+    this.#count--
+    if (stream.request.scope === 'global') {
+      this.#global.delete(stream)
+      if (this.#global.size > 0) return
+      for (let shard = 0; shard < this.#shards.count; shard++) this.#watch(shard, { agent: '', on: false })
+      return
+    }
+    const [agent = ''] = stream.request.agents ?? []
+    this.#byAgent.get(agent)?.streams.delete(stream)
+    this.#release(agent)
+  }
+
+  /** Makes sure that the shard tells of the agent. */
+  #retain(agent: string): void {
+    const used = this.#byAgent.get(agent)
+    if (used !== undefined) {
+      used.uses++
+      return
+    }
+    this.#byAgent.set(agent, { streams: new Set(), uses: 1 })
+    this.#watch(this.#shards.shardOf(agent), { agent, on: true })
+  }
+
+  #release(agent: string): void {
+    const used = this.#byAgent.get(agent)
+    if (used === undefined || --used.uses > 0) return
+    this.#byAgent.delete(agent)
+    this.#watch(this.#shards.shardOf(agent), { agent, on: false })
+  }
+
+  #watch(
+    shard: number,
+    { agent, on }: { agent: string; on: boolean },
+    receive: (outcome: Outcome) => void = ignore,
+  ): void {
+    this.#shards.sendTo(shard, { kind: 'watch', agent, on }, receive)
+  }
+
+  #beat(): void {
+    for (const stream of this.#all()) {
+      stream.heartbeat()
+      stream.catchUp()
+    }
+  }
+
+  #all(): Stream[] {
+    return [...[...this.#byAgent.values()].flatMap(({ streams }) => [...streams]), ...this.#global]
+  }
+}
+
+const badCursor = refuse(
+  'validation_failed',
+  'Expected Last-Event-ID to be the id of an event of this stream',
+)
+
+/** A shard that cannot watch now is told again when it is back. */
+function ignore(): void {}

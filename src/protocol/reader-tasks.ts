@@ -1,0 +1,34 @@
+/** What a reader thread of the pool is started with. */
+export interface ReaderSettings {
+  dataDir: string
+}
+
+/** One page of an export: lines from `fromSeq` to at most `toSeq`, about `bytesMax` bytes of them. */
+export interface ExportPageTask {
+  shard: number
+  agentNo: number
+  strand: string
+  publicKey: string
+  fromSeq: number
+  toSeq: number
+  bytesMax: number
+}
+
+/** Export lines, each ended by LF; `nextSeq` is where the next page begins. */
+export interface ExportPage {
+  text: string
+  nextSeq: number
+  /** Hash of the last record in the page. */
+  lastHash: string
+}
+
+/** A tree over the first `size` records of a strand. */
+export interface TreeTask {
+  shard: number
+  agentNo: number
+  size: number
+}
+
+export interface InclusionTask extends TreeTask {
+  seq: number
+}

@@ -1,0 +1,166 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Compile } from 'typebox/compile'
+import { describe, expect, it } from 'vitest'
+import { errorCatalogue } from '../../../src/base/errors.js'
+import { schemaExamples, textExamples } from '../../../src/http/openapi-examples.js'
+import { openApiDocument, operationIdOf } from '../../../src/http/openapi.js'
+import { requiredQuery } from '../../../src/http/openapi-parameters.js'
+import { ownCodes } from '../../../src/http/openapi-problems.js'
+import { componentSchemas } from '../../../src/http/openapi-schemas.js'
+import { allRoutes } from '../../../src/routes/routes.js'
+
+const routes = allRoutes('default')
+
+/** What a client reads: the document after it has gone through JSON. */
+const document = JSON.parse(JSON.stringify(openApiDocument(routes, '1.2.3')))
+const operationIds = routes.map(operationIdOf)
+
+function operationOf(method: string, path: string) {
+  const operation = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method === 'del' ? 'delete' : method]
+  expect(operation, `${method} ${path}`).toBeDefined()
+  return operation
+}
+
+/** Every object in the document, with where it stands. */
+function* objectsIn(value: unknown, pointer = '#'): Generator<[pointer: string, object: object]> {
+  if (typeof value !== 'object' || value === null) return
+  yield [pointer, value]
+  for (const [key, member] of Object.entries(value)) yield* objectsIn(member, `${pointer}/${key}`)
+}
+
+function resolved(reference: string): unknown {
+  let at: unknown = document
+  for (const part of reference.slice(2).split('/')) {
+    if (typeof at !== 'object' || at === null) return undefined
+    at = Reflect.get(at, part)
+  }
+  return at
+}
+
+describe('the OpenAPI document', () => {
+  it('is valid OpenAPI 3.1', async () => {
+    const result = await new Validator().validate(structuredClone(document))
+    expect(result.errors).toBeUndefined()
+    expect(result.valid).toBe(true)
+  })
+
+  it('is not valid any more with a broken operation, so that the check above can fail', async () => {
+    const broken = structuredClone(document)
+    broken.paths['/v1/agents'].get.parameters = [{ name: 'limit' }]
+    expect((await new Validator().validate(broken)).valid).toBe(false)
+  })
+
+  it('names the server’s version', () => {
+    expect(document.info).toMatchObject({ title: 'Strandfast', version: '1.2.3' })
+  })
+
+  it('has every route, with its scope and its summary, and no other', () => {
+    for (const { method, path, docs, scope } of routes) {
+      expect(operationOf(method, path)).toMatchObject({
+        summary: docs.summary,
+        'x-scope': scope,
+        tags: [docs.tag],
+      })
+    }
+    const count = Object.values<object>(document.paths).reduce(
+      (sum, item) => sum + Object.keys(item).length,
+      0,
+    )
+    expect(count).toBe(routes.length)
+  })
+
+  it('gives each operation a name of its own', () => {
+    expect(operationIds.filter((id, place) => operationIds.indexOf(id) !== place)).toEqual([])
+    expect(operationIds.filter((id) => !/^[a-z][A-Za-z0-9]+$/.test(id))).toEqual([])
+  })
+
+  it('describes every tag', () => {
+    const described = document.tags.filter((tag: { description?: string }) => tag.description !== undefined)
+    const names = described.map((tag: { name: string }) => tag.name)
+    expect(routes.filter((route) => !names.includes(route.docs.tag)).map((route) => route.docs.tag)).toEqual(
+      [],
+    )
+  })
+
+  it('has a target for every $ref', () => {
+    const references = [...objectsIn(document)].flatMap(([pointer, object]) =>
+      '$ref' in object && typeof object.$ref === 'string' ? [[pointer, object.$ref] as const] : [],
+    )
+    expect(references.length).toBeGreaterThan(100)
+    expect(references.filter(([, target]) => resolved(target) === undefined)).toEqual([])
+  })
+
+  it('names each parameter of a path', () => {
+    for (const { method, path } of routes) {
+      const { parameters = [] } = operationOf(method, path)
+      const inPath = parameters
+        .map((one: { $ref?: string }) => (one.$ref === undefined ? one : resolved(one.$ref)))
+        .filter((one: { in: string }) => one.in === 'path')
+      const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
+      expect(inPath.map((one: { name: string }) => one.name)).toEqual(names)
+    }
+  })
+
+  it('shows what validates: a shared schema is the very one of the wire', () => {
+    expect(document.components.schemas.WriteResponse.properties.seq).toEqual(
+      JSON.parse(JSON.stringify(componentSchemas['WriteResponse']))['properties']['seq'],
+    )
+    expect(operationOf('post', '/v1/agents').requestBody.content['application/json'].schema).toEqual({
+      $ref: '#/components/schemas/AgentCreateBody',
+    })
+  })
+})
+
+describe('the schemas', () => {
+  it('compile, every one of every answer and request', () => {
+    const schemas = routes.flatMap(({ docs }) => [...Object.values(docs.answers), docs.request])
+    const compiled = schemas.flatMap((schema) =>
+      schema === undefined || 'mediaType' in schema ? [] : [Compile(schema).Check({})],
+    )
+    expect(compiled.length).toBeGreaterThan(15)
+  })
+
+  it.each(Object.entries(schemaExamples))('hold for the examples of %s', (name, examples) => {
+    const schema = componentSchemas[name]
+    if (schema === undefined) throw new Error(`No schema ${name}`)
+    const faults = Object.entries(examples).flatMap(([key, value]) =>
+      [...Compile(schema).Errors(value)].map((error) => `${key}${error.instancePath}: ${error.message}`),
+    )
+    expect(faults).toEqual([])
+  })
+})
+
+describe('the refusals of an operation', () => {
+  const statuses = (method: string, path: string) => Object.keys(operationOf(method, path).responses)
+
+  it('always have a default', () => {
+    for (const { method, path } of routes) expect(statuses(method, path)).toContain('default')
+  })
+
+  it('are 401 and 403 wherever a key is needed, and nowhere else', () => {
+    for (const { method, path, scope } of routes) {
+      expect(statuses(method, path).includes('401')).toBe(scope !== 'none')
+      expect(statuses(method, path).includes('403')).toBe(scope !== 'none')
+    }
+  })
+
+  it('name the codes that apply', () => {
+    const { $ref } = operationOf('post', '/v1/agents').responses['409']
+    expect($ref).toBe('#/components/responses/agent_exists-or-key_in_use')
+    expect(statuses('delete', '/v1/agents/:agent/records/:hash')).toEqual(
+      expect.arrayContaining(['400', '404', '409', '412', '422', '429', '507']),
+    )
+  })
+
+  it('are listed as a whole', () => {
+    expect(document['x-error-catalogue']).toHaveLength(Object.keys(errorCatalogue).length)
+  })
+})
+
+it.each([
+  ['codes of its own', ownCodes],
+  ['required query parameters', requiredQuery],
+  ['text examples', textExamples],
+])('knows the operation of each entry of the table of %s', (_name, table) => {
+  expect(Object.keys(table).filter((id) => !operationIds.includes(id))).toEqual([])
+})

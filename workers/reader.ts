@@ -1,0 +1,122 @@
+import { join } from 'node:path'
+import { workerData } from 'node:worker_threads'
+import { assert } from '../src/base/assert.js'
+import { asBuffer } from '../src/base/bytes.js'
+import type {
+  ExportPage,
+  ExportPageTask,
+  InclusionTask,
+  ReaderSettings,
+  TreeTask,
+} from '../src/protocol/reader-tasks.js'
+import { formatHlc } from '../src/strand/hlc.js'
+import { headerText, zeroHash } from '../src/strand/header.js'
+import { bodyCommitment } from '../src/strand/hash.js'
+import { inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
+import { recordLine } from '../src/strand/strand-export.js'
+import { openEnvironment, type Environment } from './store/environment.js'
+import type { StoredRecord } from './store/record-codec.js'
+import { recordBySeq, recordsFrom } from './store/records.js'
+import { SubtreeCache } from './subtree-cache.js'
+
+/*
+ * Long reads, in a thread of the pool: pure functions of what is on disk, over a read-only view of the shards' stores.
+ * Each task is one page, so that no snapshot is held for long: LMDB cannot reuse pages that a snapshot still sees.
+ */
+
+const settings = readSettings(workerData)
+const environments = new Map<number, Environment>()
+const subtrees = new SubtreeCache()
+
+/** Export lines from `fromSeq` on, as many whole ones as fit a page. */
+export function exportPage(task: ExportPageTask): ExportPage {
+  const environment = fresh(task.shard)
+  const lines: string[] = []
+  let bytes = 0
+  let nextSeq = task.fromSeq
+  let lastHash = ''
+  for (const record of recordsFrom(environment, task.agentNo, { fromSeq: task.fromSeq, order: 'asc' })) {
+    if (record.seq > task.toSeq || bytes >= task.bytesMax) break
+    assert(record.seq === nextSeq, 'a strand has no gaps')
+    const line = exportLine(record, task)
+    lines.push(line)
+    bytes += line.length
+    nextSeq = record.seq + 1
+    lastHash = record.hash
+  }
+  return { text: lines.length === 0 ? '' : `${lines.join('\n')}\n`, nextSeq, lastHash }
+}
+
+/** The seq of the record whose signature covers the record at `seq`: itself, or a later one. */
+export function sealEnd({ shard, agentNo, seq }: { shard: number; agentNo: number; seq: number }): number {
+  const record = recordBySeq(fresh(shard), agentNo, seq)
+  assert(record !== undefined, 'a strand reaches the record asked for')
+  return record.sealedBy ?? seq
+}
+
+/** Root of the tree over the first `size` records, hex. */
+export function treeRootOf(task: TreeTask): string {
+  return asBuffer(treeRoot(task.size, leafReader(task))).toString('hex')
+}
+
+/** Root, and the sibling hashes that lead to it from record `seq`, hex. */
+export function inclusionOf(task: InclusionTask): { root: string; path: string[] } {
+  const reader = leafReader(task)
+  const path = inclusionPath(task.seq, task.size, reader)
+  return {
+    root: asBuffer(treeRoot(task.size, reader)).toString('hex'),
+    path: path.map((hash) => asBuffer(hash).toString('hex')),
+  }
+}
+
+function leafReader({ shard, agentNo }: TreeTask): LeafReader {
+  const environment = fresh(shard)
+  const strand = `${shard}/${agentNo}`
+  return {
+    leaves(start, end) {
+      const hashes: Uint8Array[] = []
+      for (const record of recordsFrom(environment, agentNo, { fromSeq: start, order: 'asc' })) {
+        if (record.seq >= end) break
+        hashes.push(Buffer.from(record.hash, 'hex'))
+      }
+      assert(hashes.length === end - start, 'a strand has no gaps')
+      return hashes
+    },
+    subtree: (level, index) => subtrees.get(`${strand}/${level}/${index}`),
+    keep: (level, index, root) => subtrees.set(`${strand}/${level}/${index}`, root),
+  }
+}
+
+function exportLine(record: StoredRecord, { strand, publicKey }: ExportPageTask): string {
+  const header = headerText({
+    strand: record.seq === 0 ? zeroHash : strand,
+    key: publicKey,
+    seq: record.seq,
+    prev: record.prev,
+    hlc: formatHlc(record.hlc),
+    type: record.type,
+    body: bodyCommitment(record.salt, record.body),
+  })
+  return recordLine({
+    h: header,
+    sig: record.signature === undefined ? undefined : asBuffer(record.signature).toString('hex'),
+    sealedBy: record.sealedBy,
+    salt: asBuffer(record.salt).toString('hex'),
+    body: asBuffer(record.body).toString('utf8'),
+  })
+}
+
+/** The shard's store as it is now: the view of an earlier task would hold on to its snapshot. */
+function fresh(shard: number): Environment {
+  let environment = environments.get(shard)
+  if (environment === undefined) {
+    environment = openEnvironment(join(settings.dataDir, `shard-${shard}`), 'read')
+    environments.set(shard, environment)
+  }
+  environment.root.resetReadTxn()
+  return environment
+}
+
+function readSettings(data: { dataDir: string }): ReaderSettings {
+  return data
+}
