@@ -47,11 +47,11 @@ export function readPlan(args) {
   if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
   const { quick, only } = values
   const amounts = quick
-    ? { rounds: 1, seconds: 2, warmUpSeconds: 1, ingestLines: 4_000, signMs: 500 }
-    : { rounds: 3, seconds: 4, warmUpSeconds: 2, ingestLines: 12_500, signMs: 1_000 }
+    ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500 }
+    : { rounds: 3, seconds: 4, warmUpSeconds: 2, ingestLines: 6_250, signMs: 1_000 }
   const sizes = quick
-    ? { storedRecords: 20_000, streamEvents: 250, idleAgents: 20_000 }
-    : { storedRecords: 100_000, streamEvents: 500, idleAgents: 100_000 }
+    ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000 }
+    : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000 }
   return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes }
 }
 

@@ -14,7 +14,7 @@ import { ShardStore } from './store/shard-store.js'
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
-const settings = workerData as ShardSettings
+const settings: ShardSettings = workerData
 let open = true
 const masterSeed = Buffer.from(settings.masterSeed)
 const store = new ShardStore(settings.path, masterSeed)

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { csvRows } from './csv.mjs'
 
-const folder = fileURLToPath(new URL('../../node_modules/vega-datasets/data/', import.meta.url))
-const read = (name) => readFileSync(`${folder}${name}`, 'utf8')
+// The package exports its entry only; the data lie beside it.
+const folder = new URL('../data/', import.meta.resolve('vega-datasets'))
+const read = (name) => readFileSync(new URL(name, folder), 'utf8')
 
 /**
  * One record to be: the agent whose strand it belongs on, its type and its body.

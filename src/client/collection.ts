@@ -9,6 +9,7 @@ import type {
   ChangeOptions,
   MutationResponse,
   NucleotideRecord,
+  PagedQueryBody,
   QueryBody,
   RecordView,
   SaqlQueryResult,
@@ -97,7 +98,10 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /** Every record of a query, page after page; `limit` is the size of a page. */
-  async *queryAll(body: QueryBody, options: CallOptions = {}): AsyncGenerator<NucleotideRecord<T>, void> {
+  async *queryAll(
+    body: PagedQueryBody,
+    options: CallOptions = {},
+  ): AsyncGenerator<NucleotideRecord<T>, void> {
     for (let page = await this.query(body, options); ;) {
       yield* page.records
       const cursor = page.next_cursor

@@ -16,6 +16,7 @@ import type {
   ChangeOptions,
   IngestSummary,
   ProofResponse,
+  StreamTicket,
   WriteResponse,
   Zone,
 } from './types.js'
@@ -171,6 +172,14 @@ export class ServiceClient {
   ): Subscription<T> {
     const query = { agents: options.agents?.join(',') }
     return new Subscription(this.#transport, { path: '/v1/stream', query, onEvent, options })
+  }
+
+  /**
+   * A ticket that opens one stream, once, as its `ticket` parameter: for a native EventSource, which can send no
+   * header. Subscriptions of this client need none.
+   */
+  streamTicket(options: CallOptions = {}): Promise<StreamTicket> {
+    return this.#transport.json({ ...readCall('/v1/stream/tickets', options), method: 'POST' })
   }
 
   /** A strand as signed NDJSON, streamed; `verify` checks it. The time limit ends with its first bytes. */

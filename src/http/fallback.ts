@@ -4,7 +4,7 @@ import { openExchange, type Handling } from './handle.js'
 import { readHead } from './request.js'
 import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js'
 
-const uncounted = { begin() {}, done() {} }
+const uncounted = { done() {} }
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
 export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handling: Handling): void {
@@ -13,7 +13,7 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handli
   app.any('/*', (response, request) => {
     const path = request.getUrl()
     const head = readHead(request)
-    const exchange = openExchange(response, head, handling, uncounted)
+    const exchange = openExchange(response, head, { handling, watch: uncounted })
     if (typeof head === 'string') {
       exchange.refuse(refuse('malformed_request', head), { closing: true })
       return
@@ -49,7 +49,7 @@ function answerOptions(
 ): void {
   const allowed = methodsOf(paths, request.getUrl())
   const head = readHead(request)
-  const exchange = openExchange(response, head, handling, uncounted)
+  const exchange = openExchange(response, head, { handling, watch: uncounted })
   if (typeof head === 'string') {
     exchange.refuse(refuse('malformed_request', head), { closing: true })
     return

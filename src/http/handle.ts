@@ -13,7 +13,7 @@ import type {
 } from '../routes/route.js'
 import type { Admission } from './admit.js'
 import { collectBody } from './body.js'
-import { Exchange } from './exchange.js'
+import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { ExportSender } from './export.js'
 import type { IngestReceiver } from './ingest.js'
 import type { HttpMetrics } from './metrics.js'
@@ -52,7 +52,7 @@ export function handlerOf(
   return (response, request) => {
     watch.begin()
     const head = readHead(request)
-    const exchange = openExchange(response, head, handling, watch)
+    const exchange = openExchange(response, head, { handling, watch })
     if (typeof head === 'string') {
       exchange.refuse(refuse('malformed_request', head), { closing: true })
       return
@@ -73,8 +73,7 @@ export function handlerOf(
 export function openExchange(
   response: HttpResponse,
   head: RequestHead | string,
-  handling: Handling,
-  watch: { done(status: number): void },
+  { handling, watch }: { handling: Handling; watch: ExchangeWatch },
 ): Exchange {
   const headers = typeof head === 'string' ? undefined : head.headers
   const requestId =

@@ -38,6 +38,16 @@ const record = {
   erased: false,
 }
 
+const head = {
+  agent_id: 'sensors',
+  chain_head: second,
+  hash: `sha256:${second}`,
+  seq: 2,
+  record_count: 2,
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  signature,
+}
+
 const summary = { accepted: 2, rejected: 1, first_seq: 3, last_seq: 4, chain_head: second }
 const fault = { line: 2, code: 'validation_failed', detail: 'Expected a JSON object' }
 
@@ -91,17 +101,7 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
     },
   },
   BatchWritten: { written: { results: [written] } },
-  ChainHead: {
-    head: {
-      agent_id: 'sensors',
-      chain_head: second,
-      hash: `sha256:${second}`,
-      seq: 2,
-      record_count: 2,
-      timestamp_hlc: '0199c5b8f2a4-0000',
-      signature,
-    },
-  },
+  ChainHead: { head },
   InclusionProof: {
     proof: {
       agent: 'sensors',
@@ -123,6 +123,7 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   },
   IngestSummary: { summary: { ...summary, errors: [fault] } },
   MutationDone: { done: { record_id: second, state: 'deleted', seq: 3 } },
+  QueryAnswer: { records: { records: [record], next_cursor: null }, head },
   QueryBody: {
     latest: { type: 'latest', limit: 20, where },
     time_range: {

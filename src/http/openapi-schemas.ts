@@ -13,7 +13,7 @@ import {
   ZoneName,
 } from '../wire/primitives.js'
 import { Problem } from '../wire/problem.js'
-import { queryBodies, QueryBody, QueryResult } from '../wire/query.js'
+import { queryBodies, QueryAnswer, QueryBody, QueryResult } from '../wire/query.js'
 import {
   BatchWriteBody,
   BatchWritten,
@@ -50,6 +50,7 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   MutationDone,
   Problem,
   PublicKey,
+  QueryAnswer,
   QueryBody,
   QueryResult,
   RecordView,

@@ -24,7 +24,7 @@ export function caughtUpEvent(id: string): string {
 
 /** Whether the payload of an event has the field that a stream is filtered by: a member, or a dotted path. */
 export function hasField(event: StreamEvent, field: string): boolean {
-  const { payload } = JSON.parse(event.data) as { payload: unknown }
+  const { payload }: { payload: unknown } = JSON.parse(event.data)
   if (typeof payload !== 'object' || payload === null) return false
   return Object.hasOwn(payload, field) || fieldOf(payload, field) !== undefined
 }

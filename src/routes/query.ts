@@ -3,7 +3,7 @@ import { limits } from '../base/limits.js'
 import type { Outcome, RecordQuery } from '../protocol/messages.js'
 import { readJson } from '../strand/json.js'
 import { momentLower, momentUpper } from '../strand/moment.js'
-import { queryBodies, QueryBody, QueryResult, type LatestQuery, type TimeRangeQuery } from '../wire/query.js'
+import { queryBodies, QueryAnswer, QueryBody, type LatestQuery, type TimeRangeQuery } from '../wire/query.js'
 import { reader } from '../wire/validate.js'
 import { answerOf, unexpected } from './answers.js'
 import {
@@ -35,7 +35,7 @@ const query: HandlerRoute = {
     summary: 'Query records: latest, time_range, hash, chain_head',
     tag: 'Records',
     request: QueryBody,
-    answers: { 200: QueryResult },
+    answers: { 200: QueryAnswer },
   },
   async handle(request, context) {
     const agent = reachableAgent(request, request.params[0])

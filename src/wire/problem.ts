@@ -3,7 +3,7 @@ import { errorCatalogue, type Refusal } from '../base/errors.js'
 
 /** application/problem+json (RFC 9457) as every error is answered (contract.md 2.1). */
 export const Problem = Type.Object({
-  type: Type.String({ description: 'Address of the code in the error catalogue' }),
+  type: Type.String({ description: 'Address of the code in the page at /docs' }),
   title: Type.String(),
   status: Type.Integer(),
   detail: Type.String(),
@@ -20,7 +20,7 @@ export type Problem = Static<typeof Problem>
 export function problemOf(refusal: Refusal, requestId: string): Problem & Record<string, unknown> {
   const { status, title } = errorCatalogue[refusal.code]
   return {
-    type: `/docs/errors#${refusal.code}`,
+    type: `/docs#error-${refusal.code}`,
     title,
     status,
     detail: refusal.detail,

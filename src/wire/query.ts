@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { operators } from '../strand/condition.js'
+import { ChainHead } from './agents.js'
 import { Cursor, Moment, NextCursor, PageLimit } from './primitives.js'
 import { RecordView } from './records.js'
 
@@ -64,3 +65,6 @@ export type TimeRangeQuery = Static<typeof TimeRangeQuery>
 /** SaqlQueryResult of spec.md. */
 export const QueryResult = Type.Object({ records: Type.Array(RecordView), next_cursor: NextCursor })
 export type QueryResult = Static<typeof QueryResult>
+
+/** Answer of POST /v1/agents/:agent/query: the head to `chain_head`, records to all others. */
+export const QueryAnswer = Type.Union([QueryResult, ChainHead])

@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { type Server, createServer } from 'node:http'
 import { type Browser, type Page, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ServiceClient } from '../../src/client/index.js'
+import { freePort } from '../support/free-port.js'
 import { startServer } from '../support/server.js'
 
 const CHROMIUM = '/usr/bin/chromium'
@@ -12,14 +14,24 @@ const hasChromium = existsSync(CHROMIUM)
 // Left out where there is no browser, but never in silence, and never where the whole suite is promised.
 if (!hasChromium && process.env['CI'] !== 'true') console.warn(`Skipped: no browser at ${CHROMIUM}`)
 
+declare global {
+  /** The client in the page. */
+  var strandfast: typeof import('../../src/client/index.js')
+  /** What a subscription of the page has seen. */
+  var seenSeqs: number[]
+}
+
+/** The page imports the client by itself: what is sent to it as text can hold no import. */
+const PAGE = `<!doctype html>
+<script type="module">import * as client from '/client/index.js'; globalThis.strandfast = client</script>`
+
 /** What a page may import: the built client, from the page's own origin. */
 const BUILT_CLIENT = new URL('../../dist/src/client/', import.meta.url)
 
 async function startPageServer(): Promise<{ origin: string; server: Server }> {
   const server = createServer(async (request, response) => {
     const name = /^\/client\/([a-z-]+\.js)$/.exec(request.url ?? '')?.[1]
-    if (name === undefined)
-      return response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html>')
+    if (name === undefined) return response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE)
     try {
       const script = await readFile(new URL(name, BUILT_CLIENT))
       return response.writeHead(200, { 'content-type': 'text/javascript' }).end(script)
@@ -43,10 +55,12 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
   let browser: Browser
   let page: Page
   let access: InPage
+  let environment: Record<string, string>
 
   beforeAll(async () => {
     pages = await startPageServer()
-    service = await startServer({ env: { SERVICE_CORS_ORIGINS: pages.origin } })
+    environment = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
+    service = await startServer({ env: environment })
     access = { url: service.url, apiKey: service.rootKey }
     const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
     browser = await chromium.launch({ executablePath: CHROMIUM, args })
@@ -63,8 +77,7 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
 
   it('writes, reads, deletes and lists across origins', async () => {
     const seen = await page.evaluate(async (options) => {
-      const entry = '/client/index.js'
-      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const { ServiceClient } = strandfast
       const client = new ServiceClient(options)
       const notes = client.collection<{ title: string }>('notes')
       const first = await notes.write({ title: 'Grüße' })
@@ -90,8 +103,7 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
 
   it('reads the code and the request id of a refusal across origins', async () => {
     const seen = await page.evaluate(async (options) => {
-      const entry = '/client/index.js'
-      const { NotFoundError, ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const { NotFoundError, ServiceClient } = strandfast
       try {
         await new ServiceClient(options).agent('nobody').head()
         return undefined
@@ -105,8 +117,7 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
 
   it('ingests in chunks, as no browser streams a request over HTTP/1.1', async () => {
     const summary = await page.evaluate(async (options) => {
-      const entry = '/client/index.js'
-      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const { ServiceClient } = strandfast
       const client = new ServiceClient(options)
       await client.createAgent('sensors', undefined, 'free')
       const readings = Array.from({ length: 30_000 }, (_, n) => ({
@@ -121,22 +132,21 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
 
   it('streams, is cut off, and comes back without a gap or a double', async () => {
     const seen = await page.evaluate(async (options) => {
-      const entry = '/client/index.js'
-      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const { ServiceClient } = strandfast
       let connections = 0
-      // Cuts the first connection behind its first bytes.
+      // Cuts the first connection once it has brought a record.
       const cuttingFetch: typeof fetch = async (input, init) => {
         const response = await fetch(input, init)
         connections += 1
         const reader = connections === 1 ? response.body?.getReader() : undefined
         if (!reader) return response
-        let pieces = 0
+        let cut = false
         const body = new ReadableStream<Uint8Array>({
           async pull(controller) {
+            if (cut) return controller.error(new TypeError('cut'))
             const { value } = await reader.read()
-            pieces += 1
-            if (pieces === 1 && value) controller.enqueue(value)
-            else controller.error(new TypeError('cut'))
+            controller.enqueue(value)
+            cut = new TextDecoder().decode(value).includes('event: record')
           },
         })
         return new Response(body, { headers: response.headers })
@@ -162,10 +172,69 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
     expect(seen).toEqual({ seqs: [1, 2, 3, 4], connections: 2 })
   })
 
+  it('streams on when the server has stopped and started again, each record once', async () => {
+    const writer = new ServiceClient(access).collection('restarted')
+    await writer.writeBatch([{ n: 1 }, { n: 2 }])
+    const opened = page.evaluate(
+      (options) =>
+        new Promise<void>((onCaughtUp, onError) => {
+          globalThis.seenSeqs = []
+          const onEvent = ({ seq }: { seq: number }) => void seenSeqs.push(seq)
+          const { ServiceClient } = strandfast
+          new ServiceClient(options).subscribeAgent('restarted', onEvent, { since: 0, onCaughtUp, onError })
+        }),
+      access,
+    )
+    await opened
+    await service.halt()
+    service = await startServer({ dataDir: service.dataDir, env: environment })
+    await writer.writeBatch([{ n: 3 }, { n: 4 }])
+    await page.waitForFunction(() => seenSeqs.length >= 4)
+    await writer.write({ n: 5 })
+    await page.waitForFunction(() => seenSeqs.length >= 5)
+    expect(await page.evaluate(() => seenSeqs)).toEqual([1, 2, 3, 4, 5])
+  })
+
+  it('opens a native EventSource with a ticket, which opens nothing more', async () => {
+    const seen = await page.evaluate(async (options) => {
+      const client = new strandfast.ServiceClient(options)
+      await client.collection('native').writeBatch([{ n: 1 }, { n: 2 }])
+      const { ticket } = await client.streamTicket()
+      const address = `${options.url}/v1/agents/native/stream?since=0&ticket=${ticket}`
+      const records: string[] = []
+      await new Promise((resolve, reject) => {
+        const source = new EventSource(address)
+        source.addEventListener('record', ({ data }) => records.push(JSON.parse(data).payload.n))
+        source.addEventListener('caught_up', () => resolve(source.close()))
+        source.addEventListener('error', reject)
+      })
+      const refused = await new Promise<number>((resolve) => {
+        const again = new EventSource(address)
+        again.addEventListener('error', () => resolve(again.readyState))
+      })
+      return { records, refused, closed: EventSource.CLOSED }
+    }, access)
+    expect(seen.records).toEqual([1, 2])
+    expect(seen.refused).toBe(seen.closed)
+  })
+
+  it('gets nothing from an origin that is not allowed', async () => {
+    const stranger = await browser.newPage()
+    // The same pages by another name are another origin.
+    await stranger.goto(`${pages.origin.replace('127.0.0.1', 'localhost')}/`)
+    const seen = await stranger.evaluate(async (options) => {
+      const { NetworkError, ServiceClient } = strandfast
+      const client = new ServiceClient({ ...options, timeoutMs: 50 })
+      const failure = await client.listAgents().catch((error: unknown) => error)
+      return { alive: await client.ping(), blocked: failure instanceof NetworkError }
+    }, access)
+    await stranger.close()
+    expect(seen).toEqual({ alive: false, blocked: true })
+  })
+
   it('exports and verifies by WebCrypto, and finds a changed record', async () => {
     const seen = await page.evaluate(async (options) => {
-      const entry = '/client/index.js'
-      const { ServiceClient }: typeof import('../../src/client/index.js') = await import(entry)
+      const { ServiceClient } = strandfast
       const client = new ServiceClient(options)
       const ledger = client.collection('ledger')
       await ledger.writeBatch(Array.from({ length: 200 }, (_, n) => ({ n, name: 'Zoë' })))

@@ -56,7 +56,7 @@ const allowedImports: [string, string[]][] = [
 const doors: { name: string; door: string; elsewhere: string[] }[] = [
   {
     name: 'uWebSockets.js',
-    door: 'src/http/server.ts',
+    door: 'src/http/uws.ts',
     elsewhere: ['src/http/request.ts', 'src/routes/uws.ts', 'src/main.ts', 'workers/uws.ts'],
   },
   {

@@ -120,7 +120,7 @@ export class HashIndex {
     for (const runs of this.#levels) {
       for (let index = runs.length - 1; index >= 0; index -= 1) {
         const run = runs[index]
-        if (run !== undefined) collectFromRun(this.#db, run, prefix, found)
+        if (run !== undefined) collectFromRun({ db: this.#db, prefix, found }, run)
       }
     }
     return found

@@ -82,7 +82,7 @@ export class HashMerge {
   #nextChunk(index: number, cursor: Cursor): void {
     cursor.part += 1
     cursor.at = 0
-    cursor.entries = readChunk(this.#db, cursor.run, cursor.part, cursor.pairs)
+    cursor.entries = readChunk(this.#db, cursor, cursor.pairs)
     this.#heads[index] = cursor.entries === 0 ? Infinity : cursor.pairs[0]
   }
 }

@@ -45,7 +45,11 @@ function loadSegments(db: HashDatabase, of: { kind: number; id: number }, target
  * Copies chunk `part` of a run into `pairs` (n prefixes, then n locations).
  * @returns n; 0 when the run has no such chunk
  */
-export function readChunk(db: HashDatabase, run: HashRun, part: number, pairs: Float64Array): number {
+export function readChunk(
+  db: HashDatabase,
+  { run, part }: { run: HashRun; part: number },
+  pairs: Float64Array,
+): number {
   if (part >= run.fences.length) return 0
   const chunk = getChunk(db, run, part)
   new Uint8Array(pairs.buffer).set(exact(chunk))
@@ -67,8 +71,12 @@ function getChunk(db: HashDatabase, run: HashRun, part: number): Buffer {
   return chunk
 }
 
-/** Appends the locations of `prefix` in this run to `found`, newest first. */
-export function collectFromRun(db: HashDatabase, run: HashRun, prefix: number, found: number[]): void {
+/** Appends the locations of `search.prefix` in this run to `search.found`, newest first. */
+export function collectFromRun(
+  search: { db: HashDatabase; prefix: number; found: number[] },
+  run: HashRun,
+): void {
+  const { db, prefix, found } = search
   if (!mayContain(run.filter, prefix)) return
   // Equal prefixes can go on over a chunk's border: from the last chunk that can hold one, backwards.
   let part = lastNotAbove(run.fences, prefix)
