@@ -96,6 +96,7 @@ function startShards(
     hub: undefined,
     shards: new Shards(settings, {
       events: (shard, events) => started.hub?.events(shard, events),
+      failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
       died: (shard, error) => log.error({ shard, err: error }, 'a shard thread ended and is started again'),
       restarted(shard) {
         log.warn({ shard }, 'a shard thread serves again')

@@ -58,8 +58,24 @@ export class Shard {
     let next = 0
     while (next < writes.length) next = this.#commitFrom(writes, next)
     if (reads.length === 0) return
-    const outcomes: OutcomeFrame['outcomes'] = reads.map(([id, command]) => [id, read(this.#state, command)])
-    this.#tell({ outcomes, events: [], figures: this.#figures })
+    const failures: string[] = []
+    const outcomes: OutcomeFrame['outcomes'] = reads.map(([id, command]) => [
+      id,
+      this.#read(command, failures),
+    ])
+    this.#tell({ outcomes, events: [], figures: this.#figures, ...(failures.length > 0 && { failures }) })
+  }
+
+  /** A read that fails, as for a damaged record, is not answered with data; it changes nothing, so the shard goes on. */
+  #read(command: Read, failures: string[]): Outcome {
+    try {
+      return read(this.#state, command)
+    } catch (error) {
+      failures.push(
+        `${command.kind}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      )
+      return refused(refuse('internal_error', 'Expected the stored records to be whole'))
+    }
   }
 
   /** True when an idle shard has something to do. */

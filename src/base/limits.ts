@@ -26,6 +26,8 @@ export const limits = {
   ingestChunkBytes: 262_144,
   /** Chunks of one ingest stream under way at once; past that the connection is paused. */
   ingestChunksInFlightMax: 4,
+  /** Compressed bytes of an ingest stream that are read before they are unfolded. */
+  ingestReadAheadBytes: 1_048_576,
   /** Bytes of an ingest body that is written whole or not at all (on_error=reject_all). */
   ingestAtomicBytesMax: 8_388_608,
   /** Line faults that an ingest summary names. */

@@ -10,17 +10,16 @@ const POOL_BYTES = 8192
  * Every byte of the pool is given out once.
  */
 export function pooledRandom(): RandomBytes {
-  const pool = Buffer.allocUnsafeSlow(POOL_BYTES)
-  let used = POOL_BYTES
+  let pool = Buffer.alloc(0)
+  let used = 0
   return (count) => {
     if (count > POOL_BYTES) return randomFillSync(Buffer.allocUnsafeSlow(count))
-    if (used + count > POOL_BYTES) {
-      randomFillSync(pool)
+    if (used + count > pool.length) {
+      // A new pool, not the old one again: what was given out are views of it.
+      pool = randomFillSync(Buffer.allocUnsafeSlow(POOL_BYTES))
       used = 0
     }
-    // A copy, not a view: a view would be overwritten by the next refill.
-    const bytes = Buffer.from(pool.subarray(used, used + count))
     used += count
-    return bytes
+    return pool.subarray(used - count, used)
   }
 }

@@ -29,16 +29,32 @@ export async function verifyCheckpoint(
   const root = fromBase64(rootText)
   const size = Number(sizeText)
   if (root === undefined || !Number.isSafeInteger(size)) return undefined
-  const keyHash = await sha256(utf8(`${origin}\n`), Uint8Array.of(1), fromHex(publicKey))
-  const keyId = toHex(keyHash.subarray(0, KEY_ID_BYTES))
+  const signed: SignatureLine[] = []
   for (const line of lines.trimEnd().split('\n')) {
-    const [, name, signed = ''] = line.split(' ')
-    const bytes = fromBase64(signed)
-    if (name !== origin || bytes === undefined || toHex(bytes.subarray(0, KEY_ID_BYTES)) !== keyId) continue
-    if (!(await signatures.verifies(publicKey, text, bytes.slice(KEY_ID_BYTES)))) continue
-    return { origin, size, rootHex: toHex(root) }
+    const signature = parseSignature(line)
+    if (signature === undefined) return undefined
+    signed.push(signature)
+  }
+  const keyHash = await sha256(utf8(`${origin}\n`), Uint8Array.of(1), fromHex(publicKey))
+  const expected = toHex(keyHash.subarray(0, KEY_ID_BYTES))
+  for (const { name, keyId, signature } of signed) {
+    if (name !== origin || keyId !== expected) continue
+    if (await signatures.verifies(publicKey, text, signature)) return { origin, size, rootHex: toHex(root) }
   }
   return undefined
+}
+
+interface SignatureLine {
+  name: string
+  keyId: string
+  signature: Bytes
+}
+
+function parseSignature(line: string): SignatureLine | undefined {
+  const [, name = '', signed = ''] = line.split(' ')
+  const bytes = fromBase64(signed)
+  if (bytes === undefined || bytes.length <= KEY_ID_BYTES) return undefined
+  return { name, keyId: toHex(bytes.subarray(0, KEY_ID_BYTES)), signature: bytes.slice(KEY_ID_BYTES) }
 }
 
 /** Bytes of base64 in its one exact form; undefined otherwise. */

@@ -11,6 +11,8 @@ export type Receive = (outcome: Outcome) => void
 /** What a shard tells beside outcomes. */
 export interface ShardListener {
   events(events: StreamEvent[]): void
+  /** Reads failed, though nothing was wrong with what was asked. */
+  failed(failures: string[]): void
   /** The thread ended though nobody asked it to. */
   died(error: Error): void
 }
@@ -61,6 +63,7 @@ export class ShardPort {
         else resolve()
       })
       worker.once('error', reject)
+      worker.once('exit', (code) => reject(new Error(`The thread ended with ${code} before it was ready`)))
     })
     worker.on('error', (error) => this.#end(error))
     worker.on('exit', (code) =>
@@ -110,7 +113,8 @@ export class ShardPort {
   }
 
   #receive(memory: ArrayBuffer): void {
-    const { outcomes, events, figures } = decodeOutcomes(memory)
+    const { outcomes, events, figures, failures } = decodeOutcomes(memory)
+    if (failures !== undefined) this.#listener.failed(failures)
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)

@@ -6,6 +6,7 @@ import { ShardPort, type Receive } from './shard-port.js'
 /** What the shards tell the front thread beside outcomes. */
 export interface ShardsListener {
   events(shard: number, events: StreamEvent[]): void
+  failed(shard: number, failures: string[]): void
   /** A shard serves again after its thread died: what it was told to watch is gone. */
   restarted(shard: number): void
   died(shard: number, error: Error): void
@@ -24,6 +25,7 @@ export class Shards {
       (one) =>
         new ShardPort(one, {
           events: (events) => listener.events(one.shard, events),
+          failed: (failures) => listener.failed(one.shard, failures),
           died: (error) => this.#restart(one.shard, error),
         }),
     )

@@ -3,8 +3,8 @@ import type { Exchange } from './exchange.js'
 import type { RequestHead } from './request.js'
 
 /**
- * Collects a whole body of at most `bytesMax` bytes and hands it over once. A larger one is answered 413 and the
- * connection is closed, so that the rest of it is not read.
+ * Collects a whole body of at most `bytesMax` bytes and hands it over once. A larger one is answered 413 at once. The
+ * library passes over the rest of it: closing the connection would reset it, and the client would never see why.
  */
 export function collectBody(
   exchange: Exchange,
@@ -12,7 +12,7 @@ export function collectBody(
   receive: (body: Uint8Array) => void,
 ): void {
   if (head.contentLength !== undefined && head.contentLength > bytesMax) {
-    exchange.refuse(tooLarge(bytesMax), { closing: true })
+    exchange.refuse(tooLarge(bytesMax))
     return
   }
   let parts: Uint8Array[] | undefined
@@ -21,7 +21,7 @@ export function collectBody(
     if (!exchange.open) return
     bytes += part.byteLength
     if (bytes > bytesMax) {
-      exchange.refuse(tooLarge(bytesMax), { closing: true })
+      exchange.refuse(tooLarge(bytesMax))
       return
     }
     // A copy: the library takes its buffer back when this returns.

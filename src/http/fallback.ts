@@ -24,16 +24,12 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handli
       return
     }
     const allowed = methodsOf(paths, path)
-    // The body of a request that goes nowhere is not read.
     if (allowed.length === 0) {
-      exchange.refuse(refuse('not_found', 'Expected a path of /openapi.json'), { closing: true })
+      exchange.refuse(refuse('not_found', 'Expected a path of /openapi.json'))
       return
     }
     const detail = `Expected one of ${allowed.join(', ')}`
-    exchange.refuse(refuse('method_not_allowed', detail), {
-      closing: true,
-      headers: [['Allow', allowed.join(', ')]],
-    })
+    exchange.refuse(refuse('method_not_allowed', detail), { headers: [['Allow', allowed.join(', ')]] })
   })
 }
 

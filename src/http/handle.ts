@@ -65,7 +65,17 @@ export function handlerOf(
     const parameters = readParameters(request, parameterCount)
     const routed = admitted(route, { head, parameters, writes }, handling)
     if ('code' in routed) exchange.refuse(routed)
-    else carryOut(route, { exchange, head, request: routed }, handling)
+    else guarded(exchange, handling, () => carryOut(route, { exchange, head, request: routed }, handling))
+  }
+}
+
+/** A bug in a route breaks its request and no other. */
+function guarded(exchange: Exchange, handling: Handling, run: () => void): void {
+  try {
+    run()
+  } catch (error) {
+    handling.onError(error, exchange.requestId)
+    exchange.refuse(refuse('internal_error', 'Expected the server to work; the request id is in its log'))
   }
 }
 
@@ -117,22 +127,16 @@ interface Admitted {
 function carryOut(route: Route, { exchange, head, request }: Admitted, handling: Handling): void {
   switch (route.kind) {
     case 'command':
-      if (route.bodyBytesMax === 0) runCommand(route, { exchange, request }, handling)
-      else {
-        collectBody(exchange, { head, bytesMax: route.bodyBytesMax }, (body) => {
-          request.body = body
-          runCommand(route, { exchange, request }, handling)
-        })
-      }
+      withBody(route, { exchange, head, request }, () =>
+        guarded(exchange, handling, () => runCommand(route, { exchange, request }, handling)),
+      )
       return
     case 'handler':
-      if (route.bodyBytesMax === 0) void runHandler(route, { exchange, request }, handling)
-      else {
-        collectBody(exchange, { head, bytesMax: route.bodyBytesMax }, (body) => {
-          request.body = body
-          void runHandler(route, { exchange, request }, handling)
-        })
-      }
+      withBody(
+        route,
+        { exchange, head, request },
+        () => void runHandler(route, { exchange, request }, handling),
+      )
       return
     case 'ingest':
       handling.ingest.receive(exchange, route.toIngest(request), request.principal)
@@ -145,6 +149,33 @@ function carryOut(route: Route, { exchange, head, request }: Admitted, handling:
       return
   }
 }
+
+/** Reads the body that a route takes, which is JSON, and goes on. */
+function withBody(
+  { bodyBytesMax }: { bodyBytesMax: number },
+  { exchange, head, request }: Admitted,
+  goOn: () => void,
+): void {
+  if (bodyBytesMax === 0) {
+    goOn()
+    return
+  }
+  collectBody(exchange, { head, bytesMax: bodyBytesMax }, (body) => {
+    if (body.length > 0 && !isJson(head.headers.contentType)) {
+      exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
+      return
+    }
+    request.body = body
+    goOn()
+  })
+}
+
+/** JSON by its media type; a body without a type is taken for JSON. */
+function isJson(contentType: string): boolean {
+  return contentType === '' || contentType === 'application/json' || jsonType.test(contentType)
+}
+
+const jsonType = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 function runCommand(
   route: CommandRoute,

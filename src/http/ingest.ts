@@ -52,33 +52,49 @@ interface BodySink {
 
 /** Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused. */
 function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): void {
-  const gunzip = gzip ? inflate(exchange, sink) : undefined
+  if (gzip) {
+    readGzip(exchange, sink)
+    return
+  }
   exchange.onData((part, last) => {
     if (!exchange.open) return
-    const bytes = Buffer.from(new Uint8Array(part))
-    if (gunzip === undefined) {
-      if (bytes.length > 0) {
-        exchange.pause()
-        sink.push(bytes, () => exchange.resume())
-      }
-      if (last) sink.end()
-      return
-    }
-    if (bytes.length > 0 && !gunzip.write(bytes)) {
+    if (part.byteLength > 0) {
       exchange.pause()
-      gunzip.once('drain', () => exchange.resume())
+      sink.push(Buffer.from(new Uint8Array(part)), () => exchange.resume())
     }
-    if (last) gunzip.end()
+    if (last) sink.end()
   })
 }
 
-function inflate(exchange: Exchange, sink: BodySink): Gunzip {
-  const gunzip = createGunzip()
+/**
+ * The same for a compressed body. Some compressed bytes are read ahead: uWebSockets.js closes a connection that
+ * brings less than 16 KiB a second, and what well-compressed bytes unfold to can take longer than that to write.
+ */
+function readGzip(exchange: Exchange, sink: BodySink): void {
+  const gunzip = inflate(exchange)
+  let paused = false
   gunzip.on('data', (bytes: Buffer) => {
     gunzip.pause()
     sink.push(bytes, () => gunzip.resume())
+    if (paused && gunzip.writableLength < limits.ingestReadAheadBytes / 2) {
+      paused = false
+      exchange.resume()
+    }
   })
   gunzip.on('end', () => sink.end())
+  exchange.onData((part, last) => {
+    if (!exchange.open) return
+    if (part.byteLength > 0) gunzip.write(Buffer.from(new Uint8Array(part)))
+    if (last) gunzip.end()
+    else if (gunzip.writableLength > limits.ingestReadAheadBytes) {
+      paused = true
+      exchange.pause()
+    }
+  })
+}
+
+function inflate(exchange: Exchange): Gunzip {
+  const gunzip = createGunzip({ chunkSize: limits.ingestChunkBytes })
   gunzip.on('error', () => {
     exchange.refuse(refuse('validation_failed', 'Expected a whole gzip stream'), { closing: true })
   })

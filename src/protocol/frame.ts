@@ -10,6 +10,8 @@ export interface OutcomeFrame {
   /** Committed records that somebody watches, in commit order. */
   events: StreamEvent[]
   figures: ShardFigures
+  /** What broke single reads, for the log; their callers are told no more than that it did. */
+  failures?: string[]
 }
 
 // Plain maps: record structures would have to be defined again in every frame.

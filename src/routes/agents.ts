@@ -12,6 +12,7 @@ import {
   badCursor,
   decodeText,
   encodeCursor,
+  faultyParameter,
   pageLimit,
   reachableAgent,
   reaches,
@@ -20,6 +21,9 @@ import {
 import type { Answer, CommandRoute, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
 const createBody = reader(AgentCreateBody)
+
+/** What a name can begin with: one of an organism has at most 258 characters. */
+const namePrefix = /^[A-Za-z0-9_.:-]{0,258}$/
 
 /** POST /v1/agents: makes a named agent. */
 const create: HandlerRoute = {
@@ -86,13 +90,12 @@ async function listAgents(
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
   const prefix = request.query.get('prefix') ?? ''
+  // Both become keys of the store, which have a bound on their length.
+  if (!namePrefix.test(prefix)) return faultyParameter('?prefix', 'Expected the beginning of an agent name')
   const cursor = request.query.get('cursor')
   const after = cursor === null ? '' : decodeText(cursor)
-  if (after === undefined) return badCursor
-  const { agents: allowed } = request.principal
-  // A limited key may list what one of its prefixes covers whole, and nothing else.
-  const prefixes = allowed.filter((one) => one.endsWith('*'))
-  if (allowed.length > 0 && (prefix === '' || !reaches(prefixes, prefix))) {
+  if (after === undefined || !namePrefix.test(after)) return badCursor
+  if (!mayList(request.principal.agents, prefix)) {
     return refuse('forbidden', 'Expected a prefix that the key reaches')
   }
   const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit })
@@ -110,6 +113,12 @@ async function listAgents(
   const more =
     names.length > limit || outcomes.some((one) => one.kind === 'names' && one.names.length === limit)
   return json(200, { agents, total, next_cursor: more && last !== undefined ? encodeCursor([last]) : null })
+}
+
+/** A limited key may list what one of its prefixes covers whole, and nothing else. */
+function mayList(allowed: readonly string[], prefix: string): boolean {
+  const prefixes = allowed.filter((one) => one.endsWith('*'))
+  return allowed.length === 0 || (prefixes.length > 0 && reaches(prefixes, prefix))
 }
 
 /** GET /v1/agents/:agent/status */

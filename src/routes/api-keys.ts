@@ -1,12 +1,19 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ApiKeyRow } from '../protocol/messages.js'
 import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
 import { reader } from '../wire/validate.js'
 import { json, unexpected } from './answers.js'
-import type { HandlerRoute } from './route.js'
+import type { HandlerRoute, RouteRequest } from './route.js'
 
 const createBody = reader(ApiKeyCreateBody)
+
+/** 403 for a key that is limited to agents: it could make itself one that is not. */
+function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
+  if (principal.agents.length === 0) return undefined
+  return refuse('forbidden', 'Expected a key that is not limited to agents')
+}
 
 /** POST /v1/admin/api-keys: the key is in this answer and nowhere else; only its SHA-256 is kept. */
 const create: HandlerRoute = {
@@ -22,6 +29,8 @@ const create: HandlerRoute = {
     answers: { 201: ApiKeyCreated },
   },
   async handle(request, context) {
+    const refusal = limitedRefusal(request)
+    if (refusal !== undefined) return refusal
     const body = createBody.bytes(request.body)
     if ('code' in body) return body
     const { name, scopes, agents = [] } = body.value
@@ -50,7 +59,9 @@ const list: HandlerRoute = {
   scope: 'admin:*',
   bodyBytesMax: 0,
   docs: { summary: 'List scoped API keys', tag: 'Administration', answers: { 200: ApiKeyPage } },
-  async handle(_request, context) {
+  async handle(request, context) {
+    const refusal = limitedRefusal(request)
+    if (refusal !== undefined) return refusal
     const outcome = await context.askFirst({ kind: 'apiKeyList' })
     if (outcome.kind !== 'apiKeys') return unexpected(outcome)
     return json(200, {
@@ -74,6 +85,8 @@ const remove: HandlerRoute = {
   bodyBytesMax: 0,
   docs: { summary: 'Delete a scoped API key', tag: 'Administration', answers: { 200: ApiKeyDeleted } },
   async handle(request, context) {
+    const refusal = limitedRefusal(request)
+    if (refusal !== undefined) return refusal
     const keyId = request.params[0] ?? ''
     const outcome = await context.askFirst({ kind: 'apiKeyDelete', keyId })
     if (outcome.kind !== 'done') return unexpected(outcome)

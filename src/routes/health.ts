@@ -15,7 +15,7 @@ const alive: HandlerRoute = {
   handle: async () => json(200, { status: 'alive' }),
 }
 
-/** GET /readyz: every shard serves; 503 while starting, stopping or recovering, 507 while read-only. */
+/** GET /readyz: every shard serves; 503 while starting, stopping, recovering or read-only. */
 const ready: HandlerRoute = {
   kind: 'handler',
   method: 'get',

@@ -18,8 +18,16 @@ export const zeroHlc: Hlc = { ms: 0, counter: 0 }
 
 /** `<12 hex>-<4 hex>`: texts sort as the readings do. */
 export function formatHlc(hlc: Hlc): string {
-  return `${hlc.ms.toString(16).padStart(12, '0')}-${hlc.counter.toString(16).padStart(4, '0')}`
+  if (hlc.ms !== shownMs) {
+    shownMs = hlc.ms
+    shownMsText = hlc.ms.toString(16).padStart(12, '0')
+  }
+  return `${shownMsText}-${hlc.counter.toString(16).padStart(4, '0')}`
 }
+
+// Records that are committed together mostly share their millisecond.
+let shownMs = -1
+let shownMsText = ''
 
 /** Reads what `formatHlc` writes, and nothing else. */
 export function parseHlc(text: string): Hlc | undefined {

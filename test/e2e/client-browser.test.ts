@@ -145,6 +145,7 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
           async pull(controller) {
             if (cut) return controller.error(new TypeError('cut'))
             const { value } = await reader.read()
+            if (!value) return controller.close()
             controller.enqueue(value)
             cut = new TextDecoder().decode(value).includes('event: record')
           },

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { type Browser, type BrowserContext, type Page, chromium } from 'playwright-core'
+import { type Browser, type BrowserContext, type Page, type Request, chromium } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openApiDocument, operationIdOf } from '../../src/http/openapi.js'
-import { docsPage, docsPagePolicy } from '../../src/routes/docs-page.js'
+import { errorCatalogue } from '../../src/base/errors.js'
+import { operationIdOf } from '../../src/http/openapi.js'
+import { docsPagePolicy } from '../../src/routes/docs-page.js'
 import { allRoutes } from '../../src/routes/routes.js'
+import { type TestServer, call, startServer, testRootKey } from '../support/server.js'
 
 const CHROMIUM = '/usr/bin/chromium'
 const leftOut = !existsSync(CHROMIUM) && process.env['CI'] !== 'true'
@@ -14,90 +14,43 @@ const leftOut = !existsSync(CHROMIUM) && process.env['CI'] !== 'true'
 if (leftOut) console.warn(`Skipped: no browser at ${CHROMIUM}`)
 
 const routes = allRoutes('default')
-const ROOT_KEY = 'root-key-of-this-test-0123456789abcdef'
-
-/** What the page sent when somebody tried an operation. */
-interface Sent {
-  method: string | undefined
-  path: string | undefined
-  authorization: string | undefined
-  body: string
-}
-
-/** The page and its document as the server gives them; everything else is written down and answered. */
-async function startDocsServer(sent: Sent[]): Promise<{ url: string; stop(): void }> {
-  const server = createServer(async (request, response) => {
-    if (request.url === '/docs') {
-      const headers = {
-        'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': docsPagePolicy,
-      }
-      return response.writeHead(200, headers).end(docsPage)
-    }
-    if (request.url === '/openapi.json') {
-      response.writeHead(200, { 'content-type': 'application/json' })
-      return response.end(JSON.stringify(openApiDocument(routes, '1.2.3')))
-    }
-    if (request.url === '/v1/stream') {
-      // One event, and then silence: a stream does not end by itself.
-      return response.writeHead(200, { 'content-type': 'text/event-stream' }).write('event: caught_up\n\n')
-    }
-    let body = ''
-    for await (const chunk of request) body += String(chunk)
-    const { authorization } = request.headers
-    sent.push({ method: request.method, path: request.url, authorization, body })
-    const status = authorization === `Bearer ${ROOT_KEY}` ? 201 : 401
-    // A name that would run as a script if the page read answers as HTML.
-    const answer = { seq: 7, agent: '<img src=x onerror=alert(1)>' }
-    response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'request-1' })
-    return response.end(JSON.stringify(answer))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
-  const stop = () => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return { url: `http://127.0.0.1:${address.port}`, stop }
-}
 
 describe.skipIf(leftOut)('the documentation page', () => {
-  const sent: Sent[] = []
-  let service: Awaited<ReturnType<typeof startDocsServer>>
+  let service: TestServer
   let browser: Browser
   let context: BrowserContext
   let page: Page
-  let asked: string[]
+  let asked: Request[]
   let complaints: string[]
+  let complaintsAllowed: string
 
   beforeAll(async () => {
-    service = await startDocsServer(sent)
+    service = await startServer()
     const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
     browser = await chromium.launch({ executablePath: CHROMIUM, args })
   })
 
   afterAll(async () => {
     await browser?.close()
-    service?.stop()
+    await service?.stop()
   })
 
   const open = async (options: Parameters<Browser['newContext']>[0]) => {
     asked = []
     complaints = []
-    sent.length = 0
+    complaintsAllowed = 'status of 401'
     context = await browser.newContext(options)
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: service.url })
     page = await context.newPage()
-    page.on('request', (request) => asked.push(request.url()))
+    page.on('request', (request) => asked.push(request))
     page.on('pageerror', (error) => complaints.push(error.message))
     page.on('console', (message) => {
       // The browser reports each refused request here; a refusal is what some tests ask for.
-      if (message.type() === 'error' && !message.text().includes('status of 401'))
+      if (message.type() === 'error' && !message.text().includes(complaintsAllowed))
         complaints.push(message.text())
     })
-    await page.goto(`${service.url}/docs`)
+    const response = await page.goto(`${service.url}/docs`)
+    expect(response?.headers()['content-security-policy']).toBe(docsPagePolicy)
     await page.locator('article').first().waitFor()
   }
 
@@ -122,9 +75,8 @@ describe.skipIf(leftOut)('the documentation page', () => {
   })
 
   it('asks nothing of another host and runs under its own policy', () => {
-    expect(
-      asked.filter((url) => !url.startsWith('data:')).map((url) => url.replace(service.url, '')),
-    ).toEqual(['/docs', '/openapi.json'])
+    const addresses = asked.map((request) => request.url()).filter((url) => !url.startsWith('data:'))
+    expect(addresses.map((url) => url.replace(service.url, ''))).toEqual(['/docs', '/openapi.json'])
   })
 
   it('resolves references: members of members stand in the table of the answer', async () => {
@@ -152,40 +104,71 @@ describe.skipIf(leftOut)('the documentation page', () => {
   })
 
   it('copies a curl line that carries no key', async () => {
-    await page.getByLabel('API key', { exact: true }).fill(ROOT_KEY)
+    await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     await operation('postAgentRecords').getByRole('button', { name: 'Copy' }).first().click()
     const copied = await page.evaluate(() => navigator.clipboard.readText())
     expect(copied).toContain(`curl -X POST '${service.url}/v1/agents/sensors/records'`)
     expect(copied).toContain('-H "Authorization: Bearer $STRANDFAST_KEY"')
-    expect(copied).not.toContain(ROOT_KEY)
+    expect(copied).not.toContain(testRootKey)
   })
 
-  it('sends what stands in the form, with the key, and shows status, headers and body as text', async () => {
-    await page.getByLabel('API key', { exact: true }).fill(ROOT_KEY)
+  it('sends what stands in the form, with the key, and shows status, headers and body', async () => {
+    await call(service, 'POST /v1/agents', { body: { name: 'doors', zone: 'free' } })
+    await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     const article = operation('postAgentRecords')
     await article.locator('.try summary').first().click()
-    await article.getByLabel('agent', { exact: true }).fill('north::door')
+    await article.getByLabel('agent', { exact: true }).fill('doors')
     await article.getByLabel('Idempotency-Key').fill('once')
     await article.getByLabel('Body', { exact: true }).fill('{"data":{"open":true}}')
     expect(await article.locator('pre').first().textContent()).toContain("-H 'Idempotency-Key: once'")
     await article.getByRole('button', { name: 'Send' }).click()
     await article.locator('.result pre').waitFor()
-    expect(sent).toEqual([
-      {
-        method: 'POST',
-        path: '/v1/agents/north%3A%3Adoor/records',
-        authorization: `Bearer ${ROOT_KEY}`,
-        body: '{"data":{"open":true}}',
-      },
-    ])
     expect(await article.locator('.result > p').textContent()).toContain('201 Created')
-    expect(await article.locator('.result dl').textContent()).toContain('request-1')
-    expect(await article.locator('.result pre').textContent()).toContain('<img src=x onerror=alert(1)>')
+    expect(await article.locator('.result dl').textContent()).toContain('x-request-id')
+    const { records } = (await call(service, 'POST /v1/agents/doors/query', { body: { type: 'latest' } }))
+      .body
+    expect(records).toMatchObject([{ payload: { open: true }, seq: 1 }])
+    expect(await article.locator('.result pre').textContent()).toContain(records[0].content_hash)
+  })
+
+  it('writes names into addresses escaped, and shows the refusal', async () => {
+    await page.getByLabel('API key', { exact: true }).fill(testRootKey)
+    const article = operation('getAgentHead')
+    await article.locator('.try summary').first().click()
+    await article.getByLabel('agent', { exact: true }).fill('north::door/?#')
+    complaintsAllowed = 'status of 400'
+    await article.getByRole('button', { name: 'Send' }).click()
+    await article.locator('.result pre').waitFor()
+    expect(asked.at(-1)?.url()).toBe(`${service.url}/v1/agents/north%3A%3Adoor%2F%3F%23/head`)
+    expect(await article.locator('.result pre').textContent()).toContain('validation_failed')
+  })
+
+  it('shows what records hold as text, whatever it would be as HTML', async () => {
+    const html = '<img src=x onerror=alert(1)>'
+    await call(service, 'POST /v1/collections/html/records', { body: { data: { html } } })
+    await page.getByLabel('API key', { exact: true }).fill(testRootKey)
+    const article = operation('postAgentQuery')
+    await article.locator('.try summary').first().click()
+    await article.getByLabel('agent', { exact: true }).fill('html')
+    await article.getByLabel('Body', { exact: true }).fill('{"type":"latest"}')
+    await article.getByRole('button', { name: 'Send' }).click()
+    await article.locator('.result pre').waitFor()
+    expect(await article.locator('.result pre').textContent()).toContain(html)
     expect(await page.locator('article img').count()).toBe(0)
   })
 
+  it('has a place for each code that the type of a problem points to', async () => {
+    const { body } = await call(service, 'GET /v1/agents/nobody/head')
+    expect(body).toMatchObject({ code: 'agent_not_found', type: '/docs#error-agent_not_found' })
+    for (const code of Object.keys(errorCatalogue)) {
+      expect(await page.locator(`[id="error-${code}"]`).count(), code).toBe(1)
+    }
+    await page.goto(new URL(body.type, service.url).href)
+    await page.locator('#error-agent_not_found').waitFor()
+  })
+
   it('keeps the key in memory only', async () => {
-    await page.getByLabel('API key', { exact: true }).fill(ROOT_KEY)
+    await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     const article = operation('getAgents')
     await article.locator('.try summary').first().click()
     await article.getByRole('button', { name: 'Send' }).click()
@@ -199,10 +182,13 @@ describe.skipIf(leftOut)('the documentation page', () => {
   })
 
   it('shows a stream while it comes, until it is stopped', async () => {
+    await page.getByLabel('API key', { exact: true }).fill(testRootKey)
     const article = operation('getStream')
     await article.locator('.try summary').first().click()
     await article.getByRole('button', { name: 'Send' }).click()
     await article.locator('.result pre').getByText('event: caught_up').waitFor()
+    await call(service, 'POST /v1/collections/live/records', { body: { data: { told: 'live' } } })
+    await article.locator('.result pre').getByText('"told":"live"').waitFor()
     await article.getByRole('button', { name: 'Stop' }).click()
     await article.locator('.result').getByText('Stopped').waitFor()
     expect(await article.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true)
@@ -214,7 +200,8 @@ describe.skipIf(leftOut)('the documentation page', () => {
     await article.getByRole('button', { name: 'Send' }).click()
     await article.getByRole('button', { name: 'Type an API key' }).click()
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('key')
-    expect(sent).toMatchObject([{ authorization: undefined }])
+    expect(asked.at(-1)?.url()).toMatch(/\/v1\/agents(\?|$)/)
+    expect(asked.at(-1)?.headers()).not.toHaveProperty('authorization')
   })
 
   it('goes to the operation that the address names', async () => {

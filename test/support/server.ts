@@ -103,7 +103,7 @@ export async function call(server: TestServer, route: string, options: TestCall 
   const key = options.key === undefined ? server.rootKey : options.key
   const headers: Record<string, string> = { ...options.headers }
   if (key !== null) headers['authorization'] = `Bearer ${key}`
-  if (options.body !== undefined) headers['content-type'] ??= 'application/json'
+  if (options.body !== undefined || options.raw !== undefined) headers['content-type'] ??= 'application/json'
   const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body))
   const response = await fetch(server.url + path, {
     method,

@@ -43,7 +43,7 @@ export function draftOf(value: unknown, pointer: string, rules: DraftRules): Dra
     if (!recordMembers.has(member))
       return faulty(`${pointer}/${escapePointer(member)}`, 'Expected only data and type')
   }
-  const type = value['type'] ?? defaultRecordType
+  const { type = defaultRecordType } = value
   if (typeof type !== 'string' || !isRecordType(type)) {
     return faulty(`${pointer}/type`, 'Expected a record type of 1 to 64 characters out of a-z 0-9 _ . / -')
   }

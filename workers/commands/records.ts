@@ -114,7 +114,7 @@ function readBatch(bytes: Uint8Array, rules: DraftRules): Batch | Refusal {
   if ('code' in parsed) return parsed
   const { value } = parsed
   if (!isObject(value)) return faulty('', 'Expected an object with the member records')
-  const atomic = value['atomic'] ?? true
+  const { atomic = true } = value
   if (typeof atomic !== 'boolean') return faulty('/atomic', 'Expected true or false')
   const records = value['records']
   if (!Array.isArray(records) || records.length === 0) return faulty('/records', 'Expected a list of records')

@@ -1,0 +1,37 @@
+/**
+ * Kills a loaded server with SIGKILL at random moments and checks after each kill that everything it had answered is
+ * there, that nothing is there twice, and that every strand verifies. Ends with 1 when anything is wrong.
+ */
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { crashLoop } from './crash-loop/loop.mjs'
+
+const usage = `Usage: npm run crash -- [--rounds N] [--seed N]
+  --rounds  how often the server is killed (50)
+  --seed    repeats a run's load and its moments (random)
+`
+
+const options = readOptions()
+if (options === undefined) {
+  process.stderr.write(usage)
+  process.exitCode = 78
+} else {
+  process.stdout.write(`seed ${options.seed}\n`)
+  const report = (line) => process.stdout.write(`${line}\n`)
+  const { faults, answered, unanswered, records } = await crashLoop({ ...options, report })
+  for (const fault of faults) process.stderr.write(`FAULT: ${fault}\n`)
+  process.stdout.write(`${answered} calls answered, ${unanswered} not, ${records} records; `)
+  process.stdout.write(faults.length === 0 ? 'nothing lost, nothing twice\n' : `${faults.length} faults\n`)
+  process.exitCode = faults.length === 0 ? 0 : 1
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({ options: { rounds: { type: 'string' }, seed: { type: 'string' } } })
+    const rounds = Number(values.rounds ?? 50)
+    const seed = Number(values.seed ?? randomInt(2 ** 31))
+    return Number.isInteger(rounds) && rounds > 0 && Number.isInteger(seed) ? { rounds, seed } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,119 @@
+import { between, pick } from './seeded-random.mjs'
+
+/**
+ * One thing that the load asks of the server.
+ * @typedef {object} Operation
+ * @property {string} id stands in every record's body as `op`, beside its number in the operation as `n`
+ * @property {'write' | 'batch' | 'ingest' | 'ingestMany' | 'agent' | 'mutation'} kind
+ * @property {boolean} keyed whether it carries an Idempotency-Key
+ * @property {{method: string, path: string, headers: Record<string, string>, body?: string}} request
+ * @property {string[]} agents the agent of each record that it writes, in order; of an `agent` its name
+ * @property {Target} [target] what a mutation changes
+ */
+
+/**
+ * A record that is deleted and restored.
+ * @typedef {{hash: string, seq: number, deleted: boolean}} Target
+ */
+
+/** The agent whose zone lets records be deleted at once. */
+export const freeAgent = 'crash-free'
+
+const collections = ['crash-0', 'crash-1', 'crash-2']
+const ingested = ['crash-ingest-0', 'crash-ingest-1']
+
+/** Makes operations out of chance. Targets are what mutations can change: one operation has a target at a time. */
+export class OperationSource {
+  /** @type {Target[]} */
+  targets = []
+  #random
+  #prefix
+  #made = 0
+
+  /**
+   * @param {() => number} random
+   * @param {string} prefix begins each operation's id
+   */
+  constructor(random, prefix) {
+    this.#random = random
+    this.#prefix = prefix
+  }
+
+  /** @returns {Operation} */
+  next() {
+    const id = `${this.#prefix}-${this.#made++}`
+    const dice = this.#random()
+    if (dice < 0.4) return this.#write(id)
+    if (dice < 0.55) return this.#batch(id)
+    if (dice < 0.7) return this.#ingest(id)
+    if (dice < 0.8) return this.#ingestMany(id)
+    if (dice < 0.85) return this.#agent(id)
+    return this.#mutation(id) ?? this.#write(id)
+  }
+
+  #write(id) {
+    const free = this.#random() < 0.3
+    const agent = free ? freeAgent : pick(this.#random, collections)
+    const path = free ? `/v1/agents/${agent}/records` : `/v1/collections/${agent}/records`
+    return this.#post(id, 'write', { path, agents: [agent], body: JSON.stringify(this.#record(id, 0)) })
+  }
+
+  #batch(id) {
+    const agent = pick(this.#random, collections)
+    const agents = Array.from({ length: between(this.#random, 1, 30) }, () => agent)
+    const body = JSON.stringify({ records: agents.map((_agent, n) => this.#record(id, n)) })
+    return this.#post(id, 'batch', { path: `/v1/collections/${agent}/records/batch`, agents, body })
+  }
+
+  #ingest(id) {
+    const agent = pick(this.#random, ingested)
+    // Now and then one that takes several chunks, so several commits.
+    const lines = this.#random() < 0.03 ? 1_500 : between(this.#random, 1, 60)
+    const agents = Array.from({ length: lines }, () => agent)
+    const body = agents.map((_agent, n) => JSON.stringify(this.#record(id, n).data)).join('\n')
+    const path = `/v1/ingest/${agent}?signing=${pick(this.#random, ['record', 'group'])}`
+    return this.#post(id, 'ingest', { path, agents, body, type: 'application/x-ndjson' })
+  }
+
+  #ingestMany(id) {
+    const agents = Array.from({ length: between(this.#random, 2, 60) }, () => pick(this.#random, ingested))
+    const lines = agents.map((agent, n) => JSON.stringify({ agent, ...this.#record(id, n) }))
+    const path = `/v1/ingest?signing=${pick(this.#random, ['record', 'group'])}`
+    return this.#post(id, 'ingestMany', {
+      path,
+      agents,
+      body: lines.join('\n'),
+      type: 'application/x-ndjson',
+    })
+  }
+
+  #agent(id) {
+    const name = `made-${id}`
+    const body = { name, zone: pick(this.#random, ['free', 'governed', 'protected', 'immutable_core']) }
+    if (this.#random() < 0.5) {
+      body.seed_hex = Array.from({ length: 64 }, () => between(this.#random, 0, 15).toString(16)).join('')
+    }
+    return this.#post(id, 'agent', { path: '/v1/agents', agents: [name], body: JSON.stringify(body) })
+  }
+
+  #mutation(id) {
+    const [target] = this.targets.splice(between(this.#random, 0, this.targets.length - 1), 1)
+    if (target === undefined) return undefined
+    const path = `/v1/agents/${freeAgent}/records/${target.hash}${target.deleted ? '/restore' : ''}`
+    const operation = this.#post(id, 'mutation', { path, agents: [freeAgent] })
+    if (!target.deleted) operation.request.method = 'DELETE'
+    return { ...operation, target }
+  }
+
+  #record(id, n) {
+    return { data: { op: id, n, pad: 'x'.repeat(between(this.#random, 0, 300)) } }
+  }
+
+  /** @returns {Operation} */
+  #post(id, kind, { path, agents, body, type = 'application/json' }) {
+    const keyed = this.#random() < 0.5
+    const headers = keyed ? { 'content-type': type, 'idempotency-key': id } : { 'content-type': type }
+    const request = body === undefined ? { headers } : { headers, body }
+    return { id, kind, keyed, agents, request: { method: 'POST', path, ...request } }
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Chance that a seed repeats (mulberry32), so that a run that failed can be run again.
+ * @param {number} seed
+ * @returns {() => number} numbers from 0 to below 1
+ */
+export function seededRandom(seed) {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/**
+ * A whole number from `low` to `high`, both included.
+ * @param {() => number} random
+ * @param {number} low
+ * @param {number} high
+ */
+export function between(random, low, high) {
+  return low + Math.floor(random() * (high - low + 1))
+}
+
+/**
+ * One of some.
+ * @template T
+ * @param {() => number} random
+ * @param {readonly T[]} items
+ * @returns {T}
+ */
+export function pick(random, items) {
+  return items[Math.floor(random() * items.length)]
+}

@@ -1,0 +1,97 @@
+import { recordHash } from '../../dist/src/strand/hash.js'
+import { verifyExport } from '../../dist/src/strand/verify-export.js'
+import { forEachOf, send } from './request.mjs'
+import { rootKey } from './victim.mjs'
+
+/**
+ * A strand as far as its exports showed it, verified.
+ * @typedef {object} Strand
+ * @property {string} publicKey
+ * @property {string} zone
+ * @property {Shown[]} records by seq
+ */
+
+/**
+ * What is kept of a record: `op` and `n` of one that the load wrote, `target` of a mutation.
+ * @typedef {{hash: string, type: string, op?: string, n?: number, target?: string}} Shown
+ */
+
+/**
+ * Exports and verifies every strand: from where it was proved before, or whole.
+ * @param {string} url
+ * @param {{proved: Map<string, Strand>, whole: boolean}} before strands as the last round left them
+ * @param {string[]} faults takes what is wrong
+ * @returns {Promise<Map<string, Strand>>} by agent
+ */
+export async function readStrands(url, { proved, whole }, faults) {
+  /** @type {Map<string, Strand>} */
+  const strands = new Map()
+  const agents = await listAgents(url, faults)
+  for (const agent of proved.keys()) {
+    if (!agents.includes(agent)) faults.push(`The agent ${agent} is gone`)
+  }
+  await forEachOf(
+    agents,
+    async (agent) => {
+      const strand = await readStrand(url, { agent, before: proved.get(agent), whole }, faults)
+      if (strand !== undefined) strands.set(agent, strand)
+    },
+    4,
+  )
+  return strands
+}
+
+async function listAgents(url, faults) {
+  const agents = []
+  let cursor
+  do {
+    const query = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const { body } = await send(url, { method: 'GET', path: `/v1/agents?limit=1000${query}` })
+    agents.push(...body.agents)
+    cursor = body.next_cursor ?? undefined
+    if (cursor === undefined && body.total !== agents.length) {
+      faults.push(`The list names ${agents.length} agents and counts ${body.total}`)
+    }
+  } while (cursor !== undefined)
+  return agents
+}
+
+/** @returns {Promise<Strand | undefined>} */
+async function readStrand(url, { agent, before, whole }, faults) {
+  const { body: status } = await send(url, { method: 'GET', path: `/v1/agents/${agent}/status` })
+  // The proved head is shown again: what follows must go on from it.
+  const fromSeq = whole || before === undefined ? 0 : before.records.length - 1
+  const lines = await exportLines(url, agent, fromSeq)
+  const verified = await verifyExport(lines, { publicKey: before?.publicKey ?? status.public_key })
+  if (!verified.ok) {
+    faults.push(`The strand of ${agent} does not verify: ${verified.reason} (line ${verified.line})`)
+    return undefined
+  }
+  const shown = lines.slice(1, -1).map(shownRecord)
+  const records = [...(before?.records.slice(0, fromSeq) ?? []), ...shown]
+  for (const [seq, { hash }] of before?.records.entries() ?? []) {
+    if (records[seq]?.hash !== hash) {
+      faults.push(`The strand of ${agent} lost its record ${seq}`)
+      break
+    }
+  }
+  // The genesis record is not counted.
+  if (status.record_count !== records.length - 1 || status.chain_head !== records.at(-1)?.hash) {
+    faults.push(`The status of ${agent} counts ${status.record_count}, its strand ${records.length - 1}`)
+  }
+  return { publicKey: status.public_key, zone: status.zone, records }
+}
+
+async function exportLines(url, agent, fromSeq) {
+  const response = await fetch(`${url}/v1/strand/export?agent=${agent}&from_seq=${fromSeq}`, {
+    headers: { authorization: `Bearer ${rootKey}` },
+  })
+  return (await response.text()).trimEnd().split('\n')
+}
+
+/** @returns {Shown} */
+function shownRecord(line) {
+  const { h, body } = JSON.parse(line)
+  const { op, n, target } = JSON.parse(body)
+  return { hash: recordHash(h), type: /^type (.*)$/m.exec(h)?.[1] ?? '', op, n, target }
+}

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+
+/** The root key of the servers that the loop kills. */
+export const rootKey = 'crash-loop-root-key-0123456789abcdef'
+
+/**
+ * Starts a server that is going to be killed.
+ * @param {string} dataDir
+ */
+export function startVictim(dataDir) {
+  const env = {
+    PATH: process.env.PATH,
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_PORT: '0',
+    SERVICE_SHARDS: '2',
+    SERVICE_ROOT_API_KEY: rootKey,
+    SERVICE_RATE_LIMIT_RPS: '0',
+    SERVICE_MIN_FREE_BYTES: '0',
+    SERVICE_LOG_LEVEL: 'warn',
+  }
+  const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let stderr = ''
+  child.stderr.on('data', (bytes) => (stderr += bytes))
+  const exited = once(child, 'exit')
+  return {
+    /** Resolves to its address; undefined when it was killed before it listened. @throws Error when it ended itself */
+    async listening() {
+      for await (const line of createInterface({ input: child.stdout })) {
+        const url = /^listening on (\S+)$/.exec(line)?.[1]
+        if (url !== undefined) return url
+      }
+      await exited
+      if (child.signalCode === 'SIGKILL') return undefined
+      throw new Error(`The server ended with ${child.exitCode} before it listened:\n${stderr}`)
+    },
+    /** Ends it as a crash does: nothing of it runs any more. */
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+    /** Stops it in order. @returns {Promise<number | null>} the exit code */
+    async stop() {
+      child.kill('SIGTERM')
+      await exited
+      return child.exitCode
+    },
+    stderr: () => stderr,
+  }
+}

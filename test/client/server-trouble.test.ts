@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest'
+import { systemTiming } from '../../src/client/backoff.js'
+import {
+  NetworkError,
+  ServiceClient,
+  ServiceError,
+  type StreamEvent,
+  type Subscription,
+} from '../../src/client/index.js'
+import { freePort } from '../support/free-port.js'
+import { startServer } from '../support/server.js'
+
+/** Waits that are known and not waited for, but for a moment in which others may run. */
+const soon = { ...systemTiming, pause: (_ms: number, signal: AbortSignal) => systemTiming.pause(20, signal) }
+
+/** Events as they come, and a promise of the moment when there are so many of them. */
+function collected() {
+  const events: StreamEvent[] = []
+  const waiting: { count: number; resolve: () => void }[] = []
+  return {
+    events,
+    onEvent(event: StreamEvent) {
+      events.push(event)
+      for (const { count, resolve } of waiting) if (events.length >= count) resolve()
+    },
+    reached: (count: number) =>
+      new Promise<void>((resolve) => {
+        waiting.push({ count, resolve })
+        if (events.length >= count) resolve()
+      }),
+  }
+}
+
+describe('subscriptions over a restart of the server', () => {
+  it('tell of each record exactly once, of one agent and of all, whether it stopped or was killed', async () => {
+    const port = String(await freePort())
+    let server = await startServer({ env: { SERVICE_PORT: port } })
+    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, timing: soon })
+    const [one, all] = [collected(), collected()]
+    try {
+      await client.collection('a').writeBatch([{ n: 1 }, { n: 2 }])
+      await client.collection('b').write({ n: 1 })
+      const ofOne = client.subscribeAgent('a', one.onEvent, { since: 0 })
+      const ofAll = client.subscribeGlobal(all.onEvent, { agents: ['a', 'b'], since: 0 })
+      await Promise.all([one.reached(2), all.reached(3)])
+      for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+        const before = { one: one.events.length, all: all.events.length }
+        await server.halt(signal)
+        server = await startServer({ env: { SERVICE_PORT: port }, dataDir: server.dataDir })
+        await client.collection('a').writeBatch([{ after: signal }, { after: signal }])
+        await client.collection('b').write({ after: signal })
+        await Promise.all([one.reached(before.one + 2), all.reached(before.all + 3)])
+      }
+      ofOne.close()
+      ofAll.close()
+      expect(one.events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6])
+      const seen = all.events.map(({ agent, seq }) => `${agent} ${seq}`).toSorted()
+      expect(seen).toEqual(['a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'a 6', 'b 1', 'b 2', 'b 3'])
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('go on in a later subscription from a cursor that was kept', async () => {
+    const server = await startServer()
+    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
+    const [first, second] = [collected(), collected()]
+    try {
+      await client.collection('kept').writeBatch([{ n: 1 }, { n: 2 }, { n: 3 }])
+      const earlier = await new Promise<Subscription>((resolve) => {
+        const subscription = client.subscribeAgent('kept', first.onEvent, {
+          since: 0,
+          // The cursor moves once the callback is through.
+          onCaughtUp: () => queueMicrotask(() => resolve(subscription)),
+        })
+      })
+      earlier.close()
+      await client.collection('kept').write({ n: 4 })
+      const later = client.subscribeAgent('kept', second.onEvent, { lastEventId: earlier.cursor })
+      await second.reached(1)
+      later.close()
+      expect(first.events.map(({ seq }) => seq)).toEqual([1, 2, 3])
+      expect(second.events.map(({ seq }) => seq)).toEqual([4])
+    } finally {
+      await server.stop()
+    }
+  })
+})
+
+describe('calls', () => {
+  it('outlast a restart of the server, and a write is written once', async () => {
+    const port = String(await freePort())
+    let server = await startServer({ env: { SERVICE_PORT: port } })
+    // The server is back by the time of the second try.
+    const pause = async () => {
+      server = await startServer({ env: { SERVICE_PORT: port }, dataDir: server.dataDir })
+    }
+    const timing = { ...systemTiming, pause }
+    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, timing })
+    try {
+      await client.collection('notes').write({ n: 1 })
+      await server.halt()
+      expect(await client.collection('notes').write({ n: 2 })).toMatchObject({ seq: 2 })
+      expect((await client.agent('notes').head()).record_count).toBe(2)
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('fail by NetworkError where nothing answers, and ping says so', async () => {
+    const client = new ServiceClient({ url: `http://127.0.0.1:${await freePort()}`, timing: soon })
+    await expect(client.agent().head()).rejects.toBeInstanceOf(NetworkError)
+    await expect(client.agent().head()).rejects.toBeInstanceOf(ServiceError)
+    expect(await client.ping()).toBe(false)
+  })
+
+  it('wait as long as Retry-After asks when there were too many', async () => {
+    const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '1', SERVICE_RATE_LIMIT_BURST: '1' } })
+    try {
+      const pauses: number[] = []
+      const pause = (ms: number, signal: AbortSignal) => {
+        pauses.push(ms)
+        return systemTiming.pause(ms, signal)
+      }
+      const timing = { ...systemTiming, pause }
+      const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, timing })
+      await client.agent().head()
+      await client.agent().head()
+      expect(pauses.length).toBeGreaterThan(0)
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(1_000)
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('end by their AbortSignal, streams too', async () => {
+    const server = await startServer()
+    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
+    try {
+      const reason = new Error('enough')
+      await expect(client.agent().head({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      const aborter = new AbortController()
+      async function* endless() {
+        for (let n = 0; ; n++) {
+          if (n === 10_000) aborter.abort(reason)
+          yield { n }
+        }
+      }
+      const ingest = client.ingestMany('default', endless(), { signal: aborter.signal, upload: 'stream' })
+      await expect(ingest).rejects.toBe(reason)
+      const streamed = new AbortController()
+      const subscription = await new Promise<Subscription>((resolve, onError) => {
+        const { signal } = streamed
+        const onOpen = () => resolve(opening)
+        const opening = client.subscribeGlobal(() => undefined, { signal, onOpen, onError })
+      })
+      streamed.abort()
+      expect(subscription.state).toBe('closed')
+      expect(await client.ping()).toBe(true)
+    } finally {
+      await server.stop()
+    }
+  })
+})

@@ -1,0 +1,196 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { apiKeyRoutes } from '../../src/routes/api-keys.js'
+import { scopes, type Scope } from '../../src/wire/api-keys.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer()
+  await newAgent(server, 'team-a')
+  await newAgent(server, 'other')
+})
+afterAll(() => server.stop())
+
+describe('making a key', () => {
+  it('shows the key this once, and lists it without', async () => {
+    const body = { name: 'reader', scopes: ['records:read'], agents: ['team-*'] }
+    const created = await ask(server, 'POST /v1/admin/api-keys', { body })
+    expect(created.status).toBe(201)
+    expect(created.body).toMatchObject(body)
+    expect(created.headers.get('cache-control')).toBe('no-store')
+    const list = await ask(server, 'GET /v1/admin/api-keys')
+    expect(list.text).not.toContain(created.body.key)
+    const shown = list.body.api_keys.find((one: { key_id: string }) => one.key_id === created.body.key_id)
+    expect(shown).toMatchObject({ name: 'reader', scopes: ['records:read'], agents: ['team-*'] })
+  })
+
+  it.each([
+    ['no name', { scopes: ['ingest'] }],
+    ['an empty name', { name: '', scopes: ['ingest'] }],
+    ['no scopes', { name: 'x' }],
+    ['an empty list of scopes', { name: 'x', scopes: [] }],
+    ['another scope', { name: 'x', scopes: ['root'] }],
+    ['a star in the middle of an agent', { name: 'x', scopes: ['ingest'], agents: ['a*b'] }],
+    ['an empty agent', { name: 'x', scopes: ['ingest'], agents: [''] }],
+    ['a member that it does not have', { name: 'x', scopes: ['ingest'], root: true }],
+  ])('answers 400 for %s', async (_what, body) => {
+    const before = await ask(server, 'GET /v1/admin/api-keys')
+    const refused = await ask(server, 'POST /v1/admin/api-keys', { body })
+    expect([refused.status, refused.body.code]).toEqual([400, 'validation_failed'])
+    expect((await ask(server, 'GET /v1/admin/api-keys')).body).toEqual(before.body)
+  })
+
+  it('is not for keys without admin:*, nor for keys that are limited to agents', async () => {
+    const keys = [
+      await scopedKey(
+        server,
+        scopes.filter((scope) => scope !== 'admin:*'),
+      ),
+      await scopedKey(server, ['admin:*'], ['team-*']),
+    ]
+    const { key_id } = await scopedKey(server, ['ingest'])
+    const before = await ask(server, 'GET /v1/admin/api-keys')
+    for (const { key } of keys) {
+      for (const route of [
+        'POST /v1/admin/api-keys',
+        'GET /v1/admin/api-keys',
+        `DELETE /v1/admin/api-keys/${key_id}`,
+      ]) {
+        const body = route.startsWith('POST') ? { name: 'more', scopes: ['admin:*'] } : undefined
+        const refused = await ask(server, route, { key, body })
+        expect([route, refused.status, refused.body.code]).toEqual([route, 403, 'forbidden'])
+      }
+    }
+    expect((await ask(server, 'GET /v1/admin/api-keys')).body).toEqual(before.body)
+    expect((await ask(server, 'GET /v1/admin/api-keys', { key: null })).status).toBe(401)
+  })
+})
+
+describe('a scope', () => {
+  const write = { body: { data: { n: 1 } } }
+  const cases: [Scope, string, object][] = [
+    ['records:read', 'GET /v1/agents/team-a/head', {}],
+    ['records:read', 'GET /v1/agents/team-a/status', {}],
+    ['records:read', 'POST /v1/agents/team-a/query', { body: { type: 'latest' } }],
+    ['records:read', 'GET /v1/strand/checkpoint?agent=team-a', {}],
+    ['records:read', 'GET /v1/strand/export?agent=team-a', {}],
+    ['records:read', 'POST /v1/stream/tickets', {}],
+    ['records:write', 'POST /v1/agents/team-a/records', write],
+    ['records:write', 'POST /v1/collections/team-a/records', write],
+    ['records:write', 'POST /v1/agents/team-a/records/batch', { body: { records: [{ data: {} }] } }],
+    ['ingest', 'POST /v1/ingest/team-a', { body: { n: 1 } }],
+    ['admin:*', 'GET /v1/admin/api-keys', {}],
+  ]
+
+  it.each(cases)('%s alone opens %s, and every other is 403', async (scope, route, options) => {
+    const { key } = await scopedKey(server, [scope])
+    expect((await ask(server, route, { ...options, key })).status).toBeLessThan(300)
+    const others = scopes.filter((one) => one !== scope && one !== 'admin:*')
+    const { key: without } = await scopedKey(server, others)
+    const refused = await leavesUnchanged(server, 'team-a', () =>
+      ask(server, route, { ...options, key: without }),
+    )
+    expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
+    const nobody = await leavesUnchanged(server, 'team-a', () => ask(server, route, { ...options, key: null }))
+    expect([nobody.status, nobody.body.code]).toEqual([401, 'unauthorized'])
+  })
+})
+
+describe('the agents of a key', () => {
+  const hash = '0'.repeat(64)
+  const write = { body: { data: { n: 1 } } }
+  const cases: [string, object][] = [
+    ['GET /v1/agents/NAME/head', {}],
+    ['GET /v1/agents/NAME/status', {}],
+    ['POST /v1/agents/NAME/records', write],
+    ['POST /v1/collections/NAME/records', write],
+    ['POST /v1/agents/NAME/records/batch', { body: { records: [{ data: {} }] } }],
+    ['POST /v1/collections/NAME/records/batch', { body: { records: [{ data: {} }] } }],
+    [`GET /v1/agents/NAME/records/${hash}`, {}],
+    [`DELETE /v1/agents/NAME/records/${hash}`, {}],
+    [`POST /v1/agents/NAME/records/${hash}/restore`, {}],
+    ['POST /v1/agents/NAME/query', { body: { type: 'latest' } }],
+    ['POST /v1/ingest/NAME', { body: { n: 1 } }],
+    ['GET /v1/strand/export?agent=NAME', {}],
+    ['GET /v1/strand/checkpoint?agent=NAME', {}],
+    [`GET /v1/strand/proof?agent=NAME&hash=${hash}`, {}],
+  ]
+
+  it.each(cases)('limit %s', async (route, options) => {
+    for (const agents of [['team-a'], ['te*', 'nobody']]) {
+      const { key } = await scopedKey(server, ['admin:*'], agents)
+      const reached = await ask(server, route.replace('NAME', 'team-a'), { ...options, key })
+      expect(reached.status === 404 ? reached.body.code : reached.status).not.toBe(403)
+      for (const name of ['other', 'team', 'team-', 'nobody-2', 'default']) {
+        if (agents[0] === 'te*' && name.startsWith('te')) continue
+        const refused = await leavesUnchanged(server, name, () =>
+          ask(server, route.replace('NAME', name), { ...options, key }),
+        )
+        expect([name, refused.status, refused.body.code]).toEqual([name, 403, 'forbidden'])
+      }
+    }
+  })
+
+  it('limit each line of an ingest into many', async () => {
+    const { key } = await scopedKey(server, ['ingest'], ['team-*'])
+    const raw = '{"agent":"team-a","data":{}}\n{"agent":"other","data":{}}\n'
+    const headers = { 'content-type': 'application/x-ndjson' }
+    const { body } = await leavesUnchanged(server, 'other', () =>
+      ask(server, 'POST /v1/ingest', { key, raw, headers }),
+    )
+    expect(body).toMatchObject({ accepted: 1, rejected: 1, errors: [{ line: 2, code: 'forbidden' }] })
+  })
+
+  it('limit the global stream to those named', async () => {
+    const { key } = await scopedKey(server, ['records:read'], ['team-*'])
+    for (const query of ['', '?agents=other', '?agents=team-a,other', '?agents=team']) {
+      const refused = await ask(server, `GET /v1/stream${query}`, { key })
+      expect([query, refused.status, refused.body.code]).toEqual([query, 403, 'forbidden'])
+    }
+    expect((await ask(server, 'GET /v1/agents/other/stream', { key })).status).toBe(403)
+  })
+})
+
+describe('deleting a key', () => {
+  it('refuses it from then on, and answers 404 for one that is not there', async () => {
+    const { key, key_id } = await scopedKey(server, ['records:read'])
+    expect((await ask(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(200)
+    const deleted = await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    expect(deleted.body).toEqual({ deleted: true, key_id })
+    expect((await ask(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(401)
+    for (const gone of [key_id, 'key_none', 'x'.repeat(4_000), '%00']) {
+      const refused = await ask(server, `DELETE /v1/admin/api-keys/${gone}`)
+      expect([refused.status, refused.body.code]).toEqual([404, 'not_found'])
+    }
+  })
+})
+
+describe('after a restart', () => {
+  it('keys that were made work, deleted ones do not, and no key is in the data directory', async () => {
+    const first = await startServer()
+    const kept = await scopedKey(first, ['records:read'])
+    const gone = await scopedKey(first, ['records:read'])
+    await ask(first, `DELETE /v1/admin/api-keys/${gone.key_id}`)
+    expect(await first.halt()).toBe(0)
+    for (const file of readdirSync(first.dataDir, { recursive: true, withFileTypes: true })) {
+      if (!file.isFile()) continue
+      expect(readFileSync(join(file.parentPath, file.name)).includes(kept.key)).toBe(false)
+    }
+    const second = await startServer({ dataDir: first.dataDir })
+    try {
+      expect((await ask(second, 'GET /v1/agents/default/head', { key: kept.key })).status).toBe(200)
+      expect((await ask(second, 'GET /v1/agents/default/head', { key: gone.key })).status).toBe(401)
+      expect(await headOf(second, 'default')).toMatchObject({ seq: 0 })
+    } finally {
+      await second.stop()
+    }
+  })
+})
+
+it('answered every documented success', () => {
+  expect(unseenSuccesses(apiKeyRoutes)).toEqual([])
+})

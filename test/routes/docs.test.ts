@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { docsRoutes } from '../../src/routes/docs.js'
+import { allRoutes } from '../../src/routes/routes.js'
+import { ask, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.stop())
+
+it('shows every route as OpenAPI 3.1, without a credential', async () => {
+  const { body } = await ask(server, 'GET /openapi.json', { key: null })
+  expect(body.openapi).toBe('3.1.0')
+  expect(body.info.version).toMatch(/^\d+\.\d+\.\d+/)
+  for (const { method, path } of allRoutes('default')) {
+    const operation = body.paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method === 'del' ? 'delete' : method]
+    expect(operation, `${method} ${path}`).toBeDefined()
+  }
+})
+
+it('shows a page that loads nothing from another host', async () => {
+  const { text, headers } = await ask(server, 'GET /docs', { key: null })
+  expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect(headers.get('x-content-type-options')).toBe('nosniff')
+  expect(text).not.toMatch(/(?:src|href)="?https?:/)
+})
+
+it('answers 404 for a path that nothing is at, whoever asks', async () => {
+  for (const path of ['/', '/v1', '/v1/nothing', '/docs/', '/v1/agents/a/nothing', '/%00', '/..%2f..']) {
+    const refused = await ask(server, `GET ${path}`, { key: null })
+    expect([path, refused.status, refused.body.code]).toEqual([path, 404, 'not_found'])
+  }
+})
+
+it('answers 405 with what the path allows', async () => {
+  const cases = [
+    ['PUT /v1/agents', 'GET, POST'],
+    ['PATCH /v1/agents/a/records', 'POST'],
+    ['PUT /v1/agents/a/records/b', 'DELETE, GET'],
+    ['DELETE /openapi.json', 'GET'],
+    ['GET /v1/agents/a/query', 'POST'],
+    ['GET /v1/admin/api-keys/key_1', 'DELETE'],
+  ] as const
+  for (const [route, allow] of cases) {
+    const refused = await ask(server, route)
+    expect([route, refused.status, refused.body.code]).toEqual([route, 405, 'method_not_allowed'])
+    expect(refused.headers.get('allow')).toBe(allow)
+  }
+})
+
+it('echoes a sound X-Request-Id, and makes one in place of another', async () => {
+  const echoed = await ask(server, 'GET /openapi.json', { headers: { 'x-request-id': 'mine-1' } })
+  expect(echoed.headers.get('x-request-id')).toBe('mine-1')
+  const refused = await ask(server, 'GET /nothing', { headers: { 'x-request-id': 'mine-2' } })
+  expect(refused.body.request_id).toBe('mine-2')
+  for (const unsound of ['with a space', 'x'.repeat(129)]) {
+    const made = await ask(server, 'GET /openapi.json', { headers: { 'x-request-id': unsound } })
+    expect(made.headers.get('x-request-id')).not.toBe(unsound)
+  }
+  const one = await ask(server, 'GET /healthz')
+  const other = await ask(server, 'GET /healthz')
+  expect(one.headers.get('x-request-id')).not.toBe(other.headers.get('x-request-id'))
+})
+
+it('lets no origin read by default', async () => {
+  const { headers } = await ask(server, 'GET /openapi.json', { headers: { origin: 'https://app.example' } })
+  expect(headers.get('access-control-allow-origin')).toBeNull()
+})
+
+it('limits each address before it looks at credentials, and tells when to come again', async () => {
+  const limited = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '2', SERVICE_RATE_LIMIT_BURST: '4' } })
+  try {
+    const asked = Array.from({ length: 40 }, () => ask(limited, 'GET /v1/agents', { key: 'no-key' }))
+    const answers = await Promise.all(asked)
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(answers.filter(({ status }) => status === 401).length).toBe(40 - refused.length)
+    expect(refused.length).toBeLessThan(40)
+    for (const { body, headers } of refused) {
+      expect(body.code).toBe('rate_limited')
+      expect(headers.get('retry-after')).toBe('1')
+      expect(headers.get('ratelimit')).toBe('"global";r=0;t=1')
+      expect(headers.get('ratelimit-policy')).toBe('"global";q=4;w=2')
+    }
+  } finally {
+    await limited.stop()
+  }
+})
+
+it('lets the origins read that are named, to the letter', async () => {
+  const open = await startServer({ env: { SERVICE_CORS_ORIGINS: 'https://app.example' } })
+  try {
+    const allowed = { origin: 'https://app.example' }
+    const read = await ask(open, 'GET /v1/agents', { headers: allowed })
+    expect(read.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(read.headers.get('vary')).toBe('Origin')
+    expect(read.headers.get('access-control-expose-headers')).toContain('ETag')
+    const refused = await ask(open, 'GET /v1/agents', { key: null, headers: allowed })
+    expect(refused.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    for (const origin of ['https://app.example.evil', 'http://app.example', 'null']) {
+      const { headers } = await ask(open, 'GET /v1/agents', { headers: { origin } })
+      expect(headers.get('access-control-allow-origin')).toBeNull()
+    }
+    const preflight = (origin: string) =>
+      fetch(`${open.url}/v1/agents/a/records`, {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'POST' },
+      })
+    const yes = await preflight('https://app.example')
+    expect(yes.status).toBe(204)
+    expect(yes.headers.get('access-control-allow-methods')).toBe('POST, OPTIONS')
+    expect(yes.headers.get('access-control-allow-headers')).toContain('Idempotency-Key')
+    const no = await preflight('https://other.example')
+    expect(no.headers.get('access-control-allow-methods')).toBeNull()
+  } finally {
+    await open.stop()
+  }
+})
+
+it('answered every documented success', () => {
+  expect(unseenSuccesses(docsRoutes)).toEqual([])
+})

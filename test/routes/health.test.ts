@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { healthRoutes } from '../../src/routes/health.js'
+import { ask, leavesUnchanged, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.stop())
+
+it('says that it is alive and ready, without a credential', async () => {
+  const alive = await ask(server, 'GET /healthz', { key: null })
+  expect(alive.body).toEqual({ status: 'alive' })
+  const ready = await ask(server, 'GET /readyz', { key: null })
+  expect(ready.body).toEqual({ status: 'ready' })
+})
+
+it('tells its figures as Prometheus text', async () => {
+  const { text, headers } = await ask(server, 'GET /metrics', { key: null })
+  expect(headers.get('content-type')).toMatch(/^text\/plain/)
+  expect(text).toMatch(/^# HELP /m)
+  expect(text).toMatch(/^# TYPE \S+ (counter|gauge|histogram)$/m)
+})
+
+it('answers another method with 405 and Allow', async () => {
+  const refused = await ask(server, 'POST /healthz', { key: null })
+  expect(refused.status).toBe(405)
+  expect(refused.body.code).toBe('method_not_allowed')
+  expect(refused.headers.get('allow')).toBe('GET')
+})
+
+it('takes no notice of a credential that is no good', async () => {
+  expect((await ask(server, 'GET /healthz', { key: 'not-a-key' })).status).toBe(200)
+})
+
+it('says 503 when the disk is too full to write, and refuses writes with 507 while reads go on', async () => {
+  const full = await startServer({ env: { SERVICE_MIN_FREE_BYTES: String(2 ** 52) } })
+  try {
+    expect((await ask(full, 'GET /healthz')).status).toBe(200)
+    const ready = await ask(full, 'GET /readyz', { key: null })
+    expect(ready.status).toBe(503)
+    expect(ready.body.code).toBe('unavailable')
+    const writes: [string, unknown][] = [
+      ['POST /v1/agents', { name: 'a', zone: 'free' }],
+      ['POST /v1/agents/default/records', { data: {} }],
+      ['POST /v1/collections/c/records', { data: {} }],
+      ['POST /v1/agents/default/records/batch', { records: [{ data: {} }] }],
+      ['POST /v1/ingest/default', {}],
+      [`DELETE /v1/agents/default/records/${'0'.repeat(64)}`, undefined],
+      [`POST /v1/agents/default/records/${'0'.repeat(64)}/restore`, undefined],
+      ['POST /v1/admin/api-keys', { name: 'k', scopes: ['ingest'] }],
+    ]
+    await leavesUnchanged(full, 'default', async () => {
+      for (const [route, body] of writes) {
+        const refused = await ask(full, route, { body })
+        expect([route, refused.status, refused.body.code]).toEqual([route, 507, 'storage_full'])
+      }
+    })
+    const read = await ask(full, 'POST /v1/agents/default/query', { body: { type: 'latest' } })
+    expect(read.status).toBe(200)
+    expect((await ask(full, 'GET /v1/strand/checkpoint')).status).toBe(200)
+    expect((await ask(full, 'POST /v1/stream/tickets')).status).toBe(201)
+  } finally {
+    await full.stop()
+  }
+})
+
+it('answered every documented success', () => {
+  expect(unseenSuccesses(healthRoutes)).toEqual([])
+})

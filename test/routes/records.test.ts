@@ -1,0 +1,405 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { recordRoutes } from '../../src/routes/records.js'
+import { canonicalJson } from '../../src/strand/json.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestCall, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer({ env: { SERVICE_SHARDS: '2' } })
+  await newAgent(server, 'a')
+})
+afterAll(() => server.stop())
+
+const append = 'POST /v1/agents/a/records'
+const batch = 'POST /v1/agents/a/records/batch'
+
+/** A refused write on agent `a`, which must leave no trace. */
+async function refused(route: string, options: TestCall): Promise<[number, string]> {
+  const { status, body } = await leavesUnchanged(server, 'a', () => ask(server, route, options))
+  return [status, body.code]
+}
+
+/** A record's body of `depth` levels, its own object among them. */
+const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
+
+/** A record's body whose canonical form has `bytes` bytes. */
+const sized = (bytes: number) => ({ text: 'x'.repeat(bytes - '{"text":""}'.length) })
+
+describe('appending a record', () => {
+  it('chains it onto the head, and shows it under its hash', async () => {
+    const before = await headOf(server, 'a')
+    const data = { z: 1, a: [true, null, 'é', { b: -0.5e-7 }] }
+    const written = await ask(server, append, { body: { data, type: 'reading/v1' } })
+    expect(written.status).toBe(201)
+    const { record_id: id, hash, parent_hash: parent, seq } = written.body
+    expect(parent).toBe(before?.chain_head)
+    expect(seq).toBe((before?.seq ?? 0) + 1)
+    expect(hash).toBe(`sha256:${id}`)
+    expect([written.body.id, written.body.content_hash]).toEqual([id, id])
+    for (const name of [id, `sha256:${id}`, `sha256%3A${id}`]) {
+      const { body } = await ask(server, `GET /v1/agents/a/records/${name}`)
+      expect(body).toMatchObject({ record_id: id, type: 'reading/v1', payload: data, deleted: false, seq })
+    }
+    expect((await headOf(server, 'a'))?.chain_head).toBe(id)
+  })
+
+  it('keeps the canonical form and names the type record by itself', async () => {
+    const raw = '{"data": {"b": 1.0, "a": 1e3, "10": 0.1, "9": -0, "\\u0061b": 1e-400}}'
+    const { body } = await ask(server, append, { raw })
+    const { text } = await ask(server, `GET /v1/agents/a/records/${body.id}`)
+    expect(text).toContain('"payload":{"10":0.1,"9":0,"a":1000,"ab":0,"b":1}')
+    expect(text).toContain('"type":"record"')
+  })
+
+  it('makes a collection at its first write, in zone governed, and no agent', async () => {
+    const first = await ask(server, 'POST /v1/collections/fresh/records', { body: { data: { n: 1 } } })
+    expect([first.status, first.body.seq]).toEqual([201, 1])
+    expect((await ask(server, 'GET /v1/agents/fresh/status')).body.zone).toBe('governed')
+    const missing = await ask(server, 'POST /v1/agents/never/records', { body: { data: {} } })
+    expect([missing.status, missing.body.code]).toEqual([404, 'agent_not_found'])
+    expect(await headOf(server, 'never')).toBeUndefined()
+    const bad = await ask(server, 'POST /v1/collections/never/records', { body: { data: 1 } })
+    expect(bad.status).toBe(400)
+    expect(await headOf(server, 'never')).toBeUndefined()
+  })
+
+  it('takes collection names that agents could have, and none of an organism', async () => {
+    for (const name of ['a::b', '.x', 'x y', 'x'.repeat(129), 'a/b', '']) {
+      const path = encodeURIComponent(name)
+      const { status } = await ask(server, `POST /v1/collections/${path}/records`, { body: { data: {} } })
+      expect([name, status]).toEqual([name, name === '' ? 404 : 400])
+    }
+    const organism = await ask(server, 'POST /v1/agents/a::b/records', { body: { data: {} } })
+    expect([organism.status, organism.body.code]).toEqual([404, 'agent_not_found'])
+  })
+
+  it.each([
+    ['nothing', ''],
+    ['no object', '[]'],
+    ['no data', '{}'],
+    ['data that is a list', '{"data":[]}'],
+    ['data that is null', '{"data":null}'],
+    ['data that is a text', '{"data":"x"}'],
+    ['another member', '{"data":{},"extra":1}'],
+    ['a type that is null', '{"data":{},"type":null}'],
+    ['a type that is a number', '{"data":{},"type":1}'],
+    ['an empty type', '{"data":{},"type":""}'],
+    ['a type of 65 characters', `{"data":{},"type":"${'t'.repeat(65)}"}`],
+    ['a type in capitals', '{"data":{},"type":"Reading"}'],
+    ['a type with a line break', '{"data":{},"type":"a\\nb"}'],
+    ['two values', '{"data":{}}{}'],
+    ['a byte order mark', '\ufeff{"data":{}}'],
+    ['a duplicate key', '{"data":{"a":1,"a":1}}'],
+    ['a duplicate key, one of them escaped', '{"data":{"a":1,"\\u0061":1}}'],
+    ['a duplicate key further in', '{"data":{"x":[{"a":1,"b":2,"a":3}]}}'],
+    ['a duplicate member data', '{"data":{},"data":{}}'],
+    ['a lone surrogate', '{"data":{"a":"\\ud800"}}'],
+    ['a lone surrogate in a key', '{"data":{"\\udc00":1}}'],
+    ['surrogates the wrong way round', '{"data":{"a":"\\udc00\\ud800"}}'],
+    ['a key __proto__', '{"data":{"__proto__":{}}}'],
+    ['a key __proto__, escaped', '{"data":{"\\u005f_proto__":1}}'],
+    ['NUL in a key', '{"data":{"a\\u0000":1}}'],
+    ['1e400', '{"data":{"a":1e400}}'],
+    ['-1e400', '{"data":{"a":-1e400}}'],
+    ['2^53', '{"data":{"a":9007199254740992}}'],
+    ['-2^53', '{"data":{"a":-9007199254740992}}'],
+    ['an integer of 40 digits', `{"data":{"a":${'9'.repeat(40)}}}`],
+    ['65 levels', `{"data":${nested(65)}}`],
+    ['a million levels', `{"data":{"a":${'['.repeat(1_000_000)}}}`],
+    ['NaN', '{"data":{"a":NaN}}'],
+  ])('answers 400 for %s', async (_what, raw) => {
+    expect(await refused(append, { raw })).toEqual([400, 'validation_failed'])
+  })
+
+  it('answers 400 for bytes that are not UTF-8', async () => {
+    for (const bytes of [[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82]]) {
+      const raw = Buffer.concat([Buffer.from('{"data":{"a":"'), Buffer.from(bytes), Buffer.from('"}}')])
+      expect(await refused(append, { raw })).toEqual([400, 'validation_failed'])
+    }
+  })
+
+  it('takes what is just within: 64 levels, ±(2^53-1), surrogate pairs, NUL in a text, big doubles', async () => {
+    const bodies = [
+      nested(64),
+      '{"a":[9007199254740991,-9007199254740991,9007199254740993.0,1e308,5e-324]}',
+      '{"a":"\\ud83d\\ude00","b":"\\u0000","proto":1,"constructor":{"prototype":1},"":0}',
+      '{}',
+    ]
+    for (const data of bodies) {
+      const { status, body } = await ask(server, append, { raw: `{"data":${data}}` })
+      expect([data.slice(0, 40), status]).toEqual([data.slice(0, 40), 201])
+      const { text } = await ask(server, `GET /v1/agents/a/records/${body.id}`)
+      expect(text).toContain(`"payload":${canonicalJson(JSON.parse(data))},`)
+    }
+  })
+
+  it('answers 400 for the types of the server, and takes those that only look like them', async () => {
+    for (const type of ['sys/genesis', 'sys/', 'auth/login', 'edge/add']) {
+      expect(await refused(append, { body: { data: {}, type } })).toEqual([400, 'reserved_type'])
+    }
+    for (const type of ['sys', 'system/x', 'authx/y', 't'.repeat(64), 'a.b_c-d/e']) {
+      expect((await ask(server, append, { body: { data: {}, type } })).status).toBe(201)
+    }
+  })
+
+  it('takes 262,144 bytes of canonical body and not one more', async () => {
+    expect((await ask(server, append, { body: { data: sized(262_144) } })).status).toBe(201)
+    expect(await refused(append, { body: { data: sized(262_145) } })).toEqual([413, 'too_large'])
+    const spaced = `${' '.repeat(500_000)}{"data":${JSON.stringify(sized(262_144))}}`
+    expect((await ask(server, append, { raw: spaced })).status).toBe(201)
+  })
+
+  it('answers 413 for a body that is longer than any record can be', async () => {
+    expect(await refused(append, { raw: ' '.repeat(3_000_000) })).toEqual([413, 'too_large'])
+  })
+
+  it('answers 415 for a compressed body', async () => {
+    const headers = { 'content-encoding': 'gzip' }
+    expect(await refused(append, { raw: '{"data":{}}', headers })).toEqual([415, 'unsupported_media_type'])
+  })
+
+  it('needs a key with the scope', async () => {
+    const { key } = await scopedKey(server, ['records:read', 'ingest'])
+    expect(await refused(append, { body: { data: {} }, key })).toEqual([403, 'forbidden'])
+    expect(await refused(append, { body: { data: {} }, key: null })).toEqual([401, 'unauthorized'])
+    expect(await refused(batch, { body: { records: [{ data: {} }] }, key })).toEqual([403, 'forbidden'])
+  })
+
+  it('puts racing writes one behind the other', async () => {
+    const before = (await headOf(server, 'a'))?.seq ?? 0
+    const racing = Array.from({ length: 64 }, (_none, n) => ask(server, append, { body: { data: { n } } }))
+    const written = (await Promise.all(racing)).map(({ body }) => body).sort((x, y) => x.seq - y.seq)
+    expect(written.map(({ seq }) => seq)).toEqual(written.map((_one, place) => before + 1 + place))
+    for (const [place, { parent_hash: parent }] of written.entries()) {
+      if (place > 0) expect(parent).toBe(written[place - 1].content_hash)
+    }
+    const clocks = written.map(({ timestamp_hlc: hlc }) => hlc)
+    expect(new Set(clocks).size).toBe(64)
+    expect([...clocks].sort()).toEqual(clocks)
+  })
+})
+
+describe('If-Match', () => {
+  it('lets a write through at the head that it names, and answers 412 with the head in force', async () => {
+    const head = (await headOf(server, 'a'))?.chain_head ?? ''
+    const body = { data: { n: 1 } }
+    const headers = { 'if-match': `"${head}"` }
+    const written = await ask(server, append, { body, headers })
+    expect(written.status).toBe(201)
+    const late = await leavesUnchanged(server, 'a', () => ask(server, append, { body, headers }))
+    expect([late.status, late.body.code]).toEqual([412, 'head_mismatch'])
+    expect(late.body.chain_head).toBe(written.body.content_hash)
+    const prefixed = { 'if-match': `"${written.body.hash}"` }
+    expect((await ask(server, append, { body, headers: prefixed })).status).toBe(201)
+  })
+
+  it('lets one of many racing writers win', async () => {
+    const headers = { 'if-match': `"${(await headOf(server, 'a'))?.chain_head}"` }
+    const racing = Array.from({ length: 16 }, (_none, n) =>
+      ask(server, append, { body: { data: { n } }, headers }),
+    )
+    const statuses = (await Promise.all(racing)).map(({ status }) => status).sort()
+    expect(statuses).toEqual([201, ...Array.from({ length: 15 }, () => 412)])
+  })
+
+  it('guards a batch, and a collection that is not there', async () => {
+    const stale = { 'if-match': `"${'0'.repeat(64)}"` }
+    expect(await refused(batch, { body: { records: [{ data: {} }] }, headers: stale })).toEqual([
+      412,
+      'head_mismatch',
+    ])
+    const missing = await ask(server, 'POST /v1/collections/unborn/records', {
+      body: { data: {} },
+      headers: stale,
+    })
+    expect([missing.status, missing.body.chain_head]).toEqual([412, null])
+    expect(await headOf(server, 'unborn')).toBeUndefined()
+  })
+
+  it('answers 400 for what is no head in quotes', async () => {
+    for (const value of ['*', 'x', `W/"${'0'.repeat(64)}"`, '0'.repeat(64), `"${'0'.repeat(63)}"`]) {
+      const headers = { 'if-match': value }
+      expect(await refused(append, { body: { data: {} }, headers })).toEqual([400, 'validation_failed'])
+    }
+  })
+})
+
+describe('Idempotency-Key', () => {
+  const once = (key: string, data: unknown) =>
+    ask(server, append, { body: { data }, headers: { 'idempotency-key': key } })
+
+  it('answers the first answer again, and writes once', async () => {
+    const first = await once('k1', { n: 1 })
+    expect(first.headers.get('idempotency-replayed')).toBeNull()
+    const again = await leavesUnchanged(server, 'a', () => once('k1', { n: 1 }))
+    expect([again.status, again.text]).toEqual([201, first.text])
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+  })
+
+  it('answers 422 for another body, another type and another route', async () => {
+    await once('k2', { n: 1 })
+    const headers = { 'idempotency-key': 'k2' }
+    const others: [string, unknown][] = [
+      [append, { data: { n: 2 } }],
+      [append, { data: { n: 1 }, type: 'other' }],
+      [batch, { records: [{ data: { n: 1 } }] }],
+    ]
+    for (const [route, body] of others) {
+      expect(await refused(route, { body, headers })).toEqual([422, 'idempotency_key_reused'])
+    }
+  })
+
+  it('writes once for many at the same time', async () => {
+    const before = (await headOf(server, 'a'))?.seq ?? 0
+    const answers = await Promise.all(Array.from({ length: 20 }, () => once('k3', { n: 1 })))
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+    expect(answers.filter((one) => one.headers.get('idempotency-replayed') === 'true').length).toBe(19)
+    expect((await headOf(server, 'a'))?.seq).toBe(before + 1)
+  })
+
+  it('writes a batch once, whoever else writes', async () => {
+    const before = (await headOf(server, 'a'))?.seq ?? 0
+    const body = { records: [{ data: { n: 1 } }, { data: { n: 2 } }] }
+    const headers = { 'idempotency-key': 'k4' }
+    const [answers] = await Promise.all([
+      Promise.all(Array.from({ length: 8 }, () => ask(server, batch, { body, headers }))),
+      Promise.all(Array.from({ length: 8 }, (_none, n) => once(`k4-${n}`, { n }))),
+    ])
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+    expect((await headOf(server, 'a'))?.seq).toBe(before + 10)
+  })
+
+  it('belongs to the caller, and is not used up by a refusal', async () => {
+    const { key } = await scopedKey(server, ['records:write'])
+    const headers = { 'idempotency-key': 'k5' }
+    expect((await ask(server, append, { body: { data: 1 }, headers })).status).toBe(400)
+    const mine = await ask(server, append, { body: { data: { n: 1 } }, headers })
+    const theirs = await ask(server, append, { body: { data: { n: 1 } }, headers, key })
+    expect(mine.status).toBe(201)
+    expect(theirs.body.id).not.toBe(mine.body.id)
+  })
+
+  it('has 255 characters at most', async () => {
+    expect((await once('x'.repeat(255), {})).status).toBe(201)
+    const headers = { 'idempotency-key': 'x'.repeat(256) }
+    expect(await refused(append, { body: { data: {} }, headers })).toEqual([400, 'validation_failed'])
+  })
+
+  it('holds after a restart', async () => {
+    const first = await startServer()
+    const options = { body: { data: { n: 1 } }, headers: { 'idempotency-key': 'kept' } }
+    const written = await ask(first, 'POST /v1/agents/default/records', options)
+    await first.halt()
+    const second = await startServer({ dataDir: first.dataDir })
+    try {
+      const again = await ask(second, 'POST /v1/agents/default/records', options)
+      expect(again.text).toBe(written.text)
+      expect(await headOf(second, 'default')).toMatchObject({ seq: 1 })
+    } finally {
+      await second.stop()
+    }
+  })
+})
+
+describe('a batch', () => {
+  const items = (count: number) => Array.from({ length: count }, (_none, n) => ({ data: { n } }))
+
+  it('answers in order, each record chained to the one before', async () => {
+    const records = [{ data: { n: 1 } }, { data: { n: 2 }, type: 'other' }, { data: { n: 3 } }]
+    const { status, body } = await ask(server, batch, { body: { records } })
+    expect(status).toBe(201)
+    const [one, two, three] = body.results
+    expect([two.parent_hash, three.parent_hash]).toEqual([one.content_hash, two.content_hash])
+    const shown = await ask(server, `GET /v1/agents/a/records/${two.id}`)
+    expect(shown.body).toMatchObject({ type: 'other', payload: { n: 2 } })
+    const emerged = await ask(server, 'POST /v1/collections/batched/records/batch', { body: { records } })
+    expect(emerged.body.results.map(({ seq }: { seq: number }) => seq)).toEqual([1, 2, 3])
+  })
+
+  it('is all or none, and names every fault', async () => {
+    const records = [{ data: {} }, { data: 1 }, { data: {}, type: 'sys/x' }, { data: {} }]
+    const answer = await leavesUnchanged(server, 'a', () => ask(server, batch, { body: { records } }))
+    expect(answer.status).toBe(400)
+    const pointers = answer.body.errors.map((fault: { pointer: string }) => fault.pointer)
+    expect(pointers).toEqual(['/records/1/data', '/records/2/type'])
+    const emerging = await ask(server, 'POST /v1/collections/none/records/batch', { body: { records } })
+    expect(emerging.status).toBe(400)
+    expect(await headOf(server, 'none')).toBeUndefined()
+  })
+
+  it('puts a fault in the place of each bad item when it need not be atomic', async () => {
+    const records = [{ data: { n: 1 } }, { data: 1 }, { data: {}, type: 'sys/x' }, { data: sized(262_145) }]
+    const { status, body } = await ask(server, batch, { body: { records, atomic: false } })
+    expect(status).toBe(201)
+    expect(body.results[0].seq).toBe((await headOf(server, 'a'))?.seq)
+    const codes = body.results.slice(1).map((one: { error: { code: string } }) => one.error.code)
+    expect(codes).toEqual(['validation_failed', 'reserved_type', 'too_large'])
+  })
+
+  it('has 1,000 records at most and one at least', async () => {
+    const full = await ask(server, batch, { body: { records: items(1_000) } })
+    expect([full.status, full.body.results.length]).toEqual([201, 1_000])
+    expect(await refused(batch, { body: { records: items(1_001) } })).toEqual([413, 'too_large'])
+    expect(await refused(batch, { body: { records: [] } })).toEqual([400, 'validation_failed'])
+  })
+
+  it('has 8 MiB at most', async () => {
+    const bytes = 8_388_608
+    const records = Array.from({ length: 30 }, () => ({ data: sized(262_144) }))
+    const body = JSON.stringify({ records })
+    const full = await ask(server, batch, { raw: body.padEnd(bytes) })
+    expect([full.status, full.body.results.length]).toEqual([201, 30])
+    expect(await refused(batch, { raw: body.padEnd(bytes + 1) })).toEqual([413, 'too_large'])
+  })
+
+  it.each([
+    ['records that are no list', { records: {} }],
+    ['no records', { atomic: true }],
+    ['atomic that is no boolean', { records: [{ data: {} }], atomic: 1 }],
+    ['atomic that is null', { records: [{ data: {} }], atomic: null }],
+    ['another member', { records: [{ data: {} }], all: true }],
+    ['an item that is no object', { records: [1] }],
+  ])('answers 400 for %s', async (_what, body) => {
+    expect(await refused(batch, { body })).toEqual([400, 'validation_failed'])
+  })
+
+  it('holds each body, not the whole, to 64 levels', async () => {
+    expect((await ask(server, batch, { raw: `{"records":[{"data":${nested(64)}}]}` })).status).toBe(201)
+    const deep = `{"records":[{"data":${nested(65)}}]}`
+    expect(await refused(batch, { raw: deep })).toEqual([400, 'validation_failed'])
+  })
+
+  it('is signed as a group when it asks for that', async () => {
+    const { body } = await ask(server, `${batch}?signing=group`, { body: { records: items(3) } })
+    const [one, two, three] = body.results
+    expect([one.signature, one.sealed_by]).toEqual([null, three.seq])
+    expect([two.signature, two.sealed_by]).toEqual([null, three.seq])
+    expect(three.signature).toMatch(/^[0-9a-f]{128}$/)
+    const shown = await ask(server, `GET /v1/agents/a/records/${one.id}`)
+    expect(shown.body).toMatchObject({ signature: null, sealed_by: three.seq })
+    const other = await refused(`${batch}?signing=none`, { body: { records: items(1) } })
+    expect(other).toEqual([400, 'validation_failed'])
+  })
+})
+
+describe('reading a record', () => {
+  it('answers 404 for a hash of nothing and of another agent, and 400 for no hash', async () => {
+    const { body } = await ask(server, 'POST /v1/collections/elsewhere/records', { body: { data: {} } })
+    for (const hash of ['0'.repeat(64), body.id]) {
+      const missing = await ask(server, `GET /v1/agents/a/records/${hash}`)
+      expect([missing.status, missing.body.code]).toEqual([404, 'record_not_found'])
+    }
+    const nobody = await ask(server, `GET /v1/agents/nobody/records/${body.id}`)
+    expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
+    for (const hash of ['x', body.id.slice(1), body.id.toUpperCase(), `sha1:${body.id}`, 'batch']) {
+      const bad = await ask(server, `GET /v1/agents/a/records/${hash}`)
+      expect([bad.status, bad.body.code]).toEqual([400, 'validation_failed'])
+    }
+  })
+})
+
+it('answered every documented success', () => {
+  expect(unseenSuccesses(recordRoutes)).toEqual([])
+})
