@@ -226,7 +226,8 @@ class Strand:
     def check_checkpoint(self, text):
         note = NOTE.fullmatch(text)
         expect(note is not None, "The checkpoint does not verify")
-        expect(any(self.is_own_line(note, line) for line in note["lines"].splitlines()), "The checkpoint does not verify")
+        own_lines = [self.is_own_line(note, line) for line in note["lines"].rstrip("\n").split("\n")]
+        expect(any(own_lines), "The checkpoint does not verify")
         expect(note["origin"] == f"strandfast/{self.manifest['strand']}", "The checkpoint is of another strand")
         expect(int(note["size"]) == self.next_seq, "The checkpoint is of another number of records")
         if self.manifest["from_seq"] == 0:
@@ -293,7 +294,8 @@ def verify(lines, trusted_key):
             if members is not None and is_record(members):
                 strand.take(members)
             else:
-                expect(members is not None and is_trailer(members), "The line is neither a record nor the trailer")
+                is_last = members is not None and is_trailer(members)
+                expect(is_last, "The line is neither a record nor the trailer")
                 trailer = members
         except Fault as fault:
             raise Fault(f"line {number}: {fault}") from None

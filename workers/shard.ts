@@ -183,7 +183,7 @@ function replayed(outcome: Outcome): Outcome {
   return outcome.kind === 'reply' || outcome.kind === 'ingested' ? { ...outcome, replayed: true } : outcome
 }
 
-/** What makes two requests the same: all of the command but where in the stream its chunk stands. */
+/** What makes two requests the same: all of the command but its options. */
 function digestOf(command: Write): string {
   const digest = createHash('sha256')
   for (const [name, value] of Object.entries(command)) {

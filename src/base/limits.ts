@@ -24,12 +24,16 @@ export const limits = {
   requestBytesMax: 65_536,
   /** Bytes of an ingest stream that is one chunk: one command to a shard, one commit. */
   ingestChunkBytes: 262_144,
+  /** Lines of one such chunk: what one command adds to a commit must leave room in the hash index. */
+  ingestChunkLines: 4_096,
   /** Chunks of one ingest stream under way at once; past that the connection is paused. */
   ingestChunksInFlightMax: 4,
   /** Compressed bytes of an ingest stream that are read before they are unfolded. */
   ingestReadAheadBytes: 1_048_576,
   /** Bytes of an ingest body that is written whole or not at all (on_error=reject_all). */
   ingestAtomicBytesMax: 8_388_608,
+  /** Lines of such a body, for the same reason as `ingestChunkLines`. */
+  ingestAtomicLinesMax: 8_192,
   /** Line faults that an ingest summary names. */
   ingestFaultsMax: 100,
   /** Commands that wait for one shard, past which requests are answered 503. */

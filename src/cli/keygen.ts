@@ -9,6 +9,10 @@ const USAGE = 'Usage: strandfast keygen [--seed HEX], HEX being 64 hex digits\n'
  * @returns the exit code: 0, or 78 for wrong usage
  */
 export function keygenCommand(args: string[]): number {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
   const given = readSeed(args)
   if (given === undefined) {
     process.stderr.write(USAGE)

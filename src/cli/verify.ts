@@ -17,9 +17,13 @@ const PROGRESS_RECORDS_TERMINAL = 10_000
  * @returns the exit code: 0 fine, 1 found wrong or unreadable, 78 wrong usage
  */
 export async function verifyCommand(args: string[]): Promise<number> {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(USAGE)
+    return 0
+  }
   const asked = readArguments(args)
-  if (asked === undefined) {
-    process.stderr.write(USAGE)
+  if (typeof asked === 'string') {
+    process.stderr.write(`${asked}\n${USAGE}`)
     return 78
   }
   try {
@@ -37,7 +41,8 @@ export async function verifyCommand(args: string[]): Promise<number> {
   }
 }
 
-function readArguments(args: string[]): { file: string; publicKey: string } | undefined {
+/** What is to be checked against which key; a text says which argument is wrong. */
+function readArguments(args: string[]): { file: string; publicKey: string } | string {
   try {
     const { values, positionals } = parseArgs({
       args,
@@ -46,10 +51,11 @@ function readArguments(args: string[]): { file: string; publicKey: string } | un
     })
     const [file, ...more] = positionals
     const publicKey = values.key?.toLowerCase() ?? ''
-    if (file === undefined || more.length > 0 || !/^[0-9a-f]{64}$/.test(publicKey)) return undefined
+    if (file === undefined || more.length > 0) return 'Expected one FILE'
+    if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
     return { file, publicKey }
-  } catch {
-    return undefined
+  } catch (error) {
+    return error instanceof Error ? error.message : 'Expected FILE and --key'
   }
 }
 

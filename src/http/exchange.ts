@@ -8,6 +8,12 @@ const statusLines = new Map<number, string>()
 for (const [status, text] of Object.entries(STATUS_CODES))
   statusLines.set(Number(status), `${status} ${text}`)
 
+/**
+ * Bytes that uWebSockets.js holds back until its parser is through with what has arrived. An answer that does not fit
+ * goes out in the middle of parsing, and with it the end of the connection, which stops the parser there.
+ */
+const CORK_BYTES = 16 * 1024
+
 /** What happens around an exchange. */
 export interface ExchangeWatch {
   /** Called once, when the answer is out or the client has gone. Status 0: it had gone. */
@@ -56,10 +62,13 @@ export class Exchange {
     })
   }
 
-  /** Answers a refusal. `closing`: nothing of what follows on the connection is read. */
+  /**
+   * Answers a refusal. `closing`: the connection ends behind the answer, though uWebSockets.js still carries out what
+   * has arrived already. `at once`: not even that, because it may be no request at all (contract.md 2.3).
+   */
   refuse(
     refusal: Refusal,
-    more: { closing?: boolean; headers?: readonly (readonly [string, string])[] } = {},
+    more: { closing?: boolean | 'at once'; headers?: readonly (readonly [string, string])[] } = {},
   ): void {
     if (!this.#open) return
     const { status } = errorCatalogue[refusal.code]
@@ -71,7 +80,9 @@ export class Exchange {
       }
       for (const [name, value] of more.headers ?? []) this.#response.writeHeader(name, value)
       this.#finish(status)
-      this.#response.end(JSON.stringify(problemOf(refusal, this.requestId)), more.closing === true)
+      const text = JSON.stringify(problemOf(refusal, this.requestId))
+      const closing = more.closing ?? false
+      this.#response.end(closing === 'at once' ? text.padEnd(CORK_BYTES) : text, closing !== false)
     })
   }
 

@@ -15,7 +15,7 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handli
     const head = readHead(request)
     const exchange = openExchange(response, head, { handling, watch: uncounted })
     if (typeof head === 'string') {
-      exchange.refuse(refuse('malformed_request', head), { closing: true })
+      exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
       return
     }
     const limited = handling.admission.limit(response, head.headers)
@@ -47,7 +47,7 @@ function answerOptions(
   const head = readHead(request)
   const exchange = openExchange(response, head, { handling, watch: uncounted })
   if (typeof head === 'string') {
-    exchange.refuse(refuse('malformed_request', head), { closing: true })
+    exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
     return
   }
   const methods = [...allowed, 'OPTIONS'].join(', ')

@@ -40,6 +40,7 @@ export interface Handling {
 }
 
 const emptyBody = new Uint8Array(0)
+const emptyQuery = new URLSearchParams()
 
 /** Makes the handler of a route: admits, reads and carries out one request (house.md, The way of one write). */
 export function handlerOf(
@@ -54,7 +55,7 @@ export function handlerOf(
     const head = readHead(request)
     const exchange = openExchange(response, head, { handling, watch })
     if (typeof head === 'string') {
-      exchange.refuse(refuse('malformed_request', head), { closing: true })
+      exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
       return
     }
     const limited = handling.admission.limit(response, head.headers)
@@ -94,6 +95,7 @@ export function openExchange(
 }
 
 function isWrite(route: Route): boolean {
+  if (route.whileFull === true) return false
   return route.method !== 'get' && route.scope !== 'records:read' && route.scope !== 'none'
 }
 
@@ -106,7 +108,7 @@ function admitted(
   const stopping = route.scope === 'none' ? undefined : handling.stopping()
   if (stopping !== undefined) return stopping
   if (parameters === undefined) return refuse('validation_failed', 'Expected a percent-encoded UTF-8 path')
-  const query = new URLSearchParams(head.query)
+  const query = head.query === '' ? emptyQuery : new URLSearchParams(head.query)
   const { authorization } = head.headers
   const principal =
     route.kind === 'stream'

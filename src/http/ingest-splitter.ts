@@ -4,20 +4,23 @@ export interface LineChunk {
   firstLine: number
 }
 
-const LINE_FEED = 0x0a
+/** What ends a line. */
+export const LINE_FEED = 0x0a
 
 /**
  * Cuts a byte stream into chunks of whole lines. Chunks depend on the bytes alone, not on how they arrive, so that
  * the same upload sent again under one Idempotency-Key is cut in the same places.
  */
 export class IngestSplitter {
-  readonly #chunkBytes: number
+  readonly #chunk: { bytes: number; lines: number }
   #parts: Buffer[] = []
   #bytes = 0
+  #lines = 0
   #nextLine = 1
 
-  constructor(chunkBytes: number) {
-    this.#chunkBytes = chunkBytes
+  /** A chunk ends with the line that brings it to as many bytes or lines as `chunk` says. */
+  constructor(chunk: { bytes: number; lines: number }) {
+    this.#chunk = chunk
   }
 
   /** Bytes that wait for the end of their chunk. */
@@ -28,18 +31,18 @@ export class IngestSplitter {
   /** Takes bytes; gives the chunks that are complete with them. `bytes` is kept. */
   push(bytes: Buffer): LineChunk[] {
     const chunks: LineChunk[] = []
-    let rest = bytes
-    // A chunk ends with the first line that ends at or behind `chunkBytes`.
-    while (this.#bytes + rest.length >= this.#chunkBytes) {
-      const found = rest.indexOf(LINE_FEED, Math.max(0, this.#chunkBytes - 1 - this.#bytes))
-      if (found === -1) break
-      this.#parts.push(rest.subarray(0, found + 1))
+    let from = 0
+    for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) {
+      this.#lines++
+      const chunkBytes = this.#bytes + at + 1 - from
+      if (chunkBytes < this.#chunk.bytes && this.#lines < this.#chunk.lines) continue
+      this.#parts.push(bytes.subarray(from, at + 1))
       chunks.push(this.#take())
-      rest = rest.subarray(found + 1)
+      from = at + 1
     }
-    if (rest.length > 0) {
-      this.#parts.push(rest)
-      this.#bytes += rest.length
+    if (from < bytes.length) {
+      this.#parts.push(bytes.subarray(from))
+      this.#bytes += bytes.length - from
     }
     return chunks
   }
@@ -67,9 +70,10 @@ export class IngestSplitter {
     const [only] = this.#parts
     const bytes = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts)
     const chunk = { bytes, firstLine: this.#nextLine }
-    for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) this.#nextLine++
+    this.#nextLine += this.#lines
     this.#parts = []
     this.#bytes = 0
+    this.#lines = 0
     return chunk
   }
 }

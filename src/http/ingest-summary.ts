@@ -37,6 +37,12 @@ export class IngestTotals {
     this.#addFaults([fault])
   }
 
+  /** Every good line is taken back: one of the others was bad, and it was all or none. */
+  nothingWritten(): void {
+    this.#accepted = 0
+    for (const row of this.#agents.values()) row.accepted = 0
+  }
+
   /** The summary of an ingest into one agent. */
   one(agent: string): IngestSummary {
     const row = this.#agents.get(agent)

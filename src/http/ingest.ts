@@ -2,13 +2,14 @@ import { createGunzip, type Gunzip } from 'node:zlib'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { Command, IngestedOutcome, Outcome, WriteOptions } from '../protocol/messages.js'
-import { answerOf } from '../routes/answers.js'
+import type { CommandOf, IngestedOutcome, Outcome, WriteOptions } from '../protocol/messages.js'
+import { answerOf, replayedHeaders, unexpected } from '../routes/answers.js'
 import type { IngestRequest, Principal } from '../routes/route.js'
+import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import { tooLarge } from './body.js'
 import type { Exchange } from './exchange.js'
 import { addressLines } from './ingest-lines.js'
-import { IngestSplitter, type LineChunk } from './ingest-splitter.js'
+import { IngestSplitter, LINE_FEED, type LineChunk } from './ingest-splitter.js'
 import { IngestTotals } from './ingest-summary.js'
 
 /** Takes ingest streams: cuts them into chunks while they arrive and has a few chunks under way at once. */
@@ -48,6 +49,8 @@ interface BodySink {
   /** Takes bytes that are kept; calls `more` when it wants more. */
   push(bytes: Buffer, more: () => void): void
   end(): void
+  /** The body cannot be read on. */
+  fail(refusal: Refusal): void
 }
 
 /** Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused. */
@@ -71,7 +74,7 @@ function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): void {
  * brings less than 16 KiB a second, and what well-compressed bytes unfold to can take longer than that to write.
  */
 function readGzip(exchange: Exchange, sink: BodySink): void {
-  const gunzip = inflate(exchange)
+  const gunzip = inflate(exchange, sink)
   let paused = false
   gunzip.on('data', (bytes: Buffer) => {
     gunzip.pause()
@@ -93,11 +96,9 @@ function readGzip(exchange: Exchange, sink: BodySink): void {
   })
 }
 
-function inflate(exchange: Exchange): Gunzip {
+function inflate(exchange: Exchange, sink: BodySink): Gunzip {
   const gunzip = createGunzip({ chunkSize: limits.ingestChunkBytes })
-  gunzip.on('error', () => {
-    exchange.refuse(refuse('validation_failed', 'Expected a whole gzip stream'), { closing: true })
-  })
+  gunzip.on('error', () => sink.fail(refuse('validation_failed', 'Expected a whole gzip stream')))
   exchange.onGone(() => gunzip.destroy())
   return gunzip
 }
@@ -117,11 +118,15 @@ class WholeIngest implements BodySink {
   push(bytes: Buffer, more: () => void): void {
     this.#bytes += bytes.length
     if (this.#bytes > this.#bytesMax) {
-      this.#stream.exchange.refuse(tooLarge(this.#bytesMax), { closing: true })
+      this.fail(tooLarge(this.#bytesMax))
       return
     }
     this.#parts.push(bytes)
     more()
+  }
+
+  fail(refusal: Refusal): void {
+    refuseRest(this.#stream.exchange, refusal)
   }
 
   end(): void {
@@ -141,60 +146,86 @@ class WholeIngest implements BodySink {
 
   /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
   async #allOrNone(body: Buffer): Promise<void> {
-    const { shards } = this.#stream
-    const commands = commandsOf(this.#stream, { chunk: { bytes: body, firstLine: 1 }, index: 0 })
-    const totals = new IngestTotals()
-    for (const fault of commands.faults) totals.addFault(fault)
-    if (commands.parts.length > 1 || totals.rejected > 0) {
-      const checks = commands.parts.map(({ shard, command }) =>
-        shards.askOne(shard, { ...command, mode: 'check' }),
-      )
-      for (const outcome of await Promise.all(checks)) {
-        if (outcome.kind !== 'ingested') return this.#refuse(outcome)
-        if (outcome.rejected > 0 || totals.rejected > 0) totals.add(outcome)
-      }
-      if (totals.rejected > 0) return this.#reject(totals)
+    if (linesOf(body) > limits.ingestAtomicLinesMax) {
+      const detail = `Expected at most ${limits.ingestAtomicLinesMax} lines that are written all or none`
+      this.#stream.exchange.refuse(refuse('too_large', detail))
+      return
     }
-    const writes = commands.parts.map(({ shard, command }) =>
-      shards.askOne(shard, { ...command, mode: 'reject' }),
-    )
-    for (const outcome of await Promise.all(writes)) {
-      if (outcome.kind !== 'ingested') return this.#refuse(outcome)
-      totals.add(outcome)
+    const { parts, faults } = commandsOf(this.#stream, { chunk: { bytes: body, firstLine: 1 }, index: 0 })
+    if (parts.length > 1 || faults.length > 0) {
+      // An idempotency key belongs to the writes: under it, a check would be another request.
+      const checks = parts.map(({ shard, command }) => ({
+        shard,
+        command: { ...command, mode: 'check' as const, options: {} },
+      }))
+      const checked = await this.#totalsOf(checks, faults)
+      if (checked === undefined) return
+      if (checked.rejected > 0) return this.#reject(checked)
     }
-    if (totals.rejected > 0) return this.#reject(totals)
-    answerTotals(this.#stream, totals)
+    const writes = parts.map(({ shard, command }) => ({
+      shard,
+      command: { ...command, mode: 'reject' as const },
+    }))
+    const written = await this.#totalsOf(writes, [])
+    if (written === undefined) return
+    if (written.rejected > 0) this.#reject(written)
+    else answerTotals(this.#stream, written)
   }
 
-  #refuse(outcome: Outcome): void {
-    const answer = answerOf(outcome)
-    if ('code' in answer) this.#stream.exchange.refuse(answer)
+  /** What became of the commands, and of lines that went to no shard; undefined when a shard refused and it is answered. */
+  async #totalsOf(
+    parts: readonly ShardCommand[],
+    faults: IngestedOutcome['faults'],
+  ): Promise<IngestTotals | undefined> {
+    const { exchange, shards } = this.#stream
+    const totals = new IngestTotals()
+    for (const fault of faults) totals.addFault(fault)
+    const asked = parts.map(({ shard, command }) => shards.askOne(shard, command))
+    for (const outcome of await Promise.all(asked)) {
+      if (outcome.kind !== 'ingested') {
+        exchange.refuse(unexpected(outcome))
+        return undefined
+      }
+      totals.add(outcome)
+    }
+    return totals
   }
 
   #reject(totals: IngestTotals): void {
-    const { exchange, request } = this.#stream
-    const { errors, rejected } = request.agent === undefined ? totals.many() : totals.one(request.agent)
-    exchange.refuse(
-      refuse('ingest_rejected', `Expected every line to be valid, got ${rejected} that are not`, {
-        extra: { accepted: 0, rejected, errors, first_seq: null, last_seq: null, chain_head: null },
-      }),
-    )
+    totals.nothingWritten()
+    const detail = `Expected every line to be valid, got ${totals.rejected} that are not`
+    const extra = { ...summaryOf(this.#stream, totals) }
+    this.#stream.exchange.refuse(refuse('ingest_rejected', detail, { extra }))
   }
+}
+
+/** Lines of a body, the last one counted though it need not end in a line feed. */
+function linesOf(body: Buffer): number {
+  let lines = body.at(-1) === LINE_FEED ? 0 : 1
+  for (let at = body.indexOf(LINE_FEED); at !== -1; at = body.indexOf(LINE_FEED, at + 1)) lines++
+  return lines
 }
 
 /** Lines that are written while they arrive; bad ones are left out and named in the summary. */
 class LineIngest implements BodySink {
   readonly #stream: IngestStream
-  readonly #splitter = new IngestSplitter(limits.ingestChunkBytes)
+  readonly #splitter = new IngestSplitter({
+    bytes: limits.ingestChunkBytes,
+    lines: limits.ingestChunkLines,
+  })
   readonly #totals = new IngestTotals()
   #inFlight = 0
   #index = 0
+  /** Chunks that wait until the first one was taken: where that is refused, nothing may be written. */
+  #held: LineChunk[] = []
+  #begun: boolean
   #ended = false
   #refusal: Refusal | undefined
   #more: (() => void) | undefined
 
   constructor(stream: IngestStream) {
     this.#stream = stream
+    this.#begun = stream.request.ifMatch === undefined && stream.request.idempotencyKey === undefined
   }
 
   push(bytes: Buffer, more: () => void): void {
@@ -218,12 +249,23 @@ class LineIngest implements BodySink {
     this.#goOn()
   }
 
+  fail(refusal: Refusal): void {
+    this.#refusal ??= refusal
+    this.#goOn()
+  }
+
   #send(chunk: LineChunk): void {
     if (this.#refusal !== undefined) return
+    if (!this.#begun && this.#index > 0) {
+      this.#held.push(chunk)
+      return
+    }
     const { parts, faults } = commandsOf(this.#stream, { chunk, index: this.#index++ })
     for (const fault of faults) this.#totals.addFault(fault)
+    if (parts.length === 0) this.#begun = true
+    // Counted first: a shard whose queue is full answers at once.
+    this.#inFlight += parts.length
     for (const { shard, command } of parts) {
-      this.#inFlight++
       this.#stream.shards.sendTo(shard, command, (outcome) => this.#done(outcome))
     }
   }
@@ -232,7 +274,14 @@ class LineIngest implements BodySink {
     this.#inFlight--
     if (outcome.kind === 'ingested') this.#totals.add(outcome)
     else if (outcome.kind === 'refused') this.#refusal ??= outcome.refusal
+    if (this.#inFlight === 0) this.#begin()
     this.#goOn()
+  }
+
+  /** The first chunk was answered, by every shard that it went to. */
+  #begin(): void {
+    this.#begun = true
+    for (const chunk of this.#held.splice(0)) this.#send(chunk)
   }
 
   #goOn(): void {
@@ -243,8 +292,8 @@ class LineIngest implements BodySink {
       return
     }
     const more = this.#more
-    if (more === undefined || this.#refusal !== undefined || this.#inFlight >= limits.ingestChunksInFlightMax)
-      return
+    const enough = this.#inFlight >= limits.ingestChunksInFlightMax || this.#held.length > 0
+    if (more === undefined || this.#refusal !== undefined || enough) return
     this.#more = undefined
     more()
   }
@@ -258,21 +307,30 @@ class LineIngest implements BodySink {
     }
     // What was written before stays written, so the answer says how far that was.
     const written = { accepted: this.#totals.accepted, rejected: this.#totals.rejected }
-    exchange.refuse({ ...refusal, extra: { ...refusal.extra, ...written } }, { closing: !this.#ended })
+    refuseRest(exchange, { ...refusal, extra: { ...refusal.extra, ...written } })
   }
 }
 
-function answerTotals({ exchange, request }: IngestStream, totals: IngestTotals): void {
-  const summary = request.agent === undefined ? totals.many() : totals.one(request.agent)
-  const headers = totals.replayed ? ([['Idempotency-Replayed', 'true']] as const) : []
-  exchange.answer({ status: 200, body: JSON.stringify(summary), headers })
+/** Refuses what may still be arriving. A paused connection goes on, so that the rest is passed over. */
+function refuseRest(exchange: Exchange, refusal: Refusal): void {
+  exchange.resume()
+  exchange.refuse(refusal)
+}
+
+function answerTotals(stream: IngestStream, totals: IngestTotals): void {
+  const headers = totals.replayed ? replayedHeaders : []
+  stream.exchange.answer({ status: 200, body: JSON.stringify(summaryOf(stream, totals)), headers })
+}
+
+function summaryOf({ request }: IngestStream, totals: IngestTotals): IngestSummary | IngestManySummary {
+  return request.agent === undefined ? totals.many() : totals.one(request.agent)
 }
 
 /** The commands of one chunk, each for one shard, and the lines that go to none. */
 function commandsOf(
   stream: IngestStream,
   { chunk, index }: { chunk: LineChunk; index: number },
-): { parts: { shard: number; command: IngestCommand }[]; faults: IngestedOutcome['faults'] } {
+): { parts: ShardCommand[]; faults: IngestedOutcome['faults'] } {
   const { request, shards, principal } = stream
   const options = optionsOf(stream, index)
   const { bytes, firstLine } = chunk
@@ -303,15 +361,23 @@ function commandsOf(
   return { parts, faults }
 }
 
-type IngestCommand = Extract<Command, { kind: 'ingestChunk' }>
+type IngestCommand = CommandOf<'ingestChunk'>
 
-/** If-Match holds for the first chunk; each chunk has an idempotency key of its own, made of the stream's. */
+interface ShardCommand {
+  shard: number
+  command: IngestCommand
+}
+
+/**
+ * If-Match holds for the first chunk. Each chunk has an idempotency key of its own, made of the stream's; the line
+ * break keeps it apart from any that a client can send.
+ */
 function optionsOf({ request, principal }: IngestStream, index: number): WriteOptions {
   const options: WriteOptions = {}
   if (request.signing !== undefined) options.signing = request.signing
   if (request.ifMatch !== undefined && index === 0) options.ifMatch = request.ifMatch
   if (request.idempotencyKey !== undefined) {
-    options.idempotency = { caller: principal.id, key: `${request.idempotencyKey}#${index}` }
+    options.idempotency = { caller: principal.id, key: `${request.idempotencyKey}\n${index}` }
   }
   return options
 }

@@ -45,6 +45,8 @@ export function readHead(request: HttpRequest): RequestHead | string {
         contentLength = value
         break
       case 'transfer-encoding':
+        // uWebSockets.js takes any value for this one.
+        if (chunked || value.toLowerCase() !== 'chunked') fault = 'Expected Transfer-Encoding: chunked'
         chunked = true
         break
       case 'content-type':

@@ -1,4 +1,5 @@
-import { isIPv6 } from 'node:net'
+import { once } from 'node:events'
+import { createServer, isIPv6 } from 'node:net'
 import type { Config } from '../config.js'
 import type { Route } from '../routes/route.js'
 import { addFallbacks } from './fallback.js'
@@ -23,6 +24,7 @@ export async function listen(
   routes: readonly Route[],
   handling: Handling,
 ): Promise<HttpServer> {
+  await assertFree(config)
   const app = appOf(config)
   for (const route of routes) app[route.method](route.path, handlerOf(route, handling))
   addFallbacks(app, routes, handling)
@@ -46,9 +48,28 @@ export async function listen(
   }
 }
 
+/**
+ * uWebSockets.js shares a port with whoever listens on it already (SO_REUSEPORT), so two servers would each get some of
+ * the connections. Its exclusive option lets no server start again while old connections linger, so Node looks first.
+ */
+async function assertFree({ host, port }: Pick<Config, 'host' | 'port'>): Promise<void> {
+  if (port === 0) return
+  const probe = createServer()
+  probe.listen({ host, port, exclusive: true })
+  await once(probe, 'listening')
+  probe.close()
+  await once(probe, 'close')
+}
+
 function appOf({ tls }: Pick<Config, 'tls'>): TemplatedApp {
   if (tls === undefined) return App()
-  return SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
+  try {
+    return SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
+  } catch (error) {
+    throw new Error(`Expected ${tls.certFile} and ${tls.keyFile} to be a PEM certificate and its key`, {
+      cause: error,
+    })
+  }
 }
 
 function shown(host: string): string {

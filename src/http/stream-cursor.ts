@@ -5,9 +5,13 @@ import { zeroHlc, formatHlc, parseHlc, type Hlc } from '../strand/hlc.js'
  * along the clocks of the shards, so its cursor is one HLC a shard, joined by points.
  */
 
+/** Places in a strand have 48 bits in the store. */
+const SEQ_MAX = 2 ** 48 - 1
+
 /** The cursor of one agent's stream; undefined when it is none. */
 export function parseSeqCursor(text: string): number | undefined {
-  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+  const seq = /^\d{1,15}$/.test(text) ? Number(text) : SEQ_MAX
+  return seq < SEQ_MAX ? seq : undefined
 }
 
 /** The cursor of a global stream over `shards` shards; undefined when it is none of this server's. */

@@ -109,15 +109,23 @@ export class StreamHub {
     }
     const lanes: Lane[] = []
     for (let shard = 0; shard < this.#shards.count; shard++) {
-      lanes.push({ shard, live: false, asking: false, nextSeq: 0, reached: from?.[shard] ?? zeroHlc })
+      // A lane asks for nothing before its shard has told where it stands.
+      lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached: from?.[shard] ?? zeroHlc })
     }
     const stream = this.#begin(exchange, { request, principalId: principal.id, lanes })
     this.#global.add(stream)
     exchange.onGone(() => this.#end(stream))
     for (const lane of lanes) {
       this.#watch(lane.shard, { agent: '', on: true }, (outcome) => {
+        if (!exchange.open) return
+        if (outcome.kind !== 'watching') {
+          // A shard that tells nothing would be missed in silence: the client connects again.
+          this.#finish(stream)
+          return
+        }
+        lane.asking = false
         // A live stream begins at what is committed now, and later commits come as events.
-        if (from === undefined && outcome.kind === 'watching') {
+        if (from === undefined) {
           lane.reached = outcome.reached
           lane.live = true
         }

@@ -15,7 +15,7 @@ import { caughtUpEvent, hasField, heartbeat, recordEvent } from './stream-events
 export interface Lane {
   shard: number
   live: boolean
-  /** True while a page is on its way. */
+  /** True while a page, or the shard's first word, is on its way. */
   asking: boolean
   /** One agent's stream: the next seq. */
   nextSeq: number

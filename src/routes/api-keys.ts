@@ -82,6 +82,7 @@ const remove: HandlerRoute = {
   method: 'del',
   path: '/v1/admin/api-keys/:key_id',
   scope: 'admin:*',
+  whileFull: true,
   bodyBytesMax: 0,
   docs: { summary: 'Delete a scoped API key', tag: 'Administration', answers: { 200: ApiKeyDeleted } },
   async handle(request, context) {

@@ -44,7 +44,10 @@ const ingestMany: IngestRoute = {
     answers: { 200: IngestManySummary },
     idempotent: true,
   },
-  toIngest: (request) => toIngest(request, ['ndjson']),
+  toIngest(request) {
+    if (request.headers.ifMatch === '') return toIngest(request, ['ndjson'])
+    return refuse('validation_failed', 'Expected no If-Match: each agent has a chain head of its own')
+  },
 }
 
 function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]): IngestRequest | Refusal {

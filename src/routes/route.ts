@@ -105,6 +105,8 @@ interface RouteBase {
   path: string
   /** The scope that a key needs; `none` is open to everyone. */
   scope: Scope | 'none'
+  /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
+  whileFull?: true
   docs: RouteDocs
 }
 
@@ -163,7 +165,7 @@ export interface ExportRequest {
   toSeq?: number
 }
 
-/** A stream of server-sent events (src/http/sse.ts). */
+/** A stream of server-sent events (src/http/stream-hub.ts). */
 export interface StreamRoute extends RouteBase {
   kind: 'stream'
   toStream(request: RouteRequest): StreamRequest | Refusal

@@ -51,7 +51,10 @@ export function nextHlc(last: Hlc, nowMs: number): Hlc | undefined {
   return next.ms - nowMs > limits.clockAheadMsMax || next.ms > MS_MAX ? undefined : next
 }
 
-/** The clock of one strand. It starts from the strand's last record, so a restart does not turn it back. */
+/**
+ * A clock whose readings only rise. It starts from the last reading that was written, so a restart does not turn it
+ * back; a shard has one for all its strands (docs/adr/0006-clocks.md).
+ */
 export class HlcClock {
   readonly #clock: Clock
   #last: Hlc

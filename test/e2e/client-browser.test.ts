@@ -1,18 +1,10 @@
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { once } from 'node:events'
-import { type Server, createServer } from 'node:http'
-import { type Browser, type Page, chromium } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
+import { launchBrowser, noBrowser } from '../support/browser.js'
 import { freePort } from '../support/free-port.js'
 import { startServer } from '../support/server.js'
-
-const CHROMIUM = '/usr/bin/chromium'
-const hasChromium = existsSync(CHROMIUM)
-
-// Left out where there is no browser, but never in silence, and never where the whole suite is promised.
-if (!hasChromium && process.env['CI'] !== 'true') console.warn(`Skipped: no browser at ${CHROMIUM}`)
+import { type StaticServer, startStaticServer } from '../support/static-server.js'
 
 declare global {
   /** The client in the page. */
@@ -23,34 +15,13 @@ declare global {
 
 /** The page imports the client by itself: what is sent to it as text can hold no import. */
 const PAGE = `<!doctype html>
-<script type="module">import * as client from '/client/index.js'; globalThis.strandfast = client</script>`
-
-/** What a page may import: the built client, from the page's own origin. */
-const BUILT_CLIENT = new URL('../../dist/src/client/', import.meta.url)
-
-async function startPageServer(): Promise<{ origin: string; server: Server }> {
-  const server = createServer(async (request, response) => {
-    const name = /^\/client\/([a-z-]+\.js)$/.exec(request.url ?? '')?.[1]
-    if (name === undefined) return response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE)
-    try {
-      const script = await readFile(new URL(name, BUILT_CLIENT))
-      return response.writeHead(200, { 'content-type': 'text/javascript' }).end(script)
-    } catch {
-      return response.writeHead(404).end()
-    }
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
-  return { origin: `http://127.0.0.1:${address.port}`, server }
-}
+<script type="module">import * as client from '/dist/src/client/index.js'; globalThis.strandfast = client</script>`
 
 /** Runs a function in the page. It is sent as text, so it may use nothing but the client and what is given. */
 type InPage = { url: string; apiKey: string }
 
-describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a browser', () => {
-  let pages: Awaited<ReturnType<typeof startPageServer>>
+describe.skipIf(noBrowser)('the client in a browser', () => {
+  let pages: StaticServer
   let service: Awaited<ReturnType<typeof startServer>>
   let browser: Browser
   let page: Page
@@ -58,12 +29,11 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
   let environment: Record<string, string>
 
   beforeAll(async () => {
-    pages = await startPageServer()
+    pages = await startStaticServer(PAGE)
     environment = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
     service = await startServer({ env: environment })
     access = { url: service.url, apiKey: service.rootKey }
-    const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
-    browser = await chromium.launch({ executablePath: CHROMIUM, args })
+    browser = await launchBrowser()
     page = await browser.newPage()
     await page.goto(`${pages.origin}/`)
   })
@@ -71,8 +41,7 @@ describe.skipIf(!hasChromium && process.env['CI'] !== 'true')('the client in a b
   afterAll(async () => {
     await browser?.close()
     await service?.stop()
-    pages?.server.closeAllConnections()
-    pages?.server.close()
+    pages?.stop()
   })
 
   it('writes, reads, deletes and lists across origins', async () => {

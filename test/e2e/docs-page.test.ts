@@ -1,21 +1,15 @@
-import { existsSync } from 'node:fs'
-import { type Browser, type BrowserContext, type Page, type Request, chromium } from 'playwright-core'
+import type { Browser, BrowserContext, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { errorCatalogue } from '../../src/base/errors.js'
 import { operationIdOf } from '../../src/http/openapi.js'
 import { docsPagePolicy } from '../../src/routes/docs-page.js'
 import { allRoutes } from '../../src/routes/routes.js'
+import { launchBrowser, noBrowser } from '../support/browser.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server.js'
-
-const CHROMIUM = '/usr/bin/chromium'
-const leftOut = !existsSync(CHROMIUM) && process.env['CI'] !== 'true'
-
-// Left out where there is no browser, but never in silence, and never where the whole suite is promised.
-if (leftOut) console.warn(`Skipped: no browser at ${CHROMIUM}`)
 
 const routes = allRoutes('default')
 
-describe.skipIf(leftOut)('the documentation page', () => {
+describe.skipIf(noBrowser)('the documentation page', () => {
   let service: TestServer
   let browser: Browser
   let context: BrowserContext
@@ -26,8 +20,7 @@ describe.skipIf(leftOut)('the documentation page', () => {
 
   beforeAll(async () => {
     service = await startServer()
-    const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
-    browser = await chromium.launch({ executablePath: CHROMIUM, args })
+    browser = await launchBrowser()
   })
 
   afterAll(async () => {

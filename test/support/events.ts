@@ -1,5 +1,5 @@
 import { noteSuccess } from './answers.js'
-import type { TestServer } from './server.js'
+import type { ServerAddress } from './server.js'
 
 /** One server-sent event as it came. */
 export interface TestEvent {
@@ -24,7 +24,7 @@ export interface TestStream {
 
 /** Opens a stream with the root key, another, or none (null), and reads it in the background. */
 export async function openStream(
-  server: TestServer,
+  server: ServerAddress,
   path: string,
   options: { key?: string | null; headers?: Record<string, string> } = {},
 ): Promise<TestStream> {

@@ -19,6 +19,9 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
+/** What a call needs to know of a server. */
+export type ServerAddress = Pick<TestServer, 'url' | 'rootKey'>
+
 /** What a test server is started with. */
 export interface TestServerOptions {
   env?: Record<string, string>
@@ -98,25 +101,31 @@ export interface TestCall {
 }
 
 /** Calls the server with its root key (or another; null for none) and reads the answer. */
-export async function call(server: TestServer, route: string, options: TestCall = {}): Promise<TestAnswer> {
+export async function call(
+  server: ServerAddress,
+  route: string,
+  options: TestCall = {},
+): Promise<TestAnswer> {
   const [method = 'GET', path = '/'] = route.split(' ')
   const key = options.key === undefined ? server.rootKey : options.key
   const headers: Record<string, string> = { ...options.headers }
   if (key !== null) headers['authorization'] = `Bearer ${key}`
   if (options.body !== undefined || options.raw !== undefined) headers['content-type'] ??= 'application/json'
-  const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body))
+  const json = options.body === undefined ? undefined : JSON.stringify(options.body)
+  // A copy: fetch takes no bytes that could be shared between threads.
+  const body = options.raw instanceof Uint8Array ? new Uint8Array(options.raw) : (options.raw ?? json)
   const response = await fetch(server.url + path, {
     method,
     headers,
     ...(body === undefined ? {} : { body }),
   })
   const text = await response.text()
-  const json = response.headers.get('content-type')?.includes('json') === true
+  const isJson = response.headers.get('content-type')?.includes('json') === true
   return {
     status: response.status,
     headers: response.headers,
     body:
-      json && text !== '' && !response.headers.get('content-type')?.includes('ndjson')
+      isJson && text !== '' && !response.headers.get('content-type')?.includes('ndjson')
         ? JSON.parse(text)
         : undefined,
     text,

@@ -7,8 +7,6 @@ export type Table = Database<Buffer, Buffer>
 /** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
 export interface Environment {
   root: RootDatabase<Buffer, Buffer>
-  /** name → value: counters and the state of the hash index. */
-  meta: Table
   /** agent name → agent row. */
   agents: Table
   /** agent number → agent name. */
@@ -51,7 +49,6 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
   return {
     root,
-    meta: table('meta'),
     agents: table('agents'),
     names: table('names'),
     blocks: table('blocks'),

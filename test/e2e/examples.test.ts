@@ -1,0 +1,174 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launchBrowser, noBrowser } from '../support/browser.js'
+import { freePort } from '../support/free-port.js'
+import { type TestServer, call, startServer } from '../support/server.js'
+import { startStaticServer } from '../support/static-server.js'
+
+const examples = join(import.meta.dirname, '../../examples')
+const vectors = join(import.meta.dirname, '../vectors')
+
+interface Run {
+  status: number | null
+  output: string
+}
+
+function run(command: string, args: string[], options: { env?: object; input?: string } = {}): Run {
+  const env = { PATH: process.env['PATH'], ...options.env }
+  const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', input: options.input, env })
+  return { status, output: stdout + stderr }
+}
+
+/** -B: nothing is written beside the example. -S: without what was installed beside the standard library. */
+const verify = (...args: string[]) => run('python3', ['-B', join(examples, 'verify.py'), ...args])
+const verifyBare = (...args: string[]) => run('python3', ['-B', '-S', join(examples, 'verify.py'), ...args])
+
+const noPython = run('python3', ['--version']).status !== 0
+const noEd25519 = noPython || run('python3', ['-c', 'import cryptography']).status !== 0
+if (noEd25519) console.warn(noPython ? 'Skipped: no python3' : 'Skipped in part: no cryptography in python3')
+
+let folder: string
+let server: TestServer
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strandfast-examples-'))
+  server = await startServer()
+})
+
+afterAll(async () => {
+  await server?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const ingest = (args: string[], input?: string) => {
+  const env = { STRANDFAST_URL: server.url, STRANDFAST_KEY: server.rootKey }
+  const options = input === undefined ? { env } : { env, input }
+  return run(process.execPath, [join(examples, 'ingest-csv.mjs'), ...args], options)
+}
+
+async function payloadsOf(agent: string): Promise<unknown[]> {
+  const body = { type: 'time_range', from_ts: 0, limit: 1_000 }
+  const answer = await call(server, `POST /v1/agents/${agent}/query`, { body })
+  return answer.body.records.map((record: { payload: unknown }) => record.payload)
+}
+
+async function exported(agent: string): Promise<{ file: string; text: string; publicKey: string }> {
+  const { text } = await call(server, `GET /v1/strand/export?agent=${agent}`)
+  const file = join(folder, `${agent}.ndjson`)
+  writeFileSync(file, text)
+  return { file, text, publicKey: (await call(server, `GET /v1/agents/${agent}/status`)).body.public_key }
+}
+
+describe('the example that ingests CSV', () => {
+  it('writes a record a row, with quotes, line breaks, numbers and empty cells as they are meant', async () => {
+    const file = join(folder, 'readings.csv')
+    const rows = [
+      '\uFEFFsensor,celsius,note',
+      'a,20.5,"he said ""hi"", twice"',
+      '007,,"two\nlines"',
+      '',
+      'Zoë,1e3,',
+    ]
+    writeFileSync(file, rows.join('\r\n'))
+    const { status, output } = ingest([file, 'csv'])
+    expect(output).toContain('3 records written to csv, 0 refused')
+    expect(status).toBe(0)
+    expect(await payloadsOf('csv')).toEqual([
+      { sensor: 'a', celsius: 20.5, note: 'he said "hi", twice' },
+      { sensor: '007', note: 'two\nlines' },
+      { sensor: 'Zoë', celsius: '1e3' },
+    ])
+  })
+
+  it('streams a long file from standard input into an agent that exists, and names the rows refused', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, n) =>
+      n === 499 ? `${n},${'x'.repeat(300_000)}` : `${n},b`,
+    )
+    const first = ingest(['-', 'long'], 'n,text\n1,a\n')
+    expect(first.status).toBe(0)
+    const second = ingest(['-', 'long'], `n,text\n${rows.join('\n')}\n`)
+    expect(second.output).toContain('row 500: too_large')
+    expect(second.output).toContain('19999 records written to long, 1 refused\nseq 2 to 20000')
+    expect(second.status).toBe(1)
+  })
+
+  it('refuses a file whose quotes do not close, and a call without what it needs', () => {
+    expect(ingest(['-', 'open'], 'a\n"b\n')).toMatchObject({ status: 1 })
+    expect(ingest([])).toMatchObject({ status: 2, output: expect.stringContaining('Usage') })
+  })
+})
+
+describe.skipIf(noPython)('the example that verifies in another language', () => {
+  it('finds an export of the server right, and a changed one wrong', async () => {
+    ingest(['-', 'proof'], 'n,name\n1,Zoë\n2,"a ""b"""\n3,c\n')
+    const { file, text, publicKey } = await exported('proof')
+    expect(verify(file, '--key', publicKey)).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('agent proof, 4 records, the last one 3'),
+    })
+    const damaged = join(folder, 'damaged.ndjson')
+    writeFileSync(damaged, text.replace('{\\"n\\":2', '{\\"n\\":5'))
+    const found = verify(damaged, '--key', publicKey)
+    expect(found).toEqual({ status: 1, output: 'WRONG: line 4: The body is not the one committed to\n' })
+  })
+
+  it('says that it checked no signature where there is no Ed25519', () => {
+    const found = verifyBare(join(vectors, 'export.ndjson'))
+    expect(found.status).toBe(0)
+    expect(found.output).toContain('Signatures were NOT checked')
+  })
+
+  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on every export', () => {
+    const cases: { name: string; public_key: string; lines: string[]; expected: { ok: boolean } }[] =
+      JSON.parse(readFileSync(join(vectors, 'exports.json'), 'utf8'))
+    expect(cases.length).toBeGreaterThan(40)
+    for (const { name, public_key: publicKey, lines, expected } of cases) {
+      const file = join(folder, 'vector.ndjson')
+      writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
+      const { status, output } = verify(file, '--key', publicKey)
+      expect([name, status, output.includes('NOT checked')]).toEqual([name, expected.ok ? 0 : 1, false])
+    }
+  })
+})
+
+describe.skipIf(noBrowser)('the example page', () => {
+  it('shows what is written while it is written, and verifies the strand', async () => {
+    const pages = await startStaticServer()
+    const env = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
+    const service = await startServer({ env })
+    const browser = await launchBrowser()
+    try {
+      const write = (data: object) => call(service, 'POST /v1/collections/shown/records', { body: { data } })
+      await write({ text: '<img src=x onerror=alert(1)>' })
+      const page = await browser.newPage()
+      const complaints: string[] = []
+      page.on('pageerror', (error) => complaints.push(error.message))
+      page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+      await page.goto(`${pages.origin}/examples/live-page/`)
+      await page.getByLabel('Service').fill(service.url)
+      await page.getByLabel('Agent').fill('shown')
+      await page.getByLabel('API key').fill(service.rootKey)
+      await page.getByRole('button', { name: 'Connect' }).click()
+      await page.getByText('Live: shown').waitFor()
+      await write({ text: 'while you look' })
+      await page.getByText('while you look').waitFor()
+      const bodies = await page.locator('tbody td:nth-child(4)').allTextContents()
+      expect(bodies).toEqual(['{"text":"while you look"}', '{"text":"<img src=x onerror=alert(1)>"}'])
+      const status = await call(service, 'GET /v1/agents/shown/status')
+      await page.getByLabel('Public key that you trust').fill(status.body.public_key)
+      await page.getByRole('button', { name: 'Verify' }).click()
+      await page.getByText('3 records hold under the key given').waitFor()
+      await page.getByLabel('Public key that you trust').fill('00'.repeat(32))
+      await page.getByRole('button', { name: 'Verify' }).click()
+      await page.getByText('No record is signed by the key given').waitFor()
+      expect(complaints).toEqual([])
+    } finally {
+      await browser.close()
+      await service.stop()
+      pages.stop()
+    }
+  })
+})
