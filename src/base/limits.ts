@@ -64,6 +64,10 @@ export const limits = {
   openAgentsMax: 8_192,
   /** Bytes of events that are written to one stream at once; a reader that is behind gets them in such pages. */
   streamBufferBytes: 65_536,
+  /** Bytes of the latest events of one agent that are kept for readers which fall behind a little. */
+  streamRecentBytes: 131_072,
+  /** Streams of one agent from which on its latest events are kept. */
+  streamRecentReadersMin: 16,
   /** Records of one page that a stream catches up by. */
   streamPageRows: 256,
   /** Streams open at once. */

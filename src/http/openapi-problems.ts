@@ -46,7 +46,10 @@ function guardedCodes(route: Route): ErrorCode[] {
   if (docs.ifMatch === true) found.push('head_mismatch')
   if (docs.request !== undefined) found.push('validation_failed', 'too_large')
   if (docs.query !== undefined) found.push('validation_failed')
-  if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
+  if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large')
+  if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) {
+    found.push('reserved_type', 'unsupported_media_type')
+  }
   if (route.kind === 'ingest') found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected')
   const writes = method !== 'get' && scope !== 'records:read'
   if (writes) found.push('outcome_unknown', 'clock_skew', 'storage_full')

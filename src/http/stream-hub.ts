@@ -1,3 +1,4 @@
+import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
@@ -8,6 +9,7 @@ import { parseHlc, zeroHlc, type Hlc } from '../strand/hlc.js'
 import { momentLower } from '../strand/moment.js'
 import type { Exchange } from './exchange.js'
 import { before, parseClockCursor, parseSeqCursor } from './stream-cursor.js'
+import { RecentEvents } from './recent-events.js'
 import { recordEvent, retryLine } from './stream-events.js'
 import { Stream, type Lane } from './stream.js'
 
@@ -15,7 +17,7 @@ import { Stream, type Lane } from './stream.js'
 export class StreamHub {
   readonly #shards: Shards
   /** Streams of one agent, by that agent; `uses` counts those too that are being opened. */
-  readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number }>()
+  readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number; recent: RecentEvents }>()
   readonly #global = new Set<Stream>()
   readonly #heartbeat: NodeJS.Timeout
   #count = 0
@@ -51,8 +53,10 @@ export class StreamHub {
 
   /** A shard's thread is new: it watches nothing yet, and may have committed what nobody heard of. */
   restarted(shard: number): void {
-    for (const agent of this.#byAgent.keys()) {
-      if (this.#shards.shardOf(agent) === shard) this.#watch(shard, { agent, on: true })
+    for (const [agent, { recent }] of this.#byAgent) {
+      if (this.#shards.shardOf(agent) !== shard) continue
+      recent.clear()
+      this.#watch(shard, { agent, on: true })
     }
     if (this.#global.size > 0) this.#watch(shard, { agent: '', on: true })
     for (const stream of this.#all()) {
@@ -94,8 +98,11 @@ export class StreamHub {
         lane.nextSeq = outcome.headSeq + 1
         lane.live = true
       }
-      const stream = this.#begin(exchange, { request, principalId: principal.id, lanes: [lane] })
-      this.#byAgent.get(agent)?.streams.add(stream)
+      const watched = this.#byAgent.get(agent)
+      assert(watched !== undefined, 'an agent is watched while a stream of it is being opened')
+      const about = { request, principalId: principal.id, lanes: [lane], recent: watched.recent }
+      const stream = this.#begin(exchange, about)
+      watched.streams.add(stream)
       exchange.onGone(() => this.#end(stream))
       stream.catchUp()
     })
@@ -156,9 +163,12 @@ export class StreamHub {
   }
 
   #tellAgent(shard: number, agent: string, events: StreamEvent[]): void {
-    const streams = this.#byAgent.get(agent)?.streams
+    const watched = this.#byAgent.get(agent)
     const last = events.at(-1)
-    if (streams === undefined || last === undefined) return
+    if (watched === undefined || last === undefined) return
+    const { streams, recent } = watched
+    if (streams.size >= limits.streamRecentReadersMin) recent.push(events)
+    else recent.clear()
     let text: string | undefined
     for (const stream of streams) {
       if (!stream.plain) {
@@ -198,7 +208,7 @@ export class StreamHub {
       used.uses++
       return
     }
-    this.#byAgent.set(agent, { streams: new Set(), uses: 1 })
+    this.#byAgent.set(agent, { streams: new Set(), uses: 1, recent: new RecentEvents() })
     this.#watch(this.#shards.shardOf(agent), { agent, on: true })
   }
 

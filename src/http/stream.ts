@@ -4,6 +4,7 @@ import type { StreamRequest } from '../routes/route.js'
 import type { Hlc } from '../strand/hlc.js'
 import { parseHlc, zeroHlc } from '../strand/hlc.js'
 import type { Exchange } from './exchange.js'
+import type { RecentEvents } from './recent-events.js'
 import { formatClockCursor } from './stream-cursor.js'
 import { caughtUpEvent, hasField, heartbeat, recordEvent } from './stream-events.js'
 
@@ -35,6 +36,7 @@ export class Stream {
   readonly principalId: string
   readonly lanes: Lane[]
   readonly #agents: ReadonlySet<string> | undefined
+  readonly #recent: RecentEvents | undefined
   readonly #ask: AskShard
   /** False from a write that the socket did not take whole until it wants more. */
   #drained = true
@@ -42,7 +44,7 @@ export class Stream {
 
   constructor(
     exchange: Exchange,
-    about: { request: StreamRequest; principalId: string; lanes: Lane[] },
+    about: { request: StreamRequest; principalId: string; lanes: Lane[]; recent?: RecentEvents },
     ask: AskShard,
   ) {
     this.exchange = exchange
@@ -50,6 +52,8 @@ export class Stream {
     this.principalId = about.principalId
     this.lanes = about.lanes
     this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)
+    // The texts that are kept carry every event, so they are of no use to a stream that leaves some out.
+    this.#recent = about.request.filter === undefined ? about.recent : undefined
     this.#ask = ask
     exchange.onWritable(() => this.#onWritable())
   }
@@ -108,6 +112,7 @@ export class Stream {
   }
 
   #askPage(lane: Lane): void {
+    if (!lane.asking) this.#takeRecent(lane)
     if (lane.live || lane.asking || !this.#drained || !this.exchange.open) return
     lane.asking = true
     this.#ask(lane.shard, this.#pageCommand(lane), (outcome) => {
@@ -115,6 +120,17 @@ export class Stream {
       if (outcome.kind === 'page') this.#onPage(lane, outcome)
       // A shard that cannot answer now is asked again when it is back, or by the next heartbeat.
     })
+  }
+
+  /** Catches up from the agent's latest events, as far as they reach back. */
+  #takeRecent(lane: Lane): void {
+    while (!lane.live && lane.since === undefined && this.#drained && this.exchange.open) {
+      const page = this.#recent?.from(lane.nextSeq)
+      if (page === undefined) return
+      lane.nextSeq = page.nextSeq
+      lane.live = page.end
+      this.#send(page.text)
+    }
   }
 
   #pageCommand(lane: Lane): Command {
