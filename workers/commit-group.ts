@@ -64,7 +64,8 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    return this.records.length === 0 && this.publicKeys.size === 0 && this.apiKeys.size === 0
+    const { records, publicKeys, apiKeys, answers } = this
+    return records.length === 0 && publicKeys.size === 0 && apiKeys.size === 0 && answers.size === 0
   }
 
   /**

@@ -137,12 +137,16 @@ function sortOut(commands: CommandFrame): { writes: Numbered<Write>[]; reads: Nu
       reads.push([id, command])
       continue
     }
-    const agent = 'agent' in command ? command.agent : ''
+    const agent = agentOf(command)
     const others = byAgent.get(agent)
     if (others === undefined) byAgent.set(agent, [[id, command]])
     else others.push([id, command])
   }
   return { writes: [...byAgent.values()].flat(), reads }
+}
+
+function agentOf(command: Write): string {
+  return 'agent' in command ? command.agent : ''
 }
 
 function isWrite(command: Command): command is Write {
@@ -155,7 +159,7 @@ const writesWithoutOptions = new Set<Command['kind']>(['keyClaim', 'apiKeyCreate
 function decide(state: ShardState, command: Write, group: CommitGroup): Decision {
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
-  const row = idempotencyRow(idempotency.caller, idempotency.key)
+  const row = idempotencyRow(idempotency.caller, agentOf(command), idempotency.key)
   const digest = digestOf(command)
   const before = group.answers.get(row.toString('latin1')) ?? keptAnswer(state, row)
   if (before !== undefined) {
@@ -210,6 +214,9 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return agentCreate(state, command, group)
     case 'keyClaim':
       return keyClaim(state, command, group)
+    case 'requestClaim':
+      // Deciding what was asked under the key before is all there is to it.
+      return () => ({ kind: 'done' })
     case 'apiKeyCreate':
       return apiKeyCreate(state, command, group)
     case 'apiKeyDelete':

@@ -20,6 +20,8 @@ export class StreamHub {
   readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number; recent: RecentEvents }>()
   readonly #global = new Set<Stream>()
   readonly #heartbeat: NodeJS.Timeout
+  /** Streams that are being opened, and who opens them. */
+  readonly #opening = new Map<Exchange, string>()
   #count = 0
 
   constructor(shards: Shards) {
@@ -66,6 +68,7 @@ export class StreamHub {
 
   /** Ends the streams of a credential that is no longer good. */
   endOf(principalId: string): void {
+    for (const [exchange, opener] of this.#opening) if (opener === principalId) exchange.refuse(revoked)
     for (const stream of this.#all()) if (stream.principalId === principalId) this.#finish(stream)
   }
 
@@ -88,7 +91,9 @@ export class StreamHub {
     else if (request.since !== undefined) lane.since = momentLower(request.since) ?? zeroHlc
     // Watching first: what is committed after the answer to the second command comes as an event.
     this.#retain(agent)
+    this.#opening.set(exchange, principal.id)
     this.#shards.send(agent, { kind: 'strandLocate', agent }, (outcome) => {
+      this.#opening.delete(exchange)
       if (outcome.kind !== 'located' || !exchange.open) {
         this.#release(agent)
         exchange.refuse(unexpected(outcome))
@@ -243,6 +248,8 @@ const badCursor = refuse(
   'validation_failed',
   'Expected Last-Event-ID to be the id of an event of this stream',
 )
+
+const revoked = refuse('unauthorized', 'Expected a key that this server knows')
 
 /** A shard that cannot watch now is told again when it is back. */
 function ignore(): void {}

@@ -55,6 +55,19 @@ export interface KeyClaim {
   agent: string
 }
 
+/**
+ * Ties an Idempotency-Key to one request that no single agent stands for, on the shard that owns the key; 422 when it
+ * is tied to another.
+ */
+export interface RequestClaim {
+  kind: 'requestClaim'
+  /** The key, which decides the shard. */
+  agent: string
+  /** What is asked under it. */
+  body: Uint8Array
+  options: WriteOptions
+}
+
 /** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it is not there. */
 export interface RecordAppend {
   kind: 'recordAppend'
@@ -204,6 +217,7 @@ export type Command =
   | AgentStatus
   | AgentHead
   | KeyClaim
+  | RequestClaim
   | RecordAppend
   | BatchAppend
   | IngestOne

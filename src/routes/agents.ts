@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { refuse } from '../base/errors.js'
+import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { AgentCreate, Outcome } from '../protocol/messages.js'
+import type { AgentCreate, Outcome, WriteOptions } from '../protocol/messages.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
 import { Cursor } from '../wire/primitives.js'
@@ -47,6 +47,8 @@ const create: HandlerRoute = {
     if ('code' in options) return options
     const refusal = agentRefusal(request, name)
     if (refusal !== undefined) return refusal
+    const claimed = await claimRequest(request, options, context)
+    if (claimed !== undefined) return claimed
     const command: AgentCreate = { kind: 'agentCreate', agent: name, zone, options }
     if (seedHex !== undefined) {
       command.seed = Buffer.from(seedHex, 'hex')
@@ -61,6 +63,20 @@ const create: HandlerRoute = {
     }
     return answerOf(await context.ask(name, command))
   },
+}
+
+/** The same key for an agent of another name would be another request: keys belong to agents otherwise. */
+async function claimRequest(
+  request: RouteRequest,
+  options: WriteOptions,
+  context: RouteContext,
+): Promise<Refusal | undefined> {
+  const { idempotency } = options
+  if (idempotency === undefined) return undefined
+  const { body } = request
+  const agent = `agents\n${idempotency.key}`
+  const outcome = await context.ask(agent, { kind: 'requestClaim', agent, body, options: { idempotency } })
+  return outcome.kind === 'done' ? undefined : unexpected(outcome)
 }
 
 /** GET /v1/agents: the names of all agents, in order. */
@@ -83,10 +99,7 @@ const list: HandlerRoute = {
   handle: listAgents,
 }
 
-async function listAgents(
-  request: RouteRequest,
-  context: RouteContext,
-): Promise<Answer | ReturnType<typeof refuse>> {
+async function listAgents(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
   const prefix = request.query.get('prefix') ?? ''
@@ -151,7 +164,7 @@ const head: CommandRoute = {
 }
 
 /** The chain head is what If-Match takes, so it stands in the answer's ETag. */
-function withEntityTag(outcome: Outcome): Answer | ReturnType<typeof refuse> {
+function withEntityTag(outcome: Outcome): Answer | Refusal {
   if (outcome.kind !== 'reply') return unexpected(outcome)
   const hash = /"chain_head":"([0-9a-f]{64})"/.exec(outcome.body)?.[1] ?? ''
   return { status: outcome.status, body: outcome.body, headers: [['ETag', `"${hash}"`]] }

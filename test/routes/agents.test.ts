@@ -244,6 +244,7 @@ describe('the list of agents', () => {
   })
 })
 
-it('answered every documented success', () => {
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
   expect(unseenSuccesses(agentRoutes)).toEqual([])
 })

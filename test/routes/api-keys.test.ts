@@ -95,7 +95,9 @@ describe('a scope', () => {
       ask(server, route, { ...options, key: without }),
     )
     expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
-    const nobody = await leavesUnchanged(server, 'team-a', () => ask(server, route, { ...options, key: null }))
+    const nobody = await leavesUnchanged(server, 'team-a', () =>
+      ask(server, route, { ...options, key: null }),
+    )
     expect([nobody.status, nobody.body.code]).toEqual([401, 'unauthorized'])
   })
 })
@@ -169,6 +171,20 @@ describe('deleting a key', () => {
   })
 })
 
+describe('SERVICE_DATA_OPEN', () => {
+  it('asks nobody for a credential, and warns', async () => {
+    const open = await startServer({ env: { SERVICE_ENV: 'development', SERVICE_DATA_OPEN: 'true' } })
+    try {
+      const options = { key: null, body: { data: { n: 1 } } }
+      expect((await ask(open, 'POST /v1/agents/default/records', options)).status).toBe(201)
+      expect((await ask(open, 'GET /v1/agents', { key: 'wrong' })).status).toBe(401)
+      expect(open.stderr()).toContain('SERVICE_DATA_OPEN')
+    } finally {
+      await open.stop()
+    }
+  })
+})
+
 describe('after a restart', () => {
   it('keys that were made work, deleted ones do not, and no key is in the data directory', async () => {
     const first = await startServer()
@@ -191,6 +207,7 @@ describe('after a restart', () => {
   })
 })
 
-it('answered every documented success', () => {
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
   expect(unseenSuccesses(apiKeyRoutes)).toEqual([])
 })

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { docsRoutes } from '../../src/routes/docs.js'
 import { allRoutes } from '../../src/routes/routes.js'
@@ -50,6 +51,73 @@ it('answers 405 with what the path allows', async () => {
     expect([route, refused.status, refused.body.code]).toEqual([route, 405, 'method_not_allowed'])
     expect(refused.headers.get('allow')).toBe(allow)
   }
+})
+
+it('answers nonsense in any place of any route, and never with 5xx', async () => {
+  const routes = allRoutes('default').filter(({ path }) => path !== '/readyz' && path !== '/metrics')
+  const texts = fc.oneof(
+    fc.constantFrom('', '0', '-1', '1e999', 'null', '*', 'a::b', '..', '%', '\0', '\ud800\udc00', 'default'),
+    fc.constantFrom('281474976710656', '9007199254740993', 'ffffffffffff-ffff', '9999-12-31', '0'.repeat(64)),
+    fc.constantFrom('x'.repeat(3_000), 'é'.repeat(700), `"${'f'.repeat(64)}"`),
+    fc.string({ unit: 'binary', maxLength: 40 }),
+  )
+  const names = [
+    'agent',
+    'hash',
+    'from_seq',
+    'to_seq',
+    'limit',
+    'cursor',
+    'prefix',
+    'since',
+    'filter',
+    'agents',
+  ]
+  const query = fc.dictionary(fc.constantFrom(...names, 'ticket', 'signing', 'on_error', 'ts'), texts)
+  const bodies = fc.oneof(
+    fc.json(),
+    texts,
+    fc
+      .record({ type: texts, data: fc.jsonValue(), name: texts, zone: texts })
+      .map((one) => JSON.stringify(one)),
+  )
+  const ascii = fc.string({
+    unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
+  })
+  const headers = fc.dictionary(
+    fc.constantFrom(
+      'if-match',
+      'idempotency-key',
+      'last-event-id',
+      'content-type',
+      'content-encoding',
+      'origin',
+    ),
+    fc.oneof(ascii, fc.constantFrom('gzip', 'application/x-ndjson', 'ffffffffffff-ffff', '281474976710654')),
+  )
+  const requests = fc.record({
+    route: fc.constantFrom(...routes),
+    params: fc.array(texts, { minLength: 2, maxLength: 2 }),
+    query,
+    raw: bodies,
+    headers,
+  })
+  const asked = fc.asyncProperty(requests, async ({ route, params, query, raw, headers }) => {
+    const left = [...params]
+    const path = route.path.replaceAll(/:\w+/g, () => encodeURIComponent(left.shift() ?? ''))
+    const target = `${path}?${new URLSearchParams(query)}`
+    const method = route.method === 'del' ? 'DELETE' : route.method.toUpperCase()
+    const response = await fetch(server.url + target, {
+      method,
+      headers: { ...headers, authorization: `Bearer ${server.rootKey}` },
+      ...(method === 'GET' ? {} : { body: raw }),
+    })
+    // Streams go on: their head is all that is looked at.
+    await response.body?.cancel()
+    expect(response.status).toBeLessThan(500)
+  })
+  await fc.assert(asked, { numRuns: 600 })
+  expect((await ask(server, 'GET /readyz')).status).toBe(200)
 })
 
 it('echoes a sound X-Request-Id, and makes one in place of another', async () => {
@@ -121,6 +189,7 @@ it('lets the origins read that are named, to the letter', async () => {
   }
 })
 
-it('answered every documented success', () => {
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
   expect(unseenSuccesses(docsRoutes)).toEqual([])
 })

@@ -227,6 +227,21 @@ describe('If-Match', () => {
 })
 
 describe('Idempotency-Key', () => {
+  it('belongs to one agent: the same key and body for another agent is another write', async () => {
+    const headers = { 'idempotency-key': 'one-key-two-agents' }
+    const first = await newAgent(server, 'first-of-two')
+    const second = await newAgent(server, 'second-of-two')
+    for (const agent of [first, second]) {
+      const written = await ask(server, `POST /v1/agents/${agent}/records`, {
+        body: { data: { n: 1 } },
+        headers,
+      })
+      expect(written.status).toBe(201)
+      expect(written.headers.get('idempotency-replayed')).toBeNull()
+      expect(written.body.agent).toBe(agent)
+    }
+  })
+
   const once = (key: string, data: unknown) =>
     ask(server, append, { body: { data }, headers: { 'idempotency-key': key } })
 
@@ -400,6 +415,7 @@ describe('reading a record', () => {
   })
 })
 
-it('answered every documented success', () => {
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
   expect(unseenSuccesses(recordRoutes)).toEqual([])
 })

@@ -2,6 +2,8 @@ import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { expect } from 'vitest'
 import { errorCatalogue } from '../../src/base/errors.js'
+import { operationIdOf } from '../../src/http/openapi.js'
+import { codesOf } from '../../src/http/openapi-problems.js'
 import type { Route } from '../../src/routes/route.js'
 import { allRoutes } from '../../src/routes/routes.js'
 import type { Scope } from '../../src/wire/api-keys.js'
@@ -22,7 +24,7 @@ const problem = Compile(Problem)
 export async function ask(server: TestServer, route: string, options: TestCall = {}): Promise<TestAnswer> {
   const answer = await call(server, route, options)
   if (answer.status < 400) checkSuccess(route, answer)
-  else checkProblem(answer)
+  else checkProblem(route, answer)
   return answer
 }
 
@@ -99,7 +101,9 @@ function checkSuccess(route: string, answer: TestAnswer): void {
   expect(faults, `${route}: ${answer.text.slice(0, 500)}`).toEqual([])
 }
 
-function checkProblem({ status, headers, body, text }: TestAnswer): void {
+function checkProblem(route: string, { status, headers, body, text }: TestAnswer): void {
+  const found = findRoute(route)
+  if (found !== undefined) expect(codesOf(found, operationIdOf(found)), route).toContain(body.code)
   expect(headers.get('content-type'), text).toBe('application/problem+json')
   // A refused ingest carries its summary, whose `errors` name lines, not members.
   if (body.code !== 'ingest_rejected') expect(faultsOf(problem, body), text).toEqual([])
@@ -137,15 +141,20 @@ function closed(schema: unknown): unknown {
 }
 
 function routeOf(route: string): Route {
+  const found = findRoute(route)
+  if (found === undefined) throw new Error(`No route takes ${route}`)
+  return found
+}
+
+/** Undefined for what is answered by no route: 404 and 405. */
+function findRoute(route: string): Route | undefined {
   const [method = '', target = ''] = route.split(' ')
   const path = target.split('?')[0] ?? ''
-  const found = routes.find(
+  return routes.find(
     (one) =>
       methodOf(one) === method &&
       new RegExp(`^${one.path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`).test(path),
   )
-  if (found === undefined) throw new Error(`No route takes ${route}`)
-  return found
 }
 
 function methodOf({ method }: Route): string {

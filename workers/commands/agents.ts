@@ -1,4 +1,4 @@
-import { refuse } from '../../src/base/errors.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { genesisBody, genesisType } from '../../src/strand/genesis.js'
 import { keyPairFromSeed, sealSeed } from '../../src/strand/keys.js'
@@ -27,7 +27,7 @@ export function makeAgent(
   state: ShardState,
   { agent: name, zone, seed }: { agent: string; zone: Zone; seed?: Uint8Array },
   group: CommitGroup,
-): Agent | ReturnType<typeof refuse> {
+): Agent | Refusal {
   const keyPair = keyPairFromSeed(seed ?? derivedSeed(state.masterSeed, name))
   const createdAtMs = state.clock()
   const agent: Agent = {

@@ -18,9 +18,12 @@ const SWEEP_KEYS_MAX = 64
 
 const LIFETIME_MS = limits.idempotencyHours * 3_600_000
 
-/** The store's key for a caller's idempotency key: 32 bytes. */
-export function idempotencyRow(caller: string, key: string): Buffer {
-  return createHash('sha256').update(`${caller}\n${key}`).digest()
+/**
+ * The store's key for a caller's idempotency key: 32 bytes. Keys belong to an agent: two agents may live on different
+ * shards, where no shard could tell that a key was used for the other.
+ */
+export function idempotencyRow(caller: string, agent: string, key: string): Buffer {
+  return createHash('sha256').update(`${caller}\n${agent}\n${key}`).digest()
 }
 
 /** Answers by idempotency key, kept for a day in the same transaction as what they tell of (contract.md 2.6). */

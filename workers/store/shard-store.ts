@@ -27,6 +27,9 @@ const BLOCK_BYTES = 4 * 4096 - 16
 /** Records in one block: positions are kept as u16. */
 const BLOCK_RECORDS_MAX = 1_024
 
+/** Records of one group between two steps of the hash index. */
+const INDEX_STEP_RECORDS = 8_192
+
 /** The store of one shard: what is in it and the one way to add to it. */
 export class ShardStore {
   readonly environment: Environment
@@ -139,6 +142,9 @@ export class ShardStore {
         to++
       }
       this.#putBlock(records.slice(from, to))
+      // The newest part of the index is bounded, a group is not by as much.
+      if (Math.floor(to / INDEX_STEP_RECORDS) > Math.floor(from / INDEX_STEP_RECORDS))
+        this.#hashes.commitStep()
       from = to
     }
   }

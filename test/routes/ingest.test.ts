@@ -1,0 +1,480 @@
+import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ingestRoutes } from '../../src/routes/ingest.js'
+import { verifyExport } from '../../src/strand/verify-export.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestCall, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer({ env: { SERVICE_SHARDS: '3' } })
+  await newAgent(server, 'a')
+})
+afterAll(() => server.stop())
+
+const ndjson = { 'content-type': 'application/x-ndjson' }
+const gzipped = { ...ndjson, 'content-encoding': 'gzip' }
+const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
+const linesOf = (count: number) => upTo(count).map((n) => JSON.stringify({ n }))
+const addressed = (agents: readonly string[], count: number) =>
+  upTo(count).map((n) => JSON.stringify({ agent: agents[n % agents.length], data: { n } }))
+
+/** Sends lines to one agent. */
+const lines = (agent: string, raw: string | Uint8Array, more: { query?: string; headers?: object } = {}) =>
+  ask(server, `POST /v1/ingest/${agent}${more.query ?? ''}`, { raw, headers: { ...ndjson, ...more.headers } })
+
+/** Sends addressed lines to many agents. */
+const many = (raw: string | Uint8Array, more: { query?: string; headers?: object } = {}) =>
+  ask(server, `POST /v1/ingest${more.query ?? ''}`, { raw, headers: { ...ndjson, ...more.headers } })
+
+async function numbers(agent: string): Promise<number[]> {
+  const seen: number[] = []
+  let cursor: string | undefined
+  do {
+    const body = { type: 'time_range', limit: 1_000, ...(cursor ? { cursor } : {}) }
+    const page = (await ask(server, `POST /v1/agents/${agent}/query`, { body })).body
+    seen.push(...page.records.map((record: { payload: { n: number } }) => record.payload.n))
+    cursor = page.next_cursor ?? undefined
+  } while (cursor !== undefined)
+  return seen
+}
+
+/** A refused call on agent `a`, which must leave no trace. */
+async function refused(route: string, options: TestCall): Promise<[number, string]> {
+  const { status, body } = await leavesUnchanged(server, 'a', () => ask(server, route, options))
+  return [status, body.code]
+}
+
+describe('one record', () => {
+  it('is the whole body, and makes its agent', async () => {
+    for (const contentType of ['application/json', 'application/json; charset=utf-8', 'Application/JSON']) {
+      const headers = { 'content-type': contentType }
+      const { status, body } = await ask(server, 'POST /v1/ingest/one', { raw: '{"data":{"n":1}}', headers })
+      expect(status).toBe(201)
+      const shown = await ask(server, `GET /v1/agents/one/records/${body.id}`)
+      expect(shown.body).toMatchObject({ payload: { data: { n: 1 } }, type: 'record' })
+    }
+    expect((await ask(server, 'GET /v1/agents/one/status')).body.zone).toBe('governed')
+  })
+
+  it('can come compressed', async () => {
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const raw = gzipSync('{"n":1}')
+    expect((await ask(server, 'POST /v1/ingest/a', { raw, headers })).status).toBe(201)
+  })
+
+  it('is refused by the rules of records', async () => {
+    const bodies = ['', '[]', '1', 'null', '{"a":1,"a":1}', '{"a":1e400}', '{"a":9007199254740992}', '{}{}']
+    const deep = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`
+    const headers = { 'content-type': 'application/json' }
+    for (const raw of [...bodies, deep, '{"a":"\\ud800"}', '{"__proto__":1}', '{"\\u0000":1}']) {
+      expect([raw, await refused('POST /v1/ingest/a', { raw, headers })]).toEqual([
+        raw,
+        [400, 'validation_failed'],
+      ])
+    }
+    const big = JSON.stringify({ text: 'x'.repeat(262_144) })
+    expect(await refused('POST /v1/ingest/a', { raw: big, headers })).toEqual([413, 'too_large'])
+    const huge = ' '.repeat(2_000_000)
+    expect(await refused('POST /v1/ingest/a', { raw: huge, headers })).toEqual([413, 'too_large'])
+    const compressed = { ...headers, 'content-encoding': 'gzip' }
+    const bomb = gzipSync(Buffer.alloc(50_000_000, 32))
+    expect(await refused('POST /v1/ingest/a', { raw: bomb, headers: compressed })).toEqual([413, 'too_large'])
+  })
+
+  it('honours If-Match and Idempotency-Key', async () => {
+    const head = await headOf(server, 'a')
+    const options = {
+      body: { n: 1 },
+      headers: { 'if-match': `"${head?.chain_head}"`, 'idempotency-key': 'one' },
+    }
+    const answers = await Promise.all(upTo(6).map(() => ask(server, 'POST /v1/ingest/a', options)))
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    expect(answers[0]?.status).toBe(201)
+    expect((await headOf(server, 'a'))?.seq).toBe((head?.seq ?? 0) + 1)
+    expect(await refused('POST /v1/ingest/a', { ...options, body: { n: 2 } })).toEqual([
+      422,
+      'idempotency_key_reused',
+    ])
+    const stale = { body: {}, headers: { 'if-match': `"${head?.chain_head}"` } }
+    expect(await refused('POST /v1/ingest/a', stale)).toEqual([412, 'head_mismatch'])
+  })
+})
+
+describe('lines for one agent', () => {
+  it('are written in order and summed up', async () => {
+    const { status, body } = await lines('ordered', `${linesOf(5_000).join('\n')}\n`)
+    expect(status).toBe(200)
+    const head = await headOf(server, 'ordered')
+    expect(body).toEqual({
+      accepted: 5_000,
+      rejected: 0,
+      errors: [],
+      first_seq: 1,
+      last_seq: 5_000,
+      chain_head: head?.chain_head,
+    })
+    expect(await numbers('ordered')).toEqual(upTo(5_000))
+    const more = await lines('ordered', '{"n":5000}')
+    expect(more.body).toMatchObject({ accepted: 1, first_seq: 5_001, last_seq: 5_001 })
+  })
+
+  it('may be as many and as short as they like', async () => {
+    const { body } = await lines('tiny', '{}\n'.repeat(50_000))
+    expect(body).toMatchObject({ accepted: 50_000, rejected: 0, last_seq: 50_000 })
+    const found = await ask(server, `GET /v1/agents/tiny/records/${body.chain_head}`)
+    expect(found.body.seq).toBe(50_000)
+  })
+
+  it('may be blank, end in CRLF or in nothing; all are counted', async () => {
+    const raw = '{"n":0}\r\n\r\n   \t\n{"n":1}\n\n\nbad\n{"n":2}\r\n[]\n{"n":3}'
+    const { body } = await lines('loose', raw)
+    expect(body).toMatchObject({ accepted: 4, rejected: 2, first_seq: 1, last_seq: 4 })
+    expect(body.errors.map(({ line, code }: { line: number; code: string }) => [line, code])).toEqual([
+      [7, 'validation_failed'],
+      [9, 'validation_failed'],
+    ])
+    expect(await numbers('loose')).toEqual([0, 1, 2, 3])
+  })
+
+  it('may be none at all: the summary is zero, and no agent is made', async () => {
+    const zero = { accepted: 0, rejected: 0, errors: [], first_seq: null, last_seq: null, chain_head: null }
+    for (const raw of ['', '\n', '\r\n  \n\n']) {
+      for (const query of ['', '?on_error=reject_all']) {
+        const { status, body } = await lines('unborn', raw, { query })
+        expect([status, body]).toEqual([200, zero])
+      }
+    }
+    const compressed = await lines('unborn', gzipSync(''), { headers: gzipped })
+    expect(compressed.body).toEqual(zero)
+    expect((await many('')).body).toEqual({ accepted: 0, rejected: 0, errors: [], agents: {} })
+    expect(await headOf(server, 'unborn')).toBeUndefined()
+    const bad = await lines('unborn', 'bad\n{"a":1,"a":2}\n')
+    expect(bad.body).toMatchObject({ accepted: 0, rejected: 2, first_seq: null, chain_head: null })
+    expect(await headOf(server, 'unborn')).toBeUndefined()
+  })
+
+  it('are each held to the rules of records', async () => {
+    const bad = [
+      '{"a":1,"a":1}',
+      '{"a":1e400}',
+      '{"a":9007199254740992}',
+      '{"a":"\\udfff"}',
+      '{"__proto__":{}}',
+      `{"a":${'['.repeat(64)}${']'.repeat(64)}}`,
+      '"text"',
+      '{"a":1}{"b":2}',
+      JSON.stringify({ text: 'x'.repeat(262_144) }),
+    ]
+    const raw = Buffer.concat([
+      Buffer.from(`${bad.join('\n')}\n{"a":"`),
+      Buffer.from([0xff]),
+      Buffer.from('"}\n{"n":1}'),
+    ])
+    const { body } = await lines('strict', raw)
+    expect(body).toMatchObject({ accepted: 1, rejected: 10 })
+    const codes = body.errors.map(({ code }: { code: string }) => code)
+    expect(codes.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => 'validation_failed'))
+    expect(codes.slice(8)).toEqual(['too_large', 'validation_failed'])
+  })
+
+  it('names 100 faults at most, the first of them, by line over many chunks', async () => {
+    const raw = upTo(40_000).map((n) => (n % 20 === 7 ? 'x' : `{"n":${n},"pad":"${'p'.repeat(30)}"}`))
+    const { body } = await lines('faulty', raw.join('\n'))
+    expect(body).toMatchObject({ accepted: 38_000, rejected: 2_000, last_seq: 38_000 })
+    expect(body.errors.map(({ line }: { line: number }) => line)).toEqual(upTo(100).map((n) => n * 20 + 8))
+  })
+
+  it('can come compressed, in parts too', async () => {
+    const raw = gzipSync(linesOf(20_000).join('\n'))
+    const { body } = await lines('zipped', raw, { headers: gzipped })
+    expect(body).toMatchObject({ accepted: 20_000, last_seq: 20_000 })
+    const parts = Buffer.concat([gzipSync('{"n":1}\n{"n"'), gzipSync(':2}\n')])
+    expect((await lines('parts', parts, { headers: gzipped })).body).toMatchObject({ accepted: 2 })
+  })
+
+  it('that are no whole gzip stream are 400, with what was written before', async () => {
+    const whole = gzipSync(linesOf(100).join('\n'))
+    const broken = [
+      Buffer.from('{"n":1}\n'),
+      whole.subarray(0, -4),
+      Buffer.concat([whole.subarray(0, 20), Buffer.alloc(40)]),
+    ]
+    for (const raw of broken) {
+      const written = async () => (await headOf(server, 'broken'))?.seq ?? 0
+      const from = await written()
+      const { status, body } = await lines('broken', raw, { headers: gzipped })
+      expect([status, body.code]).toEqual([400, 'validation_failed'])
+      expect(body.accepted).toBe((await written()) - from)
+      const before = await headOf(server, 'broken')
+      const all = await lines('broken', raw, { headers: gzipped, query: '?on_error=reject_all' })
+      expect([all.status, all.body.code]).toEqual([400, 'validation_failed'])
+      expect(await headOf(server, 'broken')).toEqual(before)
+    }
+  })
+
+  it('that do not end are 413, with what was written before', async () => {
+    const raw = `${linesOf(10).join('\n')}\n${' '.repeat(3_000_000)}`
+    const { status, body } = await lines('endless', raw)
+    expect([status, body.code]).toEqual([413, 'too_large'])
+    expect(body.accepted).toBe((await headOf(server, 'endless'))?.seq ?? 0)
+    expect((await lines('endless', '{"n":1}')).status).toBe(200)
+  })
+
+  it('can be signed as a group, and then seal each other', async () => {
+    const { body } = await lines('sealed', linesOf(3_000).join('\n'), { query: '?signing=group' })
+    expect(body.accepted).toBe(3_000)
+    const status = (await ask(server, 'GET /v1/agents/sealed/status')).body
+    const { text } = await ask(server, 'GET /v1/strand/export?agent=sealed')
+    const result = await verifyExport(text.trimEnd().split('\n'), { publicKey: status.public_key })
+    expect(result).toMatchObject({ ok: true, records: 3_001, checkpoint: true })
+    expect(result.ok && result.sealed).toBeGreaterThan(2_000)
+    expect(await refused('POST /v1/ingest/a?signing=all', { raw: '{}', headers: ndjson })).toEqual([
+      400,
+      'validation_failed',
+    ])
+  })
+
+  it('of uploads at the same time are all written', async () => {
+    const uploads = upTo(8).map((k) => upTo(2_000).map((n) => `{"n":${k * 2_000 + n}}`))
+    const answers = await Promise.all(uploads.map((upload) => lines('together', upload.join('\n'))))
+    for (const { body } of answers) expect(body).toMatchObject({ accepted: 2_000, rejected: 0 })
+    expect((await numbers('together')).sort((x, y) => x - y)).toEqual(upTo(16_000))
+  })
+
+  it('honour If-Match', async () => {
+    const stale = { 'if-match': `"${'0'.repeat(64)}"` }
+    const before = await headOf(server, 'a')
+    for (const query of ['', '?on_error=reject_all']) {
+      const answer = await lines('a', linesOf(10).join('\n'), { query, headers: stale })
+      expect([answer.status, answer.body.code]).toEqual([412, 'head_mismatch'])
+      expect(answer.body.chain_head).toBe(before?.chain_head)
+    }
+    expect(await headOf(server, 'a')).toEqual(before)
+    const headers = { 'if-match': `"${before?.chain_head}"` }
+    expect((await lines('a', linesOf(10).join('\n'), { headers })).body.accepted).toBe(10)
+  })
+})
+
+describe('an upload under an Idempotency-Key', () => {
+  it('is written once, however often and at once it is sent', async () => {
+    const raw = linesOf(30_000).join('\n')
+    const headers = { 'idempotency-key': 'upload' }
+    const answers = await Promise.all(upTo(3).map(() => lines('once', raw, { headers })))
+    answers.push(await lines('once', gzipSync(raw), { headers: { ...gzipped, ...headers } }))
+    for (const { status, text } of answers) expect([status, text]).toEqual([200, answers[0]?.text])
+    expect(answers.at(-1)?.headers.get('idempotency-replayed')).toBe('true')
+    expect(await numbers('once')).toEqual(upTo(30_000))
+  })
+
+  it('goes on where a broken one ended', async () => {
+    const raw = linesOf(60_000).join('\n')
+    const half = raw.slice(0, 400_000)
+    const headers = { 'idempotency-key': 'resumed' }
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+    socket.write(
+      `POST /v1/ingest/resumed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.rootKey}\r\n` +
+        `Content-Type: application/x-ndjson\r\nIdempotency-Key: resumed\r\nContent-Length: ${raw.length}\r\n\r\n${half}`,
+    )
+    // The first chunk is on disk once the agent is there.
+    while ((await headOf(server, 'resumed')) === undefined) continue
+    socket.destroy()
+    expect((await lines('resumed', raw, { headers })).body).toMatchObject({ accepted: 60_000 })
+    expect(await numbers('resumed')).toEqual(upTo(60_000))
+  })
+
+  it('is 422 with another body', async () => {
+    const headers = { 'idempotency-key': 'body' }
+    await lines('a', '{"n":1}', { headers })
+    expect(
+      await refused('POST /v1/ingest/a', { raw: '{"n":2}', headers: { ...ndjson, ...headers } }),
+    ).toEqual([422, 'idempotency_key_reused'])
+  })
+
+  it('keeps apart from keys that look like its chunks', async () => {
+    const headers = { 'idempotency-key': 'chunk' }
+    await lines('a', '{"n":1}', { headers })
+    for (const key of ['chunk#0', 'chunk-0', 'chunk0']) {
+      const other = await lines('a', '{"n":2}', { headers: { 'idempotency-key': key } })
+      expect([key, other.status]).toEqual([key, 200])
+      const record = await ask(server, 'POST /v1/agents/a/records', {
+        body: { data: {} },
+        headers: { 'idempotency-key': `chunk#0${key}` },
+      })
+      expect(record.status).toBe(201)
+    }
+  })
+})
+
+describe('lines for many agents', () => {
+  const agents = upTo(7).map((k) => `many-${k}`)
+
+  it('reach each its own, in order, and are summed up by agent', async () => {
+    const { status, body } = await many(addressed(agents, 7_000).join('\n'))
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ accepted: 7_000, rejected: 0, errors: [] })
+    expect(Object.keys(body.agents).sort()).toEqual(agents)
+    for (const [k, agent] of agents.entries()) {
+      const head = await headOf(server, agent)
+      expect(body.agents[agent]).toEqual({
+        accepted: 1_000,
+        rejected: 0,
+        first_seq: 1,
+        last_seq: 1_000,
+        chain_head: head?.chain_head,
+      })
+      expect(await numbers(agent)).toEqual(upTo(1_000).map((n) => n * 7 + k))
+    }
+  })
+
+  it('are refused one by one, with their line and agent', async () => {
+    const raw = [
+      '{"agent":"mixed-0","data":{"n":0}}',
+      '',
+      'no json',
+      '{"data":{"n":1}}',
+      '{"agent":"mixed-1","data":1}',
+      '{"agent":"x y","data":{}}',
+      '{"agent":"mixed-2","data":{},"type":"sys/genesis"}',
+      '{"agent":"mixed-1","data":{"n":1},"type":"reading"}\r',
+      '{"agent":"mixed-0","agent":"mixed-1","data":{}}',
+      '{"agent":"mixed-0","data":{},"extra":1}',
+      '{"agent":"org::x","data":{}}',
+      '{"agent":"mixed-3","data":{"n":3}}',
+    ].join('\n')
+    const { body } = await many(raw)
+    expect(body).toMatchObject({ accepted: 3, rejected: 8 })
+    const faults = body.errors.map(({ line, code }: { line: number; code: string }) => [line, code])
+    expect(faults).toEqual([
+      [3, 'validation_failed'],
+      [4, 'validation_failed'],
+      [5, 'validation_failed'],
+      [6, 'validation_failed'],
+      [7, 'reserved_type'],
+      [9, 'validation_failed'],
+      [10, 'validation_failed'],
+      [11, 'agent_not_found'],
+    ])
+    expect(body.errors[2].agent).toBe('mixed-1')
+    expect(await numbers('mixed-1')).toEqual([1])
+    expect(await headOf(server, 'mixed-2')).toBeUndefined()
+  })
+
+  it('are written all or none with on_error=reject_all, over all shards', async () => {
+    const query = '?on_error=reject_all'
+    const fresh = upTo(7).map((k) => `whole-${k}`)
+    const good = addressed(fresh, 70)
+    for (const bad of ['nonsense', '{"agent":"whole-3","data":1}', '{"agent":"","data":{}}']) {
+      const { status, body } = await many(good.toSpliced(50, 0, bad).join('\n'), { query })
+      expect([status, body.code]).toEqual([422, 'ingest_rejected'])
+      expect(body).toMatchObject({ accepted: 0, rejected: 1 })
+      expect(body.errors).toMatchObject([{ line: 51, code: 'validation_failed' }])
+      for (const agent of Object.values(body.agents))
+        expect(agent).toMatchObject({ accepted: 0, last_seq: null })
+      for (const agent of fresh) expect(await headOf(server, agent)).toBeUndefined()
+    }
+    const { status, body } = await many(good.join('\n'), { query })
+    expect([status, body.accepted]).toEqual([200, 70])
+    for (const agent of fresh) expect(await headOf(server, agent)).toMatchObject({ seq: 10 })
+  })
+
+  it('are written once under an Idempotency-Key, reject_all or not, while others write', async () => {
+    for (const query of ['', '?on_error=reject_all']) {
+      const own = upTo(7).map((k) => `keyed${query.length}-${k}`)
+      const raw = addressed(own, 700).join('\n')
+      const headers = { 'idempotency-key': `many${query}` }
+      const [answers] = await Promise.all([
+        Promise.all(upTo(4).map(() => many(raw, { query, headers }))),
+        Promise.all(upTo(40).map((n) => ask(server, `POST /v1/ingest/noise-${n % 9}`, { body: { n } }))),
+      ])
+      for (const { status, body } of answers) expect([status, body.accepted]).toEqual([200, 700])
+      const again = await many(raw, { query, headers })
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      expect(again.body).toEqual(answers[0]?.body)
+      for (const [k, agent] of own.entries()) {
+        expect(await numbers(agent)).toEqual(upTo(100).map((n) => n * 7 + k))
+      }
+    }
+  })
+
+  it('have no one head to match', async () => {
+    const headers = { 'if-match': `"${'0'.repeat(64)}"` }
+    const answer = await many('{"agent":"a","data":{}}', { headers })
+    expect([answer.status, answer.body.code]).toEqual([400, 'validation_failed'])
+  })
+})
+
+describe('on_error=reject_all for one agent', () => {
+  const query = '?on_error=reject_all'
+
+  it('writes nothing when a line is bad, and tells which', async () => {
+    const raw = '{"n":0}\n\nbad\n{"n":1}\n{"a":1,"a":1}'
+    const answer = await leavesUnchanged(server, 'a', () => lines('a', raw, { query }))
+    expect([answer.status, answer.body.code]).toEqual([422, 'ingest_rejected'])
+    expect(answer.body).toMatchObject({
+      accepted: 0,
+      rejected: 2,
+      errors: [{ line: 3 }, { line: 5 }],
+      first_seq: null,
+      last_seq: null,
+      chain_head: null,
+    })
+    const before = (await headOf(server, 'a'))?.seq ?? 0
+    const good = await lines('a', '{"n":0}\n{"n":1}', { query })
+    expect(good.body).toMatchObject({ accepted: 2, first_seq: before + 1, last_seq: before + 2 })
+  })
+
+  it('takes 8 MiB and 8,192 lines', async () => {
+    const text = (bytes: number) => `${linesOf(10).join('\n')}\n`.padEnd(bytes, ' ')
+    const most = '{}\n'.repeat(8_192)
+    for (const raw of [text(8_388_608), most, most.trimEnd()]) {
+      expect((await lines('a', raw, { query })).status).toBe(200)
+    }
+    for (const raw of [text(8_388_609), `${most}{}`, `${most}\n`]) {
+      const options = { raw, headers: ndjson }
+      expect(await refused(`POST /v1/ingest/a${query}`, options)).toEqual([413, 'too_large'])
+    }
+  })
+})
+
+describe('ingest', () => {
+  it('answers 415 for media types and encodings that it does not take', async () => {
+    const cases: [string, Record<string, string>][] = [
+      ['POST /v1/ingest/a', { 'content-type': 'text/csv' }],
+      ['POST /v1/ingest/a', { ...ndjson, 'content-encoding': 'br' }],
+      ['POST /v1/ingest/a', { ...ndjson, 'content-encoding': 'gzip, gzip' }],
+      ['POST /v1/ingest', { 'content-type': 'application/json' }],
+    ]
+    for (const [route, headers] of cases) {
+      expect(await refused(route, { raw: '{"agent":"a","data":{}}', headers })).toEqual([
+        415,
+        'unsupported_media_type',
+      ])
+    }
+  })
+
+  it('answers 400 for another on_error and for names that agents cannot have', async () => {
+    const options = { raw: '{}', headers: ndjson }
+    for (const route of ['POST /v1/ingest/a?on_error=stop', 'POST /v1/ingest/a%20b', 'POST /v1/ingest/.a']) {
+      expect([route, await refused(route, options)]).toEqual([route, [400, 'validation_failed']])
+    }
+    const organism = await ask(server, 'POST /v1/ingest/org::x', { body: {} })
+    expect([organism.status, organism.body.code]).toEqual([404, 'agent_not_found'])
+  })
+
+  it('needs the scope', async () => {
+    const { key } = await scopedKey(server, ['records:read', 'records:write'])
+    for (const route of ['POST /v1/ingest/a', 'POST /v1/ingest']) {
+      const options = { raw: '{"agent":"a","data":{}}\n'.repeat(1_000), headers: ndjson }
+      expect(await refused(route, { ...options, key })).toEqual([403, 'forbidden'])
+      expect(await refused(route, { ...options, key: null })).toEqual([401, 'unauthorized'])
+    }
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(ingestRoutes)).toEqual([])
+})

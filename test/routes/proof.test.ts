@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { proofRoutes } from '../../src/routes/proof.js'
+import { checkpointOrigin, verifyCheckpoint } from '../../src/strand/checkpoint.js'
+import { TreeHasher, verifyInclusion } from '../../src/strand/merkle.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+let strand = ''
+let publicKey = ''
+const hashes: string[] = []
+
+beforeAll(async () => {
+  server = await startServer()
+  await newAgent(server, 'a')
+  const { body } = await ask(server, 'GET /v1/agents/a/status')
+  strand = body.strand
+  publicKey = body.public_key
+  hashes.push(strand)
+  // More than 256 leaves, whose subtree is kept, and a group of which only the last is signed.
+  for (const query of ['', '?signing=group']) {
+    const records = Array.from({ length: 180 }, (_none, n) => ({ data: { n } }))
+    const written = await ask(server, `POST /v1/agents/a/records/batch${query}`, { body: { records } })
+    hashes.push(...written.body.results.map(({ id }: { id: string }) => id))
+  }
+})
+afterAll(() => server.stop())
+
+const prove = (hash: string, agent = 'a') => ask(server, `GET /v1/strand/proof?agent=${agent}&hash=${hash}`)
+
+function rootOf(leaves: readonly string[]): string {
+  const tree = new TreeHasher()
+  for (const leaf of leaves) tree.append(Buffer.from(leaf, 'hex'))
+  return Buffer.from(tree.root()).toString('hex')
+}
+
+describe('a checkpoint', () => {
+  it('is a signed note over the whole strand', async () => {
+    const { text, headers } = await ask(server, 'GET /v1/strand/checkpoint?agent=a')
+    expect(headers.get('content-type')).toBe('text/plain; charset=utf-8')
+    expect(verifyCheckpoint(text, publicKey)).toEqual({
+      origin: checkpointOrigin(strand),
+      size: hashes.length,
+      rootHex: rootOf(hashes),
+    })
+  })
+
+  it('is of the default agent when none is named', async () => {
+    const { text } = await ask(server, 'GET /v1/strand/checkpoint')
+    const { body } = await ask(server, 'GET /v1/agents/default/status')
+    expect(verifyCheckpoint(text, body.public_key)).toMatchObject({ size: body.record_count + 1 })
+  })
+
+  it('holds while many write', async () => {
+    const agent = await newAgent(server, 'busy')
+    const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
+    const writing = Array.from({ length: 100 }, (_none, n) =>
+      ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } }),
+    )
+    const asking = Array.from({ length: 10 }, () => ask(server, `GET /v1/strand/checkpoint?agent=${agent}`))
+    const records = (await Promise.all(writing)).map((answer) => answer.body)
+    const leaves = [body.strand, ...records.sort((left, right) => left.seq - right.seq).map(({ id }) => id)]
+    for (const { text } of await Promise.all(asking)) {
+      const checkpoint = verifyCheckpoint(text, body.public_key)
+      expect(checkpoint?.rootHex).toBe(rootOf(leaves.slice(0, checkpoint?.size)))
+    }
+  })
+})
+
+describe('a proof', () => {
+  it('leads from any record, sealed ones too, to the root of the checkpoint', async () => {
+    for (const seq of [0, 1, 2, 127, 128, 180, 181, 255, 256, 300, 359, 360]) {
+      const { body } = await prove(hashes[seq] ?? '')
+      expect(body).toMatchObject({ agent: 'a', hash: hashes[seq], seq, tree_size: hashes.length })
+      const hex = (text: string) => Buffer.from(text, 'hex')
+      const inclusion = {
+        index: seq,
+        size: body.tree_size,
+        leaf: hex(body.hash),
+        path: body.path.map(hex),
+        root: hex(body.root),
+      }
+      expect(verifyInclusion(inclusion)).toBe(true)
+      expect(verifyInclusion({ ...inclusion, leaf: hex('0'.repeat(64)) })).toBe(false)
+      const checkpoint = verifyCheckpoint(body.checkpoint, publicKey)
+      expect(checkpoint).toMatchObject({ size: body.tree_size, rootHex: body.root })
+    }
+  })
+
+  it('takes the hash with its prefix', async () => {
+    expect((await prove(`sha256:${hashes[5]}`)).body.seq).toBe(5)
+  })
+
+  it('answers 400 without a hash, and 404 for a hash of nothing', async () => {
+    for (const query of ['agent=a', 'agent=a&hash=', 'agent=a&hash=x', `agent=.a&hash=${hashes[1]}`]) {
+      const refused = await ask(server, `GET /v1/strand/proof?${query}`)
+      expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
+    }
+    for (const [hash, agent] of [
+      ['0'.repeat(64), 'a'],
+      [hashes[1] ?? '', 'default'],
+    ] as const) {
+      const refused = await prove(hash, agent)
+      expect([refused.status, refused.body.code]).toEqual([404, 'record_not_found'])
+    }
+  })
+})
+
+it('checkpoint and proof answer 401, 403 and 404, and write nothing', async () => {
+  const { key } = await scopedKey(server, ['records:write'])
+  await leavesUnchanged(server, 'a', async () => {
+    for (const what of ['checkpoint?', `proof?hash=${hashes[1]}&`]) {
+      const nobody = await ask(server, `GET /v1/strand/${what}agent=nobody`)
+      expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
+      expect((await ask(server, `GET /v1/strand/${what}agent=a`, { key })).status).toBe(403)
+      expect((await ask(server, `GET /v1/strand/${what}agent=a`, { key: null })).status).toBe(401)
+    }
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(proofRoutes('default'))).toEqual([])
+})

@@ -1,0 +1,307 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { queryRoutes } from '../../src/routes/query.js'
+import { formatHlc, parseHlc } from '../../src/strand/hlc.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+interface Written {
+  id: string
+  seq: number
+  timestamp_hlc: string
+}
+
+const written: Written[] = []
+
+beforeAll(async () => {
+  server = await startServer()
+  await newAgent(server, 'a')
+  for (let n = 0; n < 30; n++) {
+    const type = n % 3 === 0 ? 'reading/temp' : 'record'
+    const data = { n, even: n % 2 === 0, place: { room: `r${n % 5}` }, tags: ['x', n], text: String(n) }
+    written.push((await ask(server, 'POST /v1/agents/a/records', { body: { data, type } })).body)
+  }
+})
+afterAll(() => server.stop())
+
+const query = (body: unknown, agent = 'a') => ask(server, `POST /v1/agents/${agent}/query`, { body })
+
+async function numbers(body: object, agent = 'a'): Promise<number[]> {
+  const answer = await query(body, agent)
+  expect(answer.status, answer.text).toBe(200)
+  return answer.body.records.map((record: { payload: { n: number } }) => record.payload.n)
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
+const last = (count: number) => upTo(30).reverse().slice(0, count)
+
+describe('latest', () => {
+  it('gives the last 20, newest first, and as many and in the order that it is asked for', async () => {
+    expect(await numbers({ type: 'latest' })).toEqual(last(20))
+    expect(await numbers({ type: 'latest', limit: 3 })).toEqual(last(3))
+    expect(await numbers({ type: 'latest', limit: 1_000 })).toEqual(last(30))
+    expect(await numbers({ type: 'latest', limit: 2, order: 'asc' })).toEqual([0, 1])
+  })
+
+  it('leaves out what the server wrote, unless types name it', async () => {
+    const types = async (wanted?: string[]) => {
+      const { body } = await query({ type: 'latest', limit: 1_000, ...(wanted ? { types: wanted } : {}) })
+      return new Set(body.records.map((record: { type: string }) => record.type))
+    }
+    expect(await types()).toEqual(new Set(['record', 'reading/temp']))
+    expect(await types(['sys/genesis'])).toEqual(new Set(['sys/genesis']))
+    expect(await types(['sys/*', 'reading/*'])).toEqual(new Set(['sys/genesis', 'reading/temp']))
+    expect(await types(['*'])).toEqual(new Set(['sys/genesis', 'record', 'reading/temp']))
+    expect(await types(['nothing'])).toEqual(new Set())
+  })
+})
+
+describe('where', () => {
+  const where = (...conditions: [string, string, unknown][]) =>
+    numbers({
+      type: 'time_range',
+      limit: 1_000,
+      where: conditions.map(([field, op, value]) => ({ field, op, value })),
+    })
+
+  it('compares within one JSON type', async () => {
+    expect(await where(['n', 'eq', 7])).toEqual([7])
+    expect(await where(['n', 'eq', '7'])).toEqual([])
+    expect(await where(['n', 'lt', 3])).toEqual([0, 1, 2])
+    expect(await where(['n', 'lte', 2])).toEqual([0, 1, 2])
+    expect(await where(['n', 'gt', 27])).toEqual([28, 29])
+    expect(await where(['n', 'gte', '27'])).toEqual([])
+    expect(await where(['n', 'in', [3, 5, '7']])).toEqual([3, 5])
+    expect(await where(['n', 'in', 3])).toEqual([])
+    expect((await where(['even', 'ne', true])).length).toBe(15)
+    expect(await where(['even', 'ne', 1])).toEqual([])
+  })
+
+  it('follows dotted paths, takes all conditions together, and matches no missing field', async () => {
+    expect(await where(['place.room', 'eq', 'r3'], ['n', 'gt', 20])).toEqual([23, 28])
+    expect(await where(['place', 'eq', { room: 'r0' }], ['n', 'lt', 6])).toEqual([0, 5])
+    expect(await where(['tags.1', 'eq', 4])).toEqual([4])
+    for (const field of [
+      'missing',
+      'place.missing',
+      '__proto__',
+      'constructor',
+      'tags.length',
+      'text.length',
+    ]) {
+      expect(await where([field, 'ne', 'x'])).toEqual([])
+      expect(await where([field, 'exists', true])).toEqual([])
+    }
+    expect((await where(['missing', 'exists', false])).length).toBe(30)
+    expect((await where()).length).toBe(30)
+  })
+
+  it('has 32 conditions at most', async () => {
+    const condition = { field: 'n', op: 'gte', value: 0 }
+    const many = (count: number) => ({
+      type: 'latest',
+      where: Array.from({ length: count }, () => condition),
+    })
+    expect((await query(many(32))).status).toBe(200)
+    expect((await query(many(33))).status).toBe(400)
+  })
+})
+
+describe('time_range', () => {
+  const at = (n: number) => written[n]?.timestamp_hlc ?? ''
+  const msAt = (n: number) => parseHlc(at(n))?.ms ?? 0
+
+  it('takes HLCs, milliseconds and ISO 8601, both ends included', async () => {
+    const range = { type: 'time_range', limit: 1_000 }
+    expect(await numbers({ ...range, from_ts: 0 })).toEqual(upTo(30))
+    expect(await numbers({ ...range })).toEqual(upTo(30))
+    expect(await numbers({ ...range, from_ts: at(10), to_ts: at(12) })).toEqual([10, 11, 12])
+    const byMs = await numbers({ ...range, from_ts: msAt(10), to_ts: msAt(20) })
+    const expected = upTo(30).filter((n) => msAt(n) >= msAt(10) && msAt(n) <= msAt(20))
+    expect(byMs).toEqual(expected)
+    const iso = (ms: number) => new Date(ms).toISOString()
+    expect(await numbers({ ...range, from_ts: iso(msAt(10)), to_ts: iso(msAt(20)) })).toEqual(expected)
+    expect(await numbers({ ...range, from_ts: at(12), to_ts: at(10) })).toEqual([])
+    expect(await numbers({ ...range, to_ts: 0 })).toEqual([])
+    expect(await numbers({ ...range, from_ts: 2 ** 48 - 1 })).toEqual([])
+    expect(await numbers({ ...range, to_ts: 'ffffffffffff-ffff' })).toEqual(upTo(30))
+    expect(await numbers({ ...range, from_ts: at(28), order: 'desc' })).toEqual([29, 28])
+  })
+
+  it('ends with the last record of the millisecond, counters of ffff included', async () => {
+    const { ms = 0 } = parseHlc(at(5)) ?? {}
+    const end = formatHlc({ ms, counter: 0xffff })
+    const expected = upTo(30).filter((n) => msAt(n) <= ms)
+    expect(await numbers({ type: 'time_range', limit: 1_000, to_ts: end })).toEqual(expected)
+  })
+
+  it('shows the strand as it was: later tombstones and restores are not counted', async () => {
+    const agent = await newAgent(server, 'past')
+    const record = (n: number) => ask(server, 'POST /v1/agents/past/records', { body: { data: { n } } })
+    const zero = (await record(0)).body
+    const one = (await record(1)).body
+    await ask(server, `DELETE /v1/agents/past/records/${zero.id}`)
+    const two = (await record(2)).body
+    await ask(server, `POST /v1/agents/past/records/${zero.id}/restore`)
+    await ask(server, `DELETE /v1/agents/past/records/${one.id}`)
+    const asOf = (to_ts: unknown) => numbers({ type: 'time_range', from_ts: 0, to_ts }, agent)
+    expect(await asOf(zero.timestamp_hlc)).toEqual([0])
+    expect(await asOf(one.timestamp_hlc)).toEqual([0, 1])
+    expect(await asOf(two.timestamp_hlc)).toEqual([1, 2])
+    expect(await numbers({ type: 'time_range' }, agent)).toEqual([0, 2])
+    expect(await numbers({ type: 'latest' }, agent)).toEqual([2, 0])
+  })
+
+  it('answers 400 for what is no moment', async () => {
+    for (const moment of [
+      '',
+      'yesterday',
+      '2026-02-30',
+      '2026-13-01T00:00:00Z',
+      'xxxxxxxxxxxx-0000',
+      -1,
+      1.5,
+    ]) {
+      for (const name of ['from_ts', 'to_ts']) {
+        const refused = await query({ type: 'time_range', [name]: moment })
+        expect([moment, refused.status]).toEqual([moment, 400])
+        expect(refused.body.errors[0].pointer).toBe(`/${name}`)
+      }
+    }
+    for (const moment of [2 ** 48, Number.MAX_SAFE_INTEGER]) {
+      expect((await query({ type: 'time_range', from_ts: moment })).status).toBe(400)
+    }
+  })
+})
+
+describe('hash and chain_head', () => {
+  it('find one record or none; a deleted one is left out', async () => {
+    const id = written[3]?.id
+    for (const hash of [id, `sha256:${id}`]) expect(await numbers({ type: 'hash', hash })).toEqual([3])
+    expect(await numbers({ type: 'hash', hash: '0'.repeat(64) })).toEqual([])
+    const gone = (await ask(server, 'POST /v1/agents/a/records', { body: { data: { n: 99 } } })).body.id
+    await ask(server, `DELETE /v1/agents/a/records/${gone}`)
+    expect(await numbers({ type: 'hash', hash: gone })).toEqual([])
+    expect((await query({ type: 'hash', hash: 'x' })).status).toBe(400)
+    expect((await query({ type: 'hash', hash: '0'.repeat(64) }, 'nobody')).status).toBe(404)
+  })
+
+  it('answers the head', async () => {
+    const { status, body } = await query({ type: 'chain_head' })
+    expect([status, body]).toEqual([200, (await ask(server, 'GET /v1/agents/a/head')).body])
+  })
+})
+
+describe('a cursor', () => {
+  it.each(['asc', 'desc'])(
+    'goes through everything once, whatever is written meanwhile: %s',
+    async (order) => {
+      const agent = await newAgent(server, `paged-${order}`)
+      const path = `POST /v1/agents/${agent}/records`
+      for (let n = 0; n < 20; n++) await ask(server, path, { body: { data: { n } } })
+      const seen: number[] = []
+      let cursor: string | undefined
+      for (let page = 0; page < 10; page++) {
+        const { body } = await query(
+          { type: 'latest', limit: 3, order, ...(cursor ? { cursor } : {}) },
+          agent,
+        )
+        seen.push(...body.records.map((record: { payload: { n: number } }) => record.payload.n))
+        await ask(server, path, { body: { data: { n: 100 + page } } })
+        // Deleted after the first page: the pages go on showing the strand as it was then.
+        if (page === 0) {
+          const ends = await query({ type: 'latest', limit: 1_000, order: 'asc' }, agent)
+          for (const place of [1, 18]) {
+            await ask(server, `DELETE /v1/agents/${agent}/records/${ends.body.records[place].record_id}`)
+          }
+        }
+        cursor = body.next_cursor ?? undefined
+        if (cursor === undefined) break
+      }
+      expect(cursor).toBeUndefined()
+      expect(seen).toEqual(order === 'asc' ? upTo(20) : upTo(20).reverse())
+    },
+  )
+
+  it('leads through a sparse match without an end', async () => {
+    const seen: number[] = []
+    let cursor: string | undefined
+    do {
+      const where = [{ field: 'place.room', op: 'eq', value: 'r0' }]
+      const { body } = await query({ type: 'latest', limit: 1, where, ...(cursor ? { cursor } : {}) })
+      seen.push(...body.records.map((record: { payload: { n: number } }) => record.payload.n))
+      cursor = body.next_cursor ?? undefined
+    } while (cursor !== undefined)
+    expect(seen).toEqual([25, 20, 15, 10, 5, 0])
+  })
+
+  it('that nobody gave out is 400 or a page, and never more', async () => {
+    const { body } = await query({ type: 'latest', limit: 2 })
+    const cursors = fc.oneof(
+      fc.string({ maxLength: 512 }),
+      fc.base64String({ maxLength: 200 }),
+      fc
+        .array(fc.oneof(fc.maxSafeInteger(), fc.double(), fc.string(), fc.constant(null)), { maxLength: 4 })
+        .map((values) => Buffer.from(JSON.stringify(values)).toString('base64url')),
+      fc.nat({ max: body.next_cursor.length - 1 }).map((place) => body.next_cursor.slice(0, place)),
+    )
+    await fc.assert(
+      fc.asyncProperty(cursors, fc.constantFrom('asc', 'desc'), async (cursor, order) => {
+        const { status } = await query({ type: 'latest', cursor, order })
+        expect([200, 400]).toContain(status)
+      }),
+      { numRuns: 300 },
+    )
+    for (const cursor of ['', 'x', 'bm9uZQ', 'WzFd', 'WyIxIiwyXQ', 'Wy0xLDJd', 'x'.repeat(513)]) {
+      expect([cursor, (await query({ type: 'latest', cursor })).status]).toEqual([cursor, 400])
+    }
+    expect((await ask(server, 'GET /readyz')).status).toBe(200)
+  })
+})
+
+describe('a query', () => {
+  it.each([
+    ['no type', {}],
+    ['another type', { type: 'all' }],
+    ['a list', []],
+    ['no row', { type: 'latest', limit: 0 }],
+    ['1,001 rows', { type: 'latest', limit: 1_001 }],
+    ['half a row', { type: 'latest', limit: 1.5 }],
+    ['a member of another type', { type: 'latest', from_ts: 0 }],
+    ['no hash', { type: 'hash' }],
+    ['another order', { type: 'latest', order: 'up' }],
+    ['no types', { type: 'latest', types: [] }],
+    ['types in capitals', { type: 'latest', types: ['A'] }],
+    ['a star in the middle', { type: 'latest', types: ['a*b'] }],
+    ['another operator', { type: 'latest', where: [{ field: 'n', op: 'like', value: 1 }] }],
+    ['no field', { type: 'latest', where: [{ op: 'eq', value: 1 }] }],
+    ['no value', { type: 'latest', where: [{ field: 'n', op: 'eq' }] }],
+  ])('answers 400 for %s', async (_what, body) => {
+    const refused = await query(body)
+    expect([refused.status, refused.body.code]).toEqual([400, 'validation_failed'])
+    expect(refused.body.errors.length).toBeGreaterThan(0)
+  })
+
+  it('answers 400, 401, 403, 404 and 413, and writes nothing', async () => {
+    const route = 'POST /v1/agents/a/query'
+    const body = { type: 'latest' }
+    const { key } = await scopedKey(server, ['records:write', 'ingest'])
+    await leavesUnchanged(server, 'a', async () => {
+      for (const raw of ['', '{', '{"type":"latest","type":"latest"}', '{"type":"latest","__proto__":1}']) {
+        expect((await ask(server, route, { raw })).status).toBe(400)
+      }
+      expect((await ask(server, route, { body, key: null })).status).toBe(401)
+      expect((await ask(server, route, { body, key })).status).toBe(403)
+      const nobody = await query(body, 'nobody')
+      expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
+      expect((await ask(server, route, { raw: ' '.repeat(65_537) })).status).toBe(413)
+    })
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(queryRoutes)).toEqual([])
+})

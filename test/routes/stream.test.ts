@@ -1,0 +1,366 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits.js'
+import { Tickets } from '../../src/http/tickets.js'
+import { streamRoutes } from '../../src/routes/stream.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../support/events.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer({ env: { SERVICE_SHARDS: '3' } })
+})
+afterAll(() => server.stop())
+
+const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)
+
+const write = async (agent: string, n: number, more: object = {}) =>
+  (await ask(server, `POST /v1/collections/${agent}/records`, { body: { data: { n, ...more } } })).body
+
+/** Agents that lie on all shards, with `count` records each; the numbers of agent k begin at 1,000 k. */
+async function filled(name: string, count: number): Promise<string[]> {
+  const agents = upTo(6).map((k) => `${name}-${k}`)
+  const records = (k: number) => upTo(count).map((n) => ({ data: { n: 1_000 * k + n } }))
+  await Promise.all(
+    agents.map((agent, k) =>
+      ask(server, `POST /v1/collections/${agent}/records/batch`, { body: { records: records(k) } }),
+    ),
+  )
+  return agents
+}
+
+const has = (count: number) => (events: readonly TestEvent[]) => numbersOf(events).length >= count
+const numeric = (left: number, right: number) => left - right
+
+describe('the stream of one agent', () => {
+  it('tells what is written from now on, with all of a record', async () => {
+    await write('live', 0)
+    const stream = await openStream(server, '/v1/agents/live/stream')
+    await stream.until(isCaughtUp)
+    const written = await write('live', 1)
+    await stream.until(has(1))
+    expect(stream.text().startsWith('retry: 2000\n\n')).toBe(true)
+    const event = stream.events.find(({ event }) => event === 'record')
+    expect(event).toEqual({
+      id: '2',
+      event: 'record',
+      data: {
+        record_id: written.id,
+        payload: { n: 1 },
+        agent: 'live',
+        seq: 2,
+        type: 'record',
+        timestamp_hlc: written.timestamp_hlc,
+        content_hash: written.id,
+        parent_hash: written.parent_hash,
+      },
+    })
+    stream.close()
+  })
+
+  it('replays and goes live with nothing missed and nothing twice, while many write', async () => {
+    const agent = await newAgent(server, 'busy')
+    const append = (n: number) => ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
+    for (const n of upTo(10)) await append(n)
+    const writing = upTo(300)
+      .slice(10)
+      .map((n) => append(n))
+    const streams = await Promise.all(
+      upTo(4).map(() => openStream(server, `/v1/agents/${agent}/stream?since=0`)),
+    )
+    await Promise.all(writing)
+    for (const stream of streams) {
+      await stream.until(has(300))
+      expect(numbersOf(stream.events).sort(numeric)).toEqual(upTo(300))
+      const seqs = stream.events.filter(({ event }) => event === 'record').map(({ data }) => data.seq)
+      expect(seqs).toEqual(upTo(300).map((n) => n + 1))
+      expect(stream.events.filter(({ event }) => event === 'caught_up').length).toBe(1)
+      stream.close()
+    }
+  })
+
+  it('replays more than one page', async () => {
+    const records = upTo(1_000).map((n) => ({ data: { n } }))
+    await ask(server, 'POST /v1/collections/long/records/batch', { body: { records } })
+    const stream = await openStream(server, '/v1/agents/long/stream?since=0')
+    await stream.until(isCaughtUp)
+    expect(numbersOf(stream.events)).toEqual(upTo(1_000))
+    stream.close()
+  })
+
+  it('begins at since, given as HLC, milliseconds or ISO 8601', async () => {
+    for (const n of upTo(4)) await write('since', n)
+    const { timestamp_hlc: hlc } = await write('since', 4)
+    await write('since', 5)
+    const from = async (since: string) => {
+      const stream = await openStream(server, `/v1/agents/since/stream?since=${encodeURIComponent(since)}`)
+      await stream.until(isCaughtUp)
+      stream.close()
+      return numbersOf(stream.events)
+    }
+    expect(await from(hlc)).toEqual([4, 5])
+    const ms = Number.parseInt(hlc, 16)
+    for (const moment of [String(ms), new Date(ms).toISOString()]) {
+      expect((await from(moment)).slice(-2)).toEqual([4, 5])
+    }
+    expect(await from('1970-01-01')).toEqual(upTo(6))
+    expect(await from('ffffffffffff-ffff')).toEqual([])
+  })
+
+  it('goes on behind Last-Event-ID, which beats since', async () => {
+    for (const n of upTo(5)) await write('resumed', n)
+    const headers = { 'last-event-id': '3' }
+    const stream = await openStream(server, '/v1/agents/resumed/stream?since=0', { headers })
+    await stream.until(isCaughtUp)
+    expect(numbersOf(stream.events)).toEqual([3, 4])
+    await write('resumed', 5)
+    await stream.until(has(3))
+    stream.close()
+    const lastId = stream.events.findLast(({ event }) => event === 'record')?.id ?? ''
+    await write('resumed', 6)
+    const again = await openStream(server, '/v1/agents/resumed/stream', {
+      headers: { 'last-event-id': lastId },
+    })
+    await again.until(isCaughtUp)
+    expect(numbersOf(again.events)).toEqual([6])
+    again.close()
+  })
+
+  it('loses nothing over a restart of the reader at caught_up', async () => {
+    await write('idle', 0)
+    const stream = await openStream(server, '/v1/agents/idle/stream')
+    await stream.until(isCaughtUp)
+    stream.close()
+    const id = stream.events.find(({ event }) => event === 'caught_up')?.id ?? ''
+    await write('idle', 1)
+    const again = await openStream(server, '/v1/agents/idle/stream', { headers: { 'last-event-id': id } })
+    await again.until(isCaughtUp)
+    expect(numbersOf(again.events)).toEqual([1])
+    again.close()
+  })
+
+  it('shows only payloads that have the field of its filter, in replay and live', async () => {
+    for (const n of upTo(4)) await write('filtered', n, n % 2 === 0 ? { alarm: null } : {})
+    const path = '/v1/agents/filtered/stream?since=0&filter=alarm'
+    const stream = await openStream(server, path)
+    await stream.until(isCaughtUp)
+    expect(numbersOf(stream.events)).toEqual([0, 2])
+    await write('filtered', 5)
+    await write('filtered', 6, { alarm: {} })
+    await stream.until(has(3))
+    expect(numbersOf(stream.events)).toEqual([0, 2, 6])
+    stream.close()
+    const dotted = await openStream(server, '/v1/agents/filtered/stream?since=0&filter=__proto__')
+    await dotted.until(isCaughtUp)
+    expect(numbersOf(dotted.events)).toEqual([])
+    dotted.close()
+  })
+
+  it('shows no records of the server', async () => {
+    const agent = await newAgent(server, 'mutated')
+    const { id } = await write(agent, 0)
+    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    await write(agent, 1)
+    const stream = await openStream(server, `/v1/agents/${agent}/stream?since=0`)
+    await stream.until(isCaughtUp)
+    expect(stream.events.map(({ data }) => data.type).filter(Boolean)).toEqual(['record', 'record'])
+    stream.close()
+  })
+
+  it('answers 400, 401, 403 and 404 in place of a stream', async () => {
+    const path = 'GET /v1/agents/default/stream'
+    for (const since of ['x', '', '2026-02-30', '-1']) {
+      expect([since, (await ask(server, `${path}?since=${since}`)).status]).toEqual([since, 400])
+    }
+    for (const id of ['x', '-1', '1.5', '281474976710655', '999999999999999', '9'.repeat(40)]) {
+      const refused = await ask(server, path, { headers: { 'last-event-id': id } })
+      expect([id, refused.status, refused.body.code]).toEqual([id, 400, 'validation_failed'])
+    }
+    expect((await ask(server, 'GET /v1/agents/nobody/stream')).status).toBe(404)
+    expect((await ask(server, path, { key: null })).status).toBe(401)
+    const { key } = await scopedKey(server, ['records:write'])
+    expect((await ask(server, path, { key })).status).toBe(403)
+    expect((await ask(server, 'GET /readyz')).status).toBe(200)
+  })
+})
+
+describe('the stream of all agents', () => {
+  it('tells nothing of what was before', async () => {
+    await filled('before', 20)
+    const stream = await openStream(server, '/v1/stream')
+    await stream.until(isCaughtUp)
+    await write('before-0', -1)
+    await stream.until(has(1))
+    expect(numbersOf(stream.events)).toEqual([-1])
+    stream.close()
+  })
+
+  it('replays and goes live over all shards with nothing missed and nothing twice', async () => {
+    const { timestamp_hlc: since } = await write('global-start', -1)
+    await filled('global', 40)
+    const writing = upTo(120).map((n) => write(`global-${n % 6}`, 100_000 + n))
+    const streams = await Promise.all(upTo(3).map(() => openStream(server, `/v1/stream?since=${since}`)))
+    await Promise.all(writing)
+    for (const stream of streams) {
+      const ours = () => numbersOf(stream.events).filter((n) => n >= 0)
+      await stream.until(() => ours().length >= 360)
+      const expected = [
+        ...upTo(6).flatMap((k) => upTo(40).map((n) => 1_000 * k + n)),
+        ...upTo(120).map((n) => 100_000 + n),
+      ]
+      expect(ours().sort(numeric)).toEqual(expected)
+      for (const agent of upTo(6).map((k) => `global-${k}`)) {
+        const seqs = stream.events.filter(({ data }) => data.agent === agent).map(({ data }) => data.seq)
+        expect(seqs).toEqual(upTo(60).map((n) => n + 1))
+      }
+      stream.close()
+    }
+  })
+
+  it('goes on behind any event', async () => {
+    const { timestamp_hlc: since } = await write('resume-start', -1)
+    const agents = await filled('resume', 5)
+    const query = `agents=${agents.join(',')}`
+    const whole = await openStream(server, `/v1/stream?${query}&since=${since}`)
+    await whole.until(has(30))
+    whole.close()
+    const events = whole.events.filter(({ event }) => event === 'record').slice(0, 30)
+    for (const place of [0, 7, 14, 28]) {
+      const headers = { 'last-event-id': events[place]?.id ?? '' }
+      const rest = await openStream(server, `/v1/stream?${query}&since=0`, { headers })
+      await rest.until(isCaughtUp)
+      const expected = events.slice(place + 1).map(({ data }) => data.payload.n)
+      expect(numbersOf(rest.events).sort(numeric)).toEqual(expected.sort(numeric))
+      rest.close()
+    }
+  })
+
+  it('shows only the agents that it is restricted to, in replay and live', async () => {
+    const { timestamp_hlc: since } = await write('restricted-start', -1)
+    await filled('restricted', 3)
+    const { key } = await scopedKey(server, ['records:read'], ['restricted-*'])
+    const path = `/v1/stream?agents=restricted-1,restricted-4,restricted-1&since=${since}`
+    const stream = await openStream(server, path, { key })
+    await stream.until(isCaughtUp)
+    for (const k of upTo(6)) await write(`restricted-${k}`, 1_000 * k + 3)
+    await stream.until(has(8))
+    const expected = [1_000, 1_001, 1_002, 1_003, 4_000, 4_001, 4_002, 4_003]
+    expect(numbersOf(stream.events).sort(numeric)).toEqual(expected)
+    stream.close()
+  })
+
+  it('answers 400 for agents and cursors that are none', async () => {
+    const many = upTo(1_001).map((n) => `a${n}`)
+    for (const agents of ['', ',', 'a,', 'a b', 'x'.repeat(129), many.join(',')]) {
+      const refused = await ask(server, `GET /v1/stream?agents=${encodeURIComponent(agents)}`)
+      expect([agents.slice(0, 20), refused.status]).toEqual([agents.slice(0, 20), 400])
+    }
+    const clock = '000000000000-0000'
+    for (const id of ['1', clock, `${clock}.${clock}`, `${clock}.${clock}.x`, `${clock}.`.repeat(4)]) {
+      const refused = await ask(server, 'GET /v1/stream', { headers: { 'last-event-id': id } })
+      expect([id, refused.status, refused.body.code]).toEqual([id, 400, 'validation_failed'])
+    }
+  })
+
+  it('waits for what comes when its cursor is ahead of everything', async () => {
+    const end = 'ffffffffffff-ffff'
+    const headers = { 'last-event-id': `${end}.${end}.${end}` }
+    const stream = await openStream(server, '/v1/stream', { headers })
+    await stream.until(isCaughtUp)
+    expect(numbersOf(stream.events)).toEqual([])
+    stream.close()
+    expect((await ask(server, 'GET /readyz')).status).toBe(200)
+  })
+})
+
+describe('a ticket', () => {
+  const issue = (key = server.rootKey) => ask(server, 'POST /v1/stream/tickets', { key })
+
+  it('opens one stream, once, without a header', async () => {
+    const { status, body } = await issue()
+    expect([status, body.expires_in]).toEqual([201, 60])
+    const path = `/v1/agents/default/stream?ticket=${body.ticket}`
+    const stream = await openStream(server, path, { key: null })
+    await stream.until(isCaughtUp)
+    stream.close()
+    for (const route of [`GET ${path}`, 'GET /v1/stream?ticket=nothing', 'GET /v1/stream?ticket=']) {
+      const refused = await ask(server, route, { key: null })
+      expect([refused.status, refused.body.code]).toEqual([401, 'unauthorized'])
+    }
+  })
+
+  it('opens nothing but streams', async () => {
+    const { body } = await issue()
+    expect((await ask(server, `GET /v1/agents?ticket=${body.ticket}`, { key: null })).status).toBe(401)
+  })
+
+  it('reaches what its key reaches, and goes with it', async () => {
+    const { key, key_id } = await scopedKey(server, ['records:read'], ['live'])
+    const limited = (await issue(key)).body.ticket
+    const refused = await ask(server, `GET /v1/agents/default/stream?ticket=${limited}`, { key: null })
+    expect(refused.status).toBe(403)
+    const lost = (await issue(key)).body.ticket
+    await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    expect((await ask(server, `GET /v1/agents/live/stream?ticket=${lost}`, { key: null })).status).toBe(401)
+  })
+
+  it('needs the scope to read, and writes nothing', async () => {
+    const { key } = await scopedKey(server, ['records:write'])
+    await leavesUnchanged(server, 'default', async () => {
+      expect((await issue(key)).status).toBe(403)
+      expect((await ask(server, 'POST /v1/stream/tickets', { key: null })).status).toBe(401)
+      expect((await ask(server, 'POST /v1/stream/tickets', { raw: ' '.repeat(2_000) })).status).toBe(413)
+    })
+  })
+
+  it('lives 60 s, and too many unused ones are 503', () => {
+    let nowMs = 1_000
+    const tickets = new Tickets(() => nowMs)
+    const principal = { id: 'key_1', scopes: new Set<string>(), agents: [] }
+    const [kept, late] = [tickets.issue(principal), tickets.issue(principal)]
+    nowMs += 59_999
+    expect(typeof kept === 'string' && tickets.redeem(kept)).toBe(principal)
+    nowMs += 1
+    expect(typeof late === 'string' && tickets.redeem(late)).toBeUndefined()
+    for (let n = 0; n < limits.streamTicketsMax; n++) tickets.issue(principal)
+    expect(tickets.issue(principal)).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
+    nowMs += 60_000
+    expect(typeof tickets.issue(principal)).toBe('string')
+  })
+})
+
+describe('the end of a stream', () => {
+  it('comes when its key is deleted, and not for others', async () => {
+    const { key, key_id } = await scopedKey(server, ['records:read'])
+    const own = await openStream(server, '/v1/agents/default/stream', { key })
+    const global = await openStream(server, '/v1/stream', { key })
+    const other = await openStream(server, '/v1/agents/default/stream')
+    await Promise.all([own, global, other].map((stream) => stream.until(isCaughtUp)))
+    await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    await Promise.all([own.ended, global.ended])
+    expect(own.text().endsWith('retry: 2000\n\n')).toBe(true)
+    await write('default', 1)
+    await other.until(has(1))
+    other.close()
+  })
+
+  it('comes with retry when the server stops', async () => {
+    const stopping = await startServer()
+    const streams = await Promise.all(
+      ['/v1/agents/default/stream', '/v1/stream'].map((path) => openStream(stopping, path)),
+    )
+    await Promise.all(streams.map((stream) => stream.until(isCaughtUp)))
+    expect(await stopping.halt()).toBe(0)
+    for (const stream of streams) {
+      await stream.ended
+      expect(stream.text().endsWith('retry: 2000\n\n')).toBe(true)
+    }
+    await stopping.stop()
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(streamRoutes)).toEqual([])
+})
