@@ -220,7 +220,7 @@ describe('a check finds', () => {
       (line) => ({ ...line, sealed_by: 4 }),
       'The line is neither a record nor the trailer',
     ],
-  ])('%s', async (_name, place, change, reason) => {
+  ])('%s', async (_name, ...[place, change, reason]) => {
     const text = changed(place, change)
     expect(text).not.toBe(strand.exportText())
     const line = place < 0 ? strand.lines.length + 2 : place + 1
