@@ -4,11 +4,13 @@ import type { RandomBytes } from '../src/base/random.js'
 import type { ApiKeyRow, Outcome, Signing } from '../src/protocol/messages.js'
 import { bodyCommitment, recordHash } from '../src/strand/hash.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
-import { formatHlc, type HlcClock } from '../src/strand/hlc.js'
+import { formatHlc, type Hlc, type HlcClock } from '../src/strand/hlc.js'
 import { signText } from '../src/strand/keys.js'
 import { isReservedType } from '../src/strand/record-type.js'
 import type { Agent, AgentRow } from './store/agents.js'
 import type { StoredRecord } from './store/record-codec.js'
+
+const clockSkew = refuse('clock_skew', 'Expected the server clock not to be behind its last records')
 
 /** A record that is decided but not on disk yet. */
 export interface PendingRecord extends StoredRecord {
@@ -56,6 +58,9 @@ export class CommitGroup {
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
   readonly #hlc: HlcClock
   readonly #random: RandomBytes
+  /** Readings that were taken ahead; the first `#used` of them are used. */
+  readonly #reserved: Hlc[] = []
+  #used = 0
 
   constructor(hlc: HlcClock, random: RandomBytes) {
     this.#hlc = hlc
@@ -69,13 +74,25 @@ export class CommitGroup {
   }
 
   /**
+   * Takes the clock readings of records that are appended together or not at all, before the first of them.
+   * @returns 503 clock_skew when there are not as many
+   */
+  reserve(count: number): Refusal | undefined {
+    while (this.#reserved.length - this.#used < count) {
+      const hlc = this.#hlc.next()
+      if (hlc === undefined) return clockSkew
+      this.#reserved.push(hlc)
+    }
+    return undefined
+  }
+
+  /**
    * Chains one record onto its agent's strand.
    * @returns the record, or 503 clock_skew when the strand would run too far ahead of the clock
    */
   append(agent: Agent, draft: Draft): PendingRecord | Refusal {
-    const hlc = this.#hlc.next()
-    if (hlc === undefined)
-      return refuse('clock_skew', 'Expected the server clock not to be behind its last records')
+    const hlc = this.#takeReading()
+    if (hlc === undefined) return clockSkew
     const genesis = agent.head.hash === ''
     const seq = genesis ? 0 : agent.head.seq + 1
     const prev = genesis ? zeroHash : agent.head.hash
@@ -112,6 +129,10 @@ export class CommitGroup {
     }
     this.records.push(record)
     return record
+  }
+
+  #takeReading(): Hlc | undefined {
+    return this.#used < this.#reserved.length ? this.#reserved[this.#used++] : this.#hlc.next()
   }
 
   /**

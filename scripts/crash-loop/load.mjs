@@ -32,9 +32,10 @@ function begin({ url, seed, prefix }) {
 }
 
 async function load(url, source, state) {
+  const headers = { 'content-type': 'application/json' }
   const body = JSON.stringify({ name: freeAgent, zone: 'free' })
   // There from the round before, or else made now: either way its writes can go on.
-  await call(url, { method: 'POST', path: '/v1/agents', headers: {}, body }).catch(() => undefined)
+  await call(url, { method: 'POST', path: '/v1/agents', headers, body }).catch(() => undefined)
   await Promise.all(Array.from({ length: WIDTH }, () => loadOne(url, source, state)))
 }
 

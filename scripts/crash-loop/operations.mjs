@@ -60,7 +60,7 @@ export class OperationSource {
 
   #batch(id) {
     const agent = pick(this.#random, collections)
-    const agents = Array.from({ length: between(this.#random, 1, 30) }, () => agent)
+    const agents = Array.from({ length: between(this.#random, 1, 15) }, () => agent)
     const body = JSON.stringify({ records: agents.map((_agent, n) => this.#record(id, n)) })
     return this.#post(id, 'batch', { path: `/v1/collections/${agent}/records/batch`, agents, body })
   }
@@ -68,7 +68,7 @@ export class OperationSource {
   #ingest(id) {
     const agent = pick(this.#random, ingested)
     // Now and then one that takes several chunks, so several commits.
-    const lines = this.#random() < 0.03 ? 1_500 : between(this.#random, 1, 60)
+    const lines = this.#random() < 0.02 ? 1_500 : between(this.#random, 1, 30)
     const agents = Array.from({ length: lines }, () => agent)
     const body = agents.map((_agent, n) => JSON.stringify(this.#record(id, n).data)).join('\n')
     const path = `/v1/ingest/${agent}?signing=${pick(this.#random, ['record', 'group'])}`
@@ -76,7 +76,7 @@ export class OperationSource {
   }
 
   #ingestMany(id) {
-    const agents = Array.from({ length: between(this.#random, 2, 60) }, () => pick(this.#random, ingested))
+    const agents = Array.from({ length: between(this.#random, 2, 30) }, () => pick(this.#random, ingested))
     const lines = agents.map((agent, n) => JSON.stringify({ agent, ...this.#record(id, n) }))
     const path = `/v1/ingest?signing=${pick(this.#random, ['record', 'group'])}`
     return this.#post(id, 'ingestMany', {

@@ -59,8 +59,12 @@ async function listAgents(url, faults) {
 /** @returns {Promise<Strand | undefined>} */
 async function readStrand(url, { agent, before, whole }, faults) {
   const { body: status } = await send(url, { method: 'GET', path: `/v1/agents/${agent}/status` })
+  const count = before?.records.length ?? 0
+  // Nothing came to a strand that still ends where it was proved to end.
+  if (!whole && status.chain_head === before?.records.at(-1)?.hash && status.record_count === count - 1)
+    return before
   // The proved head is shown again: what follows must go on from it.
-  const fromSeq = whole || before === undefined ? 0 : before.records.length - 1
+  const fromSeq = whole ? 0 : Math.max(0, count - 1)
   const lines = await exportLines(url, agent, fromSeq)
   const verified = await verifyExport(lines, { publicKey: before?.publicKey ?? status.public_key })
   if (!verified.ok) {

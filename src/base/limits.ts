@@ -82,6 +82,8 @@ export const limits = {
   streamTicketsMax: 100_000,
   /** Client addresses that the rate limiter remembers. */
   rateLimitAddressesMax: 100_000,
+  /** Credentials that were found good and are known again without hashing them. */
+  credentialsKeptMax: 1_000,
   /** API keys. */
   apiKeysMax: 10_000,
   /** Hours that an idempotency key is kept. */

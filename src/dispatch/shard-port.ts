@@ -65,9 +65,9 @@ export class ShardPort {
       worker.once('error', reject)
       worker.once('exit', (code) => reject(new Error(`The thread ended with ${code} before it was ready`)))
     })
-    worker.on('error', (error) => this.#end(error))
+    worker.on('error', (error) => this.#end(worker, error))
     worker.on('exit', (code) =>
-      this.#end(new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)),
+      this.#end(worker, new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)),
     )
     this.#worker = worker
   }
@@ -127,8 +127,9 @@ export class ShardPort {
   }
 
   /** What was under way may or may not have reached the disk: that is what its callers are told. */
-  #end(error: Error): void {
-    if (this.#worker === undefined) return
+  #end(worker: Worker, error: Error): void {
+    // A thread tells of its end by an error and by its exit; by then its successor may be at work.
+    if (this.#worker !== worker) return
     this.#worker = undefined
     this.#frame = []
     const pending = [...this.#pending.values()]

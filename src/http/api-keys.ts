@@ -6,6 +6,8 @@ export class ApiKeys implements ApiKeyRegistry {
   readonly #byDigest = new Map<string, Principal>()
   readonly #digests = new Map<string, string>()
   readonly #onRemoved: (principalId: string) => void
+  /** Counts removals: what was found before the last one may not be there any more. */
+  removals = 0
 
   constructor(onRemoved: (principalId: string) => void) {
     this.#onRemoved = onRemoved
@@ -25,6 +27,7 @@ export class ApiKeys implements ApiKeyRegistry {
     if (digest === undefined) return
     this.#digests.delete(keyId)
     this.#byDigest.delete(digest)
+    this.removals++
     this.#onRemoved(keyId)
   }
 }

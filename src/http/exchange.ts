@@ -27,18 +27,21 @@ export class Exchange {
   readonly allowedOrigin: string
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
+  /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
+  readonly #headOnly: boolean
   #open = true
   #onGone: (() => void) | undefined
 
   constructor(
     response: HttpResponse,
-    about: { requestId: string; allowedOrigin: string },
+    about: { requestId: string; allowedOrigin: string; headOnly: boolean },
     watch: ExchangeWatch,
   ) {
     this.#response = response
     this.requestId = about.requestId
     this.allowedOrigin = about.allowedOrigin
     this.#watch = watch
+    this.#headOnly = about.headOnly
     response.onAborted(() => this.#gone())
   }
 
@@ -58,7 +61,7 @@ export class Exchange {
       this.#head(answer.status, answer.contentType ?? 'application/json')
       for (const [name, value] of answer.headers ?? []) this.#response.writeHeader(name, value)
       this.#finish(answer.status)
-      this.#response.end(answer.body)
+      this.#body(answer.body, false)
     })
   }
 
@@ -82,7 +85,7 @@ export class Exchange {
       this.#finish(status)
       const text = JSON.stringify(problemOf(refusal, this.requestId))
       const closing = more.closing ?? false
-      this.#response.end(closing === 'at once' ? text.padEnd(CORK_BYTES) : text, closing !== false)
+      this.#body(closing === 'at once' ? text.padEnd(CORK_BYTES) : text, closing !== false)
     })
   }
 
@@ -152,6 +155,11 @@ export class Exchange {
     this.#response.writeHeader('Access-Control-Allow-Origin', this.allowedOrigin)
     this.#response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
     this.#response.writeHeader('Vary', 'Origin')
+  }
+
+  #body(text: string, closing: boolean): void {
+    if (this.#headOnly) this.#response.endWithoutBody(Buffer.byteLength(text), closing)
+    else this.#response.end(text, closing)
   }
 
   #finish(status: number): void {

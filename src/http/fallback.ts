@@ -1,6 +1,6 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/route.js'
-import { openExchange, type Handling } from './handle.js'
+import { answersHead, openExchange, type Handling } from './handle.js'
 import { readHead } from './request.js'
 import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js'
 
@@ -35,7 +35,7 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handli
 
 interface PathPattern {
   pattern: RegExp
-  method: string
+  methods: readonly string[]
 }
 
 function answerOptions(
@@ -67,12 +67,16 @@ function answerOptions(
 }
 
 function pathsOf(routes: readonly Route[]): PathPattern[] {
-  return routes.map(({ method, path }) => ({
-    pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`),
-    method: method === 'del' ? 'DELETE' : method.toUpperCase(),
+  return routes.map((route) => ({
+    pattern: new RegExp(`^${route.path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`),
+    methods: answersHead(route)
+      ? ['GET', 'HEAD']
+      : [route.method === 'del' ? 'DELETE' : route.method.toUpperCase()],
   }))
 }
 
 function methodsOf(paths: readonly PathPattern[], path: string): string[] {
-  return [...new Set(paths.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
+  return [
+    ...new Set(paths.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods)),
+  ].sort()
 }

@@ -46,6 +46,7 @@ const emptyQuery = new URLSearchParams()
 export function handlerOf(
   route: Route,
   handling: Handling,
+  headOnly = false,
 ): (response: HttpResponse, request: HttpRequest) => void {
   const parameterCount = route.path.split('/:').length - 1
   const watch = handling.metrics.watch(route)
@@ -53,7 +54,7 @@ export function handlerOf(
   return (response, request) => {
     watch.begin()
     const head = readHead(request)
-    const exchange = openExchange(response, head, { handling, watch })
+    const exchange = openExchange(response, head, { handling, watch, headOnly })
     if (typeof head === 'string') {
       exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
       return
@@ -70,6 +71,11 @@ export function handlerOf(
   }
 }
 
+/** Answers that are made whole can be given without their body; streams and exports cannot. */
+export function answersHead({ method, kind }: Route): boolean {
+  return method === 'get' && (kind === 'command' || kind === 'handler')
+}
+
 /** A bug in a route breaks its request and no other. */
 function guarded(exchange: Exchange, handling: Handling, run: () => void): void {
   try {
@@ -84,14 +90,14 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void): void 
 export function openExchange(
   response: HttpResponse,
   head: RequestHead | string,
-  { handling, watch }: { handling: Handling; watch: ExchangeWatch },
+  { handling, watch, headOnly }: { handling: Handling; watch: ExchangeWatch; headOnly?: boolean },
 ): Exchange {
   const headers = typeof head === 'string' ? undefined : head.headers
   const requestId =
     headers === undefined || headers.requestId === '' ? handling.nextRequestId() : headers.requestId
   const origin = headers?.origin ?? ''
   const allowedOrigin = origin !== '' && handling.corsOrigins.has(origin) ? origin : ''
-  return new Exchange(response, { requestId, allowedOrigin }, watch)
+  return new Exchange(response, { requestId, allowedOrigin, headOnly: headOnly === true }, watch)
 }
 
 function isWrite(route: Route): boolean {
@@ -129,16 +135,22 @@ interface Admitted {
 function carryOut(route: Route, { exchange, head, request }: Admitted, handling: Handling): void {
   switch (route.kind) {
     case 'command':
-      withBody(route, { exchange, head, request }, () =>
-        guarded(exchange, handling, () => runCommand(route, { exchange, request }, handling)),
-      )
+      if (route.bodyBytesMax === 0) runCommand(route, { exchange, request }, handling)
+      else {
+        readBody(route, { exchange, head, request }, () =>
+          guarded(exchange, handling, () => runCommand(route, { exchange, request }, handling)),
+        )
+      }
       return
     case 'handler':
-      withBody(
-        route,
-        { exchange, head, request },
-        () => void runHandler(route, { exchange, request }, handling),
-      )
+      if (route.bodyBytesMax === 0) void runHandler(route, { exchange, request }, handling)
+      else {
+        readBody(
+          route,
+          { exchange, head, request },
+          () => void runHandler(route, { exchange, request }, handling),
+        )
+      }
       return
     case 'ingest':
       handling.ingest.receive(exchange, route.toIngest(request), request.principal)
@@ -153,15 +165,11 @@ function carryOut(route: Route, { exchange, head, request }: Admitted, handling:
 }
 
 /** Reads the body that a route takes, which is JSON, and goes on. */
-function withBody(
+function readBody(
   { bodyBytesMax }: { bodyBytesMax: number },
   { exchange, head, request }: Admitted,
   goOn: () => void,
 ): void {
-  if (bodyBytesMax === 0) {
-    goOn()
-    return
-  }
   collectBody(exchange, { head, bytesMax: bodyBytesMax }, (body) => {
     if (body.length > 0 && !isJson(head.headers.contentType)) {
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))

@@ -1,3 +1,4 @@
+import { asBuffer } from '../base/bytes.js'
 import { formatHlc } from '../strand/hlc.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { Zone } from '../strand/zone.js'
@@ -107,9 +108,9 @@ function seal(record: ShownRecord): string {
 }
 
 function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+  return asBuffer(bytes).toString('hex')
 }
 
 function text(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  return asBuffer(bytes).toString('utf8')
 }

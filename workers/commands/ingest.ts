@@ -38,6 +38,9 @@ export function ingestChunk(
   const tally = new Tally()
   const bad = lines.some(({ draft }) => 'code' in draft)
   const writes = command.mode === 'skip' || (command.mode === 'reject' && !bad)
+  // All or none: the readings are there for every line, and for the genesis record of an agent that emerges from it.
+  const skew = command.mode === 'reject' && writes ? group.reserve(2 * lines.length) : undefined
+  if (skew !== undefined) return skew
   for (const read of lines) {
     if ('code' in read.draft) tally.reject(read, read.draft)
     else if (!writes) tally.count(read.agent)

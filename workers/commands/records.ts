@@ -41,14 +41,14 @@ export function batchAppend(
 ): Decision {
   const batch = readBatch(command.body, draftRules(state, command.options))
   if ('code' in batch) return batch
+  // One more for the genesis record of an agent that emerges.
+  const skew = group.reserve(batch.drafts.length + 1)
+  if (skew !== undefined) return skew
   const agent = targetAgent(state, command, group)
   if ('code' in agent) return agent
   const results: (PendingRecord | Refusal)[] = []
   for (const draft of batch.drafts) {
-    const result = 'code' in draft ? draft : group.append(agent, draft)
-    // Only the clock can refuse now, and then it refuses the first as it would the last.
-    if ('code' in result && batch.atomic) return result
-    results.push(result)
+    results.push('code' in draft ? draft : group.append(agent, draft))
   }
   return () => ({
     kind: 'reply',
@@ -100,7 +100,8 @@ export function targetAgent(
   if (agent !== undefined) return agent
   // Agents of organisms are made by their organism only.
   if (!write.emerge || write.agent.includes('::')) return noSuchAgent(write.agent)
-  return makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
+  // The agent emerges together with the record that it emerges from.
+  return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
 }
 
 interface Batch {

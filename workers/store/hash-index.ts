@@ -33,7 +33,7 @@ const defaults = {
   fanout: 8,
   mergeEntriesPerStep: 8_192,
   // 16,320 bytes: with the page header just under four pages of 4 KiB, where 1,024 entries would take five.
-  chunkEntries: 1_020,
+  chunkEntries: 255,
 }
 
 /** A level moves at least this many entries for each one added: see the bound in `#publish`. */

@@ -128,10 +128,24 @@ export function blockCount(block: Uint8Array): number {
 
 /** Reads the record at `position` (from 0) of a block. */
 export function recordAt(block: Uint8Array, position: number): StoredRecord {
+  const { from, to } = extentAt(block, position)
+  return readRecord(block, from, to)
+}
+
+/**
+ * The hash of the record at `position`, hex, without a look at the rest of it: for the index, which may lead to a
+ * damaged record, but need not be kept from opening by one.
+ */
+export function hashAt(block: Uint8Array, position: number): string {
+  const { from } = extentAt(block, position)
+  return asBuffer(block).toString('hex', from + 26, from + 58)
+}
+
+function extentAt(block: Uint8Array, position: number): { from: number; to: number } {
   const buffer = asBuffer(block)
   assert(position < buffer.readUInt16LE(0), 'the position is within the block')
   const from = buffer.readUInt32LE(2 + 4 * position)
   const to = buffer.readUInt32LE(6 + 4 * position)
   assert(from < to && to <= buffer.length, 'the offsets of a block are in order')
-  return readRecord(buffer, from, to)
+  return { from, to }
 }

@@ -6,7 +6,7 @@ import { AgentTable, type Agent } from './agents.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
-import { blockCount, encodeBlock, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
+import { blockCount, encodeBlock, hashAt, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
 import { readBlock, recordByPlace } from './records.js'
 import {
   blockKey,
@@ -193,7 +193,7 @@ export class ShardStore {
       for (let position = 0; position < count; position++) {
         const location = packLocation(blockNo, position)
         if (location <= covered) continue
-        this.#hashes.add(prefixOf(recordAt(value, position).hash), location)
+        this.#hashes.add(prefixOf(hashAt(value, position)), location)
       }
     }
     for (const key of this.environment.blocks.getKeys({ reverse: true, limit: 1 })) {

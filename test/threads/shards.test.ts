@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '../../dist/src/base/limits.js'
+import { Shards } from '../../dist/src/dispatch/shards.js'
+import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'
+import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
+
+let directory: string
+let capture: WorkerCapture
+let shards: Shards
+let events: StreamEvent[]
+let died: Error[]
+let restarted: () => void
+
+function makeShards(count: number): Shards {
+  const settings = Array.from({ length: count }, (_none, shard) => ({
+    shard,
+    path: join(directory, `shard-${shard}`),
+    masterSeed: Buffer.alloc(32, 7),
+    recordBytesMax: limits.recordBytesDefault,
+    signing: 'record' as const,
+  }))
+  return new Shards(settings, {
+    events: (_shard, some) => events.push(...some),
+    died: (_shard, error) => died.push(error),
+    restarted: () => restarted(),
+    failed: () => undefined,
+  })
+}
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-'))
+  capture = captureWorkers()
+  events = []
+  died = []
+  restarted = () => {}
+  shards = makeShards(2)
+  await shards.start()
+})
+
+afterEach(async () => {
+  await shards.close()
+  capture.release()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function append(agent: string, n: number): Command {
+  const idempotency = { caller: 'test', key: `${agent}-${n}` }
+  const body = Buffer.from(JSON.stringify({ data: { n } }))
+  return { kind: 'recordAppend', agent, emerge: true, body, options: { idempotency } }
+}
+
+function ask(agent: string, n: number): Promise<Outcome> {
+  return shards.ask(agent, append(agent, n))
+}
+
+/** Has the thread that owns `agent` fail; resolves when another one serves in its place. */
+function failShardOf(agent: string): Promise<void> {
+  const again = new Promise<void>((resolve) => (restarted = resolve))
+  capture.fail(capture.latest(`shard-${shards.shardOf(agent)}`))
+  return again
+}
+
+function seqOf(outcome: Outcome): number {
+  if (outcome.kind !== 'reply') throw new Error(`Expected a reply, got ${JSON.stringify(outcome)}`)
+  return JSON.parse(outcome.body).seq
+}
+
+function codeOf(outcome: Outcome): string {
+  return outcome.kind === 'refused' ? outcome.refusal.code : outcome.kind
+}
+
+describe('the shards', () => {
+  it('carry out the commands of one agent in the order that they were sent', async () => {
+    const outcomes = await Promise.all(Array.from({ length: 500 }, (_none, n) => ask('ordered', n)))
+    expect(outcomes.map(seqOf)).toEqual(outcomes.map((_outcome, index) => index + 1))
+  })
+
+  it('answer each command once, whichever shard it is for', async () => {
+    const agents = Array.from({ length: 200 }, (_none, index) => `agent-${index}`)
+    const outcomes = await Promise.all(agents.map((agent) => ask(agent, 0)))
+    expect(outcomes.map(seqOf)).toEqual(agents.map(() => 1))
+    const lists = await shards.askAll({ kind: 'agentList', prefix: '', after: '', limit: 1_000 })
+    const names = lists.flatMap((list) => (list.kind === 'names' ? list.names : []))
+    expect(names.sort()).toEqual([...agents].sort())
+  })
+
+  it('refuse with overloaded what would make a queue longer than its bound, and carry out the rest', async () => {
+    const command: Command = { kind: 'agentHead', agent: 'nobody' }
+    const asked = Array.from({ length: limits.shardQueueMax + 3 }, () => shards.askOne(0, command))
+    const outcomes = await Promise.all(asked)
+    const refused = outcomes.filter((outcome) => codeOf(outcome) === 'overloaded')
+    expect(refused).toHaveLength(3)
+    for (const outcome of refused) {
+      expect(outcome).toMatchObject({ refusal: { retryAfterSecs: expect.any(Number) } })
+    }
+    expect(outcomes.filter((outcome) => codeOf(outcome) === 'agent_not_found')).toHaveLength(
+      limits.shardQueueMax,
+    )
+    expect(codeOf(await shards.askOne(0, command))).toBe('agent_not_found')
+  })
+})
+
+describe('a shard thread that dies', () => {
+  it('tells callers that the outcome of a write is unknown, and a read that it is unavailable', async () => {
+    await ask('agent', 0)
+    const again = failShardOf('agent')
+    const writes = Promise.all(Array.from({ length: 20 }, (_none, n) => ask('agent', n + 1)))
+    const read = shards.ask('agent', { kind: 'agentHead', agent: 'agent' })
+    expect(new Set((await writes).map(codeOf))).toEqual(new Set(['outcome_unknown']))
+    expect(await read).toMatchObject({ refusal: { code: 'unavailable', retryAfterSecs: 1 } })
+    expect(shards.serving).toBe(false)
+    expect(codeOf(await ask('agent', 1))).toBe('unavailable')
+    await again
+    expect(died).toHaveLength(1)
+    expect(shards.serving).toBe(true)
+  })
+
+  it('leaves the other shards serving', async () => {
+    const [mine = '', other = ''] = [0, 1].map(
+      (shard) => ['a', 'b', 'c', 'd', 'e', 'f'].find((name) => shards.shardOf(name) === shard) ?? '',
+    )
+    await ask(mine, 0)
+    const again = failShardOf(mine)
+    expect(seqOf(await ask(other, 0))).toBe(1)
+    await again
+  })
+
+  it('is started again, over and over, and what was sent again under its key is there once', async () => {
+    const sent: Promise<Outcome>[] = []
+    const waves = 5
+    for (let wave = 0; wave < waves; wave++) {
+      for (let n = 0; n < 100; n++) sent.push(ask('agent', wave * 200 + n))
+      await new Promise((resolve) => setImmediate(resolve))
+      const again = failShardOf('agent')
+      for (let n = 100; n < 200; n++) sent.push(ask('agent', wave * 200 + n))
+      await again
+    }
+    const codes = new Set((await Promise.all(sent)).map(codeOf))
+    expect(codes).toContain('outcome_unknown')
+    for (const code of codes) expect(['reply', 'outcome_unknown', 'unavailable']).toContain(code)
+    const total = waves * 200
+    const outcomes = await Promise.all(Array.from({ length: total }, (_none, n) => ask('agent', n)))
+    const seqs = outcomes.map(seqOf).sort((left, right) => left - right)
+    expect(seqs).toEqual(Array.from({ length: total }, (_none, index) => index + 1))
+    expect(died).toHaveLength(waves)
+  })
+
+  it('can be closed while it is down', async () => {
+    await ask('agent', 0)
+    const worker = capture.latest(`shard-${shards.shardOf('agent')}`)
+    const ended = new Promise((resolve) => worker.once('exit', resolve))
+    capture.fail(worker)
+    await ended
+    await shards.close()
+    expect(shards.serving).toBe(false)
+  })
+})
