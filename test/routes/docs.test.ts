@@ -39,7 +39,7 @@ it('answers 404 for a path that nothing is at, whoever asks', async () => {
 
 it('answers 405 with what the path allows', async () => {
   const cases = [
-    ['PUT /v1/agents', 'GET, POST'],
+    ['PUT /v1/agents', 'GET, HEAD, POST'],
     ['PATCH /v1/agents/a/records', 'POST'],
     ['PUT /v1/agents/a/records/b', 'DELETE, GET'],
     ['DELETE /openapi.json', 'GET'],

@@ -28,7 +28,7 @@ it('answers another method with 405 and Allow', async () => {
   const refused = await ask(server, 'POST /healthz', { key: null })
   expect(refused.status).toBe(405)
   expect(refused.body.code).toBe('method_not_allowed')
-  expect(refused.headers.get('allow')).toBe('GET')
+  expect(refused.headers.get('allow')).toBe('GET, HEAD')
 })
 
 it('takes no notice of a credential that is no good', async () => {
@@ -70,4 +70,21 @@ it('says 503 when the disk is too full to write, and refuses writes with 507 whi
 it('answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(healthRoutes)).toEqual([])
+})
+
+it('answers HEAD with the head of the answer to GET and no body', async () => {
+  const authorization = `Bearer ${server.rootKey}`
+  for (const path of ['/healthz', '/v1/agents/default/status', '/v1/agents/no-such-agent/status']) {
+    const got = await fetch(server.url + path, { headers: { authorization } })
+    const head = await fetch(server.url + path, { method: 'HEAD', headers: { authorization } })
+    const bytes = (await got.arrayBuffer()).byteLength
+    expect([path, head.status, head.headers.get('content-type')]).toEqual([
+      path,
+      got.status,
+      got.headers.get('content-type'),
+    ])
+    // The id of the request is part of a problem, and not of one length.
+    if (got.ok) expect(head.headers.get('content-length')).toBe(String(bytes))
+    expect((await head.arrayBuffer()).byteLength).toBe(0)
+  }
 })
