@@ -41,8 +41,8 @@ it('answers 405 with what the path allows', async () => {
   const cases = [
     ['PUT /v1/agents', 'GET, HEAD, POST'],
     ['PATCH /v1/agents/a/records', 'POST'],
-    ['PUT /v1/agents/a/records/b', 'DELETE, GET'],
-    ['DELETE /openapi.json', 'GET'],
+    ['PUT /v1/agents/a/records/b', 'DELETE, GET, HEAD'],
+    ['DELETE /openapi.json', 'GET, HEAD'],
     ['GET /v1/agents/a/query', 'POST'],
     ['GET /v1/admin/api-keys/key_1', 'DELETE'],
   ] as const
