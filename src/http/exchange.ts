@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { errorCatalogue, type Refusal } from '../base/errors.js'
+import { statusOf, type Refusal } from '../base/errors.js'
 import type { Answer } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
 import type { HttpResponse } from './uws.js'
@@ -74,7 +74,7 @@ export class Exchange {
     more: { closing?: boolean | 'at once'; headers?: readonly (readonly [string, string])[] } = {},
   ): void {
     if (!this.#open) return
-    const { status } = errorCatalogue[refusal.code]
+    const status = statusOf(refusal)
     this.#response.cork(() => {
       this.#head(status, 'application/problem+json')
       if (status === 401) this.#response.writeHeader('WWW-Authenticate', 'Bearer')

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { errorCatalogue, type Refusal } from '../base/errors.js'
+import { errorCatalogue, statusOf, type Refusal } from '../base/errors.js'
 
 /** application/problem+json (RFC 9457) as every error is answered (contract.md 2.1). */
 export const Problem = Type.Object({
@@ -18,7 +18,8 @@ export type Problem = Static<typeof Problem>
 
 /** The problem of a refusal. */
 export function problemOf(refusal: Refusal, requestId: string): Problem & Record<string, unknown> {
-  const { status, title } = errorCatalogue[refusal.code]
+  const { title } = errorCatalogue[refusal.code]
+  const status = statusOf(refusal)
   return {
     type: `/docs#error-${refusal.code}`,
     title,
