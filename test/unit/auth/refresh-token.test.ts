@@ -64,7 +64,7 @@ describe('what a presented token is answered by', () => {
   }
   const late = start + 59_999
 
-  it.each([
+  it.each<[name: string, generation: number, nowMs: number, decision: object]>([
     ['the token in force, at once', 5, start, { kind: 'rotate', generation: 6 }],
     ['the token in force, late', 5, late, { kind: 'rotate', generation: 6 }],
     ['the one before, at once', 4, start, { kind: 'repeat', generation: 5 }],
@@ -77,7 +77,7 @@ describe('what a presented token is answered by', () => {
     ['the token in force, when the session has ended by time', 5, start + 60_000, { kind: 'expired' }],
     ['the one before, when the session has ended by time', 4, start + 60_000, { kind: 'expired' }],
     ['an old one, when the session has ended by time', 0, start + 60_000, { kind: 'expired' }],
-  ])('%s', (_, generation, nowMs, decision) => {
+  ])('%s', (_, ...[generation, nowMs, decision]) => {
     expect(decideRefresh(session, generation, nowMs)).toStrictEqual(decision)
   })
 
