@@ -4,14 +4,14 @@
  */
 import { spawnSync } from 'node:child_process'
 
-// `build` stands before what reads dist: the package check and the generated documents.
+// `build` comes first: thread tests take their types from dist, and the package check and the documents read it.
 const steps = [
+  ['build', ['build']],
   ['format', ['format']],
   ['lint', ['lint']],
   ['types', ['types']],
   ['house rules', ['house']],
   ['dead code', ['dead']],
-  ['build', ['build']],
   ['package', ['package']],
   ['generated documents', ['generate', '--', '--check']],
 ]
