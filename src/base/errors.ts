@@ -7,7 +7,16 @@ export const errorCatalogue = {
   malformed_request: { status: 400, title: 'The HTTP request is malformed' },
   reserved_type: { status: 400, title: 'The record type is reserved for the server' },
   unauthorized: { status: 401, title: 'A credential is required' },
+  invalid_credentials: { status: 401, title: 'The e-mail or the password is wrong' },
+  invalid_token: { status: 401, title: 'The token is not valid' },
+  token_expired: { status: 401, title: 'The token has expired' },
+  token_revoked: { status: 401, title: 'The token was revoked' },
+  refresh_invalid: { status: 401, title: 'The refresh token is not valid' },
+  refresh_expired: { status: 401, title: 'The refresh token has expired' },
+  refresh_reused: { status: 401, title: 'The refresh token was used before, so the session has ended' },
+  license_required: { status: 402, title: 'The auth add-on needs a valid license key' },
   forbidden: { status: 403, title: 'The credential does not allow this' },
+  email_not_verified: { status: 403, title: 'The e-mail is not verified yet' },
   zone_immutable: { status: 403, title: 'The zone of this agent allows no mutation' },
   not_found: { status: 404, title: 'No such resource' },
   agent_not_found: { status: 404, title: 'No such agent' },
@@ -16,6 +25,7 @@ export const errorCatalogue = {
   method_not_allowed: { status: 405, title: 'The resource does not have this method' },
   agent_exists: { status: 409, title: 'The agent exists already' },
   key_in_use: { status: 409, title: 'The public key belongs to another agent' },
+  email_exists: { status: 409, title: 'The e-mail belongs to another account' },
   already_deleted: { status: 409, title: 'The record is deleted already' },
   not_deleted: { status: 409, title: 'The record is not deleted' },
   head_mismatch: { status: 412, title: 'The chain head has moved' },
@@ -23,8 +33,11 @@ export const errorCatalogue = {
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key was used for another request' },
   ingest_rejected: { status: 422, title: 'A line was refused, so nothing was written' },
+  metadata_too_large: { status: 422, title: 'The metadata takes too many bytes' },
+  weak_password: { status: 422, title: 'The password is too easy to guess' },
   zone_requires_approval: { status: 422, title: 'The zone of this agent allows mutations only by approval' },
   rate_limited: { status: 429, title: 'Too many requests' },
+  account_locked: { status: 429, title: 'Too many failed logins' },
   internal_error: { status: 500, title: 'The server failed' },
   not_implemented: { status: 501, title: 'Not available on this server' },
   overloaded: { status: 503, title: 'The server is busy' },
@@ -47,6 +60,8 @@ export interface Fault {
 /** An expected failure: a value, not a throw. `extra` members stand beside the standard ones of the answer. */
 export interface Refusal {
   code: ErrorCode
+  /** Instead of the catalogue's, where one code has two: `invalid_token` is 400 for a token in a body, not a credential. */
+  status?: 400
   detail: string
   faults?: Fault[]
   retryAfterSecs?: number
@@ -56,4 +71,9 @@ export interface Refusal {
 /** Makes a refusal. `detail` starts with a capital, has no full stop and says what was expected. */
 export function refuse(code: ErrorCode, detail: string, more?: Omit<Refusal, 'code' | 'detail'>): Refusal {
   return { code, detail, ...more }
+}
+
+/** The HTTP status that a refusal is answered with: the catalogue's, unless it names its own. */
+export function statusOf(refusal: Refusal): number {
+  return refusal.status ?? errorCatalogue[refusal.code].status
 }

@@ -84,4 +84,30 @@ export const limits = {
   clockAheadMsMax: 60_000,
   /** Conditions in the `where` of one query. */
   whereConditionsMax: 32,
+  /** Threads that hash passwords; fewer where there are fewer cores. */
+  passwordThreadsMax: 16,
+  /** Passwords that wait for a thread: a few seconds of work for two cores. */
+  passwordQueueMax: 256,
+  /** How long a password thread waits for work before it ends, milliseconds. */
+  passwordIdleMs: 30_000,
+  /** Logins by password that wait for others of the same e-mail. */
+  loginWaitingPerEmailMax: 32,
+  /** Logins by password that wait for others of their e-mail, of all e-mails together. */
+  loginWaitingMax: 1_024,
+  /** Mails that are taken out of the outbox at once. */
+  mailBatchMax: 32,
+  /** Tries of one mail, after which it is given up. */
+  mailAttemptsMax: 20,
+  /** Pause after the first failed try of a mail; each further one doubles it, milliseconds. */
+  mailRetryBaseMs: 5_000,
+  /** The longest pause between two tries of a mail, milliseconds. */
+  mailRetryMaxMs: 900_000,
+  /** How long the mail server may take to accept a connection, to greet, or to answer one command, milliseconds. */
+  mailSilenceMs: 15_000,
+  /** How long sending one mail may take in all, milliseconds. */
+  mailSendMs: 60_000,
+  /** How long the mail that is being sent may still take when the server stops, milliseconds. */
+  mailStopMs: 3_000,
+  /** Milliseconds between looks into the outbox for mails whose next try is due. */
+  mailPollMs: 5_000,
 } as const

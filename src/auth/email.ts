@@ -1,0 +1,48 @@
+import { createHmac } from 'node:crypto'
+import { domainToASCII } from 'node:url'
+
+/** Bytes of an e-mail address in UTF-8 (RFC 5321 4.5.3.1.3, less the angle brackets). */
+export const emailBytesMax = 254
+
+/** Bytes of the part before the `@` (RFC 5321 4.5.3.1.1). */
+const LOCAL_BYTES_MAX = 64
+
+// Dot-atoms of RFC 5322 with letters, marks and digits of any script (RFC 6531). Quoted parts are left out: nobody's
+// mailbox needs one, and they carry every character that breaks headers and lists.
+const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u
+
+// Looked at before the conversion, which cuts a domain at "/", "?" and "#", drops tabs and undoes "%2e".
+const typedDomain = /^[\p{L}\p{M}\p{N}.-]+$/u
+
+const asciiDomain =
+  /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/**
+ * The one form of an address that names its mailbox: trimmed, NFC, lower-cased, the domain in ASCII (contract.md 6.5).
+ * It is what is stored, compared and mailed to: mail to the text as typed could reach another mailbox, since letters
+ * such as the Kelvin sign become ASCII ones. Addresses without a dot in the domain and IP literals are not taken.
+ * @returns `undefined` when `text` is no address of at most 254 bytes
+ */
+export function normalizeEmail(text: string): string | undefined {
+  // NFC makes one unit of UTF-16 out of four at most: what is longer than this stays too long.
+  if (text.length > emailBytesMax * 4) return undefined
+  const folded = text.normalize('NFC').trim().toLowerCase().normalize('NFC')
+  const at = folded.lastIndexOf('@')
+  const local = folded.slice(0, at)
+  const typed = folded.slice(at + 1)
+  if (at < 1 || !localPart.test(local) || !typedDomain.test(typed)) return undefined
+  const domain = domainToASCII(typed)
+  if (!asciiDomain.test(domain) || Buffer.byteLength(local) > LOCAL_BYTES_MAX) return undefined
+  const email = `${local}@${domain}`
+  return Buffer.byteLength(email) > emailBytesMax ? undefined : email
+}
+
+/**
+ * Names a mailbox in audit records without showing it: HMAC-SHA256 (contract.md 6.11).
+ * @param key 32 bytes that only this server has: without it, a hash of an address is guessed in no time
+ * @param email as `normalizeEmail` gives it
+ * @returns 64 hex digits
+ */
+export function emailHmac(key: Uint8Array, email: string): string {
+  return createHmac('sha256', key).update(email).digest('hex')
+}

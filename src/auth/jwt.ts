@@ -1,0 +1,107 @@
+import { SignJWT, errors, jwtVerify } from 'jose'
+import type { JwtKey, VerifyKey } from './jwt-key.js'
+import type { Metadata } from './user.js'
+
+/**
+ * The claims of a user's token, under the names that they have in it (spec.md, JWT; contract.md 6.2): row policies
+ * name them so too.
+ */
+export interface TokenClaims {
+  /** The user's id. */
+  sub: string
+  email: string
+  app_metadata: Metadata
+  user_metadata: Metadata
+  /** Unix seconds. */
+  iat: number
+  /** Unix seconds. */
+  exp: number
+  /** Names this one token, for revoking it. */
+  jti: string
+  iss: string
+  /** The session that it was issued in. */
+  sid: string
+  /** How the user came in (RFC 8176). */
+  amr: string[]
+}
+
+/** `expired` only for a token that was right in every other way. */
+export type TokenVerdict = { ok: true; claims: TokenClaims } | { ok: false; reason: 'expired' | 'invalid' }
+
+const ALGORITHM = 'EdDSA'
+const TYPE = 'JWT'
+
+/** Characters of a token that is looked at: a header block holds no longer one. */
+const TOKEN_CHARS_MAX = 16_384
+
+const requiredClaims = [
+  'sub',
+  'email',
+  'app_metadata',
+  'user_metadata',
+  'iat',
+  'exp',
+  'jti',
+  'iss',
+  'sid',
+  'amr',
+]
+
+/** Signs a token (RFC 7519, RFC 8037). */
+export async function mintToken(claims: TokenClaims, key: JwtKey): Promise<string> {
+  return new SignJWT({ ...claims })
+    .setProtectedHeader({ alg: ALGORITHM, kid: key.kid, typ: TYPE })
+    .sign(key.privateKey)
+}
+
+/**
+ * Checks a token's signature and claims, nothing else: what was revoked or ended since is for the caller.
+ * Algorithm, type and key come from here; of the token's header only `kid` is used, to choose among `keys`.
+ * @param keys those of one namespace
+ */
+export async function verifyToken(
+  token: string,
+  keys: readonly VerifyKey[],
+  expected: { issuer: string; nowMs: number },
+): Promise<TokenVerdict> {
+  if (token.length > TOKEN_CHARS_MAX) return { ok: false, reason: 'invalid' }
+  try {
+    const { payload } = await jwtVerify(token, ({ kid }) => keyNamed(keys, kid), {
+      algorithms: [ALGORITHM],
+      typ: TYPE,
+      issuer: expected.issuer,
+      requiredClaims,
+      currentDate: new Date(expected.nowMs),
+    })
+    const claims = claimsOf(payload)
+    return claims === undefined ? { ok: false, reason: 'invalid' } : { ok: true, claims }
+  } catch (error) {
+    if (error instanceof errors.JWTExpired) return { ok: false, reason: 'expired' }
+    if (error instanceof errors.JOSEError) return { ok: false, reason: 'invalid' }
+    throw error
+  }
+}
+
+function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKey['publicKey'] {
+  const key = keys.find((key) => key.kid === kid)
+  if (key === undefined) throw new errors.JWKSNoMatchingKey()
+  return key.publicKey
+}
+
+/** The claims when each has its type: a key that signs them wrongly typed is ours, but may be of another version. */
+function claimsOf(payload: Metadata): TokenClaims | undefined {
+  const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr } = payload
+  if (typeof sub !== 'string' || typeof email !== 'string' || typeof jti !== 'string') return undefined
+  if (typeof iss !== 'string' || typeof sid !== 'string') return undefined
+  if (typeof iat !== 'number' || typeof exp !== 'number') return undefined
+  if (!isMetadata(app_metadata) || !isMetadata(user_metadata) || !isTexts(amr)) return undefined
+  return { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr }
+}
+
+function isMetadata(value: unknown): value is Metadata {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}

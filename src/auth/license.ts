@@ -1,0 +1,71 @@
+import { createPublicKey } from 'node:crypto'
+import { SignJWT, errors, jwtVerify } from 'jose'
+import { jwtKeyOfSeed } from './jwt-key.js'
+
+/** What a license key says (contract.md 1, License). */
+export interface License {
+  licensee: string
+  /** Unix milliseconds. */
+  expiresAtMs: number
+  features: string[]
+}
+
+/** Why a license key is not taken; each is answered `license_required`. */
+export type LicenseFault = 'expired' | 'invalid'
+
+const ALGORITHM = 'EdDSA'
+// Not that of users' tokens: a key used for both would otherwise let one stand for the other.
+const TYPE = 'license+jwt'
+const DAY_MS = 86_400_000
+
+/**
+ * Issues a license key: a compact JWS with the claims `{licensee, exp, features}` (contract.md 1, License).
+ * @param authoritySeed 32 bytes, the license authority's Ed25519 seed
+ * @param grant `days` from now until it expires
+ */
+export async function issueLicense(
+  authoritySeed: Buffer,
+  grant: { licensee: string; days: number; features: string[] },
+  nowMs: number,
+): Promise<string> {
+  const key = await jwtKeyOfSeed(authoritySeed)
+  return new SignJWT({ licensee: grant.licensee, features: grant.features })
+    .setExpirationTime(Math.floor((nowMs + grant.days * DAY_MS) / 1_000))
+    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
+    .sign(key.privateKey)
+}
+
+/**
+ * Checks a license key without asking anyone.
+ * @param publicKeyHex the license authority's Ed25519 key, 64 hex digits
+ */
+export async function checkLicense(
+  token: string,
+  publicKeyHex: string,
+  nowMs: number,
+): Promise<{ ok: true; license: License } | { ok: false; reason: LicenseFault }> {
+  if (!/^[0-9a-f]{64}$/i.test(publicKeyHex)) return { ok: false, reason: 'invalid' }
+  const x = Buffer.from(publicKeyHex, 'hex').toString('base64url')
+  const key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x } })
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [ALGORITHM],
+      typ: TYPE,
+      requiredClaims: ['licensee', 'exp', 'features'],
+      currentDate: new Date(nowMs),
+    })
+    const license = licenseOf(payload)
+    return license === undefined ? { ok: false, reason: 'invalid' } : { ok: true, license }
+  } catch (error) {
+    if (error instanceof errors.JWTExpired) return { ok: false, reason: 'expired' }
+    if (error instanceof errors.JOSEError) return { ok: false, reason: 'invalid' }
+    throw error
+  }
+}
+
+function licenseOf(payload: Record<string, unknown>): License | undefined {
+  const { licensee, exp, features } = payload
+  if (typeof licensee !== 'string' || typeof exp !== 'number' || !Array.isArray(features)) return undefined
+  if (!features.every((feature) => typeof feature === 'string')) return undefined
+  return { licensee, expiresAtMs: exp * 1_000, features }
+}

@@ -1,0 +1,51 @@
+/** Failed password logins of one e-mail in one namespace, known or not (spec.md, States). */
+export interface LockoutState {
+  /** Failures since the last success or the last lock. */
+  readonly failures: number
+  /** Unix milliseconds; 0 when never locked. */
+  readonly lockedUntilMs: number
+  /** Unix milliseconds: by it the store finds entries that can go. */
+  readonly lastFailureAtMs: number
+}
+
+/** SERVICE_AUTH_MAX_LOGIN_ATTEMPTS and SERVICE_AUTH_LOCKOUT_DURATION_SECS. */
+export interface LockoutPolicy {
+  readonly maxAttempts: number
+  readonly durationSecs: number
+}
+
+/** Milliseconds that failures are remembered after the last one, so that made-up addresses do not fill the store. */
+const MEMORY_MS = 86_400_000
+
+/** An e-mail without failures: what stands where there is no entry, and after a success. */
+export const noFailures: LockoutState = { failures: 0, lockedUntilMs: 0, lastFailureAtMs: 0 }
+
+/** How long the e-mail stays locked. @returns milliseconds, 0 when it is not locked */
+export function lockedForMs(state: LockoutState, nowMs: number): number {
+  return Math.max(0, state.lockedUntilMs - nowMs)
+}
+
+/**
+ * The state after one more failure. The one that makes the count full locks, and the count starts again when the lock
+ * ends. Failures while locked change nothing: a lock is not made longer from outside.
+ * @returns the new state, and whether this failure locked
+ */
+export function afterFailure(
+  state: LockoutState,
+  policy: LockoutPolicy,
+  nowMs: number,
+): { state: LockoutState; locked: boolean } {
+  if (lockedForMs(state, nowMs) > 0) return { state, locked: false }
+  const failures = state.failures + 1
+  if (failures < policy.maxAttempts) {
+    return { state: { failures, lockedUntilMs: 0, lastFailureAtMs: nowMs }, locked: false }
+  }
+  const lockedUntilMs = nowMs + policy.durationSecs * 1_000
+  return { state: { failures: 0, lockedUntilMs, lastFailureAtMs: nowMs }, locked: true }
+}
+
+/** Whether the entry says nothing any more and can be deleted: not locked, and its failures are a day old. */
+export function isForgotten(state: LockoutState, nowMs: number): boolean {
+  if (lockedForMs(state, nowMs) > 0) return false
+  return state.failures === 0 || nowMs - state.lastFailureAtMs >= MEMORY_MS
+}

@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto'
+import type { RandomBytes } from '../base/random.js'
+
+const TOKEN_BYTES = 32
+const tokenShape = /^[A-Za-z0-9_-]{43}$/
+
+/**
+ * Makes a token that works once: a magic link, an address to be verified, a password to be reset (spec.md, Tokens).
+ * @returns the token for the mail, and the hash for the store, 64 hex digits
+ */
+export function makeOneTimeToken(random: RandomBytes): { token: string; hash: string } {
+  const bytes = random(TOKEN_BYTES)
+  return { token: Buffer.from(bytes).toString('base64url'), hash: sha256(bytes) }
+}
+
+/**
+ * The hash under which a presented token is looked up: SHA-256 of its 32 bytes.
+ * @returns 64 hex digits, or `undefined` when `token` was never made here
+ */
+export function hashOneTimeToken(token: string): string | undefined {
+  if (!tokenShape.test(token)) return undefined
+  const bytes = Buffer.from(token, 'base64url')
+  // 43 characters hold two bits more than 32 bytes: only one spelling counts.
+  return bytes.toString('base64url') === token ? sha256(bytes) : undefined
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

@@ -1,0 +1,31 @@
+/** A mail with a link that carries a token. */
+export interface LinkMail {
+  kind: 'magicLink' | 'verifyEmail' | 'passwordReset'
+  /** As `normalizeEmail` gives it. */
+  to: string
+  /** The organism whose namespace it is of; empty for the root one. */
+  organismId: string
+  /** The raw token, which nothing but this mail and its link may show. */
+  token: string
+  /** Unix milliseconds at which the link stops working; a mail that is still unsent then is given up. */
+  expiresAtMs: number
+}
+
+/** Tells the owner of an address that somebody tried to register with it (contract.md 6.4). */
+export interface NoticeMail {
+  kind: 'registrationTried'
+  to: string
+  organismId: string
+}
+
+/** What an authentication event has to say by mail. */
+export type AuthMail = LinkMail | NoticeMail
+
+/** A mail in the durable outbox (contract.md 6.7). */
+export interface OutboxMessage {
+  /** 1 to 64 of letters, digits, _ and -; stays the same over all tries and makes the Message-ID. */
+  id: string
+  /** Tries that have failed. */
+  attempts: number
+  mail: AuthMail
+}

@@ -1,0 +1,28 @@
+/** Unicode characters that a password has at least (contract.md 6). */
+export const passwordCharsMin = 8
+
+/** Bytes in UTF-8 that a password has at most. */
+export const passwordBytesMax = 1_024
+
+/**
+ * What is wrong with a new password: the reasons of a `weak_password` answer (contract.md 6).
+ * @param blocklist passwords as `foldPassword` gives them; `undefined` while SERVICE_AUTH_PASSWORD_BLOCKLIST is off
+ * @returns nothing when it may be used
+ */
+export function passwordFaults(password: string, blocklist: ReadonlySet<string> | undefined): string[] {
+  // First, so that nothing below walks a long text.
+  if (Buffer.byteLength(password) > passwordBytesMax) {
+    return [`Expected at most ${passwordBytesMax.toLocaleString('en')} bytes`]
+  }
+  const faults: string[] = []
+  if ([...password].length < passwordCharsMin) faults.push(`Expected at least ${passwordCharsMin} characters`)
+  if (blocklist?.has(foldPassword(password)) === true) {
+    faults.push('Expected a password that is not on the list of common ones')
+  }
+  return faults
+}
+
+/** The form in which passwords are looked up: case and the compatibility forms of characters do not make one rare. */
+export function foldPassword(password: string): string {
+  return password.normalize('NFKC').toLowerCase().normalize('NFKC')
+}

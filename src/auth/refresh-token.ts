@@ -1,0 +1,86 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { assert } from '../base/assert.js'
+import { deriveSeed } from '../strand/keys.js'
+import { type SessionRow, sidBytes } from './session.js'
+
+/** How long the token before the last rotation still answers its successor, milliseconds (contract.md 6.3). */
+export const refreshGraceMs = 10_000
+
+const GENERATION_BYTES = 4
+const GENERATION_MAX = 0xffff_ffff
+const MAC_BYTES = 32
+const CLAIM_BYTES = sidBytes + GENERATION_BYTES
+const tokenShape = /^[A-Za-z0-9_-]{70}$/
+const sidShape = /^[0-9a-f]{32}$/
+
+/** What a refresh token says: which session, and which of its tokens this is. */
+export interface RefreshClaim {
+  sid: string
+  generation: number
+}
+
+/** The key of the MAC in refresh tokens, 32 bytes, derived from the master seed (contract.md 1, Identity). */
+export function refreshKey(masterSeed: Uint8Array): Buffer {
+  return deriveSeed(masterSeed, 'strandfast/refresh-token/v1')
+}
+
+/**
+ * Writes a refresh token: base64url(sid ‖ generation, 32 bit ‖ HMAC-SHA256 over namespace, sid and generation). No
+ * token is stored: the session's row knows which generation is in force.
+ * @returns 70 characters
+ */
+export function encodeRefreshToken(key: Uint8Array, namespaceId: string, claim: RefreshClaim): string {
+  assert(sidShape.test(claim.sid), 'a session id has 32 hex digits')
+  assert(claim.generation >= 0 && claim.generation <= GENERATION_MAX, 'a generation is a number of 32 bits')
+  const bytes = Buffer.alloc(CLAIM_BYTES)
+  bytes.write(claim.sid, 'hex')
+  bytes.writeUInt32BE(claim.generation, sidBytes)
+  return Buffer.concat([bytes, macOf(key, namespaceId, bytes)]).toString('base64url')
+}
+
+/**
+ * Reads a presented refresh token.
+ * @returns `undefined` (`refresh_invalid`) when it was not made with this key for this namespace
+ */
+export function decodeRefreshToken(
+  key: Uint8Array,
+  namespaceId: string,
+  token: string,
+): RefreshClaim | undefined {
+  if (!tokenShape.test(token)) return undefined
+  const bytes = Buffer.from(token, 'base64url')
+  if (bytes.length !== CLAIM_BYTES + MAC_BYTES || bytes.toString('base64url') !== token) return undefined
+  const claim = bytes.subarray(0, CLAIM_BYTES)
+  if (!timingSafeEqual(bytes.subarray(CLAIM_BYTES), macOf(key, namespaceId, claim))) return undefined
+  return { sid: claim.toString('hex', 0, sidBytes), generation: claim.readUInt32BE(sidBytes) }
+}
+
+function macOf(key: Uint8Array, namespaceId: string, claim: Uint8Array): Buffer {
+  // What follows the namespace has one length, so no other namespace gives the same bytes.
+  return createHmac('sha256', key).update(namespaceId).update(claim).digest()
+}
+
+/** What a presented token is answered by; `generation` is that of the token to answer. */
+export type RefreshDecision =
+  | { kind: 'rotate'; generation: number }
+  | { kind: 'repeat'; generation: number }
+  | { kind: 'reused' }
+  | { kind: 'expired' }
+
+/**
+ * Decides what happens to a token with a right MAC (contract.md 6.3).
+ *
+ * The token in force rotates. The one before answers the one in force again, which is unused as long as it is in
+ * force. The one before that answers its own successor for 10 s: a second tab that was late by a whole rotation.
+ * Anything else was stolen, or the thief's is in force: `reused` ends the session.
+ */
+export function decideRefresh(session: SessionRow, generation: number, nowMs: number): RefreshDecision {
+  if (nowMs >= session.expiresAtMs) return { kind: 'expired' }
+  const behind = session.generation - generation
+  if (behind === 0) return { kind: 'rotate', generation: session.generation + 1 }
+  if (behind === 1) return { kind: 'repeat', generation: session.generation }
+  if (behind === 2 && nowMs - session.previousRotatedAtMs <= refreshGraceMs) {
+    return { kind: 'repeat', generation: session.generation - 1 }
+  }
+  return { kind: 'reused' }
+}

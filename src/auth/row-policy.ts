@@ -1,0 +1,156 @@
+import type { Fault } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { type Condition, fieldOf, matchesAll } from '../strand/condition.js'
+import type { TokenClaims } from './jwt.js'
+
+/** What a user's token can be allowed to do with a record (contract.md 3). */
+export const policyActions = ['read', 'write', 'delete'] as const
+
+export type PolicyAction = (typeof policyActions)[number]
+
+/**
+ * One row policy of an agent: allows its actions on the records of which all conditions hold. The value of a condition
+ * is a literal or a placeholder; for `in`, the items of a literal list may be placeholders too.
+ */
+export interface Policy {
+  actions: PolicyAction[]
+  conditions: Condition[]
+}
+
+/** The claims that placeholders name. */
+export type PolicyClaims = Pick<TokenClaims, 'sub' | 'email' | 'app_metadata' | 'user_metadata'>
+
+/** What a text begins with to be a placeholder, and nothing else. */
+const SIGN = '$jwt.'
+
+// Further steps of the key descend into objects: `$jwt.app_metadata.team.id`.
+const placeholderShape = /^\$jwt\.(?:sub|email|(?:app_metadata|user_metadata)(?:\.[^.\s]+)+)$/
+const USER_WRITABLE = '$jwt.user_metadata.'
+const PLACEHOLDER_CHARS_MAX = 256
+
+/**
+ * Puts a user's claims into the policies that allow an action.
+ * @returns the conditions of each policy that is left, for `allows`. A policy whose conditions name a claim that the
+ *   user lacks is left out, since a missing claim never matches, under `ne` no more than under `eq`.
+ */
+export function resolvePolicies(
+  policies: readonly Policy[],
+  action: PolicyAction,
+  claims: PolicyClaims,
+): Condition[][] {
+  return policies
+    .filter(({ actions }) => actions.includes(action))
+    .map(({ conditions }) => resolveAll(conditions, claims))
+    .filter((conditions) => conditions !== undefined)
+}
+
+/** Whether one of the policies, resolved, allows a record with this body. None, and nothing is allowed. */
+export function allows(resolved: readonly (readonly Condition[])[], body: unknown): boolean {
+  return resolved.some((conditions) => matchesAll(body, conditions))
+}
+
+function resolveAll(conditions: readonly Condition[], claims: PolicyClaims): Condition[] | undefined {
+  const resolved: Condition[] = []
+  for (const condition of conditions) {
+    const value = resolveValue(condition, claims)
+    if (value === undefined) return undefined
+    resolved.push({ ...condition, value })
+  }
+  return resolved
+}
+
+function resolveValue({ op, value }: Condition, claims: PolicyClaims): unknown {
+  if (op === 'exists') return value !== false
+  if (op !== 'in' || !Array.isArray(value)) return resolveOne(value, claims)
+  return value.map((item) => resolveOne(item, claims)).filter((item) => item !== undefined)
+}
+
+/** A literal as it is; of a placeholder the claim, or `undefined` when the user lacks it. */
+function resolveOne(value: unknown, claims: PolicyClaims): unknown {
+  if (!isPlaceholder(value)) return value
+  const path = value.slice(SIGN.length)
+  return path.split('.').includes('__proto__') ? undefined : fieldOf(claims, path)
+}
+
+/**
+ * What is wrong with policies that have the right shape: placeholders that are none, values that their operator can
+ * never match, and what is over its bound.
+ * @returns faults with pointers into the body of `PUT /v1/agents/:agent/policies`, code `validation_failed`
+ */
+export function policyFaults(policies: readonly Policy[]): Fault[] {
+  return policies.flatMap(({ conditions }, index) => {
+    const pointer = `/policies/${index}/conditions`
+    if (conditions.length > limits.whereConditionsMax) {
+      return [fault(pointer, `Expected at most ${limits.whereConditionsMax} conditions`)]
+    }
+    return conditions.flatMap((condition, place) => conditionFaults(condition, `${pointer}/${place}`))
+  })
+}
+
+function conditionFaults({ field, op, value }: Condition, pointer: string): Fault[] {
+  const faults: Fault[] = []
+  if (field.split('.').some((step) => step === '' || step === '__proto__')) {
+    faults.push(fault(`${pointer}/field`, 'Expected a dotted path of names'))
+  }
+  if (!isPlaceholder(value)) {
+    const detail = literalFault(op, value)
+    if (detail !== undefined) faults.push(fault(`${pointer}/value`, detail))
+  } else if (op === 'exists') {
+    faults.push(fault(`${pointer}/value`, 'Expected true or false with exists'))
+  } else if (!isWholePlaceholder(value)) {
+    faults.push(fault(`${pointer}/value`, placeholderDetail))
+  }
+  return faults
+}
+
+const placeholderDetail =
+  'Expected a value that begins with $jwt. to be $jwt.sub, $jwt.email, $jwt.app_metadata.<key> or $jwt.user_metadata.<key>'
+
+function literalFault(op: Condition['op'], value: unknown): string | undefined {
+  if (op === 'exists') return typeof value === 'boolean' ? undefined : 'Expected true or false with exists'
+  if (op === 'in') {
+    if (!Array.isArray(value)) return 'Expected a list, or a placeholder, with in'
+    const wrong = value.some((item) => (isPlaceholder(item) ? !isWholePlaceholder(item) : holdsSign(item)))
+    return wrong ? placeholderDetail : undefined
+  }
+  if (op !== 'eq' && op !== 'ne' && typeof value !== 'number' && typeof value !== 'string') {
+    return `Expected a number or a string with ${op}`
+  }
+  return holdsSign(value) ? 'Expected no placeholder within an object or a list' : undefined
+}
+
+/** Whether a text that begins like a placeholder stands anywhere within a list or object, where none is resolved. */
+function holdsSign(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return isPlaceholder(value)
+  return Object.values(value).some(holdsSign)
+}
+
+function isPlaceholder(value: unknown): value is string {
+  return typeof value === 'string' && value.startsWith(SIGN)
+}
+
+function isWholePlaceholder(value: string): boolean {
+  if (value.length > PLACEHOLDER_CHARS_MAX || value.split('.').includes('__proto__')) return false
+  return placeholderShape.test(value)
+}
+
+function fault(pointer: string, detail: string): Fault {
+  return { pointer, code: 'validation_failed', detail }
+}
+
+/**
+ * Warnings for the answer to `PUT /v1/agents/:agent/policies`: a policy on `$jwt.user_metadata` is accepted, but each
+ * user writes that object at will (contract.md 3).
+ */
+export function policyWarnings(policies: readonly Policy[]): string[] {
+  return policies.flatMap(({ conditions }, index) =>
+    conditions.flatMap(({ value }, place) => {
+      const values = Array.isArray(value) ? value : [value]
+      const userWritable = values.some((item) => isPlaceholder(item) && item.startsWith(USER_WRITABLE))
+      if (!userWritable) return []
+      return [
+        `/policies/${index}/conditions/${place} compares with $jwt.user_metadata, which users write themselves`,
+      ]
+    }),
+  )
+}

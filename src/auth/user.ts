@@ -1,0 +1,31 @@
+import type { RandomBytes } from '../base/random.js'
+
+/** A JSON object that an application fills as it likes. */
+export type Metadata = Record<string, unknown>
+
+/** A user as the store keeps it (spec.md, User; contract.md 6). */
+export interface UserRow {
+  /** `usr_` and 32 hex digits. */
+  userId: string
+  /** As `normalizeEmail` gives it. */
+  email: string
+  verified: boolean
+  /**
+   * Whether the user has shown to receive mail there, or a provider vouched for it. A token returned in an answer
+   * instead of a mail verifies and proves nothing (contract.md 6.6).
+   */
+  mailboxProven: boolean
+  /** The argon2id string; absent for who never set a password. */
+  passwordHash?: string
+  appMetadata: Metadata
+  userMetadata: Metadata
+  createdAtMs: number
+  lastLoginAtMs?: number
+}
+
+const ID_BYTES = 16
+
+/** A new user's id, `usr_<32 hex digits>`. */
+export function newUserId(random: RandomBytes): string {
+  return `usr_${Buffer.from(random(ID_BYTES)).toString('hex')}`
+}

@@ -1,0 +1,141 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+
+/** One login by password, as the gate leads it through. */
+export interface LoginAttempt<State, Answer> {
+  /**
+   * Asks how things stand now: how many failures are counted, or the answer at once, as where the account is locked.
+   * Called again when other attempts have ended in between.
+   */
+  look(): Promise<LoginLook<State, Answer>>
+  /** Compares the password and counts a failure, in this order, before it resolves. */
+  verify(state: State): Promise<Answer>
+}
+
+/** What a look found. `state` is handed on to `verify`. */
+export type LoginLook<State, Answer> =
+  | { kind: 'open'; failures: number; state: State }
+  | { kind: 'answered'; answer: Answer }
+
+/** How an attempt went through the gate. Refused is only what found no room to wait (`overloaded`). */
+export type GatedLogin<Answer> = { kind: 'answered'; answer: Answer } | { kind: 'refused'; refusal: Refusal }
+
+/** How much may happen and wait at once. */
+export interface LoginGateSettings {
+  /** Failures that lock, at least 1. */
+  attemptsMax: number
+  /** Attempts of one e-mail that wait. */
+  waitingPerKeyMax?: number
+  /** Attempts of all e-mails that wait. */
+  waitingMax?: number
+}
+
+/** The attempts of one e-mail in one namespace. */
+interface Lane {
+  /** Attempts that have not come to comparing the password. */
+  waiting: number
+  /** Passwords being compared. */
+  running: number
+  /** Attempts that have ended after comparing, by which a look knows that it is out of date. */
+  finished: number
+  /** Resolves when the last of those that wait has had its turn. */
+  turn: Promise<void>
+  /** Wakes the attempt whose turn it is, while it waits for another to end. */
+  wake: () => void
+}
+
+const noRoom = refuse('overloaded', 'Expected fewer logins at once', { retryAfterSecs: 1 })
+
+/**
+ * Keeps parallel logins from guessing more often than the lockout allows (contract.md 6, locked).
+ *
+ * Failures are counted only after the slow comparison, so that a hundred requests at once would all find the account
+ * open. For one e-mail of one namespace no more passwords are compared at once than failures are still allowed; the
+ * others wait in order and look again whenever one has ended. Unknown e-mails are treated alike.
+ */
+export class LoginGate {
+  readonly #settings: Required<LoginGateSettings>
+  readonly #lanes = new Map<string, Lane>()
+  #waiting = 0
+
+  constructor({
+    attemptsMax,
+    waitingPerKeyMax = limits.loginWaitingPerEmailMax,
+    waitingMax = limits.loginWaitingMax,
+  }: LoginGateSettings) {
+    this.#settings = { attemptsMax, waitingPerKeyMax, waitingMax }
+  }
+
+  /** E-mails that the gate has something to remember of. */
+  get laneCount(): number {
+    return this.#lanes.size
+  }
+
+  /**
+   * Leads one attempt through.
+   * @param key names the namespace and the e-mail
+   * @throws what `look` or `verify` throws
+   */
+  async run<State, Answer>(key: string, attempt: LoginAttempt<State, Answer>): Promise<GatedLogin<Answer>> {
+    const lane = this.#lanes.get(key) ?? newLane()
+    if (lane.waiting >= this.#settings.waitingPerKeyMax || this.#waiting >= this.#settings.waitingMax) {
+      return { kind: 'refused', refusal: noRoom }
+    }
+    this.#lanes.set(key, lane)
+    try {
+      const look = await this.#inTurn(lane, attempt)
+      if (look.kind === 'answered') return look
+      try {
+        return { kind: 'answered', answer: await attempt.verify(look.state) }
+      } finally {
+        lane.running--
+        lane.finished++
+        lane.wake()
+      }
+    } finally {
+      if (lane.waiting === 0 && lane.running === 0) this.#lanes.delete(key)
+    }
+  }
+
+  /** Waits for the turn, then looks. When that finds the account open, the attempt counts as running. */
+  async #inTurn<State, Answer>(
+    lane: Lane,
+    attempt: LoginAttempt<State, Answer>,
+  ): Promise<LoginLook<State, Answer>> {
+    lane.waiting++
+    this.#waiting++
+    const before = lane.turn
+    let passOn = () => {}
+    lane.turn = new Promise((resolve) => (passOn = resolve))
+    await before
+    try {
+      const look = await this.#lookUntilFree(lane, attempt)
+      if (look.kind === 'open') lane.running++
+      return look
+    } finally {
+      lane.waiting--
+      this.#waiting--
+      passOn()
+    }
+  }
+
+  async #lookUntilFree<State, Answer>(
+    lane: Lane,
+    attempt: LoginAttempt<State, Answer>,
+  ): Promise<LoginLook<State, Answer>> {
+    for (;;) {
+      const { finished } = lane
+      const look = await attempt.look()
+      if (look.kind === 'answered') return look
+      // An attempt that ended during the look may be counted in it or not: only another look tells.
+      if (lane.finished !== finished) continue
+      // Whether an account is locked is not decided here: one at a time is let through whatever is counted.
+      if (lane.running < Math.max(1, this.#settings.attemptsMax - look.failures)) return look
+      await new Promise<void>((resolve) => (lane.wake = resolve))
+    }
+  }
+}
+
+function newLane(): Lane {
+  return { waiting: 0, running: 0, finished: 0, turn: Promise.resolve(), wake: () => {} }
+}

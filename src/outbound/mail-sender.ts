@@ -1,0 +1,172 @@
+import { asBuffer } from '../base/bytes.js'
+import type { Clock } from '../base/clock.js'
+import { limits } from '../base/limits.js'
+import type { Logger } from '../base/log.js'
+import type { RandomBytes } from '../base/random.js'
+import type { OutboxMessage } from '../auth/outbox-message.js'
+import type { MailResult, MailServer } from './mail.js'
+import { writeMail } from './mail-templates.js'
+
+/** The durable outbox. What is in it when the server stops is there at the next start. */
+export interface MailOutbox {
+  /** Mails whose next try is due, the oldest first. They stay in the outbox. */
+  take(limit: number): Promise<OutboxMessage[]>
+  /** The mail is sent. */
+  done(id: string): Promise<void>
+  /**
+   * A try failed, `attempts` in all.
+   * @param retryAtMs Unix milliseconds of the next one; undefined: there is none, the mail is dead
+   */
+  failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void>
+}
+
+/** Calls `run` once after a time. @returns what takes that back */
+export type Timer = (afterMs: number, run: () => void) => () => void
+
+/** What mails are sent with. */
+export interface MailSenderParts {
+  outbox: MailOutbox
+  server: MailServer
+  /** SERVICE_MAIL_LINK_BASE_URL. */
+  linkBaseUrl: string
+  clock: Clock
+  random: RandomBytes
+  log: Logger
+  timer?: Timer
+}
+
+/** The machine's timer; it keeps no process alive. */
+const systemTimer: Timer = (afterMs, run) => {
+  const timeout = setTimeout(run, afterMs).unref()
+  return () => clearTimeout(timeout)
+}
+
+/**
+ * Sends what is in the outbox, one mail at a time (contract.md 6.7). A mail can go out twice, as when the connection
+ * dies before the server's answer; then both carry the same Message-ID.
+ */
+export class MailSender {
+  readonly #parts: Required<MailSenderParts>
+  readonly #cutOff = new AbortController()
+  #running = false
+  #run: Promise<void> = Promise.resolve()
+  /** Set when the outbox is to be looked into once more. */
+  #again = false
+  #cancelTimer = () => {}
+  /** Pauses in a row since the server last answered, and the end of the last one, Unix milliseconds. */
+  #pauses = 0
+  #pausedUntilMs = 0
+  #stopped = false
+
+  constructor(parts: MailSenderParts) {
+    this.#parts = { timer: systemTimer, ...parts }
+  }
+
+  /** Says that there may be something in the outbox: at start, and after each answer that put a mail there. */
+  wake(): void {
+    if (this.#stopped || this.#paused) return
+    this.#again = true
+    if (this.#running) return
+    this.#running = true
+    this.#run = this.#sendAll()
+  }
+
+  /** Lets the mail that is being sent finish for a while, then cuts it off; it stays in the outbox. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#cancelTimer()
+    const cancel = this.#parts.timer(limits.mailStopMs, () => this.#cutOff.abort())
+    await this.#run
+    cancel()
+  }
+
+  get #paused(): boolean {
+    return this.#parts.clock() < this.#pausedUntilMs
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#cancelTimer()
+    try {
+      while (this.#again && !this.#stopped && !this.#paused) {
+        this.#again = false
+        await this.#sendDue()
+      }
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'the outbox of mails failed')
+      this.#pause()
+    }
+    this.#running = false
+    if (this.#stopped) return
+    const afterMs = Math.max(limits.mailPollMs, this.#pausedUntilMs - this.#parts.clock())
+    this.#cancelTimer = this.#parts.timer(afterMs, () => this.wake())
+  }
+
+  /** Sends until nothing is due, the server cannot be reached or this stops. */
+  async #sendDue(): Promise<void> {
+    let due: OutboxMessage[]
+    do {
+      due = await this.#parts.outbox.take(limits.mailBatchMax)
+      for (const message of due) {
+        if (this.#stopped || !(await this.#sendOne(message))) return
+      }
+    } while (due.length === limits.mailBatchMax)
+  }
+
+  /** @returns whether the next one is worth trying */
+  async #sendOne(message: OutboxMessage): Promise<boolean> {
+    const { outbox, server, clock, linkBaseUrl } = this.#parts
+    const { id, mail, attempts } = message
+    const nowMs = clock()
+    if ('expiresAtMs' in mail && mail.expiresAtMs <= nowMs) {
+      await this.#giveUp(message, attempts, 'the link in it has expired')
+      return true
+    }
+    const content = writeMail(mail, { linkBaseUrl, nowMs })
+    const result = await server.send({ id, to: mail.to, ...content }, this.#cutOff.signal)
+    if (result.kind === 'sent') {
+      this.#resume()
+      await outbox.done(id)
+      return true
+    }
+    // Cut off by us, which is nobody's failure.
+    if (this.#cutOff.signal.aborted) return false
+    if (result.kind === 'unreachable') this.#pause()
+    else this.#resume()
+    await this.#failed(message, result)
+    return result.kind !== 'unreachable'
+  }
+
+  async #failed(message: OutboxMessage, result: Exclude<MailResult, { kind: 'sent' }>): Promise<void> {
+    const { outbox, clock, log } = this.#parts
+    const attempts = message.attempts + 1
+    if (result.kind === 'rejected' || attempts >= limits.mailAttemptsMax) {
+      await this.#giveUp(message, attempts, result.reason)
+      return
+    }
+    const retryAtMs = clock() + this.#backoffMs(attempts)
+    log.warn({ mail: message.id, attempts, reason: result.reason }, 'a mail could not be sent yet')
+    await outbox.failed(message.id, retryAtMs, attempts)
+  }
+
+  async #giveUp({ id, mail }: OutboxMessage, attempts: number, reason: string): Promise<void> {
+    this.#parts.log.error({ mail: id, kind: mail.kind, attempts, reason }, 'a mail is given up')
+    await this.#parts.outbox.failed(id, undefined, attempts)
+  }
+
+  #pause(): void {
+    this.#pauses++
+    this.#pausedUntilMs = this.#parts.clock() + this.#backoffMs(this.#pauses)
+  }
+
+  #resume(): void {
+    this.#pauses = 0
+    this.#pausedUntilMs = 0
+  }
+
+  /** Doubles with each failure. Half of it is chance, so that mails that failed together do not return together. */
+  #backoffMs(failures: number): number {
+    const fullMs = Math.min(limits.mailRetryBaseMs * 2 ** (failures - 1), limits.mailRetryMaxMs)
+    const chance = asBuffer(this.#parts.random(4)).readUInt32LE() / 2 ** 32
+    return Math.round((fullMs * (1 + chance)) / 2)
+  }
+}

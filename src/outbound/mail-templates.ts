@@ -1,0 +1,134 @@
+import { unreachable } from '../base/assert.js'
+import type { AuthMail, LinkMail } from '../auth/outbox-message.js'
+
+/** The text of one mail, in both forms. */
+export interface MailContent {
+  subject: string
+  text: string
+  html: string
+}
+
+/** What a mail is written with. */
+export interface MailContext {
+  /** SERVICE_MAIL_LINK_BASE_URL. */
+  linkBaseUrl: string
+  nowMs: number
+}
+
+/** Pages below SERVICE_MAIL_LINK_BASE_URL. Each shows a button that posts `?token=`; opening it consumes nothing. */
+const pages = {
+  magicLink: 'magic-link',
+  verifyEmail: 'verify-email',
+  passwordReset: 'reset-password',
+} as const
+
+interface Letter {
+  subject: string
+  before: string
+  link: { label: string; url: string }
+  after: string[]
+}
+
+/** Writes a mail (contract.md 6.4, 6.6, 6.7). Nothing in it was chosen by whoever caused it. */
+export function writeMail(mail: AuthMail, context: MailContext): MailContent {
+  const letter = letterOf(mail, context)
+  return { subject: letter.subject, text: asText(letter), html: asHtml(letter) }
+}
+
+function letterOf(mail: AuthMail, context: MailContext): Letter {
+  const site = new URL(context.linkBaseUrl).host
+  const ignore = 'If you did not ask for this, ignore this mail: nothing happens without the link.'
+  switch (mail.kind) {
+    case 'magicLink':
+      return {
+        subject: `Sign in to ${site}`,
+        before: `Use this link to sign in to ${site}.`,
+        link: { label: 'Sign in', url: tokenUrl(mail, context) },
+        after: [lifetime(mail, context), ignore],
+      }
+    case 'verifyEmail':
+      return {
+        subject: `Confirm your e-mail address for ${site}`,
+        before: `Use this link to confirm that this address is yours and belongs to your account at ${site}.`,
+        link: { label: 'Confirm the address', url: tokenUrl(mail, context) },
+        after: [lifetime(mail, context), ignore],
+      }
+    case 'passwordReset':
+      return {
+        subject: `Set a new password for ${site}`,
+        before: `Use this link to set a new password for your account at ${site}.`,
+        link: { label: 'Set a new password', url: tokenUrl(mail, context) },
+        after: [
+          lifetime(mail, context),
+          'If you did not ask for this, ignore this mail: your password stays as it is.',
+        ],
+      }
+    case 'registrationTried':
+      return {
+        subject: `You already have an account at ${site}`,
+        before: `Somebody tried to register at ${site} with your address, which has an account already.`,
+        link: { label: `Go to ${site}`, url: context.linkBaseUrl },
+        after: [
+          'If it was you, sign in instead, or ask for a new password there.',
+          'If it was not you, there is nothing to do: your account has not changed.',
+        ],
+      }
+    default:
+      return unreachable(mail)
+  }
+}
+
+function tokenUrl({ kind, token, organismId }: LinkMail, { linkBaseUrl }: MailContext): string {
+  const url = new URL(linkBaseUrl)
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/${pages[kind]}`
+  url.searchParams.set('token', token)
+  if (organismId !== '') url.searchParams.set('organism', organismId)
+  return url.href
+}
+
+function lifetime({ expiresAtMs }: LinkMail, { nowMs }: MailContext): string {
+  return `The link works once, and for ${describeMinutes(Math.floor((expiresAtMs - nowMs) / 60_000))}.`
+}
+
+/** Rounded down, since a link that is said to work must. */
+function describeMinutes(minutes: number): string {
+  if (minutes < 1) return 'less than a minute'
+  if (minutes < 120) return counted(minutes, 'minute')
+  if (minutes < 2 * 24 * 60) return counted(Math.floor(minutes / 60), 'hour')
+  return counted(Math.floor(minutes / (24 * 60)), 'day')
+}
+
+function counted(count: number, unit: string): string {
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}
+
+function asText({ before, link, after }: Letter): string {
+  return `${[before, link.url, ...after].join('\n\n')}\n`
+}
+
+function asHtml({ subject, before, link, after }: Letter): string {
+  const paragraphs = [
+    escapeHtml(before),
+    `<a href="${escapeHtml(link.url)}">${escapeHtml(link.label)}</a>`,
+    ...after.map(escapeHtml),
+  ]
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>
+<body>
+${paragraphs.map((inner) => `<p>${inner}</p>\n`).join('')}</body>
+</html>
+`
+}
+
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character)
+}

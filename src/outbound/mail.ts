@@ -1,0 +1,101 @@
+import { createTransport } from 'nodemailer'
+import { limits } from '../base/limits.js'
+import type { MailContent } from './mail-templates.js'
+
+/** Where mail goes and whom it comes from. */
+export interface MailServerSettings {
+  /** SERVICE_MAIL_SMTP_URL, `smtp://` or `smtps://`, with the credentials in it. Never logged. */
+  smtpUrl: string
+  /** SERVICE_MAIL_FROM, as `Name <address>` or the address alone. */
+  from: string
+}
+
+/** How patient sending is, milliseconds. */
+export interface MailTimeouts {
+  /** Until the connection stands, until the greeting, and between two answers. */
+  silenceMs: number
+  /** For one mail in all: a server that answers a byte at a time is never silent. */
+  sendMs: number
+}
+
+/** One mail to one address. */
+export interface OutgoingMail extends MailContent {
+  /** The same over all tries: receivers know by the Message-ID made of it what came twice. */
+  id: string
+  to: string
+}
+
+/**
+ * How it went. `rejected`: this mail will never be taken. `deferred`: the server works, but does not take this mail
+ * now. `unreachable`: the server does not work, or takes no mail from us; any other mail would fare the same.
+ * Reasons are codes, without addresses and credentials.
+ */
+export type MailResult = { kind: 'sent' } | { kind: 'rejected' | 'deferred' | 'unreachable'; reason: string }
+
+/** Sends mail. */
+export interface MailServer {
+  /** Does not throw at trouble with the server. An aborted signal ends it as `unreachable`. */
+  send(mail: OutgoingMail, signal: AbortSignal): Promise<MailResult>
+}
+
+const usualTimeouts: MailTimeouts = { silenceMs: limits.mailSilenceMs, sendMs: limits.mailSendMs }
+
+/**
+ * Makes the way to a mail server (contract.md 6.7). Each mail takes a connection of its own: mails are rare, and a
+ * connection that is kept dies unseen.
+ */
+export function smtpServer(
+  { smtpUrl, from }: MailServerSettings,
+  { silenceMs, sendMs }: MailTimeouts = usualTimeouts,
+): MailServer {
+  const transport = createTransport({
+    url: smtpUrl,
+    connectionTimeout: silenceMs,
+    greetingTimeout: silenceMs,
+    socketTimeout: silenceMs,
+    dnsTimeout: silenceMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const domain = /@([^@>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost'
+  return {
+    async send({ id, to, subject, text, html }, signal) {
+      try {
+        await transport.sendMail({
+          from,
+          // An object, so that no comma or bracket in an address can make two of it.
+          to: { name: '', address: to },
+          subject,
+          text,
+          html,
+          messageId: `<${id}@${domain}>`,
+          headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
+          signal: AbortSignal.any([signal, AbortSignal.timeout(sendMs)]),
+        })
+        return { kind: 'sent' }
+      } catch (error) {
+        return resultOf(error)
+      }
+    },
+  }
+}
+
+/**
+ * A refusal of recipient or content is about this mail. Everything before them, a refused sender or password too, is
+ * about the server or its settings, which an operator can put right before the tries are over.
+ */
+function resultOf(error: unknown): MailResult {
+  const code = memberOf(error, 'code')
+  const command = memberOf(error, 'command')
+  const reply = memberOf(error, 'responseCode')
+  const reason = [code, command, reply].filter((part) => part !== undefined).join(' ') || 'unknown'
+  // The library looks at the envelope by itself: that is about nothing but this mail.
+  if (code === 'EENVELOPE' && command === 'API') return { kind: 'rejected', reason }
+  const aboutMail = command === 'RCPT TO' || command === 'DATA'
+  if (!aboutMail || reply === undefined) return { kind: 'unreachable', reason }
+  return { kind: memberOf(error, 'permanent') === true ? 'rejected' : 'deferred', reason }
+}
+
+function memberOf(error: unknown, name: string): unknown {
+  return typeof error === 'object' && error !== null ? Reflect.get(error, name) : undefined
+}

@@ -1,0 +1,138 @@
+import { hashSync } from '@node-rs/argon2'
+import { afterEach, describe, expect, it } from 'vitest'
+import { passwordPepper } from '../../src/auth/password-pepper.js'
+import type { PasswordAnswer, PasswordPool } from '../../src/dispatch/password-pool.js'
+
+// A thread loads no TypeScript: what starts threads is taken from the build.
+const built = (path: string) => import(new URL(`../../dist/${path}`, import.meta.url).href)
+const pooling: typeof import('../../src/dispatch/password-pool.js') = await built(
+  'src/dispatch/password-pool.js',
+)
+const { dummyHash, needsRehash }: typeof import('../../workers/password.js') =
+  await built('workers/password.js')
+
+const pepper = passwordPepper(Buffer.alloc(32, 1))
+const pools: PasswordPool[] = []
+
+function open(secret: Uint8Array = pepper, size = { threads: 1, queueMax: 16 }): PasswordPool {
+  const opened = new pooling.PasswordPool({ pepper: secret }, size)
+  pools.push(opened)
+  return opened
+}
+
+afterEach(async () => {
+  for (const pool of pools.splice(0)) await pool.close()
+})
+
+function valueOf<T>(answer: PasswordAnswer<T>): T {
+  if (!answer.ok) throw new Error(answer.refusal.detail)
+  return answer.value
+}
+
+/** A hash as an older version could have made it. */
+function weakHash(password: string): string {
+  return hashSync(password, { algorithm: 2, memoryCost: 8192, timeCost: 1, parallelism: 1, secret: pepper })
+}
+
+describe('PasswordPool', () => {
+  it('hashes by argon2id with 19456 KiB, two passes, one lane and a salt of its own', async () => {
+    const pool = open()
+    const [one, other] = [await pool.hash({ password: 'sesame' }), await pool.hash({ password: 'sesame' })]
+    expect(valueOf(one)).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+    expect(valueOf(one)).not.toBe(valueOf(other))
+  })
+
+  it('knows the right password from a wrong one', async () => {
+    const pool = open()
+    const encoded = valueOf(await pool.hash({ password: 'sesame' }))
+    expect(valueOf(await pool.verify({ password: 'sesame', encoded }))).toEqual({ matches: true })
+    expect(valueOf(await pool.verify({ password: 'Sesame', encoded }))).toEqual({ matches: false })
+    expect(valueOf(await pool.verify({ password: '', encoded }))).toEqual({ matches: false })
+  })
+
+  it('matches nothing where there is no hash', async () => {
+    expect(valueOf(await open().verify({ password: 'sesame' }))).toEqual({ matches: false })
+  })
+
+  it('compares with a dummy of the parameters in force where there is no hash', async () => {
+    const made = valueOf(await open().hash({ password: 'sesame' }))
+    const shape = (encoded: string) =>
+      encoded.split('$').map((part, index) => (index > 3 ? part.length : part))
+    expect(shape(dummyHash())).toEqual(shape(made))
+  })
+
+  it('matches no hash that was made with another pepper', async () => {
+    const encoded = valueOf(await open().hash({ password: 'sesame' }))
+    const other = open(passwordPepper(Buffer.alloc(32, 2)))
+    expect(valueOf(await other.verify({ password: 'sesame', encoded }))).toEqual({ matches: false })
+  })
+
+  it('takes the composed and the decomposed form of a letter for the same password', async () => {
+    const pool = open()
+    const encoded = valueOf(await pool.hash({ password: 'caf\u00e9 au lait' }))
+    expect(valueOf(await pool.verify({ password: 'cafe\u0301 au lait', encoded }))).toEqual({ matches: true })
+  })
+
+  it('tells passwords apart that differ in their last byte only', async () => {
+    const pool = open()
+    const password = 'x'.repeat(1024)
+    const encoded = valueOf(await pool.hash({ password }))
+    expect(valueOf(await pool.verify({ password: `${password.slice(1)}y`, encoded }))).toEqual({
+      matches: false,
+    })
+    expect(valueOf(await pool.verify({ password, encoded }))).toEqual({ matches: true })
+  })
+
+  it('hashes anew when the right password meets a hash of weaker parameters', async () => {
+    const pool = open()
+    const encoded = weakHash('sesame')
+    const { matches, rehashed } = valueOf(await pool.verify({ password: 'sesame', encoded }))
+    expect(matches).toBe(true)
+    if (rehashed === undefined) throw new Error('Expected a new hash')
+    expect(needsRehash(rehashed)).toBe(false)
+    expect(valueOf(await pool.verify({ password: 'sesame', encoded: rehashed }))).toEqual({ matches: true })
+    expect(valueOf(await pool.verify({ password: 'wrong', encoded }))).toEqual({ matches: false })
+  })
+
+  it('refuses at once what its queue has no room for, and serves what it took', async () => {
+    const pool = open(pepper, { threads: 1, queueMax: 2 })
+    // No thread runs yet, so that the first one waits in the queue too.
+    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => pool.verify({ password: 'sesame' })))
+    const refused = answers.filter((answer) => !answer.ok)
+    expect(refused.length).toBeGreaterThanOrEqual(2)
+    for (const answer of refused) {
+      expect(answer).toMatchObject({ refusal: { code: 'overloaded', retryAfterSecs: 1 } })
+    }
+    expect(answers.slice(0, 2).map(({ ok }) => ok)).toEqual([true, true])
+    expect(valueOf(await pool.verify({ password: 'sesame' }))).toEqual({ matches: false })
+  })
+
+  it('refuses what still waits when it closes, and what comes after', async () => {
+    const pool = open()
+    const waiting = Array.from({ length: 5 }, () => pool.verify({ password: 'sesame' }))
+    await pool.close()
+    for (const answer of [...(await Promise.all(waiting)), await pool.hash({ password: 'late' })]) {
+      expect(answer).toMatchObject({ ok: false, refusal: { code: 'unavailable' } })
+    }
+  })
+
+  it('throws at a stored text that is no hash', async () => {
+    await expect(open().verify({ password: 'sesame', encoded: 'plain text' })).rejects.toThrow()
+  })
+})
+
+describe('needsRehash', () => {
+  const salted = (parameters: string) => `$${parameters}$c2FsdHNhbHRzYWx0c2FsdA$${'A'.repeat(43)}`
+
+  it.each([
+    ['argon2id$v=19$m=19456,t=2,p=1', false],
+    ['argon2id$v=19$m=65536,t=3,p=1', false],
+    ['argon2id$v=19$m=19455,t=2,p=1', true],
+    ['argon2id$v=19$m=19456,t=1,p=1', true],
+    ['argon2id$v=16$m=19456,t=2,p=1', true],
+    ['argon2i$v=19$m=19456,t=2,p=1', true],
+    ['argon2d$v=19$m=19456,t=2,p=1', true],
+  ])('answers of %s: %s', (parameters, expected) => {
+    expect(needsRehash(salted(parameters))).toBe(expected)
+  })
+})

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type LockoutState,
+  afterFailure,
+  isForgotten,
+  lockedForMs,
+  noFailures,
+} from '../../../src/auth/lockout.js'
+
+const policy = { maxAttempts: 3, durationSecs: 900 }
+const start = 1_700_000_000_000
+const day = 86_400_000
+
+/** The state after one failure at each of the times. */
+function failing(...timesMs: number[]): LockoutState {
+  return timesMs.reduce((state, nowMs) => afterFailure(state, policy, nowMs).state, noFailures)
+}
+
+describe('a lockout', () => {
+  it('begins with the failure that makes the count full, and lasts as long as is set', () => {
+    const two = failing(start, start + 1)
+    expect(lockedForMs(two, start + 1)).toBe(0)
+    const third = afterFailure(two, policy, start + 2)
+    expect(third.locked).toBe(true)
+    expect(lockedForMs(third.state, start + 2)).toBe(900_000)
+    expect(lockedForMs(third.state, start + 2 + 899_999)).toBe(1)
+    expect(lockedForMs(third.state, start + 2 + 900_000)).toBe(0)
+  })
+
+  it('counts failures that lie far apart', () => {
+    expect(lockedForMs(failing(start, start + day / 2, start + day), start + day)).toBe(900_000)
+  })
+
+  it('is not made longer by failures while it lasts', () => {
+    const locked = failing(start, start, start)
+    const again = afterFailure(locked, policy, start + 1_000)
+    expect(again).toStrictEqual({ state: locked, locked: false })
+  })
+
+  it('gives all attempts again when it has ended', () => {
+    const ended = start + 900_000
+    const locked = failing(start, start, start)
+    const one = afterFailure(locked, policy, ended)
+    expect(one).toStrictEqual({
+      state: { failures: 1, lockedUntilMs: 0, lastFailureAtMs: ended },
+      locked: false,
+    })
+    const two = afterFailure(one.state, policy, ended)
+    expect(two.locked).toBe(false)
+    expect(afterFailure(two.state, policy, ended).locked).toBe(true)
+  })
+
+  it('comes at once where one attempt is allowed', () => {
+    expect(afterFailure(noFailures, { maxAttempts: 1, durationSecs: 1 }, start)).toStrictEqual({
+      state: { failures: 0, lockedUntilMs: start + 1_000, lastFailureAtMs: start },
+      locked: true,
+    })
+  })
+
+  it('ends no earlier when the clock goes back', () => {
+    expect(lockedForMs(failing(start, start, start), start - 60_000)).toBe(960_000)
+  })
+
+  it('never lets more than the allowed failures through within one duration', () => {
+    const step = fc.integer({ min: 0, max: 400_000 })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        let state = noFailures
+        let nowMs = start
+        const tried: number[] = []
+        for (const pause of steps) {
+          nowMs += pause
+          if (lockedForMs(state, nowMs) === 0) tried.push(nowMs)
+          state = afterFailure(state, policy, nowMs).state
+        }
+        // Between the failure that locked and the next one that was tried at all lies a whole duration.
+        for (let next = policy.maxAttempts; next < tried.length; next += policy.maxAttempts) {
+          expect((tried[next] ?? 0) - (tried[next - 1] ?? 0)).toBeGreaterThanOrEqual(900_000)
+        }
+      }),
+    )
+  })
+})
+
+describe('an entry of the store', () => {
+  it('is kept while it locks and for a day of counting', () => {
+    expect(isForgotten(failing(start), start + day - 1)).toBe(false)
+    expect(isForgotten(failing(start), start + day)).toBe(true)
+    expect(isForgotten(failing(start, start, start), start + 899_999)).toBe(false)
+    expect(isForgotten(failing(start, start, start), start + 900_000)).toBe(true)
+  })
+
+  it('is kept as long as it locks, where that is longer than a day', () => {
+    const locked = afterFailure(noFailures, { maxAttempts: 1, durationSecs: 200_000 }, start).state
+    expect(isForgotten(locked, start + 199_999_999)).toBe(false)
+  })
+})

@@ -1,0 +1,256 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Policy,
+  type PolicyAction,
+  allows,
+  policyFaults,
+  policyWarnings,
+  resolvePolicies,
+} from '../../../src/auth/row-policy.js'
+import { type Condition, operators } from '../../../src/strand/condition.js'
+
+const claims = {
+  sub: 'usr_1',
+  email: 'a@b.c',
+  app_metadata: { role: 'admin', level: 3, tenants: ['t1', 't2'], team: { id: 'red', size: 2 }, none: null },
+  user_metadata: { name: 'Ada' },
+}
+
+const policy = (...conditions: Condition[]): Policy => ({ actions: ['read'], conditions })
+const on = (field: string, op: Condition['op'], value: unknown): Condition => ({ field, op, value })
+
+/** Whether a user with these claims may read a record with this body under one policy. */
+function mayRead(body: unknown, ...conditions: Condition[]): boolean {
+  return allows(resolvePolicies([policy(...conditions)], 'read', claims), body)
+}
+
+describe('a row policy', () => {
+  it.each([
+    ['$jwt.sub', 'usr_1', 'usr_2'],
+    ['$jwt.email', 'a@b.c', 'b@b.c'],
+    ['$jwt.app_metadata.role', 'admin', 'user'],
+    ['$jwt.app_metadata.level', 3, '3'],
+    ['$jwt.app_metadata.team.id', 'red', 'blue'],
+    ['$jwt.app_metadata.tenants.0', 't1', 't2'],
+    ['$jwt.user_metadata.name', 'Ada', 'Eve'],
+  ])('puts the claim in for %s', (value, same, different) => {
+    expect(mayRead({ owner: same }, on('owner', 'eq', value))).toBe(true)
+    expect(mayRead({ owner: different }, on('owner', 'eq', value))).toBe(false)
+    expect(mayRead({}, on('owner', 'eq', value))).toBe(false)
+  })
+
+  it.each([
+    '$jwt.app_metadata.missing',
+    '$jwt.app_metadata.team.missing',
+    '$jwt.app_metadata.role.length',
+    '$jwt.app_metadata.tenants.length',
+    '$jwt.app_metadata.__proto__',
+    '$jwt.app_metadata.constructor',
+    '$jwt.app_metadata.toString',
+    '$jwt.app_metadata.hasOwnProperty.name',
+    '$jwt.user_metadata.__proto__.role',
+    '$jwt.constructor.name',
+    '$jwt.iss',
+    '$jwt.',
+  ])('never matches on %s, which the user lacks, whatever the operator', (value) => {
+    const bodies = [{}, { owner: null }, { owner: 'Object' }, { owner: 0 }, { owner: {} }, { owner: value }]
+    for (const op of operators.filter((op) => op !== 'exists')) {
+      for (const body of bodies) expect(mayRead(body, on('owner', op, value))).toBe(false)
+    }
+    for (const body of bodies) expect(mayRead(body, on('owner', 'in', [value]))).toBe(false)
+  })
+
+  it('does not take a member named __proto__ for a claim, even where one got in', () => {
+    const planted = { ...claims, app_metadata: JSON.parse('{"__proto__":{"role":"admin"}}') }
+    const read = resolvePolicies([policy(on('r', 'eq', '$jwt.app_metadata.__proto__.role'))], 'read', planted)
+    expect(read).toEqual([])
+    expect(resolvePolicies([policy(on('r', 'eq', '$jwt.app_metadata.role'))], 'read', planted)).toEqual([])
+  })
+
+  it('compares objects and lists of claims as JSON under eq, and never in order', () => {
+    const team = { size: 2, id: 'red' }
+    expect(mayRead({ team }, on('team', 'eq', '$jwt.app_metadata.team'))).toBe(true)
+    expect(mayRead({ team: { id: 'red' } }, on('team', 'eq', '$jwt.app_metadata.team'))).toBe(false)
+    expect(mayRead({ all: ['t1', 't2'] }, on('all', 'eq', '$jwt.app_metadata.tenants'))).toBe(true)
+    for (const op of ['lt', 'lte', 'gt', 'gte'] as const) {
+      expect(mayRead({ team }, on('team', op, '$jwt.app_metadata.team'))).toBe(false)
+      expect(mayRead({ team: '[object Object]' }, on('team', op, '$jwt.app_metadata.team'))).toBe(false)
+    }
+  })
+
+  it('looks up a list of claims, and placeholders within a list, under in', () => {
+    expect(mayRead({ tenant: 't2' }, on('tenant', 'in', '$jwt.app_metadata.tenants'))).toBe(true)
+    expect(mayRead({ tenant: 't3' }, on('tenant', 'in', '$jwt.app_metadata.tenants'))).toBe(false)
+    expect(mayRead({ tenant: 'adm' }, on('tenant', 'in', '$jwt.app_metadata.role'))).toBe(false)
+    const some = on('owner', 'in', ['$jwt.sub', 'public', '$jwt.app_metadata.missing'])
+    expect(mayRead({ owner: 'usr_1' }, some)).toBe(true)
+    expect(mayRead({ owner: 'public' }, some)).toBe(true)
+    expect(mayRead({ owner: 'usr_2' }, some)).toBe(false)
+  })
+
+  it('takes literals as they are, and compares within one type', () => {
+    expect(mayRead({ open: true }, on('open', 'eq', true))).toBe(true)
+    expect(mayRead({ open: 'true' }, on('open', 'eq', true))).toBe(false)
+    expect(mayRead({ level: 2 }, on('level', 'lt', '$jwt.app_metadata.level'))).toBe(true)
+    expect(mayRead({ level: '2' }, on('level', 'lt', '$jwt.app_metadata.level'))).toBe(false)
+    expect(mayRead({ text: '$jwt' }, on('text', 'eq', '$jwt'))).toBe(true)
+    expect(mayRead({ none: null }, on('none', 'eq', '$jwt.app_metadata.none'))).toBe(true)
+    expect(mayRead({}, on('gone', 'exists', false))).toBe(true)
+  })
+
+  it('needs all its conditions, and one policy is enough', () => {
+    const mine = on('owner', 'eq', '$jwt.sub')
+    const open = on('state', 'eq', 'open')
+    expect(mayRead({ owner: 'usr_1', state: 'open' }, mine, open)).toBe(true)
+    expect(mayRead({ owner: 'usr_1', state: 'shut' }, mine, open)).toBe(false)
+    const either = resolvePolicies([policy(mine), policy(open)], 'read', claims)
+    expect(allows(either, { owner: 'usr_1', state: 'shut' })).toBe(true)
+    expect(allows(either, { owner: 'usr_2', state: 'open' })).toBe(true)
+    expect(allows(either, { owner: 'usr_2', state: 'shut' })).toBe(false)
+  })
+
+  it('allows everything without conditions, nothing without policies, and only the actions that it names', () => {
+    expect(mayRead({ any: 1 })).toBe(true)
+    expect(allows([], {})).toBe(false)
+    const actions: PolicyAction[] = ['write', 'delete']
+    const policies = [{ actions, conditions: [] }]
+    expect(allows(resolvePolicies(policies, 'read', claims), {})).toBe(false)
+    expect(allows(resolvePolicies(policies, 'write', claims), {})).toBe(true)
+    expect(allows(resolvePolicies(policies, 'delete', claims), {})).toBe(true)
+  })
+})
+
+describe('row policies of any kind', () => {
+  const literal = fc.oneof(
+    fc.integer(),
+    fc.boolean(),
+    fc.constantFrom('usr_1', 'admin', 'x'),
+    fc.constant(null),
+  )
+  const value = fc.oneof(
+    literal,
+    fc.array(literal, { maxLength: 3 }),
+    fc.constantFrom('$jwt.sub', '$jwt.email', '$jwt.app_metadata.role', '$jwt.user_metadata.gone'),
+  )
+  const condition = fc.record({
+    field: fc.constantFrom('owner', 'role', 'a.b'),
+    op: fc.constantFrom(...operators),
+    value,
+  })
+  const onePolicy = fc.record({
+    actions: fc.constant<PolicyAction[]>(['read']),
+    conditions: fc.array(condition, { maxLength: 3 }),
+  })
+  const body = fc.record({ owner: literal, role: literal }, { requiredKeys: [] })
+
+  it('allow what any one of them allows alone', () => {
+    fc.assert(
+      fc.property(fc.array(onePolicy, { maxLength: 4 }), body, (policies, body) => {
+        const together = allows(resolvePolicies(policies, 'read', claims), body)
+        const alone = policies.some((one) => allows(resolvePolicies([one], 'read', claims), body))
+        expect(together).toBe(alone)
+      }),
+    )
+  })
+
+  it('allow no more when a condition is added', () => {
+    fc.assert(
+      fc.property(onePolicy, condition, body, (one, added, body) => {
+        const narrower = { ...one, conditions: [...one.conditions, added] }
+        if (allows(resolvePolicies([narrower], 'read', claims), body)) {
+          expect(allows(resolvePolicies([one], 'read', claims), body)).toBe(true)
+        }
+      }),
+    )
+  })
+
+  it('leave no placeholder in what is resolved', () => {
+    fc.assert(
+      fc.property(fc.array(onePolicy, { maxLength: 4 }), (policies) => {
+        expect(JSON.stringify(resolvePolicies(policies, 'read', claims))).not.toContain('$jwt.')
+      }),
+    )
+  })
+})
+
+describe('the check of policies', () => {
+  const faultsOf = (...conditions: Condition[]) => policyFaults([policy(...conditions)])
+
+  it.each([
+    on('owner', 'eq', '$jwt.sub'),
+    on('a.b', 'ne', '$jwt.email'),
+    on('owner', 'in', ['$jwt.sub', 'public']),
+    on('tenant', 'in', '$jwt.app_metadata.tenants'),
+    on('role', 'eq', '$jwt.app_metadata.team.id'),
+    on('role', 'eq', '$jwt.user_metadata.display-name'),
+    on('price', 'lt', '$5'),
+    on('text', 'eq', '$jwt'),
+    on('any', 'eq', { nested: ['value'] }),
+    on('any', 'exists', false),
+  ])('takes %j', (condition) => {
+    expect(faultsOf(condition)).toEqual([])
+  })
+
+  it.each([
+    '$jwt.',
+    '$jwt.iss',
+    '$jwt.sub.x',
+    '$jwt.SUB',
+    '$jwt.sub ',
+    '$jwt.app_metadata',
+    '$jwt.app_metadata.',
+    '$jwt.app_metadata..x',
+    '$jwt.app_metadata.x.',
+    '$jwt.app_metadata.__proto__',
+    '$jwt.user_metadata.a.__proto__.b',
+    '$jwt.user_metadata.a b',
+    `$jwt.user_metadata.${'a'.repeat(300)}`,
+  ])('refuses %j, which begins like a placeholder and is none', (value) => {
+    expect(faultsOf(on('a', 'eq', value))).toMatchObject([
+      { pointer: '/policies/0/conditions/0/value', code: 'validation_failed' },
+    ])
+    expect(faultsOf(on('a', 'in', ['x', value]))).toHaveLength(1)
+  })
+
+  it('refuses a placeholder where none is put in', () => {
+    expect(faultsOf(on('a', 'eq', { b: ['$jwt.sub'] }))).toHaveLength(1)
+    expect(faultsOf(on('a', 'eq', ['$jwt.sub']))).toHaveLength(1)
+    expect(faultsOf(on('a', 'in', [['$jwt.sub']]))).toHaveLength(1)
+    expect(faultsOf(on('a', 'exists', '$jwt.sub'))).toHaveLength(1)
+  })
+
+  it('refuses values that their operator never matches, and fields that name none', () => {
+    expect(faultsOf(on('a', 'in', 'x'))).toHaveLength(1)
+    expect(faultsOf(on('a', 'lt', true))).toHaveLength(1)
+    expect(faultsOf(on('a', 'gte', [1]))).toHaveLength(1)
+    expect(faultsOf(on('a', 'exists', 'yes'))).toHaveLength(1)
+    for (const field of ['', '.', 'a.', 'a..b', '__proto__', 'a.__proto__.b']) {
+      expect(faultsOf(on(field, 'eq', 1))).toMatchObject([{ pointer: '/policies/0/conditions/0/field' }])
+    }
+  })
+
+  it('names each fault by its place, and bounds the conditions', () => {
+    const wrong = on('', 'eq', '$jwt.x')
+    const faults = policyFaults([policy(), policy(on('a', 'eq', 1), wrong)])
+    expect(faults.map(({ pointer }) => pointer)).toEqual([
+      '/policies/1/conditions/1/field',
+      '/policies/1/conditions/1/value',
+    ])
+    const many = policy(...Array.from({ length: 33 }, () => wrong))
+    expect(policyFaults([many])).toMatchObject([{ pointer: '/policies/0/conditions' }])
+  })
+
+  it('warns of what users write themselves, and of nothing else', () => {
+    const trusted = policy(on('a', 'eq', '$jwt.app_metadata.role'), on('b', 'eq', 'user_metadata'))
+    expect(policyWarnings([trusted])).toEqual([])
+    const warned = [
+      trusted,
+      policy(on('a', 'eq', '$jwt.user_metadata.team'), on('b', 'in', ['$jwt.user_metadata.x'])),
+    ]
+    expect(policyWarnings(warned)).toEqual([
+      '/policies/1/conditions/0 compares with $jwt.user_metadata, which users write themselves',
+      '/policies/1/conditions/1 compares with $jwt.user_metadata, which users write themselves',
+    ])
+  })
+})

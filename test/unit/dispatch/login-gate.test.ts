@@ -1,0 +1,246 @@
+import { describe, expect, it } from 'vitest'
+import fc from 'fast-check'
+import { type GatedLogin, LoginGate, type LoginLook } from '../../../src/dispatch/login-gate.js'
+
+/** An account that counts failures as a shard does, with comparisons that end when the test says so. */
+class Account {
+  failures = 0
+  comparing = 0
+  comparingMost = 0
+  started: number[] = []
+  looks = 0
+  readonly #ends = new Map<number, () => void>()
+
+  readonly attemptsMax: number
+
+  constructor(attemptsMax: number) {
+    this.attemptsMax = attemptsMax
+  }
+
+  attempt(name: number, right = false) {
+    return {
+      look: async (): Promise<LoginLook<number, string>> => {
+        this.looks++
+        const locked = this.failures >= this.attemptsMax
+        return locked
+          ? { kind: 'answered', answer: 'locked' }
+          : { kind: 'open', failures: this.failures, state: name }
+      },
+      verify: async (state: number): Promise<string> => {
+        this.started.push(state)
+        this.comparing++
+        this.comparingMost = Math.max(this.comparingMost, this.comparing)
+        await new Promise<void>((resolve) => this.#ends.set(state, resolve))
+        this.comparing--
+        if (right) this.failures = 0
+        else this.failures++
+        return right ? 'welcome' : 'wrong'
+      },
+    }
+  }
+
+  end(name: number): void {
+    const end = this.#ends.get(name)
+    if (end === undefined) throw new Error(`Attempt ${name} is not comparing`)
+    this.#ends.delete(name)
+    end()
+  }
+}
+
+/** Lets every promise that can settle settle. */
+async function settle(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+const answerOf = (login: GatedLogin<string>) =>
+  login.kind === 'answered' ? login.answer : login.refusal.code
+
+describe('LoginGate', () => {
+  it('compares no more passwords at once than failures are allowed', async () => {
+    const account = new Account(3)
+    const gate = new LoginGate({ attemptsMax: 3 })
+    const logins = Array.from({ length: 10 }, (_none, name) => gate.run('a', account.attempt(name)))
+    await settle()
+    expect(account.started).toEqual([0, 1, 2])
+    for (const name of [1, 0, 2]) {
+      account.end(name)
+      await settle()
+    }
+    expect((await Promise.all(logins)).map(answerOf)).toEqual([
+      ...Array.from({ length: 3 }, () => 'wrong'),
+      ...Array.from({ length: 7 }, () => 'locked'),
+    ])
+    expect(account.comparingMost).toBe(3)
+  })
+
+  it('counts the failures of before', async () => {
+    const account = new Account(5)
+    account.failures = 4
+    const gate = new LoginGate({ attemptsMax: 5 })
+    const first = gate.run('a', account.attempt(1))
+    const second = gate.run('a', account.attempt(2))
+    await settle()
+    expect(account.started).toEqual([1])
+    account.end(1)
+    expect(answerOf(await first)).toBe('wrong')
+    expect(answerOf(await second)).toBe('locked')
+    expect(account.started).toEqual([1])
+  })
+
+  it('lets those that wait go on in order after a right password', async () => {
+    const account = new Account(2)
+    account.failures = 1
+    const gate = new LoginGate({ attemptsMax: 2 })
+    const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name, true)))
+    await settle()
+    expect(account.started).toEqual([1])
+    account.end(1)
+    await settle()
+    expect(account.started).toEqual([1, 2, 3])
+    account.end(3)
+    account.end(2)
+    expect((await Promise.all(logins)).map(answerOf)).toEqual(['welcome', 'welcome', 'welcome'])
+  })
+
+  it('looks again when an attempt ends during a look', async () => {
+    const gate = new LoginGate({ attemptsMax: 2 })
+    const account = new Account(2)
+    const first = gate.run('a', account.attempt(1))
+    await settle()
+    let finishLook = () => {}
+    const looked: number[] = []
+    const verify = account.attempt(2).verify
+    const second = gate.run('a', {
+      verify,
+      look: async (): Promise<LoginLook<number, string>> => {
+        const { failures } = account
+        looked.push(failures)
+        if (looked.length === 1) await new Promise<void>((resolve) => (finishLook = resolve))
+        return { kind: 'open', failures, state: 2 }
+      },
+    })
+    const third = gate.run('a', account.attempt(3))
+    await settle()
+    account.end(1)
+    await first
+    finishLook()
+    await settle()
+    // By the look of before two would have been free: none failed, none running.
+    expect(looked).toEqual([0, 1])
+    expect(account.started).toEqual([1, 2])
+    account.end(2)
+    expect(answerOf(await second)).toBe('wrong')
+    expect(answerOf(await third)).toBe('locked')
+  })
+
+  it('keeps e-mails apart', async () => {
+    const account = new Account(1)
+    const other = new Account(1)
+    const gate = new LoginGate({ attemptsMax: 1 })
+    const logins = [gate.run('a', account.attempt(1)), gate.run('b', other.attempt(2))]
+    await settle()
+    expect([account.started, other.started]).toEqual([[1], [2]])
+    account.end(1)
+    other.end(2)
+    await Promise.all(logins)
+  })
+
+  it('lets one through where more failures are counted than allowed and the account is still open', async () => {
+    const gate = new LoginGate({ attemptsMax: 1 })
+    const login = await gate.run('a', {
+      look: async () => ({ kind: 'open', failures: 7, state: undefined }) as const,
+      verify: async () => 'welcome',
+    })
+    expect(answerOf(login)).toBe('welcome')
+  })
+
+  it('refuses what finds no room to wait, of one e-mail or of all', async () => {
+    const account = new Account(1)
+    const gate = new LoginGate({ attemptsMax: 1, waitingPerKeyMax: 2, waitingMax: 3 })
+    const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name)))
+    // None has looked yet, so that the first still counts as waiting.
+    expect(await logins[2]).toMatchObject({ kind: 'refused', refusal: { code: 'overloaded' } })
+    await settle()
+    const others = ['b', 'c', 'd'].map((key) => ({ key, other: new Account(1) }))
+    const more = others.map(({ key, other }) => gate.run(key, other.attempt(4)))
+    expect(await more[2]).toMatchObject({ kind: 'refused', refusal: { code: 'overloaded' } })
+    await settle()
+    account.end(1)
+    for (const { other } of others.slice(0, 2)) other.end(4)
+    expect((await Promise.all([...logins.slice(0, 2), ...more.slice(0, 2)])).map(answerOf)).toEqual([
+      'wrong',
+      'locked',
+      'wrong',
+      'wrong',
+    ])
+    expect(others[2]?.other.looks).toBe(0)
+  })
+
+  it('goes on after a look or a comparison that throws', async () => {
+    const gate = new LoginGate({ attemptsMax: 1 })
+    const broken = new Error('The shard died')
+    const look = async () => ({ kind: 'open', failures: 0, state: undefined }) as const
+    const logins = [
+      gate.run('a', { look: () => Promise.reject(broken), verify: async () => 'x' }),
+      gate.run('a', { look, verify: () => Promise.reject(broken) }),
+      gate.run('a', { look, verify: async () => 'welcome' }),
+    ]
+    const settled = await Promise.allSettled(logins)
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
+    expect(gate.laneCount).toBe(0)
+  })
+
+  it('remembers nothing once all are through', async () => {
+    const account = new Account(2)
+    const gate = new LoginGate({ attemptsMax: 2 })
+    const logins = [1, 2, 3].map((name) => gate.run('a', account.attempt(name)))
+    await settle()
+    expect(gate.laneCount).toBe(1)
+    account.end(1)
+    account.end(2)
+    await Promise.all(logins)
+    expect(gate.laneCount).toBe(0)
+  })
+
+  it('never lets more wrong passwords through than the lockout allows, whatever the order of things', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.integer({ min: 1, max: 6 }),
+        fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }),
+        async (scheduler, attemptsMax, rights) => {
+          const gate = new LoginGate({ attemptsMax })
+          let failures = 0
+          let running = 0
+          let most = 0
+          const pause = (name: string) => scheduler.schedule(Promise.resolve(), name)
+          const logins = rights.map((right) =>
+            gate.run('a', {
+              look: async (): Promise<LoginLook<undefined, string>> => {
+                await pause('look begins')
+                const seen = failures
+                await pause('look ends')
+                return seen >= attemptsMax
+                  ? { kind: 'answered', answer: 'locked' }
+                  : { kind: 'open', failures: seen, state: undefined }
+              },
+              verify: async () => {
+                running++
+                most = Math.max(most, failures + running)
+                await pause('comparison')
+                running--
+                if (right) failures = 0
+                else failures++
+                return right ? 'welcome' : 'wrong'
+              },
+            }),
+          )
+          await scheduler.waitFor(Promise.all(logins))
+          expect(most).toBeLessThanOrEqual(attemptsMax)
+          expect(gate.laneCount).toBe(0)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})

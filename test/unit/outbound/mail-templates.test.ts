@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest'
+import type { AuthMail, LinkMail } from '../../../src/auth/outbox-message.js'
+import { writeMail } from '../../../src/outbound/mail-templates.js'
+
+const context = { linkBaseUrl: 'https://app.example/account', nowMs: 1_000_000 }
+
+function linkMail(more: Partial<LinkMail> = {}): LinkMail {
+  const expiresAtMs = context.nowMs + 900_000
+  return { kind: 'magicLink', to: 'ann@example.org', organismId: '', token: 'tok_en-1', expiresAtMs, ...more }
+}
+
+describe('writeMail', () => {
+  it.each([
+    ['magicLink', 'https://app.example/account/magic-link?token=tok_en-1', 'Sign in to app.example'],
+    [
+      'verifyEmail',
+      'https://app.example/account/verify-email?token=tok_en-1',
+      'Confirm your e-mail address for app.example',
+    ],
+    [
+      'passwordReset',
+      'https://app.example/account/reset-password?token=tok_en-1',
+      'Set a new password for app.example',
+    ],
+  ] as const)('puts the link of %s into both forms', (kind, url, subject) => {
+    const content = writeMail(linkMail({ kind }), context)
+    expect(content.subject).toBe(subject)
+    expect(content.text).toContain(`\n\n${url}\n\n`)
+    expect(content.html).toContain(`<a href="${url}">`)
+  })
+
+  it('names the organism in the link of its namespace', () => {
+    const { text, html } = writeMail(linkMail({ organismId: 'acme' }), context)
+    expect(text).toContain('https://app.example/account/magic-link?token=tok_en-1&organism=acme\n')
+    expect(html).toContain('?token=tok_en-1&amp;organism=acme"')
+  })
+
+  it('joins the pages to a base address with or without a slash at its end', () => {
+    for (const linkBaseUrl of ['https://app.example', 'https://app.example/']) {
+      expect(writeMail(linkMail(), { ...context, linkBaseUrl }).text).toContain(
+        '\nhttps://app.example/magic-link?token=',
+      )
+    }
+  })
+
+  it.each([
+    [59_999, 'less than a minute'],
+    [60_000, '1 minute'],
+    [899_000, '14 minutes'],
+    [7_200_000, '2 hours'],
+    [604_800_000, '7 days'],
+  ])('says of a link that works for %d ms more: %s', (leftMs, words) => {
+    const { text } = writeMail(linkMail({ expiresAtMs: context.nowMs + leftMs }), context)
+    expect(text).toContain(`and for ${words}.`)
+  })
+
+  it('tells the owner of an address of a registration without a token', () => {
+    const mail: AuthMail = { kind: 'registrationTried', to: 'ann@example.org', organismId: '' }
+    const { subject, text, html } = writeMail(mail, context)
+    expect(subject).toBe('You already have an account at app.example')
+    expect(text).toContain('\n\nhttps://app.example/account\n\n')
+    expect(text + html).not.toContain('token')
+  })
+
+  it('escapes whatever stands in the HTML', () => {
+    const { html } = writeMail(linkMail({ token: `"><script>'&` }), {
+      ...context,
+      linkBaseUrl: "https://app.example/a'b",
+    })
+    expect(html).not.toMatch(/<script|a'b/)
+    expect(html).toContain('/a&#39;b/magic-link?token=%22%3E%3Cscript%3E%27%26"')
+  })
+
+  it('shows the address of the reader nowhere, so that a mail passed on tells nothing of it', () => {
+    const { subject, text, html } = writeMail(linkMail(), context)
+    expect(subject + text + html).not.toContain('ann@')
+  })
+})

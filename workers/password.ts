@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto'
+import { workerData } from 'node:worker_threads'
+import { type Options, hashSync, parseOptions, verifySync } from '@node-rs/argon2'
+import type { HashTask, PasswordSettings, Verification, VerifyTask } from '../src/protocol/password-tasks.js'
+
+/*
+ * Password hashing, in a niced thread of the pool and by the synchronous calls: the asynchronous ones share one small
+ * pool of threads with everything else that Node does in the background, and would hold it up.
+ */
+
+/** argon2id, set explicitly so that a library's new defaults change nothing (contract.md 6.1). Memory is in KiB. */
+const parameters = {
+  algorithm: 2,
+  version: 1,
+  memoryCost: 19_456,
+  timeCost: 2,
+  parallelism: 1,
+  outputLen: 32,
+}
+
+const SALT_BYTES = 16
+
+const settings = readSettings(workerData)
+
+/** What a password is compared with where there is none: as dear as any, matched by nothing. */
+const dummy = dummyHash()
+
+/** @returns the hash with its salt and parameters, in PHC form */
+export function hashPassword({ password }: HashTask): string {
+  return hashSync(canonicalPassword(password), withPepper())
+}
+
+/**
+ * Compares a password with a stored hash, or with a dummy of the same cost when there is none, and hashes it anew
+ * where the parameters have grown since.
+ * @throws Error when `encoded` is not an argon2 hash
+ */
+export function verifyPassword({ password, encoded }: VerifyTask): Verification {
+  const matches = verifySync(encoded ?? dummy, canonicalPassword(password), withPepper())
+  if (!matches || encoded === undefined) return { matches: false }
+  return needsRehash(encoded) ? { matches, rehashed: hashPassword({ password }) } : { matches }
+}
+
+/**
+ * Whether a hash is weaker than one made now. A stronger one stays as it is.
+ * @throws Error when `encoded` is not an argon2 hash
+ */
+export function needsRehash(encoded: string): boolean {
+  const stored = parseOptions(encoded)
+  return (
+    stored.algorithm !== parameters.algorithm ||
+    stored.version !== parameters.version ||
+    stored.memoryCost < parameters.memoryCost ||
+    stored.timeCost < parameters.timeCost ||
+    stored.outputLen < parameters.outputLen
+  )
+}
+
+/** A well-formed hash with the parameters in force and no password. */
+export function dummyHash(): string {
+  const { memoryCost, timeCost, parallelism, outputLen } = parameters
+  const text = (bytes: number) => randomBytes(bytes).toString('base64').replaceAll('=', '')
+  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${text(SALT_BYTES)}$${text(outputLen)}`
+}
+
+/** One password typed on two keyboards can be two sequences of code points (NIST SP 800-63B, 3.1.1.2). */
+function canonicalPassword(password: string): string {
+  return password.normalize('NFKC')
+}
+
+function withPepper(): Options {
+  return { ...parameters, secret: settings.pepper }
+}
+
+function readSettings(data: PasswordSettings): PasswordSettings {
+  return data
+}
