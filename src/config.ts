@@ -1,27 +1,18 @@
 import { resolve } from 'node:path'
+import {
+  type AuthConfig,
+  type MailConfig,
+  authSettings,
+  authWarnings,
+  mailFaults,
+  readAuth,
+  readMail,
+} from './auth-settings.js'
 import { limits } from './base/limits.js'
 import { logLevels } from './base/log.js'
 import { nearestName } from './nearest-name.js'
 import * as parsers from './setting-parsers.js'
-import type { Parse } from './setting-parsers.js'
-
-/** One line of the table of settings, which docs/config.md is made from. */
-export interface Setting<T> {
-  /** The environment variable. */
-  name: string
-  /** The value when the variable is not set. */
-  default: T
-  /** The default in words, as documents show it. */
-  defaultText: string
-  /** What a number counts; absent where the value has no unit. */
-  unit?: string
-  description: string
-  /** What is allowed, in words: shown in a fault. */
-  allowed: string
-  /** The value is never shown, only its length. */
-  secret?: true
-  parse: Parse<T>
-}
+import { type Environment, type Setting, type SettingFault, type ValueOf, setting } from './setting.js'
 
 const megabyte = 1_048_576
 
@@ -188,6 +179,7 @@ export const settings = {
     allowed: 'an integer from 0 up',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
+  ...authSettings,
 } as const
 
 /** The settings of one server, frozen. Paths are absolute. */
@@ -219,22 +211,15 @@ export interface Config {
   readonly logLevel: (typeof logLevels)[number]
   /** 0 is off. */
   readonly freeBytesMin: number
-}
-
-/** One wrong setting: its name, what was given (of a secret only the length) and what is allowed. */
-export interface SettingFault {
-  name: string
-  given: string
-  allowed: string
+  readonly auth: AuthConfig
+  /** Absent: mail is off. */
+  readonly mail?: MailConfig
 }
 
 /** What `readConfig` answers. Warnings are sentences without a full stop. */
 export type ConfigReading =
   | { ok: true; config: Config; warnings: string[] }
   | { ok: false; faults: SettingFault[]; warnings: string[] }
-
-/** Environment variables by name. */
-export type Environment = Record<string, string | undefined>
 
 /** Reads the settings of this process. */
 export function readProcessConfig(): ConfigReading {
@@ -256,6 +241,7 @@ export function readConfig(env: Environment): ConfigReading {
       'SERVICE_DATA_OPEN=true: anyone who reaches the server reads and writes all data, without a credential',
     )
   }
+  warnings.push(...authWarnings(config))
   return { ok: true, config: Object.freeze(config), warnings }
 }
 
@@ -265,7 +251,7 @@ export function describeFaults(faults: readonly SettingFault[]): string {
 }
 
 function parseAll(env: Environment, faults: SettingFault[]): Config {
-  const value = <T>(from: Setting<T>): T => {
+  const value: ValueOf = <T>(from: Setting<T>): T => {
     const text = env[from.name]
     if (text === undefined) return from.default
     const parsed = from.parse(text)
@@ -280,6 +266,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   const masterSeedOfFile = value(settings.masterSeedFile)
   const masterSeed = masterSeedGiven ?? masterSeedOfFile
   const rootApiKey = value(settings.rootApiKey)
+  const mail = readMail(value)
   return {
     host: value(settings.host),
     port: value(settings.port),
@@ -300,6 +287,8 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     environment: value(settings.environment),
     logLevel: value(settings.logLevel),
     freeBytesMin: value(settings.freeBytesMin),
+    auth: readAuth(value),
+    ...(mail !== undefined && { mail }),
   }
 }
 
@@ -314,6 +303,7 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
   if (set(tlsKeyFile) && !set(tlsCertFile)) blame(tlsCertFile, 'nothing')
   if (set(masterSeed) && set(masterSeedFile)) blame(masterSeedFile, `both it and ${masterSeed.name}`)
   if (config.dataOpen && config.environment === 'production') blame(dataOpen, 'true in production')
+  faults.push(...mailFaults(env))
   return faults
 }
 
@@ -338,12 +328,4 @@ function describeGiven(secret: true | undefined, text: string): string {
   if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
   const shown = text.slice(0, GIVEN_CHARS_MAX)
   return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
-}
-
-type SettingLine<T> = Omit<Setting<T>, 'defaultText'> & { defaultText?: string }
-
-function setting<T>(line: SettingLine<T>): Setting<T> {
-  const { default: value } = line
-  const unset = value === undefined || (Array.isArray(value) && value.length === 0)
-  return { defaultText: unset ? 'none' : String(value), ...line }
 }

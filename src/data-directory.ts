@@ -14,6 +14,7 @@ import {
   unfinishedSuffix,
   writeDurably,
 } from './durable-file.js'
+import { isAuthorityFile } from './license-authority.js'
 import { deriveSeed, seedBytes } from './strand/keys.js'
 
 /** A data directory that this process holds the lock of. */
@@ -146,9 +147,10 @@ function makeDirectory(path: string): void {
 /** A name in a directory without format.json that no first start of ours can have left there. */
 function foreignName(path: string): string | undefined {
   const ours = [SEED_FILE, ROOT_KEY_FILE, 'lock', ...unfinishedNames()]
-  // A new volume carries lost+found or hidden files.
+  // A license may have been issued before the first start. A new volume carries lost+found or hidden files.
   return readdirSync(path).find(
-    (name) => !ours.includes(name) && name !== 'lost+found' && !name.startsWith('.'),
+    (name) =>
+      !ours.includes(name) && !isAuthorityFile(name) && name !== 'lost+found' && !name.startsWith('.'),
   )
 }
 

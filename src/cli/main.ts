@@ -32,6 +32,11 @@ const commands: readonly Command[] = [
     run: async (args) => (await import('./keygen.js')).keygenCommand(args),
   },
   {
+    name: 'license',
+    summary: 'Issues a license of the auth add-on',
+    run: async (args) => (await import('./license.js')).licenseCommand(args),
+  },
+  {
     name: 'export',
     summary: 'Saves the strand of an agent to a file',
     run: async (args) => (await import('./export.js')).exportCommand(args),

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Config, type Environment, type SettingFault, readConfig, settings } from '../../src/config.js'
+import { type Config, readConfig, settings } from '../../src/config.js'
+import type { Environment, SettingFault } from '../../src/setting.js'
 
 let folder: string
 beforeAll(() => {
@@ -54,6 +55,20 @@ describe('readConfig', () => {
       environment: 'development',
       logLevel: 'info',
       freeBytesMin: 268_435_456,
+      auth: {
+        enabled: false,
+        issuer: 'strandfast',
+        jwtExpirySecs: 3600,
+        magicLinkExpirySecs: 900,
+        refreshTokenExpirySecs: 2_592_000,
+        maxLoginAttempts: 5,
+        lockoutDurationSecs: 900,
+        metadataBytesMax: 4096,
+        requireEmailVerify: false,
+        rateLimitRps: 10,
+        rateLimitBurst: 20,
+        passwordBlocklist: true,
+      },
     })
     expect(warnings({})).toEqual([])
   })
