@@ -9,7 +9,7 @@ const layers = {
   strand: ['base'],
   auth: ['base', 'strand'],
   wire: ['base', 'strand'],
-  protocol: ['base', 'strand'],
+  protocol: ['base', 'strand', 'auth'],
   outbound: ['base', 'auth'],
   dispatch: ['base', 'protocol'],
   routes: ['base', 'strand', 'auth', 'wire', 'protocol', 'outbound'],

@@ -1,4 +1,5 @@
 import type { Refusal } from '../base/errors.js'
+import type { PolicyClaims } from '../auth/row-policy.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { Zone } from '../strand/zone.js'
@@ -19,6 +20,11 @@ export interface WriteOptions {
   /** The caller's Idempotency-Key with the caller it belongs to. */
   idempotency?: { caller: string; key: string }
   signing?: Signing
+}
+
+/** The user whose row policies decide about a command; a command without it comes from a key (contract.md 3). */
+export interface UserAccess {
+  claims: PolicyClaims
 }
 
 /** Makes an agent. The seed is absent when the key pair is derived from the master seed. */

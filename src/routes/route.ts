@@ -1,14 +1,24 @@
 import type { TSchema } from 'typebox'
+import type { TokenClaims } from '../auth/jwt.js'
+import type { Namespace } from '../auth/namespace.js'
 import type { Refusal } from '../base/errors.js'
 import type { ApiKeyRow, Command, Outcome, Signing } from '../protocol/messages.js'
 import type { Scope } from '../wire/api-keys.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
 export interface Principal {
-  /** `root`, `open` or the key's id; idempotency keys belong to it. */
+  /** `root`, `open`, the key's id, or `user:<namespace>:<user_id>`; idempotency keys belong to it. */
   id: string
   scopes: ReadonlySet<string>
   agents: readonly string[]
+  /** Whose token it is. A user has no scopes and reaches agents by their row policies only (contract.md 3). */
+  user?: TokenUser
+}
+
+/** A user as a token that was found good names it. */
+export interface TokenUser {
+  namespace: Namespace
+  claims: TokenClaims
 }
 
 /** The headers that routes look at; empty when not sent. Names as in HTTP, in camelCase. */
@@ -107,6 +117,8 @@ interface RouteBase {
   scope: Scope | 'none'
   /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
   whileFull?: true
+  /** Users' tokens are taken too, and the row policies of the agent decide (contract.md 3). */
+  users?: true
   docs: RouteDocs
 }
 
