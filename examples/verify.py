@@ -133,7 +133,7 @@ class Strand:
         self.hlc = ""
         self.seal_awaited = None
         self.tree = Tree()
-        self.records = self.signed = self.sealed = self.erased = 0
+        self.records = self.signed = self.sealed = self.erased = self.withheld = 0
 
     def take(self, line):
         text = line["h"]
@@ -164,10 +164,14 @@ class Strand:
         expect(header["hlc"] > self.hlc, "The clock does not go forward")
 
     def check_body(self, header, line):
-        if line.get("erased") is True:
+        if "body" not in line:
             named = header["type"] in ("sys/genesis", "sys/key_rotate")
-            expect(not named, "A record that names a key is erased")
-            self.erased += 1
+            missing = "withheld" if "withheld" in line else "erased"
+            expect(not named, f"A record that names a key is {missing}")
+            if missing == "erased":
+                self.erased += 1
+            else:
+                self.withheld += 1
             return
         commitment = sha256(b"strand-body/v1\n", bytes.fromhex(line["salt"]), line["body"].encode())
         expect(commitment.hex() == header["body"], "The body is not the one committed to")
@@ -268,9 +272,11 @@ def is_record(members):
         return False
     signed = is_hex(members.get("sig"), 128) and "sealed_by" not in members
     sealed = is_count(members.get("sealed_by")) and "sig" not in members
-    whole = is_hex(members.get("salt"), 32) and isinstance(members.get("body"), str) and "erased" not in members
-    erased = members.get("erased") is True and "salt" not in members and "body" not in members
-    return (signed or sealed) and (whole or erased)
+    missing = [name for name in ("erased", "withheld") if name in members]
+    whole = is_hex(members.get("salt"), 32) and isinstance(members.get("body"), str)
+    bare = "salt" not in members and "body" not in members
+    content = whole if not missing else bare and len(missing) == 1 and members[missing[0]] is True
+    return (signed or sealed) and content
 
 
 def is_trailer(members):
@@ -325,7 +331,7 @@ def main():
     print(f"The export holds: agent {strand.manifest['agent']}, {strand.records} records, the last one {last}")
     print(f"chain head {strand.head}")
     print(f"public key {strand.key}")
-    print(f"{strand.signed} signed, {strand.sealed} sealed by later ones, {strand.erased} erased")
+    print(f"{strand.signed} signed, {strand.sealed} sealed by later ones, {strand.erased} erased, {strand.withheld} withheld")
     if Ed25519PublicKey is None:
         print("Signatures were NOT checked: Python's standard library has no Ed25519 (pip install cryptography)")
     elif options.key is None:

@@ -8,11 +8,12 @@ import type { Config } from './config.js'
 import { freeBytes, type DataDirectory } from './data-directory.js'
 import { ReaderPool } from './dispatch/reader-pool.js'
 import { Shards } from './dispatch/shards.js'
+import { authOff, authRules, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
-import type { Handling } from './http/handle.js'
+import type { AuthHandling, Handling } from './http/handle.js'
 import { IngestReceiver } from './http/ingest.js'
 import { HttpMetrics } from './http/metrics.js'
 import { openApiDocument } from './http/openapi.js'
@@ -41,12 +42,22 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   const shards = startShards(config, directory, log)
   await shards.shards.start()
   await makeDefaultAgent(config, shards.shards)
-  const parts = assemble(config, { directory, shards: shards.shards, log })
+  const parts = assemble({ directory, shards: shards.shards })
   shards.hub = parts.streams
   await loadApiKeys(shards.shards, parts.apiKeys)
+  const auth = await startedAuth(config, { directory, log, parts })
   const routes = allRoutes(config.agentId)
   const state: ServerState = { stopping: false, readOnly: false }
-  const http = await listen(config, routes, handlingOf(config, { parts, state, routes, log }))
+  const admission = admissionOf(config, { directory, parts, auth })
+  const handling = handlingOf(config, {
+    parts,
+    state,
+    routes,
+    log,
+    admission,
+    auth: auth?.handling ?? authOff(config),
+  })
+  const http = await listen(config, routes, handling)
   const watch = watchDisk(config, state, log)
   log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
   return {
@@ -56,6 +67,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
       clearInterval(watch)
       state.stopping = true
       await drain(config, http, parts)
+      await auth?.stop()
       await shards.shards.close()
       await parts.readers.close()
       http.close()
@@ -77,7 +89,6 @@ interface Parts {
   apiKeys: ApiKeys
   tickets: Tickets
   metrics: HttpMetrics
-  admission: Admission
 }
 
 function startShards(
@@ -91,11 +102,13 @@ function startShards(
     masterSeed: directory.masterSeed,
     recordBytesMax: config.recordBytesMax,
     signing: config.signing,
+    auth: authRules(config),
   }))
   const started: { shards: Shards; hub: StreamHub | undefined } = {
     hub: undefined,
     shards: new Shards(settings, {
       events: (shard, events) => started.hub?.events(shard, events),
+      policiesChanged: (agents) => started.hub?.endUsersOf(agents),
       failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
       died: (shard, error) => log.error({ shard, err: error }, 'a shard thread ended and is started again'),
       restarted(shard) {
@@ -127,10 +140,7 @@ async function loadApiKeys(shards: Shards, apiKeys: ApiKeys): Promise<void> {
   for (const row of outcome.rows) apiKeys.add(row)
 }
 
-function assemble(
-  config: Config,
-  { directory, shards }: { directory: DataDirectory; shards: Shards; log: Logger },
-): Parts {
+function assemble({ directory, shards }: { directory: DataDirectory; shards: Shards }): Parts {
   const readers = new ReaderPool(directory.path)
   const streams = new StreamHub(shards)
   const tickets = new Tickets(systemClock)
@@ -143,18 +153,43 @@ function assemble(
     streams: () => streams.count,
     freeBytes: () => freeBytes(directory.path),
   })
-  const limit = { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }
-  const admission = new Admission(
+  return { shards, readers, streams, apiKeys, tickets, metrics }
+}
+
+/** The auth add-on, where it is on. */
+function startedAuth(
+  config: Config,
+  { directory, log, parts }: { directory: DataDirectory; log: Logger; parts: Parts },
+): Promise<AuthParts> | undefined {
+  if (!config.auth.enabled) return undefined
+  return startAuth(config, { directory, shards: parts.shards, log, endStreams: () => {} })
+}
+
+function admissionOf(
+  config: Config,
+  { directory, parts, auth }: { directory: DataDirectory; parts: Parts; auth: AuthParts | undefined },
+): Admission {
+  const named = (name: 'global' | 'auth', limit: { ratePerSec: number; burst: number }) => ({
+    name,
+    limit,
+    limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
+  })
+  const { rateLimitRps, rateLimitBurst } = config.auth
+  return new Admission(
     {
-      limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
-      limit,
+      global: named('global', { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }),
+      auth: named('auth', { ratePerSec: rateLimitRps, burst: rateLimitBurst }),
       trusted: parseTrustedProxies(config.trustedProxies.join(',')).trusted,
       rootKeyDigest: directory.rootKeyDigest,
       open: config.dataOpen,
     },
-    { keys: apiKeys, tickets, clock: systemClock },
+    {
+      keys: parts.apiKeys,
+      tickets: parts.tickets,
+      clock: systemClock,
+      ...(auth !== undefined && { tokens: auth.tokens }),
+    },
   )
-  return { shards, readers, streams, apiKeys, tickets, metrics, admission }
 }
 
 function handlingOf(
@@ -164,9 +199,18 @@ function handlingOf(
     state,
     routes,
     log,
-  }: { parts: Parts; state: ServerState; routes: ReturnType<typeof allRoutes>; log: Logger },
+    admission,
+    auth,
+  }: {
+    parts: Parts
+    state: ServerState
+    routes: ReturnType<typeof allRoutes>
+    log: Logger
+    admission: Admission
+    auth: AuthHandling
+  },
 ): Handling {
-  const { shards, readers, streams, metrics, admission } = parts
+  const { shards, readers, streams, metrics } = parts
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
   const idPrefix = randomBytes(6).toString('base64url')
@@ -197,6 +241,7 @@ function handlingOf(
     exports: new ExportSender({ shards, readers, onError }),
     streams,
     metrics,
+    auth,
     corsOrigins: new Set(config.corsOrigins),
     stopping,
     writeRefusal: () => (state.readOnly ? storageFull : undefined),

@@ -1,3 +1,4 @@
+import type { Policy } from '../src/auth/row-policy.js'
 import { assert } from '../src/base/assert.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { RandomBytes } from '../src/base/random.js'
@@ -8,6 +9,7 @@ import { formatHlc, type Hlc, type HlcClock } from '../src/strand/hlc.js'
 import { signText } from '../src/strand/keys.js'
 import { isReservedType } from '../src/strand/record-type.js'
 import type { Agent, AgentRow } from './store/agents.js'
+import type { PendingAuthRow, PendingEnded } from './store/auth-table.js'
 import type { StoredRecord } from './store/record-codec.js'
 
 const clockSkew = refuse('clock_skew', 'Expected the server clock not to be behind its last records')
@@ -41,7 +43,12 @@ export interface PendingAnswer {
   key: Buffer
   digest: string
   outcome: () => Outcome
+  /** The answer as it is written. */
+  kept: () => KeptOutcome
 }
+
+/** An answer as it lies in the store: the outcome itself, or where it holds a secret, its sealed JSON in base64. */
+export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
 
 /**
  * The writes that one transaction takes to disk together. Records are chained as they are decided and signed when the
@@ -50,12 +57,18 @@ export interface PendingAnswer {
 export class CommitGroup {
   readonly records: PendingRecord[] = []
   readonly newAgents = new Map<string, AgentRow>()
+  /** Row policies that are new, by their agent. */
+  readonly policies = new Map<string, readonly Policy[]>()
   /** Agents that this group has moved: their state is ahead of the store's. */
   readonly touched = new Map<string, Agent>()
   readonly mutations: PendingMutation[] = []
   readonly answers = new Map<string, PendingAnswer>()
   readonly publicKeys = new Map<string, string>()
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
+  readonly authRows = new Map<string, PendingAuthRow>()
+  readonly authEnded: PendingEnded[] = []
+  /** Mails, sealed, by their key; undefined for those that leave the outbox. */
+  readonly mails = new Map<string, Buffer | undefined>()
   readonly #hlc: HlcClock
   readonly #random: RandomBytes
   /** Readings that were taken ahead; the first `#used` of them are used. */
@@ -69,8 +82,9 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const { records, publicKeys, apiKeys, answers } = this
-    return records.length === 0 && publicKeys.size === 0 && apiKeys.size === 0 && answers.size === 0
+    const { records, publicKeys, apiKeys, answers, authRows, mails } = this
+    const maps = [publicKeys, apiKeys, answers, authRows, mails]
+    return records.length === 0 && maps.every((map) => map.size === 0)
   }
 
   /**

@@ -4,6 +4,8 @@ import { systemClock } from '../src/base/clock.js'
 import { pooledRandom } from '../src/base/random.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
 import type { ShardSettings } from '../src/protocol/messages.js'
+import { deriveSeed } from '../src/strand/keys.js'
+import { emailHmacInfo } from '../src/auth/email.js'
 import { Shard } from './shard.js'
 import { ShardStore } from './store/shard-store.js'
 
@@ -27,6 +29,8 @@ const shard = new Shard(
     masterSeed,
     recordBytesMax: settings.recordBytesMax,
     signing: settings.signing,
+    auth: settings.auth,
+    emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
     watched: new Set(),
   },
   (frame) => {

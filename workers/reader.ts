@@ -9,11 +9,13 @@ import type {
   ReaderSettings,
   TreeTask,
 } from '../src/protocol/reader-tasks.js'
+import { genesisType, keyRotateType } from '../src/strand/genesis.js'
 import { formatHlc } from '../src/strand/hlc.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { bodyCommitment } from '../src/strand/hash.js'
 import { inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
+import { covers } from './row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import type { StoredRecord } from './store/record-codec.js'
 import { recordBySeq, recordsFrom } from './store/records.js'
@@ -87,7 +89,7 @@ function leafReader({ shard, agentNo }: TreeTask): LeafReader {
   }
 }
 
-function exportLine(record: StoredRecord, { strand, publicKey }: ExportPageTask): string {
+function exportLine(record: StoredRecord, { strand, publicKey, readable }: ExportPageTask): string {
   const header = headerText({
     strand: record.seq === 0 ? zeroHash : strand,
     key: publicKey,
@@ -97,13 +99,22 @@ function exportLine(record: StoredRecord, { strand, publicKey }: ExportPageTask)
     type: record.type,
     body: bodyCommitment(record.salt, record.body),
   })
-  return recordLine({
+  const line = {
     h: header,
     sig: record.signature === undefined ? undefined : asBuffer(record.signature).toString('hex'),
     sealedBy: record.sealedBy,
+  }
+  if (!namesKey(record.type) && !covers(readable, record.body)) return recordLine({ ...line, withheld: true })
+  return recordLine({
+    ...line,
     salt: asBuffer(record.salt).toString('hex'),
     body: asBuffer(record.body).toString('utf8'),
   })
+}
+
+/** Records without whose bodies no verifier could go on; what they tell is public. */
+function namesKey(type: string): boolean {
+  return type === genesisType || type === keyRotateType
 }
 
 /** The shard's store as it is now: the view of an earlier task would hold on to its snapshot. */

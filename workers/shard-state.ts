@@ -1,6 +1,7 @@
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { RandomBytes } from '../src/base/random.js'
 import type { Clock } from '../src/base/clock.js'
+import type { AuthRules } from '../src/protocol/auth-messages.js'
 import type { Outcome, Signing } from '../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Agent } from './store/agents.js'
@@ -15,6 +16,9 @@ export interface ShardState {
   masterSeed: Uint8Array
   recordBytesMax: number
   signing: Signing
+  auth: AuthRules
+  /** 32 bytes: the key of mailboxes' names in audit records. */
+  emailHmacKey: Uint8Array
   /** Agents whose commits are told to the front thread; the empty name stands for all. */
   watched: Set<string>
 }

@@ -7,13 +7,18 @@ import type { Command, Outcome, ShardFigures, StreamEvent, WriteOptions } from '
 import { HlcClock } from '../src/strand/hlc.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from './commands/agents.js'
 import { apiKeyCreate, apiKeyDelete, apiKeyList } from './commands/api-keys.js'
+import { authChange } from './commands/auth/changes.js'
+import { authEndedList, authLookup } from './commands/auth/lookups.js'
 import { ingestChunk, ingestOne } from './commands/ingest.js'
 import { recordMutate } from './commands/mutations.js'
+import { policiesGet, policiesSet } from './commands/policies.js'
 import { checkpointSign, strandLocate } from './commands/proof.js'
 import { recordQuery } from './commands/query.js'
 import { batchAppend, recordAppend, recordGet } from './commands/records.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
+import { mailDue, mailSettle } from './auth/outbox.js'
 import { CommitGroup } from './commit-group.js'
+import { answeredBefore, keepAnswer } from './kept-answers.js'
 import { refused, type Decision, type ShardState } from './shard-state.js'
 import { idempotencyRow } from './store/idempotency.js'
 
@@ -21,10 +26,7 @@ import { idempotencyRow } from './store/idempotency.js'
 export type Tell = (frame: OutcomeFrame) => void
 
 /** A command that may write. */
-type Write = Extract<
-  Command,
-  { options: WriteOptions } | { kind: 'keyClaim' | 'apiKeyCreate' | 'apiKeyDelete' }
->
+type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
 
 /** A command that only reads. */
 type Read = Exclude<Command, Write>
@@ -110,7 +112,9 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : refused(decision),
     ])
-    this.#tell({ outcomes, events: this.#eventsOf(group), figures: this.#figures })
+    const policyChanges = [...group.policies.keys()]
+    const events = this.#eventsOf(group)
+    this.#tell({ outcomes, events, figures: this.#figures, ...(policyChanges.length > 0 && { policyChanges }) })
     return next
   }
 
@@ -150,48 +154,27 @@ function agentOf(command: Write): string {
 }
 
 function isWrite(command: Command): command is Write {
-  return 'options' in command || writesWithoutOptions.has(command.kind)
+  return 'options' in command || command.kind === 'keyClaim'
 }
-
-const writesWithoutOptions = new Set<Command['kind']>(['keyClaim', 'apiKeyCreate', 'apiKeyDelete'])
 
 /** Decides a write, or finds that it was answered before under its idempotency key. */
 function decide(state: ShardState, command: Write, group: CommitGroup): Decision {
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
-  const row = idempotencyRow(idempotency.caller, agentOf(command), idempotency.key)
-  const digest = digestOf(command)
-  const before = group.answers.get(row.toString('latin1')) ?? keptAnswer(state, row)
-  if (before !== undefined) {
-    if (before.digest !== digest) {
-      return refuse(
-        'idempotency_key_reused',
-        'Expected the request that this Idempotency-Key was first used for',
-      )
-    }
-    return () => replayed(before.outcome())
-  }
+  const { caller, key } = idempotency
+  const request = { row: idempotencyRow(caller, agentOf(command), key), digest: digestOf(command) }
+  const before = answeredBefore(state, group, request)
+  if (before !== undefined) return before
   const decision = write(state, command, group)
-  if (typeof decision === 'function') {
-    group.answers.set(row.toString('latin1'), { key: row, digest, outcome: decision })
-  }
+  if (typeof decision === 'function') keepAnswer(state, group, { ...request, outcome: decision })
   return decision
 }
 
-function keptAnswer(state: ShardState, row: Buffer): { digest: string; outcome: () => Outcome } | undefined {
-  const kept = state.store.idempotency.find(row, state.clock())
-  return kept === undefined ? undefined : { digest: kept.digest, outcome: () => kept.outcome }
-}
-
-function replayed(outcome: Outcome): Outcome {
-  return outcome.kind === 'reply' || outcome.kind === 'ingested' ? { ...outcome, replayed: true } : outcome
-}
-
-/** What makes two requests the same: all of the command but its options. */
+/** What makes two requests the same: all of the command but its options, and the claims that a newer token may change. */
 function digestOf(command: Write): string {
   const digest = createHash('sha256')
   for (const [name, value] of Object.entries(command)) {
-    if (name === 'options') continue
+    if (name === 'options' || name === 'access') continue
     digest.update(`${name}\n`)
     digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
   }
@@ -212,6 +195,8 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return recordMutate(state, command, group)
     case 'agentCreate':
       return agentCreate(state, command, group)
+    case 'policiesSet':
+      return policiesSet(state, command, group)
     case 'keyClaim':
       return keyClaim(state, command, group)
     case 'requestClaim':
@@ -221,6 +206,10 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return apiKeyCreate(state, command, group)
     case 'apiKeyDelete':
       return apiKeyDelete(state, command, group)
+    case 'authChange':
+      return authChange(state, command, group)
+    case 'mailSettle':
+      return mailSettle(state, command, group)
     default:
       return unreachable(command)
   }
@@ -236,6 +225,8 @@ function read(state: ShardState, command: Read): Outcome {
       return agentHead(state, command)
     case 'agentStatus':
       return agentStatus(state, command)
+    case 'policiesGet':
+      return policiesGet(state, command)
     case 'agentList':
       return agentList(state, command)
     case 'streamPage':
@@ -250,6 +241,12 @@ function read(state: ShardState, command: Read): Outcome {
       return checkpointSign(state, command)
     case 'apiKeyList':
       return apiKeyList(state)
+    case 'authLookup':
+      return authLookup(state, command)
+    case 'authEndedList':
+      return authEndedList(state)
+    case 'mailDue':
+      return mailDue(state, command)
     default:
       return unreachable(command)
   }

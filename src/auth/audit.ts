@@ -21,6 +21,7 @@ export const auditTypes = [
   'auth/user_metadata_updated',
   'auth/user_deleted',
   'auth/namespace_initialised',
+  'auth/key_rotated',
 ] as const
 
 export type AuditType = (typeof auditTypes)[number]

@@ -1,6 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { domainToASCII } from 'node:url'
 
+/** HKDF info of the key for `emailHmac`, derived from the master seed. */
+export const emailHmacInfo = 'strandfast/email-hmac/v1'
+
 /** Bytes of an e-mail address in UTF-8 (RFC 5321 4.5.3.1.3, less the angle brackets). */
 export const emailBytesMax = 254
 

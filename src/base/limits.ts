@@ -92,8 +92,10 @@ export const limits = {
   idempotencyKeyCharsMax: 255,
   /** How far a strand's clock may run ahead of the machine's, milliseconds (contract.md 4). */
   clockAheadMsMax: 60_000,
-  /** Conditions in the `where` of one query. */
+  /** Conditions in the `where` of one query, and in one row policy. */
   whereConditionsMax: 32,
+  /** Row policies of one agent. */
+  policiesMax: 64,
   /** Threads that hash passwords; fewer where there are fewer cores. */
   passwordThreadsMax: 16,
   /** Passwords that wait for a thread: a few seconds of work for two cores. */
@@ -104,6 +106,16 @@ export const limits = {
   loginWaitingPerEmailMax: 32,
   /** Logins by password that wait for others of their e-mail, of all e-mails together. */
   loginWaitingMax: 1_024,
+  /** Namespaces whose signing keys are kept in memory. */
+  namespaceKeysMax: 4_096,
+  /** Bytes of tokens that were found good and are known again. */
+  verifiedTokenBytesMax: 33_554_432,
+  /** Milliseconds between looks for ended sessions that no token can name any more. */
+  endedSweepMs: 60_000,
+  /** Sessions of one user; another login ends the one that was unused for longest. */
+  sessionsPerUserMax: 100,
+  /** Links of one e-mail that can be used at once. */
+  linksPerEmailMax: 16,
   /** Mails that are taken out of the outbox at once. */
   mailBatchMax: 32,
   /** Tries of one mail, after which it is given up. */

@@ -74,12 +74,13 @@ function showProgress(records: number): void {
 }
 
 function describe(result: VerifiedExport): string {
+  const withheld = result.withheld > 0 ? `, ${result.withheld} withheld` : ''
   const lines = [
     `VERIFIED ${result.records} records of ${result.agent}, seq ${result.firstSeq} to ${result.lastSeq}`,
     `strand      ${result.strand}`,
     `chain head  ${result.chainHead}`,
     `key         ${result.publicKey}${result.keys > 1 ? ` (after ${result.keys - 1} rotations)` : ''}`,
-    `signatures  ${result.signaturesChecked} checked; ${result.sealed} records sealed by them, ${result.erased} erased`,
+    `signatures  ${result.signaturesChecked} checked; ${result.sealed} records sealed by them, ${result.erased} erased${withheld}`,
     `checkpoint  ${result.checkpoint ? 'checked' : 'none'}`,
   ]
   if (result.partial) {

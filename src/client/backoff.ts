@@ -3,15 +3,24 @@ import { NetworkError } from './errors.js'
 /** Waits; rejects with the signal's reason once it is aborted. Handed in, so that tests wait for nothing. */
 export type Pause = (delayMs: number, signal: AbortSignal) => Promise<void>
 
-/** Time and chance of the client, as arguments. `random` gives 0 up to 1. */
+/** Time and chance of the client, as arguments. */
 export interface Timing {
   pause: Pause
+  /** 0 up to 1. */
   random: () => number
+  /** Unix milliseconds. */
   nowMs: () => number
+  /** Milliseconds since any moment, by a clock that nobody sets: lifetimes of tokens are measured by it. */
+  monotonicMs: () => number
 }
 
 /** The platform's own timers, clock and chance. */
-export const systemTiming: Timing = { pause, random: Math.random, nowMs: Date.now }
+export const systemTiming: Timing = {
+  pause,
+  random: Math.random,
+  nowMs: Date.now,
+  monotonicMs: () => performance.now(),
+}
 
 function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

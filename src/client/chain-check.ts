@@ -65,6 +65,7 @@ export class ChainCheck {
   signaturesChecked = 0
   sealed = 0
   erased = 0
+  withheld = 0
   keys = 1
 
   constructor(manifest: Manifest, trustedKey: string | undefined, signatures: SignatureCheck) {
@@ -91,7 +92,8 @@ export class ChainCheck {
       const rotationFault = await this.#rotate(line)
       if (rotationFault !== undefined) return rotationFault
     }
-    if (line.body === undefined) this.erased += 1
+    if (line.withheld === true) this.withheld += 1
+    else if (line.body === undefined) this.erased += 1
     if (this.#manifest.fromSeq === 0) await this.#tree.append(record.hash)
     this.#previousHlc = header.hlc
     this.head = hash
@@ -170,7 +172,8 @@ export class ChainCheck {
 function bodyFault(header: RecordHeader, record: ExaminedRecord): string | undefined {
   if (record.line.body === undefined) {
     const kept = header.type === GENESIS || header.type === KEY_ROTATE
-    return kept ? 'A record that names a key is erased' : undefined
+    if (!kept) return undefined
+    return `A record that names a key is ${record.line.withheld === true ? 'withheld' : 'erased'}`
   }
   if (!record.bodyMatches) return 'The body is not the one committed to'
   return parseJson(record.line.body) ? undefined : 'The body is not JSON'

@@ -12,7 +12,7 @@ export interface Manifest {
   recordCount: number
 }
 
-/** One record's line. A sealed one has `sealedBy` in place of `sig`, an erased one neither salt nor body. */
+/** One record's line. A sealed one has `sealedBy` in place of `sig`, an erased or withheld one neither salt nor body. */
 export interface RecordLine {
   /** The header's exact text. */
   h: string
@@ -20,6 +20,8 @@ export interface RecordLine {
   sealedBy?: number
   salt?: string
   body?: string
+  /** The body is there, but not for whom the export was made. */
+  withheld?: true
 }
 
 /** Last line of an export. */
@@ -83,12 +85,16 @@ export function parseLine(line: string): { record: RecordLine } | { trailer: Tra
 }
 
 function readRecord(h: string, members: Record<string, unknown>): RecordLine | undefined {
-  const { sig, sealed_by: sealedBy, salt, body, erased } = members
-  // Exactly one of signed and sealed, exactly one of whole and erased.
+  const { sig, sealed_by: sealedBy, salt, body, erased, withheld } = members
+  // Exactly one of signed and sealed, exactly one of whole, erased and withheld.
   if (sig === undefined ? !isCount(sealedBy) : !isHex(sig, 128) || sealedBy !== undefined) return undefined
   const seal = isHex(sig, 128) ? { sig } : isCount(sealedBy) ? { sealedBy } : {}
-  if (erased === true) return salt === undefined && body === undefined ? { h, ...seal } : undefined
-  if (erased !== undefined || !isHex(salt, 32) || typeof body !== 'string') return undefined
+  if (erased !== undefined || withheld !== undefined) {
+    if (salt !== undefined || body !== undefined) return undefined
+    if (erased === true && withheld === undefined) return { h, ...seal }
+    return withheld === true && erased === undefined ? { h, ...seal, withheld } : undefined
+  }
+  if (!isHex(salt, 32) || typeof body !== 'string') return undefined
   return { h, ...seal, salt, body }
 }
 

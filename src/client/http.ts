@@ -11,9 +11,20 @@ import { NetworkError, ServiceError, answerError } from './errors.js'
 /** Value of a query parameter; undefined leaves the parameter out. */
 export type QueryValue = string | number | boolean | undefined
 
+/** Gives requests their bearer credential. */
+export interface CredentialSource {
+  /**
+   * The credential of the next try; undefined sends none.
+   * @param signal ends this caller's waiting, not what it waits for
+   */
+  current(signal: AbortSignal): Promise<string | undefined>
+  /** Takes note that the service refused `credential` as expired. @returns whether `current` can give a newer one */
+  expired(credential: string): boolean
+}
+
 /** One request of the client, before address and credential are added. */
 export interface Call {
-  method: 'GET' | 'POST' | 'DELETE'
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Path from the service's address, with a leading slash. */
   path: string
   query?: Record<string, QueryValue>
@@ -23,6 +34,8 @@ export interface Call {
   idempotencyKey?: string
   /** Whether sending it again can do no harm. */
   repeatable: boolean
+  /** Where its credential comes from, in place of the client's. */
+  credential?: CredentialSource
   signal?: AbortSignal | undefined
   /** Milliseconds for the whole call, tries and waits included, in place of the client's. */
   timeoutMs?: number
@@ -33,8 +46,7 @@ export interface TransportSettings {
   /** The service's address, without a slash at its end. */
   url: string
   fetch: typeof fetch
-  /** Gives the bearer credential of the next request; undefined sends none. */
-  credential: () => Promise<string | undefined>
+  credential: CredentialSource
   timeoutMs: number
   timing: Timing
 }
@@ -44,12 +56,17 @@ interface Failure {
   retry: boolean
 }
 
+/** No credential could be had. Final: the refresh of a session has had tries of its own. */
+class CredentialError extends Error {}
+
 /** `duplex` is asked for by fetch when a stream is sent, and missing from the DOM's types. */
 interface StreamingInit extends RequestInit {
   duplex?: 'half'
 }
 
 const TRIES_MAX = 5
+/** Codes of a refusal by which nothing was done and after which a newer token may do. */
+const RENEWED_CODES = new Set(['token_expired', 'token_revoked'])
 const RETRIED_STATUSES = new Set([408, 425, 429, 502, 503, 504])
 const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
 
@@ -120,20 +137,28 @@ export class Transport {
     }
   }
 
+  /** One try; sent once more where the service calls the token expired and the session has a newer one. */
   async #attempt(call: Call, deadline: Deadline): Promise<Response> {
-    const credential = await this.#settings.credential()
-    deadline.signal.throwIfAborted()
-    const init: StreamingInit = {
-      method: call.method,
-      headers: headersOf(call, credential),
-      signal: deadline.signal,
+    const source = call.credential ?? this.#settings.credential
+    for (let isRenewed = false; ; isRenewed = true) {
+      const credential = await credentialOf(source, deadline.signal)
+      const response = await this.#send(call, credential, deadline.signal)
+      if (response.ok) return response
+      const refusal = await refusalOf(response, this.#settings.timing.nowMs())
+      const isExpired = refusal.status === 401 && RENEWED_CODES.has(refusal.code)
+      // Asked even where the call cannot be sent again, so that the next one renews the token.
+      const isRenewable = isExpired && credential !== undefined && source.expired(credential)
+      if (!isRenewable || isRenewed || call.body instanceof ReadableStream) throw refusal
     }
+  }
+
+  #send(call: Call, credential: string | undefined, signal: AbortSignal): Promise<Response> {
+    signal.throwIfAborted()
+    const init: StreamingInit = { method: call.method, headers: headersOf(call, credential), signal }
     if (call.body !== undefined) init.body = call.body
     if (call.body instanceof ReadableStream) init.duplex = 'half'
     const url = this.#settings.url + call.path + queryText(call.query)
-    const response = await unlessUnreachable(this.#settings.fetch(url, init))
-    if (response.ok) return response
-    throw await refusalOf(response, this.#settings.timing.nowMs())
+    return unlessUnreachable(this.#settings.fetch(url, init))
   }
 
   #delayMs(failure: Failure, tries: number): number {
@@ -146,9 +171,18 @@ export class Transport {
 /** What a thrown value of one try means: the error to show, and whether another try can help. */
 function failureOf(cause: unknown, deadline: Deadline): Failure {
   if (deadline.signal.aborted) return { error: deadline.signal.reason, retry: false }
+  if (cause instanceof CredentialError) return { error: cause.cause, retry: false }
   if (cause instanceof NetworkError) return { error: cause, retry: true }
   if (cause instanceof ServiceError) return { error: cause, retry: RETRIED_STATUSES.has(cause.status) }
   return { error: cause, retry: false }
+}
+
+async function credentialOf(source: CredentialSource, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await source.current(signal)
+  } catch (cause) {
+    throw new CredentialError('No credential', { cause })
+  }
 }
 
 /**
@@ -167,8 +201,9 @@ function parseAnswer<T>(text: string, response: Response): T {
   try {
     const answer: T = JSON.parse(text)
     return answer
-  } catch (cause) {
-    const details = { code: 'invalid_response', requestId: requestIdOf(response), cause }
+  } catch {
+    // Without the parser's error as its cause: that one quotes the answer, which may hold tokens.
+    const details = { code: 'invalid_response', requestId: requestIdOf(response) }
     throw new ServiceError(response.status, 'Expected a JSON answer', details)
   }
 }
@@ -178,9 +213,16 @@ function headersOf(call: Call, credential: string | undefined): Record<string, s
   if (typeof call.body === 'string' && headers['content-type'] === undefined) {
     headers['content-type'] = 'application/json'
   }
-  if (credential !== undefined) headers['authorization'] = `Bearer ${credential}`
+  if (credential !== undefined) headers['authorization'] = `Bearer ${checkedCredential(credential)}`
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
   return headers
+}
+
+/** fetch would quote a credential that no header can hold in its error; this one says nothing of it. */
+function checkedCredential(credential: string): string {
+  const text = credential.trim()
+  if (/^[\x21-\x7e]+$/.test(text)) return text
+  throw new TypeError('Expected a credential of visible ASCII characters')
 }
 
 function queryText(query: Record<string, QueryValue> | undefined): string {

@@ -6,6 +6,8 @@ export type {
   ListAgentsOptions,
   ServiceClientOptions,
 } from './service-client.js'
+export type { AuthClient } from './auth.js'
+export type { OnSessionChange } from './auth-session.js'
 export { NetworkError, NotFoundError, ServiceError } from './errors.js'
 export type { FailureDetails } from './errors.js'
 export type { CollectionHandle } from './collection.js'
@@ -23,4 +25,5 @@ export { verifyExport } from './verify-export.js'
 export type { ExportFault, VerifiedExport, VerifyOptions, VerifyResult } from './verify-export.js'
 export type { ExportSource } from './text-lines.js'
 export type { Timing } from './backoff.js'
+export type * from './auth-types.js'
 export type * from './types.js'

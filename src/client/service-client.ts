@@ -1,3 +1,5 @@
+import { AuthClient, fixedSource, refreshCall } from './auth.js'
+import { SessionKeeper } from './auth-session.js'
 import { type Timing, systemTiming } from './backoff.js'
 import { CollectionHandle, changeCall, readCall } from './collection.js'
 import { NetworkError } from './errors.js'
@@ -9,6 +11,7 @@ import {
   type SubscribeGlobalOptions,
   Subscription,
 } from './subscription.js'
+import type { Refreshed } from './auth-types.js'
 import type {
   AgentListResponse,
   AgentResponse,
@@ -23,7 +26,11 @@ import type {
 import type { ExportSource } from './text-lines.js'
 import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-export.js'
 
-/** Options of a client. With several credentials, `getToken` goes before `token`, `token` before `apiKey`. */
+/**
+ * Options of a client. While somebody is signed in (`client.auth`), calls carry the session's token, whatever is given
+ * here; else `getToken` goes before `token`, `token` before `apiKey`. Administration of users carries `apiKey` always.
+ * After a session that the service ended, calls carry nothing until a sign-in, `auth.setSession` or `auth.logout`.
+ */
 export interface ServiceClientOptions {
   /** The service's address, as `https://records.example`. */
   url: string
@@ -67,6 +74,7 @@ export interface ExportOptions extends CallOptions {
 }
 
 const TIMEOUT_MS = 30_000
+const AUTH_PREFIX = '/v1/auth'
 const LIST_PAGE_NAMES = 1_000
 
 /**
@@ -75,18 +83,33 @@ const LIST_PAGE_NAMES = 1_000
  * keys, are repeated while the network or the server fails in passing.
  */
 export class ServiceClient {
+  /** Sign-in, and the session whose token goes with all calls. */
+  readonly auth: AuthClient
   readonly #transport: Transport
   readonly #defaultAgent: string
 
   constructor(options: ServiceClientOptions) {
     this.#defaultAgent = options.agent ?? 'default'
-    this.#transport = new Transport({
+    const timing = options.timing ?? systemTiming
+    const exchange = (refreshToken: string) =>
+      transport.json<Refreshed>(refreshCall(AUTH_PREFIX, refreshToken))
+    const keeper = new SessionKeeper({ timing, exchange })
+    const transport = new Transport({
       url: options.url.replace(/\/+$/, ''),
       // Called on globalThis: browsers refuse a fetch that is called as a method of something else.
       fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
-      credential: credentialOf(options),
+      credential: keeper.before(credentialOf(options)),
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
-      timing: options.timing ?? systemTiming,
+      timing,
+    })
+    this.#transport = transport
+    this.auth = new AuthClient({
+      transport,
+      keeper,
+      prefix: AUTH_PREFIX,
+      apiKey: fixedSource(async () => options.apiKey),
+      // A key is no user: without a token, the routes of users are asked without a credential.
+      user: keeper.before(credentialOf({ ...options, apiKey: undefined })),
     })
   }
 

@@ -23,6 +23,8 @@ export interface VerifiedExport {
   sealed: number
   /** Records whose body is gone and whose place in the chain holds. */
   erased: number
+  /** Records whose body was kept from whom the export was made for, and whose place in the chain holds. */
+  withheld: number
   /** Keys followed through rotations: 1 when there was none. */
   keys: number
   /** Whether the trailer carried a checkpoint; if so, it was checked. */
@@ -167,6 +169,7 @@ function verified(manifest: Manifest, trailer: Trailer, chain: ChainCheck): Veri
     signaturesChecked: chain.signaturesChecked,
     sealed: chain.sealed,
     erased: chain.erased,
+    withheld: chain.withheld,
     keys: chain.keys,
     checkpoint: trailer.checkpoint !== undefined,
     partial: manifest.fromSeq > 0,

@@ -11,6 +11,8 @@ export type Receive = (outcome: Outcome) => void
 /** What a shard tells beside outcomes. */
 export interface ShardListener {
   events(events: StreamEvent[]): void
+  /** Row policies changed, before the events of the same commit. */
+  policiesChanged(agents: string[]): void
   /** Reads failed, though nothing was wrong with what was asked. */
   failed(failures: string[]): void
   /** The thread ended though nobody asked it to. */
@@ -113,8 +115,9 @@ export class ShardPort {
   }
 
   #receive(memory: ArrayBuffer): void {
-    const { outcomes, events, figures, failures } = decodeOutcomes(memory)
+    const { outcomes, events, figures, failures, policyChanges } = decodeOutcomes(memory)
     if (failures !== undefined) this.#listener.failed(failures)
+    if (policyChanges !== undefined) this.#listener.policiesChanged(policyChanges)
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)

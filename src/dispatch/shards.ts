@@ -6,6 +6,8 @@ import { ShardPort, type Receive } from './shard-port.js'
 /** What the shards tell the front thread beside outcomes. */
 export interface ShardsListener {
   events(shard: number, events: StreamEvent[]): void
+  /** The row policies of agents changed; told before the events of the same commit. */
+  policiesChanged(agents: string[]): void
   failed(shard: number, failures: string[]): void
   /** A shard serves again after its thread died: what it was told to watch is gone. */
   restarted(shard: number): void
@@ -25,6 +27,7 @@ export class Shards {
       (one) =>
         new ShardPort(one, {
           events: (events) => listener.events(one.shard, events),
+          policiesChanged: (agents) => listener.policiesChanged(agents),
           failed: (failures) => listener.failed(one.shard, failures),
           died: (error) => this.#restart(one.shard, error),
         }),

@@ -1,24 +1,41 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import type { Namespace } from '../auth/namespace.js'
 import type { Clock } from '../base/clock.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { Principal, RequestHeaders } from '../routes/route.js'
+import type { AuthCaller } from '../routes/auth-route.js'
+import type { Principal, RequestHeaders, RouteBase, TokenUser } from '../routes/route.js'
 import type { Scope } from '../wire/api-keys.js'
 import type { ApiKeys } from './api-keys.js'
-import { clientAddress, limiterKey, type TrustedProxies } from './client-address.js'
+import type { UserPrincipal } from './auth/tokens.js'
+import { addressText, clientAddress, limiterKey, type TrustedProxies } from './client-address.js'
 import { rateLimitField, rateLimitPolicyField, retryAfterSecs, type RateLimiter } from './rate-limit.js'
 import type { Tickets } from './tickets.js'
 import type { HttpResponse } from './uws.js'
 
-/** What requests are admitted by. */
-export interface AdmissionSettings {
+/** A limit of requests for each address, under the name that its headers tell it by. */
+export interface NamedLimit {
+  name: 'global' | 'auth'
   limiter: RateLimiter
   limit: { ratePerSec: number; burst: number }
+}
+
+/** What requests are admitted by. */
+export interface AdmissionSettings {
+  global: NamedLimit
+  /** Beside the global one, on auth routes. */
+  auth: NamedLimit
   trusted: TrustedProxies
   /** SHA-256 of the root key. */
   rootKeyDigest: Buffer
   /** Development only: no credential is asked for. */
   open: boolean
+}
+
+/** Finds out whose a token is (src/http/auth/tokens.ts). */
+export interface TokenReader {
+  identify(token: string, digest: string): UserPrincipal | Refusal | Promise<UserPrincipal | Refusal>
+  stillGood(user: TokenUser): Refusal | undefined
 }
 
 /** A rate-limit refusal with the headers that belong to it. */
@@ -27,17 +44,31 @@ export interface Limited {
   headers: readonly (readonly [string, string])[]
 }
 
+/** Who asks, or why not; later, where a token has to be verified first. */
+export type Admitted = Principal | Refusal | Promise<Principal | Refusal>
+
 const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
 const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
+const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
 
-const missing = refuse('unauthorized', 'Expected Authorization: Bearer with a root key or an API key')
+const missing = refuse(
+  'unauthorized',
+  'Expected Authorization: Bearer with a root key, an API key or a token',
+)
 const unknown = refuse('unauthorized', 'Expected a key that this server knows')
+const noToken = refuse('unauthorized', 'Expected Authorization: Bearer with the token of a user')
+const otherNamespace = refuse('invalid_token', 'Expected a token that this namespace issued')
+
+/** Three base64url parts: a JWT by its look. */
+const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
 /** Lets requests in: first the rate of their address, then their credential (contract.md 2.5, 3). */
 export class Admission {
   readonly #settings: AdmissionSettings
   readonly #keys: ApiKeys
   readonly #tickets: Tickets
+  /** Absent while the auth add-on is off. */
+  readonly #tokens: TokenReader | undefined
   readonly #clock: Clock
   /**
    * Headers that were found good. A Map compares texts only where their seeded hashes are the same, so looking one up
@@ -46,20 +77,85 @@ export class Admission {
   readonly #verified = new Map<string, Principal>()
   #removalsSeen = 0
 
-  constructor(settings: AdmissionSettings, parts: { keys: ApiKeys; tickets: Tickets; clock: Clock }) {
+  constructor(
+    settings: AdmissionSettings,
+    parts: { keys: ApiKeys; tickets: Tickets; clock: Clock; tokens?: TokenReader },
+  ) {
     this.#settings = settings
     this.#keys = parts.keys
     this.#tickets = parts.tickets
     this.#clock = parts.clock
+    this.#tokens = parts.tokens
   }
 
-  /** Takes a token of the caller's address; undefined when admitted. */
-  limit(response: HttpResponse, headers: RequestHeaders): Limited | undefined {
-    const { limiter, limit, trusted } = this.#settings
-    if (!limiter.enabled) return undefined
+  /** Takes a token of the caller's address, on auth routes one of each limit; undefined when admitted. */
+  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): Limited | undefined {
+    const { global, auth } = this.#settings
+    if (!global.limiter.enabled && !(isAuth && auth.limiter.enabled)) return undefined
+    const key = limiterKey(this.#address(response, headers))
+    return this.#take(global, key) ?? (isAuth ? this.#take(auth, key) : undefined)
+  }
+
+  /** The caller's address as text, for audit records. */
+  addressOf(response: HttpResponse, headers: RequestHeaders): string {
+    return addressText(this.#address(response, headers))
+  }
+
+  /** Who asks, allowed to use the route; 401 or 403. */
+  authorize(authorization: string, { scope, users }: Pick<RouteBase, 'scope' | 'users'>): Admitted {
+    if (scope === 'none') return anyone
+    const principal = this.#authenticate(authorization)
+    if (principal instanceof Promise) {
+      return principal.then((one) => ('code' in one ? one : allow(one, { scope, users })))
+    }
+    return 'code' in principal ? principal : allow(principal, { scope, users })
+  }
+
+  /** The same for a stream, which can come with a ticket in place of a credential. */
+  authorizeStream(
+    authorization: string,
+    ticket: string | null,
+    route: Pick<RouteBase, 'scope' | 'users'>,
+  ): Admitted {
+    if (ticket === null || authorization !== '') return this.authorize(authorization, route)
+    const principal = this.#tickets.redeem(ticket)
+    if (principal === undefined)
+      return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
+    // A ticket lives a minute, in which its user may have been signed out.
+    const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
+    if (ended !== undefined) return ended
+    const { scope } = route
+    return scope === 'none' ? principal : allow(principal, { scope, users: route.users })
+  }
+
+  /** Who asks on an auth route of a namespace; anyone may, without a credential or with one that is not good. */
+  authorizeAuth(authorization: string, caller: AuthCaller, namespace: Namespace): Admitted {
+    if (caller === 'user') return this.#authorizeUser(authorization, namespace)
+    const principal = authorization === '' ? missing : this.#authenticateKey(authorization)
+    if (caller === 'anyone') return 'code' in principal ? nobody : principal
+    if ('code' in principal) return principal
+    // It could make itself a user that reaches more.
+    if (principal.agents.length > 0)
+      return refuse('forbidden', 'Expected a key that is not limited to agents')
+    return allow(principal, { scope: namespace.id === '' ? 'admin:*' : 'admin:organisms' })
+  }
+
+  #authorizeUser(authorization: string, namespace: Namespace): Admitted {
+    const token = bearerOf(authorization)
+    if (token === undefined || !tokenShape.test(token) || this.#tokens === undefined) return noToken
+    const user = this.#tokens.identify(token, hash('sha256', token, 'hex'))
+    const ofNamespace = (one: UserPrincipal | Refusal) =>
+      !('code' in one) && one.user.namespace.id !== namespace.id ? otherNamespace : one
+    return user instanceof Promise ? user.then(ofNamespace) : ofNamespace(user)
+  }
+
+  #address(response: HttpResponse, { forwardedFor }: RequestHeaders): Uint8Array {
     const peer = new Uint8Array(response.getRemoteAddress())
-    const { forwardedFor } = headers
-    const waitMs = limiter.take(limiterKey(clientAddress({ peer, forwardedFor, trusted })), this.#clock())
+    return clientAddress({ peer, forwardedFor, trusted: this.#settings.trusted })
+  }
+
+  #take({ name, limiter, limit }: NamedLimit, key: string): Limited | undefined {
+    const waitMs = limiter.take(key, this.#clock())
     if (waitMs === 0) return undefined
     const retrySecs = retryAfterSecs(waitMs)
     return {
@@ -67,52 +163,63 @@ export class Admission {
         retryAfterSecs: retrySecs,
       }),
       headers: [
-        ['RateLimit', rateLimitField('global', 0, waitMs)],
-        ['RateLimit-Policy', rateLimitPolicyField('global', limit)],
+        ['RateLimit', rateLimitField(name, 0, waitMs)],
+        ['RateLimit-Policy', rateLimitPolicyField(name, limit)],
       ],
     }
   }
 
-  /** Who asks, allowed to use `scope`; 401 or 403. */
-  authorize(authorization: string, scope: Scope | 'none'): Principal | Refusal {
-    if (scope === 'none') return anyone
-    const principal = this.#authenticate(authorization)
-    return 'code' in principal ? principal : this.#allow(principal, scope)
-  }
-
-  /** The same for a stream, which can come with a ticket in place of a key. */
-  authorizeStream(authorization: string, ticket: string | null, scope: Scope | 'none'): Principal | Refusal {
-    if (ticket === null || authorization !== '') return this.authorize(authorization, scope)
-    const principal = this.#tickets.redeem(ticket)
-    if (principal === undefined)
-      return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
-    return scope === 'none' ? principal : this.#allow(principal, scope)
-  }
-
-  #allow(principal: Principal, scope: Scope): Principal | Refusal {
-    if (principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
-    return refuse('forbidden', `Expected a key with the scope ${scope}`)
-  }
-
-  #authenticate(authorization: string): Principal | Refusal {
+  #authenticate(authorization: string): Admitted {
     if (authorization === '') return this.#settings.open ? anyone : missing
+    const known = this.#known(authorization)
+    if (known !== undefined) return known
+    const token = bearerOf(authorization)
+    if (token === undefined) return missing
+    const digest = hash('sha256', token, 'hex')
+    const key = this.#keyOf(authorization, digest)
+    if (key !== undefined) return key
+    return this.#tokens !== undefined && tokenShape.test(token)
+      ? this.#tokens.identify(token, digest)
+      : unknown
+  }
+
+  #authenticateKey(authorization: string): Principal | Refusal {
+    const known = this.#known(authorization)
+    if (known !== undefined) return known
+    const token = bearerOf(authorization)
+    if (token === undefined) return missing
+    return this.#keyOf(authorization, hash('sha256', token, 'hex')) ?? unknown
+  }
+
+  /** A key that was found good before and was not deleted since. */
+  #known(authorization: string): Principal | undefined {
     if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.credentialsKeptMax) {
       this.#removalsSeen = this.#keys.removals
       this.#verified.clear()
     }
-    const known = this.#verified.get(authorization)
-    if (known !== undefined) return known
-    const principal = this.#identify(authorization)
-    if (!('code' in principal)) this.#verified.set(authorization, principal)
-    return principal
+    return this.#verified.get(authorization)
   }
 
-  #identify(authorization: string): Principal | Refusal {
-    // Scheme names are case-insensitive (RFC 9110, 11.1).
-    const token = /^bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1]
-    if (token === undefined) return missing
-    const digest = hash('sha256', token, 'hex')
-    if (timingSafeEqual(Buffer.from(digest, 'hex'), this.#settings.rootKeyDigest)) return root
-    return this.#keys.find(digest) ?? unknown
+  #keyOf(authorization: string, digest: string): Principal | undefined {
+    const isRoot = timingSafeEqual(Buffer.from(digest, 'hex'), this.#settings.rootKeyDigest)
+    const principal = isRoot ? root : this.#keys.find(digest)
+    if (principal !== undefined) this.#verified.set(authorization, principal)
+    return principal
   }
+}
+
+function allow(
+  principal: Principal,
+  { scope, users }: { scope: Scope | 'none'; users?: true | undefined },
+): Principal | Refusal {
+  if (principal.user !== undefined) {
+    return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
+  }
+  if (scope === 'none' || principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
+  return refuse('forbidden', `Expected a key with the scope ${scope}`)
+}
+
+/** The credential of `Authorization: Bearer`; scheme names are case-insensitive (RFC 9110, 11.1). */
+function bearerOf(authorization: string): string | undefined {
+  return /^bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1]
 }

@@ -31,6 +31,9 @@ export class Exchange {
   readonly #headOnly: boolean
   #open = true
   #onGone: (() => void) | undefined
+  /** Parts of the body that came before anyone wanted them. */
+  #held: { part: ArrayBuffer; last: boolean }[] | undefined
+  #receive: ((part: ArrayBuffer, last: boolean) => void) | undefined
 
   constructor(
     response: HttpResponse,
@@ -74,6 +77,8 @@ export class Exchange {
     more: { closing?: boolean | 'at once'; headers?: readonly (readonly [string, string])[] } = {},
   ): void {
     if (!this.#open) return
+    // The rest of a body that was held back is passed over.
+    if (this.#held !== undefined && this.#receive === undefined) this.#response.resume()
     const status = statusOf(refusal)
     this.#response.cork(() => {
       this.#head(status, 'application/problem+json')
@@ -136,7 +141,27 @@ export class Exchange {
 
   /** Receives the body, part by part; each part is valid only during the call. */
   onData(callback: (part: ArrayBuffer, last: boolean) => void): void {
-    this.#response.onData(callback)
+    if (this.#held === undefined) {
+      this.#response.onData(callback)
+      return
+    }
+    this.#receive = callback
+    for (const { part, last } of this.#held.splice(0)) callback(part, last)
+    this.resume()
+  }
+
+  /**
+   * Keeps what has arrived of the body until `onData`, and lets no more arrive: for who must wait before it is known
+   * what to do with it. The HTTP library drops what nobody takes at once.
+   */
+  holdBody(): void {
+    const held: { part: ArrayBuffer; last: boolean }[] = []
+    this.#held = held
+    this.#response.onData((part, last) => {
+      if (this.#receive === undefined) held.push({ part: part.slice(0), last })
+      else this.#receive(part, last)
+    })
+    this.pause()
   }
 
   pause(): void {

@@ -2,7 +2,7 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { LocatedOutcome } from '../protocol/messages.js'
+import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
 import type { ExportRequest } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../strand/strand-export.js'
@@ -38,7 +38,9 @@ export class ExportSender {
 
   async #send(exchange: Exchange, request: ExportRequest): Promise<void> {
     const { agent, fromSeq } = request
-    const located = await this.#shards.ask(agent, { kind: 'strandLocate', agent })
+    const locate: StrandLocate = { kind: 'strandLocate', agent }
+    if (request.access !== undefined) locate.access = request.access
+    const located = await this.#shards.ask(agent, locate)
     if (located.kind !== 'located') {
       exchange.refuse(unexpected(located))
       return
@@ -77,8 +79,16 @@ export class ExportSender {
     exchange: Exchange,
     range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: (text: string) => Promise<void> },
   ): Promise<string> {
-    const { shard, agentNo, strand, publicKey } = range.located
-    const task = { shard, agentNo, strand, publicKey, toSeq: range.toSeq, bytesMax: limits.exportPageBytes }
+    const { shard, agentNo, strand, publicKey, readable } = range.located
+    const task = {
+      shard,
+      agentNo,
+      strand,
+      publicKey,
+      toSeq: range.toSeq,
+      bytesMax: limits.exportPageBytes,
+      ...(readable !== undefined && { readable }),
+    }
     let fromSeq = range.fromSeq
     let lastHash = ''
     while (fromSeq <= range.toSeq && exchange.open) {

@@ -18,7 +18,7 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handli
       exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
       return
     }
-    const limited = handling.admission.limit(response, head.headers)
+    const limited = handling.admission.limit(response, head.headers, isAuthPath(path))
     if (limited !== undefined) {
       exchange.refuse(limited.refusal, { headers: limited.headers })
       return
@@ -31,6 +31,11 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handli
     const detail = `Expected one of ${allowed.join(', ')}`
     exchange.refuse(refuse('method_not_allowed', detail), { headers: [['Allow', allowed.join(', ')]] })
   })
+}
+
+/** Paths below those of auth routes count as such for the rate limits (contract.md 2.5). */
+function isAuthPath(path: string): boolean {
+  return /^\/v1\/(?:organisms\/[^/]+\/)?auth\//.test(path)
 }
 
 interface PathPattern {

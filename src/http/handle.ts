@@ -3,10 +3,13 @@ import { refuse } from '../base/errors.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { Outcome } from '../protocol/messages.js'
 import { answerOf, replayedHeaders } from '../routes/answers.js'
+import type { AuthContext, AuthRequest, AuthRoute } from '../routes/auth-route.js'
+import type { Namespace } from '../auth/namespace.js'
 import type {
   Answer,
   CommandRoute,
   HandlerRoute,
+  Principal,
   Route,
   RouteContext,
   RouteRequest,
@@ -30,6 +33,7 @@ export interface Handling {
   exports: ExportSender
   streams: StreamHub
   metrics: HttpMetrics
+  auth: AuthHandling
   corsOrigins: ReadonlySet<string>
   /** Why no request is taken now; undefined while serving. */
   stopping(): Refusal | undefined
@@ -37,6 +41,16 @@ export interface Handling {
   writeRefusal(): Refusal | undefined
   nextRequestId(): string
   onError(error: unknown, requestId: string): void
+}
+
+/** What auth routes are carried out with. */
+export interface AuthHandling {
+  /** Why none of them serves: 404 while the add-on is off, 402 without a license. */
+  refusal(): Refusal | undefined
+  /** The namespace of requests outside organisms. */
+  root: Namespace
+  /** Absent while the add-on is off. */
+  context: AuthContext | undefined
 }
 
 const emptyBody = new Uint8Array(0)
@@ -59,17 +73,37 @@ export function handlerOf(
       exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
       return
     }
-    const limited = handling.admission.limit(response, head.headers)
+    const limited = handling.admission.limit(response, head.headers, route.kind === 'auth')
     if (limited !== undefined) {
       exchange.refuse(limited.refusal, { headers: limited.headers })
       return
     }
     const parameters = readParameters(request, parameterCount)
+    if (route.kind === 'auth') {
+      const ip = handling.admission.addressOf(response, head.headers)
+      openAuth(route, { exchange, head, parameters, ip, writes }, handling)
+      return
+    }
+    const proceed = (routed: RouteRequest | Refusal) => {
+      if ('code' in routed) exchange.refuse(routed)
+      else guarded(exchange, handling, () => carryOut(route, { exchange, head, request: routed }, handling))
+    }
     const routed = admitted(route, { head, parameters, writes }, handling)
-    if ('code' in routed) exchange.refuse(routed)
-    else guarded(exchange, handling, () => carryOut(route, { exchange, head, request: routed }, handling))
+    if (routed instanceof Promise) proceedLater(exchange, handling, routed.then(proceed))
+    else proceed(routed)
   }
 }
+
+/** A token that is not known yet is verified first; the body waits. */
+function proceedLater(exchange: Exchange, handling: Handling, proceeding: Promise<void>): void {
+  exchange.holdBody()
+  proceeding.catch((error: unknown) => {
+    handling.onError(error, exchange.requestId)
+    exchange.refuse(internalError)
+  })
+}
+
+const internalError = refuse('internal_error', 'Expected the server to work; the request id is in its log')
 
 /** Answers that are made whole can be given without their body; streams and exports cannot. */
 export function answersHead({ method, kind }: Route): boolean {
@@ -82,7 +116,7 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void): void 
     run()
   } catch (error) {
     handling.onError(error, exchange.requestId)
-    exchange.refuse(refuse('internal_error', 'Expected the server to work; the request id is in its log'))
+    exchange.refuse(internalError)
   }
 }
 
@@ -102,6 +136,7 @@ export function openExchange(
 
 function isWrite(route: Route): boolean {
   if (route.whileFull === true) return false
+  if (route.kind === 'auth') return route.method !== 'get'
   return route.method !== 'get' && route.scope !== 'records:read' && route.scope !== 'none'
 }
 
@@ -110,7 +145,7 @@ function admitted(
   route: Route,
   { head, parameters, writes }: { head: RequestHead; parameters: string[] | undefined; writes: boolean },
   handling: Handling,
-): RouteRequest | Refusal {
+): RouteRequest | Refusal | Promise<RouteRequest | Refusal> {
   const stopping = route.scope === 'none' ? undefined : handling.stopping()
   if (stopping !== undefined) return stopping
   if (parameters === undefined) return refuse('validation_failed', 'Expected a percent-encoded UTF-8 path')
@@ -118,12 +153,15 @@ function admitted(
   const { authorization } = head.headers
   const principal =
     route.kind === 'stream'
-      ? handling.admission.authorizeStream(authorization, query.get('ticket'), route.scope)
-      : handling.admission.authorize(authorization, route.scope)
-  if ('code' in principal) return principal
-  const readOnly = writes ? handling.writeRefusal() : undefined
-  if (readOnly !== undefined) return readOnly
-  return { params: parameters, query, headers: head.headers, body: emptyBody, principal }
+      ? handling.admission.authorizeStream(authorization, query.get('ticket'), route)
+      : handling.admission.authorize(authorization, route)
+  const requestOf = (one: Principal | Refusal) => {
+    if ('code' in one) return one
+    const readOnly = writes ? handling.writeRefusal() : undefined
+    if (readOnly !== undefined) return readOnly
+    return { params: parameters, query, headers: head.headers, body: emptyBody, principal: one }
+  }
+  return principal instanceof Promise ? principal.then(requestOf) : requestOf(principal)
 }
 
 interface Admitted {
@@ -132,7 +170,11 @@ interface Admitted {
   request: RouteRequest
 }
 
-function carryOut(route: Route, { exchange, head, request }: Admitted, handling: Handling): void {
+function carryOut(
+  route: Exclude<Route, AuthRoute>,
+  { exchange, head, request }: Admitted,
+  handling: Handling,
+): void {
   switch (route.kind) {
     case 'command':
       if (route.bodyBytesMax === 0) runCommand(route, { exchange, request }, handling)
@@ -211,20 +253,75 @@ function reply(exchange: Exchange, outcome: Outcome): void {
   else exchange.answer(outcome)
 }
 
-async function runHandler(
+function runHandler(
   route: HandlerRoute,
   { exchange, request }: { exchange: Exchange; request: RouteRequest },
   handling: Handling,
 ): Promise<void> {
+  return runAsync(() => route.handle(request, handling.context), exchange, handling)
+}
+
+async function runAsync(
+  run: () => Promise<Answer | Refusal>,
+  exchange: Exchange,
+  handling: Handling,
+): Promise<void> {
   try {
-    finish(exchange, await route.handle(request, handling.context))
+    finish(exchange, await run())
   } catch (error) {
     handling.onError(error, exchange.requestId)
-    exchange.refuse(refuse('internal_error', 'Expected the server to work; the request id is in its log'))
+    exchange.refuse(internalError)
   }
 }
 
 function finish(exchange: Exchange, answer: Answer | Refusal): void {
   if ('code' in answer) exchange.refuse(answer)
   else exchange.answer(answer)
+}
+
+interface AuthOpening {
+  exchange: Exchange
+  head: RequestHead
+  parameters: string[] | undefined
+  ip: string
+  writes: boolean
+}
+
+/** Admits one request of an auth route and carries it out (contract.md 6). */
+function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): void {
+  const { exchange, head, parameters, ip, writes } = opening
+  const { root, context } = handling.auth
+  const refusal = handling.stopping() ?? handling.auth.refusal()
+  if (refusal?.code === 'auth_disabled' && route.whileOff !== undefined) {
+    exchange.answer(route.whileOff())
+    return
+  }
+  if (refusal !== undefined || context === undefined || parameters === undefined) {
+    exchange.refuse(refusal ?? refuse('validation_failed', 'Expected a percent-encoded UTF-8 path'))
+    return
+  }
+  const { authorization, userAgent } = head.headers
+  const proceed = (principal: Principal | Refusal) => {
+    const readOnly = writes ? handling.writeRefusal() : undefined
+    if ('code' in principal || readOnly !== undefined) {
+      exchange.refuse('code' in principal ? principal : (readOnly ?? internalError))
+      return
+    }
+    const request: AuthRequest = {
+      params: parameters,
+      query: head.query === '' ? emptyQuery : new URLSearchParams(head.query),
+      headers: head.headers,
+      body: emptyBody,
+      principal,
+      namespace: root,
+      origin: { ip, userAgent, requestId: exchange.requestId },
+      ...(principal.user !== undefined && { claims: principal.user.claims }),
+    }
+    const run = () => void runAsync(() => route.handle(request, context), exchange, handling)
+    if (route.bodyBytesMax === 0) run()
+    else readBody(route, { exchange, head, request }, run)
+  }
+  const principal = handling.admission.authorizeAuth(authorization, route.caller, root)
+  if (principal instanceof Promise) proceedLater(exchange, handling, principal.then(proceed))
+  else guarded(exchange, handling, () => proceed(principal))
 }

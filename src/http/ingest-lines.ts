@@ -1,6 +1,6 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import type { LineFault } from '../protocol/messages.js'
-import { agentParameter, reaches } from '../routes/parameters.js'
+import { agentParameter, agentRefusal } from '../routes/parameters.js'
 import type { Principal } from '../routes/route.js'
 import type { LineChunk } from './ingest-splitter.js'
 
@@ -53,9 +53,7 @@ function agentOf(bytes: Buffer, principal: Principal): string | Refusal {
   }
   const agent = agentParameter(value.agent)
   if (typeof agent !== 'string') return refuse('validation_failed', agent.detail)
-  return reaches(principal.agents, agent)
-    ? agent
-    : refuse('forbidden', `Expected a key that reaches agent "${agent}"`)
+  return agentRefusal({ principal }, agent) ?? agent
 }
 
 function parse(bytes: Buffer): unknown {

@@ -4,6 +4,7 @@ import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { CommandOf, IngestedOutcome, Outcome, WriteOptions } from '../protocol/messages.js'
 import { answerOf, replayedHeaders, unexpected } from '../routes/answers.js'
+import { withAccess } from '../routes/parameters.js'
 import type { IngestRequest, Principal } from '../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import { tooLarge } from './body.js'
@@ -139,7 +140,8 @@ class WholeIngest implements BodySink {
     const { exchange, request, shards } = this.#stream
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
-    const answer = answerOf(await shards.ask(agent, { kind: 'ingestOne', agent, body, options }))
+    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, options })
+    const answer = answerOf(await shards.ask(agent, command))
     if ('code' in answer) exchange.refuse(answer)
     else exchange.answer(answer)
   }
@@ -335,20 +337,20 @@ function commandsOf(
   const options = optionsOf(stream, index)
   const { bytes, firstLine } = chunk
   if (request.agent !== undefined) {
-    const command: IngestCommand = {
-      kind: 'ingestChunk',
+    const command: IngestCommand = withAccess(stream, {
+      kind: 'ingestChunk' as const,
       agent: request.agent,
       chunk: bytes,
       firstLine,
-      mode: 'skip',
+      mode: 'skip' as const,
       options,
-    }
+    })
     return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [] }
   }
   const { byShard, faults } = addressLines(chunk, { shardOf: (agent) => shards.shardOf(agent), principal })
   const parts = [...byShard].map(([shard, lines]) => ({
     shard,
-    command: {
+    command: withAccess(stream, {
       kind: 'ingestChunk' as const,
       agent: '',
       chunk: Buffer.concat(lines.bytes),
@@ -356,7 +358,7 @@ function commandsOf(
       lineNumbers: lines.numbers,
       mode: 'skip' as const,
       options,
-    },
+    }),
   }))
   return { parts, faults }
 }

@@ -58,6 +58,14 @@ const key = {
   agents: ['sensor-*'],
 }
 
+const policies = [
+  { actions: ['read', 'write'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] },
+  {
+    actions: ['read', 'delete'],
+    conditions: [{ field: 'tenant', op: 'eq', value: '$jwt.app_metadata.tenant' }],
+  },
+]
+
 const where = [{ field: 'celsius', op: 'gt', value: 70 }]
 
 /** Schema name → example name → body. */
@@ -123,6 +131,11 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   },
   IngestSummary: { summary: { ...summary, errors: [fault] } },
   MutationDone: { done: { record_id: second, state: 'deleted', seq: 3 } },
+  PoliciesBody: { policies: { policies } },
+  PoliciesReplaced: {
+    replaced: { agent_id: 'sensors', policies, warnings: [], seq: 2, record_id: second },
+  },
+  PoliciesShown: { policies: { agent_id: 'sensors', policies } },
   QueryAnswer: { records: { records: [record], next_cursor: null }, head },
   QueryBody: {
     latest: { type: 'latest', limit: 20, where },

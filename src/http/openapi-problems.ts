@@ -12,6 +12,7 @@ export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
   deleteAgentRecord: ['already_deleted', ...mutationCodes],
   postAgentRecordRestore: ['not_deleted', ...mutationCodes],
   deleteAdminApiKey: ['not_found'],
+  putAgentPolicies: ['zone_requires_approval'],
 }
 
 const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>
@@ -42,6 +43,7 @@ export function codesOf(route: Route, operationId: string): ErrorCode[] {
 function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
   const found: ErrorCode[] = ['unauthorized', 'forbidden', 'overloaded']
+  if (route.users === true) found.push('invalid_token', 'token_expired', 'token_revoked')
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
   if (docs.request !== undefined) found.push('validation_failed', 'too_large')

@@ -12,8 +12,9 @@ import {
   UnixMs,
   ZoneName,
 } from '../wire/primitives.js'
+import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../wire/policies.js'
 import { Problem } from '../wire/problem.js'
-import { queryBodies, QueryAnswer, QueryBody, QueryResult } from '../wire/query.js'
+import { ConditionBody, queryBodies, QueryAnswer, QueryBody, QueryResult } from '../wire/query.js'
 import {
   BatchWriteBody,
   BatchWritten,
@@ -39,6 +40,7 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   BatchWritten,
   ChainHead,
   ChainHeadQuery: queryBodies.chain_head,
+  Condition: ConditionBody,
   Hash,
   HashQuery: queryBodies.hash,
   HlcText,
@@ -48,6 +50,9 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   LatestQuery: queryBodies.latest,
   Moment,
   MutationDone,
+  PoliciesBody,
+  PoliciesReplaced,
+  PoliciesShown,
   Problem,
   PublicKey,
   QueryAnswer,

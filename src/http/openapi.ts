@@ -106,6 +106,12 @@ function securitySchemes(): Record<string, unknown> {
       scheme: 'bearer',
       description: `A key of POST /v1/admin/api-keys with the scope named, out of ${scopes.join(', ')}`,
     },
+    userToken: {
+      type: 'http',
+      scheme: 'bearer',
+      bearerFormat: 'JWT',
+      description: 'The token of a user; on routes of agents, the row policies of the agent decide',
+    },
     streamTicket: { type: 'apiKey', in: 'query', name: 'ticket', description: ticket },
   }
 }
@@ -131,10 +137,11 @@ function operationOf(route: Route): unknown {
   }
 }
 
-function securityOf({ scope, kind }: Route): unknown[] {
+function securityOf({ scope, kind, users }: Route): unknown[] {
   if (scope === 'none') return []
   const keys = [{ rootKey: [] }, { scopedKey: [scope] }]
-  return kind === 'stream' ? [...keys, { streamTicket: [] }] : keys
+  const others = users === true ? [{ userToken: [] }] : []
+  return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
 }
 
 function requestBodyOf(route: Route, operationId: string): unknown {

@@ -30,6 +30,7 @@ export function readHead(request: HttpRequest): RequestHead | string {
     lastEventId: '',
     origin: '',
     forwardedFor: '',
+    userAgent: '',
   }
   let contentLength: string | undefined
   let fault: string | undefined
@@ -69,6 +70,9 @@ export function readHead(request: HttpRequest): RequestHead | string {
         break
       case 'origin':
         headers.origin = value
+        break
+      case 'user-agent':
+        headers.userAgent = value
         break
       case 'x-forwarded-for':
         headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`

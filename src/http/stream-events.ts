@@ -1,5 +1,6 @@
+import { allows } from '../auth/row-policy.js'
 import type { StreamEvent } from '../protocol/messages.js'
-import { fieldOf } from '../strand/condition.js'
+import { type Condition, fieldOf } from '../strand/condition.js'
 
 /*
  * Framing of server-sent events (WHATWG HTML, 9.2). Nothing sent has a line break of its own: data is canonical JSON
@@ -22,9 +23,19 @@ export function caughtUpEvent(id: string): string {
   return `id: ${id}\nevent: caught_up\ndata: {}\n\n`
 }
 
+/** Whether one of the policies that let a user read the event's agent allows its payload. */
+export function isReadable(event: StreamEvent, readable: Condition[][] | undefined): boolean {
+  return readable !== undefined && allows(readable, payloadOf(event))
+}
+
 /** Whether the payload of an event has the field that a stream is filtered by: a member, or a dotted path. */
 export function hasField(event: StreamEvent, field: string): boolean {
-  const { payload }: { payload: unknown } = JSON.parse(event.data)
+  const payload = payloadOf(event)
   if (typeof payload !== 'object' || payload === null) return false
   return Object.hasOwn(payload, field) || fieldOf(payload, field) !== undefined
+}
+
+function payloadOf(event: StreamEvent): unknown {
+  const { payload }: { payload: unknown } = JSON.parse(event.data)
+  return payload
 }

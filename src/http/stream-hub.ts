@@ -2,16 +2,17 @@ import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { Outcome, StreamEvent } from '../protocol/messages.js'
+import type { Outcome, StrandLocate, StreamEvent } from '../protocol/messages.js'
 import { unexpected } from '../routes/answers.js'
 import type { Principal, StreamRequest } from '../routes/route.js'
+import type { Condition } from '../strand/condition.js'
 import { parseHlc, zeroHlc, type Hlc } from '../strand/hlc.js'
 import { momentLower } from '../strand/moment.js'
 import type { Exchange } from './exchange.js'
 import { before, parseClockCursor, parseSeqCursor } from './stream-cursor.js'
 import { RecentEvents } from './recent-events.js'
 import { recordEvent, retryLine } from './stream-events.js'
-import { Stream, type Lane } from './stream.js'
+import { Stream, type Lane, type Readable } from './stream.js'
 
 /** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
 export class StreamHub {
@@ -23,6 +24,8 @@ export class StreamHub {
   /** Streams that are being opened, and who opens them. */
   readonly #opening = new Map<Exchange, string>()
   #count = 0
+  /** How often what users may read has, or may have, changed. */
+  #policyChanges = 0
 
   constructor(shards: Shards) {
     this.#shards = shards
@@ -61,8 +64,20 @@ export class StreamHub {
       this.#watch(shard, { agent, on: true })
     }
     if (this.#global.size > 0) this.#watch(shard, { agent: '', on: true })
+    this.#policyChanges++
     for (const stream of this.#all()) {
       for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
+      // Of a change of policies that was on its way when the thread died nobody has heard either.
+      const isUsers = stream.readable !== undefined
+      if (isUsers && stream.lanes.some((lane) => lane.shard === shard)) this.#finish(stream)
+    }
+  }
+
+  /** Ends the streams that users have of agents whose policies changed: they connect again and are judged anew. */
+  endUsersOf(agents: readonly string[]): void {
+    this.#policyChanges++
+    for (const stream of this.#all()) {
+      if (agents.some((agent) => stream.readable?.has(agent) === true)) this.#finish(stream)
     }
   }
 
@@ -92,7 +107,7 @@ export class StreamHub {
     // Watching first: what is committed after the answer to the second command comes as an event.
     this.#retain(agent)
     this.#opening.set(exchange, principal.id)
-    this.#shards.send(agent, { kind: 'strandLocate', agent }, (outcome) => {
+    this.#shards.send(agent, locateCommand(agent, request), (outcome) => {
       this.#opening.delete(exchange)
       if (outcome.kind !== 'located' || !exchange.open) {
         this.#release(agent)
@@ -105,7 +120,14 @@ export class StreamHub {
       }
       const watched = this.#byAgent.get(agent)
       assert(watched !== undefined, 'an agent is watched while a stream of it is being opened')
-      const about = { request, principalId: principal.id, lanes: [lane], recent: watched.recent }
+      const { readable } = outcome
+      const about = {
+        request,
+        principalId: principal.id,
+        lanes: [lane],
+        recent: watched.recent,
+        readable: readable === undefined ? undefined : new Map([[agent, readable]]),
+      }
       const stream = this.#begin(exchange, about)
       watched.streams.add(stream)
       exchange.onGone(() => this.#end(stream))
@@ -119,12 +141,21 @@ export class StreamHub {
       exchange.refuse(from)
       return
     }
+    let readable: Readable | undefined
+    if (request.access !== undefined) {
+      this.#opening.set(exchange, principal.id)
+      const located = await this.#readableBy(request)
+      this.#opening.delete(exchange)
+      if ('code' in located) exchange.refuse(located)
+      else readable = located
+      if (!exchange.open) return
+    }
     const lanes: Lane[] = []
     for (let shard = 0; shard < this.#shards.count; shard++) {
       // A lane asks for nothing before its shard has told where it stands.
       lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached: from?.[shard] ?? zeroHlc })
     }
-    const stream = this.#begin(exchange, { request, principalId: principal.id, lanes })
+    const stream = this.#begin(exchange, { request, principalId: principal.id, lanes, readable })
     this.#global.add(stream)
     exchange.onGone(() => this.#end(stream))
     for (const lane of lanes) {
@@ -154,7 +185,35 @@ export class StreamHub {
     return Array.from({ length: this.#shards.count }, () => start)
   }
 
-  #begin(exchange: Exchange, about: { request: StreamRequest; principalId: string; lanes: Lane[] }): Stream {
+  /** What a user may read of the agents that it names; 403 for one that it may not, asked again when policies changed. */
+  async #readableBy(request: StreamRequest): Promise<Readable | Refusal> {
+    for (let tries = 0; tries < READABLE_TRIES_MAX; tries++) {
+      const changes = this.#policyChanges
+      const readable = await this.#locateAll(request)
+      if (changes === this.#policyChanges || 'code' in readable) return readable
+    }
+    return refuse('overloaded', 'Expected row policies that stay for a moment', { retryAfterSecs: 1 })
+  }
+
+  async #locateAll(request: StreamRequest): Promise<Readable | Refusal> {
+    const readable = new Map<string, Condition[][]>()
+    const agents = request.agents ?? []
+    const outcomes = await Promise.all(
+      agents.map((agent) => this.#shards.ask(agent, locateCommand(agent, request))),
+    )
+    for (const [place, agent] of agents.entries()) {
+      const outcome = outcomes[place]
+      assert(outcome !== undefined, 'each agent has its outcome')
+      if (outcome.kind !== 'located') return unexpected(outcome)
+      readable.set(agent, outcome.readable ?? [])
+    }
+    return readable
+  }
+
+  #begin(
+    exchange: Exchange,
+    about: { request: StreamRequest; principalId: string; lanes: Lane[]; readable?: Readable | undefined },
+  ): Stream {
     exchange.begin(200, 'text/event-stream', [
       ['Cache-Control', 'no-store'],
       ['X-Accel-Buffering', 'no'],
@@ -242,6 +301,14 @@ export class StreamHub {
   #all(): Stream[] {
     return [...[...this.#byAgent.values()].flatMap(({ streams }) => [...streams]), ...this.#global]
   }
+}
+
+/** How often the policies of a stream's agents are asked for before the client is sent away for a second. */
+const READABLE_TRIES_MAX = 4
+
+function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
+  const command: StrandLocate = { kind: 'strandLocate', agent }
+  return access === undefined ? command : { ...command, access }
 }
 
 const badCursor = refuse(

@@ -1,12 +1,13 @@
 import { limits } from '../base/limits.js'
 import type { Command, Outcome, PageOutcome, StreamEvent } from '../protocol/messages.js'
 import type { StreamRequest } from '../routes/route.js'
+import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import { parseHlc, zeroHlc } from '../strand/hlc.js'
 import type { Exchange } from './exchange.js'
 import type { RecentEvents } from './recent-events.js'
 import { formatClockCursor } from './stream-cursor.js'
-import { caughtUpEvent, hasField, heartbeat, recordEvent } from './stream-events.js'
+import { caughtUpEvent, hasField, heartbeat, isReadable, recordEvent } from './stream-events.js'
 
 /**
  * One shard's part of a stream. While it is not live, its records come from the store in pages; a page that reaches
@@ -26,6 +27,9 @@ export interface Lane {
   reached: Hlc
 }
 
+/** What a user may read, by agent: the conditions of its policies, of one of which all must hold. */
+export type Readable = ReadonlyMap<string, Condition[][]>
+
 /** How a stream asks a shard. */
 export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
 
@@ -35,6 +39,8 @@ export class Stream {
   readonly request: StreamRequest
   readonly principalId: string
   readonly lanes: Lane[]
+  /** Undefined for a key, which row policies do not bind. */
+  readonly readable: Readable | undefined
   readonly #agents: ReadonlySet<string> | undefined
   readonly #recent: RecentEvents | undefined
   readonly #ask: AskShard
@@ -44,23 +50,35 @@ export class Stream {
 
   constructor(
     exchange: Exchange,
-    about: { request: StreamRequest; principalId: string; lanes: Lane[]; recent?: RecentEvents },
+    about: {
+      request: StreamRequest
+      principalId: string
+      lanes: Lane[]
+      recent?: RecentEvents
+      readable?: Readable | undefined
+    },
     ask: AskShard,
   ) {
     this.exchange = exchange
     this.request = about.request
     this.principalId = about.principalId
     this.lanes = about.lanes
+    this.readable = about.readable
     this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)
     // The texts that are kept carry every event, so they are of no use to a stream that leaves some out.
-    this.#recent = about.request.filter === undefined ? about.recent : undefined
+    this.#recent = this.#showsAll ? about.recent : undefined
     this.#ask = ask
     exchange.onWritable(() => this.#onWritable())
   }
 
   /** True when every event of a tick can go to this stream in the same bytes as to others like it. */
   get plain(): boolean {
-    return this.#drained && this.#caughtUp && this.request.filter === undefined && this.lanes.every(isLive)
+    return this.#drained && this.#caughtUp && this.#showsAll && this.lanes.every(isLive)
+  }
+
+  /** Whether it leaves out none of its agents' events. */
+  get #showsAll(): boolean {
+    return this.request.filter === undefined && this.readable === undefined
   }
 
   /** Starts or goes on catching up, where it is not live. */
@@ -163,6 +181,7 @@ export class Stream {
       if (this.#agents !== undefined && !this.#agents.has(event.agent)) continue
       lane.nextSeq = event.seq + 1
       lane.reached = parseHlc(event.hlc) ?? zeroHlc
+      if (this.readable !== undefined && !isReadable(event, this.readable.get(event.agent))) continue
       if (this.request.filter !== undefined && !hasField(event, this.request.filter)) continue
       text += recordEvent(this.#cursor(), event)
     }

@@ -10,6 +10,8 @@ export interface OutcomeFrame {
   /** Committed records that somebody watches, in commit order. */
   events: StreamEvent[]
   figures: ShardFigures
+  /** Agents whose row policies this group has changed: what users see by the old ones is to end. */
+  policyChanges?: string[]
   /** What broke single reads, for the log; their callers are told no more than that it did. */
   failures?: string[]
 }

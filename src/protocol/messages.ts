@@ -1,8 +1,29 @@
 import type { Refusal } from '../base/errors.js'
-import type { PolicyClaims } from '../auth/row-policy.js'
+import type { Policy, PolicyClaims } from '../auth/row-policy.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { Zone } from '../strand/zone.js'
+import type {
+  AuthChange,
+  AuthEndedList,
+  AuthEndedOutcome,
+  AuthLookup,
+  AuthOutcome,
+  AuthRules,
+  MailDue,
+  MailDueOutcome,
+  MailSettle,
+} from './auth-messages.js'
+import type {
+  BatchAppend,
+  IngestChunk,
+  IngestOne,
+  PageCursor,
+  RecordAppend,
+  RecordGet,
+  RecordMutate,
+  RecordQuery,
+} from './record-messages.js'
 
 /*
  * What the front thread and the shard workers say to each other. Each message is a plain value; frames of them
@@ -47,10 +68,25 @@ export interface AgentList {
 export interface AgentStatus {
   kind: 'agentStatus'
   agent: string
+  access?: UserAccess
 }
 
 export interface AgentHead {
   kind: 'agentHead'
+  agent: string
+  access?: UserAccess
+}
+
+/** Replaces the row policies of an agent, which were checked already. */
+export interface PoliciesSet {
+  kind: 'policiesSet'
+  agent: string
+  policies: Policy[]
+  options: WriteOptions
+}
+
+export interface PoliciesGet {
+  kind: 'policiesGet'
   agent: string
 }
 
@@ -72,84 +108,6 @@ export interface RequestClaim {
   /** What is asked under it. */
   body: Uint8Array
   options: WriteOptions
-}
-
-/** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it is not there. */
-export interface RecordAppend {
-  kind: 'recordAppend'
-  agent: string
-  emerge: boolean
-  body: Uint8Array
-  options: WriteOptions
-}
-
-/** Appends the records of one request body `{records, atomic?}`. */
-export interface BatchAppend {
-  kind: 'batchAppend'
-  agent: string
-  emerge: boolean
-  body: Uint8Array
-  options: WriteOptions
-}
-
-/** Appends one record whose body is the whole request body. */
-export interface IngestOne {
-  kind: 'ingestOne'
-  agent: string
-  body: Uint8Array
-  options: WriteOptions
-}
-
-/**
- * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream.
- * With `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and carry those numbers; without,
- * each is the body of a record of `agent`.
- * `mode`: `skip` leaves bad lines out, `reject` writes nothing when one is bad, `check` writes nothing at all.
- */
-export interface IngestChunk {
-  kind: 'ingestChunk'
-  /** Empty where each line names its own. */
-  agent: string
-  chunk: Uint8Array
-  firstLine: number
-  lineNumbers?: number[]
-  mode: 'skip' | 'reject' | 'check'
-  options: WriteOptions
-}
-
-export interface RecordGet {
-  kind: 'recordGet'
-  agent: string
-  hash: string
-}
-
-/** Deletes (a tombstone) or restores the record `hash`. */
-export interface RecordMutate {
-  kind: 'recordMutate'
-  agent: string
-  action: 'delete' | 'restore'
-  hash: string
-  options: WriteOptions
-}
-
-/** One page of an agent's records, between two moments, oldest or newest first. */
-export interface RecordQuery {
-  kind: 'recordQuery'
-  agent: string
-  order: 'asc' | 'desc'
-  limit: number
-  from?: Hlc
-  /** The end, included; records are shown as the strand was then. */
-  to?: Hlc
-  types?: string[]
-  where?: Condition[]
-  cursor?: PageCursor
-}
-
-/** Where a page goes on: the next seq to look at, and the seq at which the strand is looked at. */
-export interface PageCursor {
-  nextSeq: number
-  asOfSeq: number
 }
 
 /** One page of a strand for a stream: from `fromSeq`, or from the first record at or after `since`. */
@@ -190,11 +148,16 @@ export interface StrandLocate {
   agent: string
   /** When given, the record whose seq is asked for. */
   hash?: string
+  access?: UserAccess
 }
 
+/** Makes a scoped key. The shard draws it, so that what is asked is the same when it is asked again. */
 export interface ApiKeyCreate {
   kind: 'apiKeyCreate'
-  row: ApiKeyRow
+  name: string
+  scopes: string[]
+  agents: string[]
+  options: WriteOptions
 }
 
 export interface ApiKeyList {
@@ -204,6 +167,7 @@ export interface ApiKeyList {
 export interface ApiKeyDelete {
   kind: 'apiKeyDelete'
   keyId: string
+  options: WriteOptions
 }
 
 /** A scoped key as it is kept: its SHA-256, never the key (contract.md 1, Scoped keys). */
@@ -222,6 +186,8 @@ export type Command =
   | AgentList
   | AgentStatus
   | AgentHead
+  | PoliciesSet
+  | PoliciesGet
   | KeyClaim
   | RequestClaim
   | RecordAppend
@@ -239,6 +205,11 @@ export type Command =
   | ApiKeyCreate
   | ApiKeyList
   | ApiKeyDelete
+  | AuthChange
+  | AuthLookup
+  | AuthEndedList
+  | MailDue
+  | MailSettle
 
 /** A command by its kind. */
 export type CommandOf<K extends Command['kind']> = Extract<Command, { kind: K }>
@@ -319,11 +290,23 @@ export interface LocatedOutcome {
   headHash: string
   /** The seq of the record asked for. */
   seq?: number
+  /** For a user: the conditions of the policies that let it read, of one of which all must hold of a record. */
+  readable?: Condition[][]
 }
 
 export interface ApiKeysOutcome {
   kind: 'apiKeys'
   rows: ApiKeyRow[]
+}
+
+/** A scoped key that was made, with the key itself: kept for its Idempotency-Key sealed only. */
+export interface ApiKeyMadeOutcome {
+  kind: 'apiKeyMade'
+  row: ApiKeyRow
+  key: string
+  /** False for an answer from before whose key was deleted since. */
+  live: boolean
+  replayed?: boolean
 }
 
 /** What is committed when watching begins: HLC of the shard's last record. */
@@ -347,8 +330,12 @@ export type Outcome =
   | IngestedOutcome
   | LocatedOutcome
   | ApiKeysOutcome
+  | ApiKeyMadeOutcome
   | WatchingOutcome
   | DoneOutcome
+  | AuthOutcome
+  | AuthEndedOutcome
+  | MailDueOutcome
 
 /** One committed record as streams tell it. `data` is the wire JSON of the event. */
 export interface StreamEvent {
@@ -375,4 +362,5 @@ export interface ShardSettings {
   masterSeed: Uint8Array
   recordBytesMax: number
   signing: Signing
+  auth: AuthRules
 }

@@ -1,3 +1,5 @@
+import type { Condition } from '../strand/condition.js'
+
 /** What a reader thread of the pool is started with. */
 export interface ReaderSettings {
   dataDir: string
@@ -12,6 +14,8 @@ export interface ExportPageTask {
   fromSeq: number
   toSeq: number
   bytesMax: number
+  /** For a user: the conditions of its read policies; what none of them allows is withheld. */
+  readable?: Condition[][]
 }
 
 /** Export lines, each ended by LF; `nextSeq` is where the next page begins. */

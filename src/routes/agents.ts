@@ -16,6 +16,7 @@ import {
   pageLimit,
   reachableAgent,
   reaches,
+  withAccess,
   writeOptions,
 } from './parameters.js'
 import type { Answer, CommandRoute, HandlerRoute, RouteContext, RouteRequest } from './route.js'
@@ -140,11 +141,13 @@ const status: CommandRoute = {
   method: 'get',
   path: '/v1/agents/:agent/status',
   scope: 'records:read',
+  users: true,
   bodyBytesMax: 0,
   docs: { summary: 'Record count, chain head and zone', tag: 'Agents', answers: { 200: AgentStatus } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])
-    return typeof agent === 'string' ? { agent, command: { kind: 'agentStatus', agent } } : agent
+    if (typeof agent !== 'string') return agent
+    return { agent, command: withAccess(request, { kind: 'agentStatus', agent }) }
   },
 }
 
@@ -154,11 +157,13 @@ const head: CommandRoute = {
   method: 'get',
   path: '/v1/agents/:agent/head',
   scope: 'records:read',
+  users: true,
   bodyBytesMax: 0,
   docs: { summary: 'The chain head', tag: 'Agents', answers: { 200: ChainHead } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])
-    return typeof agent === 'string' ? { agent, command: { kind: 'agentHead', agent } } : agent
+    if (typeof agent !== 'string') return agent
+    return { agent, command: withAccess(request, { kind: 'agentHead', agent }) }
   },
   toBody: withEntityTag,
 }

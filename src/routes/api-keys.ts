@@ -1,11 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { ApiKeyRow } from '../protocol/messages.js'
+import type { ApiKeyMadeOutcome } from '../protocol/messages.js'
 import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
 import { reader } from '../wire/validate.js'
-import { json, unexpected } from './answers.js'
-import type { HandlerRoute, RouteRequest } from './route.js'
+import { answerOf, json, replayedHeaders, unexpected } from './answers.js'
+import { writeOptions } from './parameters.js'
+import type { Answer, HandlerRoute, RouteRequest } from './route.js'
 
 const createBody = reader(ApiKeyCreateBody)
 
@@ -27,28 +27,36 @@ const create: HandlerRoute = {
     tag: 'Administration',
     request: ApiKeyCreateBody,
     answers: { 201: ApiKeyCreated },
+    idempotent: true,
   },
   async handle(request, context) {
     const refusal = limitedRefusal(request)
     if (refusal !== undefined) return refusal
     const body = createBody.bytes(request.body)
     if ('code' in body) return body
+    const options = writeOptions(request)
+    if ('code' in options) return options
     const { name, scopes, agents = [] } = body.value
-    const key = `sf_key_${randomBytes(32).toString('base64url')}`
-    const row: ApiKeyRow = {
-      keyId: `key_${randomBytes(12).toString('hex')}`,
+    const outcome = await context.askFirst({
+      kind: 'apiKeyCreate',
       name,
       scopes: [...scopes],
       agents,
-      digest: createHash('sha256').update(key).digest('hex'),
-      createdAtMs: context.nowMs(),
-    }
-    const outcome = await context.askFirst({ kind: 'apiKeyCreate', row })
-    if (outcome.kind !== 'done') return unexpected(outcome)
-    context.apiKeys.add(row)
-    const answer = json(201, { key_id: row.keyId, key, name, scopes, agents })
-    return { ...answer, headers: [['Cache-Control', 'no-store']] }
+      options,
+    })
+    if (outcome.kind !== 'apiKeyMade') return unexpected(outcome)
+    // An answer from before is taken in, too: the thread may have ended before its first one was told.
+    if (outcome.live) context.apiKeys.add(outcome.row)
+    return created(outcome)
   },
+}
+
+function created({ row, key, replayed }: ApiKeyMadeOutcome): Answer {
+  const { keyId, name, scopes, agents } = row
+  return {
+    ...json(201, { key_id: keyId, key, name, scopes, agents }),
+    headers: [['Cache-Control', 'no-store'], ...(replayed === true ? replayedHeaders : [])],
+  }
 }
 
 /** GET /v1/admin/api-keys */
@@ -84,15 +92,24 @@ const remove: HandlerRoute = {
   scope: 'admin:*',
   whileFull: true,
   bodyBytesMax: 0,
-  docs: { summary: 'Delete a scoped API key', tag: 'Administration', answers: { 200: ApiKeyDeleted } },
+  docs: {
+    summary: 'Delete a scoped API key',
+    tag: 'Administration',
+    answers: { 200: ApiKeyDeleted },
+    idempotent: true,
+  },
   async handle(request, context) {
     const refusal = limitedRefusal(request)
     if (refusal !== undefined) return refusal
     const keyId = request.params[0] ?? ''
-    const outcome = await context.askFirst({ kind: 'apiKeyDelete', keyId })
-    if (outcome.kind !== 'done') return unexpected(outcome)
-    context.apiKeys.remove(keyId)
-    return json(200, { deleted: true, key_id: keyId })
+    const options = writeOptions(request)
+    if ('code' in options) return options
+    const outcome = await context.askFirst({ kind: 'apiKeyDelete', keyId, options })
+    // Also where it is gone already: the thread may have ended before it told of the deletion.
+    const gone =
+      outcome.kind === 'reply' || (outcome.kind === 'refused' && outcome.refusal.code === 'not_found')
+    if (gone) context.apiKeys.remove(keyId)
+    return answerOf(outcome)
   },
 }
 

@@ -15,6 +15,7 @@ const ingestOne: IngestRoute = {
   method: 'post',
   path: '/v1/ingest/:agent',
   scope: 'ingest',
+  users: true,
   docs: {
     summary: 'Ingest one record, or a stream of them',
     tag: 'Ingest',
@@ -37,6 +38,7 @@ const ingestMany: IngestRoute = {
   method: 'post',
   path: '/v1/ingest',
   scope: 'ingest',
+  users: true,
   docs: {
     summary: 'Ingest a stream of records of many agents: lines {agent, data, type?}',
     tag: 'Ingest',

@@ -1,6 +1,6 @@
 import type { Refusal } from '../base/errors.js'
 import { MutationDone } from '../wire/records.js'
-import { hashParameter, reachableAgent, writeOptions } from './parameters.js'
+import { hashParameter, reachableAgent, withAccess, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
 /** DELETE /v1/agents/:agent/records/:hash: a tombstone; the record stays in the strand. */
@@ -9,6 +9,7 @@ const remove: CommandRoute = {
   method: 'del',
   path: '/v1/agents/:agent/records/:hash',
   scope: 'records:write',
+  users: true,
   bodyBytesMax: 0,
   docs: {
     summary: 'Delete a record (soft)',
@@ -26,6 +27,7 @@ const restore: CommandRoute = {
   method: 'post',
   path: '/v1/agents/:agent/records/:hash/restore',
   scope: 'records:write',
+  users: true,
   bodyBytesMax: 1_024,
   docs: {
     summary: 'Restore a deleted record',
@@ -44,7 +46,7 @@ function mutateCommand(request: RouteRequest, action: 'delete' | 'restore'): Add
   if (typeof hash !== 'string') return hash
   const options = writeOptions(request)
   if ('code' in options) return options
-  return { agent, command: { kind: 'recordMutate', agent, action, hash, options } }
+  return { agent, command: withAccess(request, { kind: 'recordMutate', agent, action, hash, options }) }
 }
 
 export const mutationRoutes = [remove, restore]

@@ -1,8 +1,9 @@
+import { reachesAgent } from '../auth/namespace.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { Signing, WriteOptions } from '../protocol/messages.js'
+import type { Signing, UserAccess, WriteOptions } from '../protocol/messages.js'
 import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
-import type { RouteRequest } from './route.js'
+import type { Principal, RouteRequest } from './route.js'
 
 /*
  * Reading of the parts of a request that many routes share: path parameters, query parameters and headers.
@@ -133,10 +134,30 @@ export function reaches(agents: readonly string[], agent: string): boolean {
   return agents.some((one) => (one.endsWith('*') ? agent.startsWith(one.slice(0, -1)) : agent === one))
 }
 
-/** 403 when the key is limited to other agents. */
-export function agentRefusal(request: RouteRequest, agent: string): Refusal | undefined {
-  if (reaches(request.principal.agents, agent)) return undefined
+/** 403 when the key is limited to other agents, or the token is of another namespace than the agent. */
+export function agentRefusal(
+  { principal }: Pick<RouteRequest, 'principal'>,
+  agent: string,
+): Refusal | undefined {
+  const { agents, user } = principal
+  if (user !== undefined && !reachesAgent(user.namespace, agent)) {
+    return refuse('forbidden', `Expected a token of the namespace of agent "${agent}"`)
+  }
+  if (reaches(agents, agent)) return undefined
   return refuse('forbidden', `Expected a key that reaches agent "${agent}"`)
+}
+
+/** The command with whose row policies decide about it, where a user asks; as it is, where a key does. */
+export function withAccess<C extends object>(
+  { principal }: Pick<RouteRequest, 'principal'>,
+  command: C,
+): C & { access?: UserAccess } {
+  return principal.user === undefined ? command : { ...command, access: accessOf(principal.user) }
+}
+
+function accessOf({ claims }: NonNullable<Principal['user']>): UserAccess {
+  const { sub, email, app_metadata, user_metadata } = claims
+  return { claims: { sub, email, app_metadata, user_metadata } }
 }
 
 /** The agent of a path that the caller may reach. */

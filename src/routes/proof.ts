@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import type { Refusal } from '../base/errors.js'
-import type { LocatedOutcome } from '../protocol/messages.js'
+import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
 import { InclusionProof } from '../wire/strand.js'
 import { answerOf, json, unexpected } from './answers.js'
-import { hashParameter, reachableAgent } from './parameters.js'
+import { hashParameter, reachableAgent, withAccess } from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest, StrandView } from './route.js'
 
 /** GET /v1/strand/checkpoint: the signed tree head of a strand (C2SP tlog-checkpoint). */
@@ -13,6 +13,7 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
     method: 'get',
     path: '/v1/strand/checkpoint',
     scope: 'records:read',
+    users: true,
     bodyBytesMax: 0,
     docs: {
       summary: 'Signed tree head of a strand',
@@ -23,7 +24,7 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
     async handle(request, context) {
       const agent = reachableAgent(request, request.query.get('agent') ?? defaultAgent)
       if (typeof agent !== 'string') return agent
-      const located = await locate(agent, undefined, context)
+      const located = await locate(withAccess(request, { kind: 'strandLocate', agent }), context)
       if ('code' in located) return located
       const view = viewOf(located)
       const note = await sign(agent, { size: view.size, root: await context.read.treeRoot(view) }, context)
@@ -41,6 +42,7 @@ function proofRoute(defaultAgent: string): HandlerRoute {
     method: 'get',
     path: '/v1/strand/proof',
     scope: 'records:read',
+    users: true,
     bodyBytesMax: 0,
     docs: {
       summary: 'Inclusion proof of a record',
@@ -63,7 +65,7 @@ async function prove(
   if (typeof agent !== 'string') return agent
   const hash = hashParameter(request.query.get('hash') ?? undefined, '?hash')
   if (typeof hash !== 'string') return hash
-  const located = await locate(agent, hash, context)
+  const located = await locate(withAccess(request, { kind: 'strandLocate', agent, hash }), context)
   if ('code' in located) return located
   const seq = located.seq ?? 0
   const view = viewOf(located)
@@ -73,13 +75,8 @@ async function prove(
   return json(200, { agent, hash, seq, tree_size: view.size, root, path, checkpoint })
 }
 
-async function locate(
-  agent: string,
-  hash: string | undefined,
-  context: RouteContext,
-): Promise<LocatedOutcome | Refusal> {
-  const command = { kind: 'strandLocate', agent } as const
-  const outcome = await context.ask(agent, hash === undefined ? command : { ...command, hash })
+async function locate(command: StrandLocate, context: RouteContext): Promise<LocatedOutcome | Refusal> {
+  const outcome = await context.ask(command.agent, command)
   return outcome.kind === 'located' ? outcome : unexpected(outcome)
 }
 

@@ -1,6 +1,7 @@
 import type { Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { Outcome, RecordQuery } from '../protocol/messages.js'
+import type { Outcome, UserAccess } from '../protocol/messages.js'
+import type { RecordQuery } from '../protocol/record-messages.js'
 import { readJson } from '../strand/json.js'
 import { momentLower, momentUpper } from '../strand/moment.js'
 import { queryBodies, QueryAnswer, QueryBody, type LatestQuery, type TimeRangeQuery } from '../wire/query.js'
@@ -13,6 +14,7 @@ import {
   faultyParameter,
   hashParameter,
   reachableAgent,
+  withAccess,
 } from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext } from './route.js'
 
@@ -30,6 +32,7 @@ const query: HandlerRoute = {
   method: 'post',
   path: '/v1/agents/:agent/query',
   scope: 'records:read',
+  users: true,
   bodyBytesMax: limits.requestBytesMax,
   docs: {
     summary: 'Query records: latest, time_range, hash, chain_head',
@@ -42,27 +45,34 @@ const query: HandlerRoute = {
     if (typeof agent !== 'string') return agent
     const parsed = readJson(request.body, limits.nestingDepthMax)
     if ('code' in parsed) return parsed
-    return answerQuery(agent, parsed.value, context)
+    return answerQuery(withAccess(request, { agent }), parsed.value, context)
   },
 }
 
-async function answerQuery(agent: string, body: unknown, context: RouteContext): Promise<Answer | Refusal> {
+/** The agent that is queried, and for whom. */
+interface Place {
+  agent: string
+  access?: UserAccess
+}
+
+async function answerQuery(place: Place, body: unknown, context: RouteContext): Promise<Answer | Refusal> {
   switch (typeOf(body)) {
     case 'latest': {
       const latest = latestBody.value(body)
-      return 'code' in latest ? latest : rows(rangeQuery(agent, latest.value, 'desc'), context)
+      return 'code' in latest ? latest : rows(rangeQuery(place, latest.value, 'desc'), context)
     }
     case 'time_range': {
       const range = timeRangeBody.value(body)
-      return 'code' in range ? range : rows(rangeQuery(agent, range.value, 'asc'), context)
+      return 'code' in range ? range : rows(rangeQuery(place, range.value, 'asc'), context)
     }
     case 'hash': {
       const one = hashBody.value(body)
-      return 'code' in one ? one : byHash(agent, one.value.hash, context)
+      return 'code' in one ? one : byHash(place, one.value.hash, context)
     }
     case 'chain_head': {
       const head = chainHeadBody.value(body)
-      return 'code' in head ? head : answerOf(await context.ask(agent, { kind: 'agentHead', agent }))
+      if ('code' in head) return head
+      return answerOf(await context.ask(place.agent, { kind: 'agentHead', ...place }))
     }
     default:
       return faultyParameter('/type', 'Expected latest, time_range, hash or chain_head')
@@ -74,13 +84,13 @@ function typeOf(body: unknown): unknown {
 }
 
 function rangeQuery(
-  agent: string,
+  place: Place,
   body: LatestQuery | TimeRangeQuery,
   order: 'asc' | 'desc',
 ): RecordQuery | Refusal {
   const command: RecordQuery = {
     kind: 'recordQuery',
-    agent,
+    ...place,
     order: body.order ?? order,
     limit: body.limit ?? limits.pageRowsDefault,
   }
@@ -133,10 +143,10 @@ function resultPage(found: readonly string[], nextCursor: string | null): Answer
 }
 
 /** `hash` finds one record or none; a deleted one is left out, as everywhere in query results. */
-async function byHash(agent: string, text: string, context: RouteContext): Promise<Answer | Refusal> {
+async function byHash(place: Place, text: string, context: RouteContext): Promise<Answer | Refusal> {
   const hash = hashParameter(text, '/hash')
   if (typeof hash !== 'string') return hash
-  const outcome = await context.ask(agent, { kind: 'recordGet', agent, hash })
+  const outcome = await context.ask(place.agent, { kind: 'recordGet', ...place, hash })
   if (outcome.kind === 'refused' && outcome.refusal.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
   return resultPage(outcome.body.endsWith('"deleted":false,"erased":false}') ? [outcome.body] : [], null)

@@ -6,6 +6,7 @@ import {
   agentRefusal,
   hashParameter,
   reachableAgent,
+  withAccess,
   writeOptions,
 } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
@@ -23,6 +24,7 @@ function appendRoute(path: string, emerge: boolean): CommandRoute {
     method: 'post',
     path: `${path}/records`,
     scope: 'records:write',
+    users: true,
     // The bound on the canonical body is the shard's; JSON can take more bytes before it is made canonical.
     bodyBytesMax: limits.recordBytesMax * 2 + WRAPPER_BYTES,
     docs: {
@@ -45,6 +47,7 @@ function batchRoute(path: string, emerge: boolean): CommandRoute {
     method: 'post',
     path: `${path}/records/batch`,
     scope: 'records:write',
+    users: true,
     bodyBytesMax: limits.batchBytesMax,
     docs: {
       summary: emerge ? 'Append a batch to a collection' : 'Append a batch to an agent',
@@ -71,7 +74,7 @@ function appendCommand(
   }
   const options = writeOptions(request)
   if ('code' in options) return options
-  return { agent, command: { kind, agent, emerge, body: request.body, options } }
+  return { agent, command: withAccess(request, { kind, agent, emerge, body: request.body, options }) }
 }
 
 function reachableCollection(request: RouteRequest): string | Refusal {
@@ -86,13 +89,15 @@ const get: CommandRoute = {
   method: 'get',
   path: '/v1/agents/:agent/records/:hash',
   scope: 'records:read',
+  users: true,
   bodyBytesMax: 0,
   docs: { summary: 'One record by its hash', tag: 'Records', answers: { 200: RecordView } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])
     if (typeof agent !== 'string') return agent
     const hash = hashParameter(request.params[1], ':hash')
-    return typeof hash === 'string' ? { agent, command: { kind: 'recordGet', agent, hash } } : hash
+    if (typeof hash !== 'string') return hash
+    return { agent, command: withAccess(request, { kind: 'recordGet', agent, hash }) }
   },
 }
 

@@ -1,8 +1,9 @@
 import type { TSchema } from 'typebox'
+import type { AuthRoute } from './auth-route.js'
 import type { TokenClaims } from '../auth/jwt.js'
 import type { Namespace } from '../auth/namespace.js'
 import type { Refusal } from '../base/errors.js'
-import type { ApiKeyRow, Command, Outcome, Signing } from '../protocol/messages.js'
+import type { ApiKeyRow, Command, Outcome, Signing, UserAccess } from '../protocol/messages.js'
 import type { Scope } from '../wire/api-keys.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
@@ -32,6 +33,7 @@ export interface RequestHeaders {
   lastEventId: string
   origin: string
   forwardedFor: string
+  userAgent: string
 }
 
 /** A request as a route sees it: everything copied out of the HTTP library's buffers. */
@@ -109,7 +111,8 @@ export interface RouteDocs {
   ifMatch?: boolean
 }
 
-interface RouteBase {
+/** What every route has. */
+export interface RouteBase {
   method: 'get' | 'post' | 'put' | 'patch' | 'del'
   /** Pattern with `:name` segments. */
   path: string
@@ -175,6 +178,8 @@ export interface ExportRequest {
   agent: string
   fromSeq: number
   toSeq?: number
+  /** The user for whom it is made; what its row policies hide is withheld. */
+  access?: UserAccess
 }
 
 /** A stream of server-sent events (src/http/stream-hub.ts). */
@@ -194,6 +199,8 @@ export interface StreamRequest {
   cursor?: string
   /** Only events whose payload has this field. */
   filter?: string
+  /** The user who reads it; only what the row policies of the agents show. Then the agents are named. */
+  access?: UserAccess
 }
 
-export type Route = CommandRoute | HandlerRoute | IngestRoute | ExportRoute | StreamRoute
+export type Route = CommandRoute | HandlerRoute | IngestRoute | ExportRoute | StreamRoute | AuthRoute

@@ -4,6 +4,7 @@ import { docsRoutes } from './docs.js'
 import { healthRoutes } from './health.js'
 import { ingestRoutes } from './ingest.js'
 import { mutationRoutes } from './mutations.js'
+import { policyRoutes } from './policies.js'
 import { proofRoutes } from './proof.js'
 import { queryRoutes } from './query.js'
 import { recordRoutes } from './records.js'
@@ -18,6 +19,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...mutationRoutes,
     ...queryRoutes,
     ...agentRoutes,
+    ...policyRoutes,
     ...ingestRoutes,
     ...streamRoutes,
     exportRoute(defaultAgent),

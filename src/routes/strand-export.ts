@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Refusal } from '../base/errors.js'
-import { faultyParameter, integerQuery, reachableAgent } from './parameters.js'
+import { faultyParameter, integerQuery, reachableAgent, withAccess } from './parameters.js'
 import type { ExportRequest, ExportRoute, RouteRequest } from './route.js'
 
 const SEQ_MAX = 2 ** 48 - 1
@@ -12,6 +12,7 @@ export function exportRoute(defaultAgent: string): ExportRoute {
     method: 'get',
     path: '/v1/strand/export',
     scope: 'records:read',
+    users: true,
     docs: {
       summary: 'Export a strand for offline verification',
       tag: 'Strands',
@@ -36,5 +37,5 @@ function toExport(request: RouteRequest, defaultAgent: string): ExportRequest | 
   const toSeq = integerQuery(request, 'to_seq', { min: 0, max: SEQ_MAX, fallback: SEQ_MAX })
   if (typeof toSeq !== 'number') return toSeq
   if (toSeq < fromSeq) return faultyParameter('?to_seq', 'Expected to_seq not to be below from_seq')
-  return request.query.has('to_seq') ? { agent, fromSeq, toSeq } : { agent, fromSeq }
+  return withAccess(request, request.query.has('to_seq') ? { agent, fromSeq, toSeq } : { agent, fromSeq })
 }

@@ -4,7 +4,7 @@ import { limits } from '../base/limits.js'
 import { momentLower } from '../strand/moment.js'
 import { StreamTicket } from '../wire/strand.js'
 import { json } from './answers.js'
-import { agentParameter, agentRefusal, faultyParameter, reachableAgent } from './parameters.js'
+import { agentParameter, agentRefusal, faultyParameter, reachableAgent, withAccess } from './parameters.js'
 import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './route.js'
 
 const since = Type.String({
@@ -24,6 +24,7 @@ const agentStream: StreamRoute = {
   method: 'get',
   path: '/v1/agents/:agent/stream',
   scope: 'records:read',
+  users: true,
   docs: {
     summary: 'The records of one agent as they are written',
     tag: 'Streams',
@@ -43,6 +44,7 @@ const globalStream: StreamRoute = {
   method: 'get',
   path: '/v1/stream',
   scope: 'records:read',
+  users: true,
   docs: {
     summary: 'The records of all agents, or of those named, as they are written',
     tag: 'Streams',
@@ -57,8 +59,9 @@ const globalStream: StreamRoute = {
   toStream(request) {
     const text = request.query.get('agents')
     if (text === null) {
-      if (request.principal.agents.length > 0)
-        return refuse('forbidden', 'Expected the agents that the key reaches')
+      const { agents, user } = request.principal
+      if (agents.length > 0) return refuse('forbidden', 'Expected the agents that the key reaches')
+      if (user !== undefined) return refuse('forbidden', 'Expected the agents to be named')
       return streamRequest(request, { scope: 'global' })
     }
     const agents = [...new Set(text.split(','))]
@@ -79,7 +82,7 @@ function streamRequest(
   request: RouteRequest,
   what: Pick<StreamRequest, 'scope' | 'agents'>,
 ): StreamRequest | Refusal {
-  const stream: StreamRequest = { ...what }
+  const stream: StreamRequest = withAccess(request, { ...what })
   const from = request.query.get('since')
   if (from !== null) {
     if (momentLower(from) === undefined)
@@ -99,6 +102,7 @@ const tickets: HandlerRoute = {
   method: 'post',
   path: '/v1/stream/tickets',
   scope: 'records:read',
+  users: true,
   bodyBytesMax: 1_024,
   docs: { summary: 'A single-use ticket for a stream', tag: 'Streams', answers: { 201: StreamTicket } },
   async handle(request, context) {

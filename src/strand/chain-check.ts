@@ -25,6 +25,7 @@ export class ChainCheck {
   signaturesChecked = 0
   sealed = 0
   erased = 0
+  withheld = 0
   keys = 1
 
   constructor(manifest: Manifest, trustedKey: string | undefined) {
@@ -50,7 +51,8 @@ export class ChainCheck {
       const rotated = this.#rotate(record)
       if (rotated !== undefined) return rotated
     }
-    if (record.body === undefined) this.erased += 1
+    if (record.withheld === true) this.withheld += 1
+    else if (record.body === undefined) this.erased += 1
     this.#tree.append(Buffer.from(hash, 'hex'))
     this.#previousHlc = header.hlc
     this.head = hash
@@ -128,7 +130,8 @@ export class ChainCheck {
 function bodyFault(header: RecordHeader, record: RecordLine): string | undefined {
   if (record.body === undefined || record.salt === undefined) {
     const kept = header.type === genesisType || header.type === keyRotateType
-    return kept ? 'A record that names a key is erased' : undefined
+    if (!kept) return undefined
+    return `A record that names a key is ${record.withheld === true ? 'withheld' : 'erased'}`
   }
   const commitment = bodyCommitment(Buffer.from(record.salt, 'hex'), Buffer.from(record.body))
   if (commitment !== header.body) return 'The body is not the one committed to'

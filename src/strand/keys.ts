@@ -1,8 +1,7 @@
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import { hkdfSync } from 'node:crypto'
 import sodium from 'sodium-native'
 import { assert } from '../base/assert.js'
 import { asBuffer } from '../base/bytes.js'
-import type { RandomBytes } from '../base/random.js'
 
 /** An agent's Ed25519 key pair (RFC 8032). */
 export interface KeyPair {
@@ -57,43 +56,4 @@ export function verifyText(publicKey: string, text: string, signature: Uint8Arra
 export function deriveSeed(masterSeed: Uint8Array, info: string): Buffer {
   assert(masterSeed.length === seedBytes, 'a master seed has 32 bytes')
   return Buffer.from(hkdfSync('sha256', masterSeed, '', info, seedBytes))
-}
-
-const CIPHER = 'chacha20-poly1305'
-const NONCE_BYTES = 12
-const TAG_BYTES = 16
-const SEAL_INFO = 'strandfast/agent-seed/v1'
-
-/**
- * Seals an agent's seed for the store: ChaCha20-Poly1305 (RFC 8439) under a key derived from the master seed, bound
- * to the agent's name (contract.md 5).
- * @returns nonce ‖ ciphertext ‖ tag, 60 bytes
- */
-export function sealSeed(
-  masterSeed: Uint8Array,
-  owner: { agentId: string; seed: Uint8Array },
-  random: RandomBytes,
-): Buffer {
-  assert(owner.seed.length === seedBytes, 'an Ed25519 seed has 32 bytes')
-  const nonce = random(NONCE_BYTES)
-  const cipher = createCipheriv(CIPHER, deriveSeed(masterSeed, SEAL_INFO), nonce, {
-    authTagLength: TAG_BYTES,
-  })
-  cipher.setAAD(Buffer.from(owner.agentId), { plaintextLength: seedBytes })
-  return Buffer.concat([nonce, cipher.update(owner.seed), cipher.final(), cipher.getAuthTag()])
-}
-
-/**
- * Opens what `sealSeed` sealed.
- * @throws Error when it does not open: another master seed, another agent's, or changed bytes
- */
-export function openSeed(masterSeed: Uint8Array, agentId: string, sealed: Uint8Array): Buffer {
-  if (sealed.length !== NONCE_BYTES + seedBytes + TAG_BYTES) throw new Error('A sealed seed has 60 bytes')
-  const nonce = sealed.subarray(0, NONCE_BYTES)
-  const tag = sealed.subarray(-TAG_BYTES)
-  const key = deriveSeed(masterSeed, SEAL_INFO)
-  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
-  decipher.setAAD(Buffer.from(agentId), { plaintextLength: seedBytes })
-  decipher.setAuthTag(tag)
-  return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
 }

@@ -17,7 +17,7 @@ export interface Manifest {
   recordCount: number
 }
 
-/** One record. A sealed one has `sealedBy` in place of `sig`, an erased one neither salt nor body. */
+/** One record. A sealed one has `sealedBy` in place of `sig`, an erased or withheld one neither salt nor body. */
 export interface RecordLine {
   /** The header's exact text. */
   h: string
@@ -29,6 +29,8 @@ export interface RecordLine {
   salt?: string | undefined
   /** The canonical body's exact text. */
   body?: string | undefined
+  /** The body is there, but not for whom the export was made. */
+  withheld?: true
 }
 
 /** Last line of an export. */
@@ -60,11 +62,12 @@ export function manifestLine(manifest: Manifest): string {
 /** Renders a record's line. */
 export function recordLine(record: RecordLine): string {
   const sealing = record.sig === undefined ? `,"sealed_by":${record.sealedBy}` : `,"sig":"${record.sig}"`
-  const content =
-    record.body === undefined
-      ? ',"erased":true}'
-      : `,"salt":"${record.salt}","body":${JSON.stringify(record.body)}}`
-  return `{"h":${JSON.stringify(record.h)}${sealing}${content}`
+  return `{"h":${JSON.stringify(record.h)}${sealing}${contentOf(record)}`
+}
+
+function contentOf({ salt, body, withheld }: RecordLine): string {
+  if (withheld === true) return ',"withheld":true}'
+  return body === undefined ? ',"erased":true}' : `,"salt":"${salt}","body":${JSON.stringify(body)}}`
 }
 
 /** Renders the last line. */
@@ -98,12 +101,16 @@ export function parseLine(line: string): { record: RecordLine } | { trailer: Tra
 }
 
 function readRecord(h: string, members: Record<string, unknown>): RecordLine | undefined {
-  const { sig, sealed_by: sealedBy, salt, body, erased } = members
-  // Exactly one of signed and sealed, exactly one of whole and erased.
+  const { sig, sealed_by: sealedBy, salt, body, erased, withheld } = members
+  // Exactly one of signed and sealed, exactly one of whole, erased and withheld.
   if (sig === undefined ? !isCount(sealedBy) : !isHex(sig, 128) || sealedBy !== undefined) return undefined
   const seal = isHex(sig, 128) ? { sig } : isCount(sealedBy) ? { sealedBy } : {}
-  if (erased === true) return salt === undefined && body === undefined ? { h, ...seal } : undefined
-  if (erased !== undefined || !isHex(salt, 32) || typeof body !== 'string') return undefined
+  if (erased !== undefined || withheld !== undefined) {
+    if (salt !== undefined || body !== undefined) return undefined
+    if (erased === true && withheld === undefined) return { h, ...seal }
+    return withheld === true && erased === undefined ? { h, ...seal, withheld } : undefined
+  }
+  if (!isHex(salt, 32) || typeof body !== 'string') return undefined
   return { h, ...seal, salt, body }
 }
 

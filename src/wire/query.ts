@@ -5,7 +5,8 @@ import { ChainHead } from './agents.js'
 import { Cursor, Moment, NextCursor, PageLimit } from './primitives.js'
 import { RecordView } from './records.js'
 
-const ConditionBody = Type.Object(
+/** One condition of a query's `where` or of a row policy. */
+export const ConditionBody = Type.Object(
   {
     field: Type.String({ minLength: 1, maxLength: 256, description: 'Dotted path into the body' }),
     op: Type.Enum([...operators]),

@@ -97,6 +97,20 @@ export function mutationDone(recordId: string, state: 'deleted' | 'active', reco
   return `{"record_id":"${recordId}","state":"${state}","seq":${recordSeq}}`
 }
 
+/** Answer to PUT …/policies: what is in force now, and the record that tells of it. */
+export function policiesReplaced(
+  agent: string,
+  { policies, warnings }: { policies: readonly unknown[]; warnings: readonly string[] },
+  { seq, hash }: { seq: number; hash: string },
+): string {
+  return JSON.stringify({ agent_id: agent, policies, warnings, seq, record_id: hash })
+}
+
+/** Answer to GET …/policies. */
+export function policiesShown(agent: string, policies: readonly unknown[]): string {
+  return JSON.stringify({ agent_id: agent, policies })
+}
+
 /** Answer to a batch: write responses and faults in order. */
 export function batchDone(results: readonly string[]): string {
   return `{"results":[${results.join(',')}]}`

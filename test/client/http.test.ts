@@ -22,7 +22,7 @@ async function clientOf(answers: Answer[], options: { timeoutMs?: number } = {})
   server = await startScriptedServer(...answers)
   pausesMs = []
   const pause = async (delayMs: number) => void pausesMs.push(delayMs)
-  const timing = { pause, random: () => 0.5, nowMs: Date.now }
+  const timing = { pause, random: () => 0.5, nowMs: Date.now, monotonicMs: Date.now }
   const client = new ServiceClient({ url: `${server.url}/`, apiKey: 'key-1', timing, ...options })
   return { client, notes: client.agent('notes'), received: server.received }
 }
@@ -49,7 +49,7 @@ describe('the transport', () => {
   it('asks getToken before every try', async () => {
     server = await startScriptedServer(answerProblem(503, 'overloaded'), answerJson(head))
     const tokens = ['one', 'two']
-    const timing = { pause: async () => undefined, random: () => 0, nowMs: Date.now }
+    const timing = { pause: async () => undefined, random: () => 0, nowMs: Date.now, monotonicMs: Date.now }
     const client = new ServiceClient({ url: server.url, getToken: () => tokens.shift(), timing })
     await client.agent('notes').head()
     expect(server.received.map((request) => request.headers.authorization)).toEqual([

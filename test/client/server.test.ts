@@ -234,7 +234,12 @@ describe('subscriptions, against a running server', () => {
       })
       return new Response(body, { headers: response.headers })
     }
-    const timing = { pause: async () => undefined, random: Math.random, nowMs: Date.now }
+    const timing = {
+      pause: async () => undefined,
+      random: Math.random,
+      nowMs: Date.now,
+      monotonicMs: Date.now,
+    }
     const cutting = new ServiceClient({
       url: server.url,
       apiKey: server.rootKey,

@@ -13,6 +13,7 @@ interface RecordPlan {
   /** Seq of the record that seals this one. */
   sealedBy?: number
   erased?: boolean
+  withheld?: boolean
 }
 
 const ZEROS = '0'.repeat(64)
@@ -59,7 +60,8 @@ export class SignedStrand {
       plan.sealedBy === undefined
         ? { sig: bytesToHex(ed25519.sign(utf8ToBytes(h), this.#keys.secret)) }
         : { sealed_by: plan.sealedBy }
-    const content = plan.erased ? { erased: true } : { salt: bytesToHex(salt), body }
+    const missing = plan.withheld ? { withheld: true } : plan.erased ? { erased: true } : undefined
+    const content = missing ?? { salt: bytesToHex(salt), body }
     this.lines.push({ h, ...seal, ...content })
     this.hashes.push(sha256(concatBytes(Uint8Array.of(0), utf8ToBytes(h))))
     return this

@@ -51,7 +51,12 @@ function collector(last: number) {
 async function clientOf(...answers: Answer[]) {
   server = await startScriptedServer(...answers)
   const pausesMs: number[] = []
-  const timing = { pause: async (ms: number) => void pausesMs.push(ms), random: () => 1, nowMs: Date.now }
+  const timing = {
+    pause: async (ms: number) => void pausesMs.push(ms),
+    random: () => 1,
+    nowMs: Date.now,
+    monotonicMs: Date.now,
+  }
   return {
     client: new ServiceClient({ url: server.url, token: 'jwt', timing }),
     received: server.received,

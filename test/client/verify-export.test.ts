@@ -49,9 +49,61 @@ describe('a check of a whole export', () => {
       signaturesChecked: 6,
       sealed: 2,
       erased: 2,
+      withheld: 0,
       keys: 2,
       checkpoint: true,
       partial: false,
+    })
+  })
+
+  it('takes a withheld body for one that is not there, and counts it', async () => {
+    const strand = new SignedStrand()
+      .append({ withheld: true })
+      .append({ sealedBy: 3, withheld: true })
+      .append()
+    expect(await verdict(strand.exportText(), keyPair(1).publicHex)).toMatchObject({
+      ok: true,
+      records: 4,
+      erased: 0,
+      withheld: 2,
+    })
+  })
+
+  it.each([
+    ['both erased and withheld', { erased: true, withheld: true }],
+    ['withheld with a salt', { withheld: true, salt: '0'.repeat(32) }],
+    ['withheld with a body', { withheld: true, salt: '0'.repeat(32), body: '{}' }],
+    ['withheld by another value than true', { withheld: 'true' }],
+    ['withheld: false', { withheld: false }],
+  ])('refuses a line that is %s', async (_name, content) => {
+    const text = changed(2, ({ h, sig }) => ({ h, sig, ...content }))
+    expect(await verdict(text)).toEqual({
+      ok: false,
+      seq: 1,
+      line: 3,
+      reason: 'The line is neither a record nor the trailer',
+    })
+  })
+
+  it('still checks the header and the signature of a withheld record', async () => {
+    const strand = new SignedStrand().append({ withheld: true }).append({ withheld: true })
+    const lines = strand.exportLines(0)
+    const broken = (change: (line: Line) => Line) =>
+      verdict(textOf(lines.map((line, place) => (place === 2 ? change(line) : line))))
+    const ofThree = (line: Line) => ({ ...line, sig: lines[3]?.['sig'] })
+    expect(await broken(ofThree)).toMatchObject({
+      ok: false,
+      seq: 1,
+      reason: 'The signature does not verify',
+    })
+    const otherBody = ({ h, ...line }: Line) => ({
+      ...line,
+      h: String(h).replace(/body [0-9a-f]{64}/, `body ${'0'.repeat(64)}`),
+    })
+    expect(await broken(otherBody)).toMatchObject({
+      ok: false,
+      seq: 1,
+      reason: 'The signature does not verify',
     })
   })
 
@@ -171,6 +223,18 @@ describe('a check finds', () => {
       6,
       ({ h, sig }) => ({ h, sig, erased: true }),
       'A record that names a key is erased',
+    ],
+    [
+      'a withheld rotation',
+      6,
+      ({ h, sig }) => ({ h, sig, withheld: true }),
+      'A record that names a key is withheld',
+    ],
+    [
+      'a withheld genesis',
+      1,
+      ({ h, sig }) => ({ h, sig, withheld: true }),
+      'A record that names a key is withheld',
     ],
     [
       'a changed genesis',

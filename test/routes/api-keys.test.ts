@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeyRoutes } from '../../src/routes/api-keys.js'
 import { scopes, type Scope } from '../../src/wire/api-keys.js'
 import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { startServer, type TestCall, type TestServer } from '../support/server.js'
 
 let server: TestServer
 
@@ -171,6 +171,107 @@ describe('deleting a key', () => {
   })
 })
 
+describe('an Idempotency-Key', () => {
+  const make = (options: TestCall & { on?: TestServer }) =>
+    ask(options.on ?? server, 'POST /v1/admin/api-keys', options)
+  const body = { name: 'once', scopes: ['records:read'], agents: ['team-a'] }
+  const countKeys = async () => (await ask(server, 'GET /v1/admin/api-keys')).body.api_keys.length
+
+  it('makes one key, however often and at once it is sent', async () => {
+    const headers = { 'idempotency-key': 'make-once' }
+    const before = await countKeys()
+    const answers = await Promise.all(Array.from({ length: 8 }, () => make({ body, headers })))
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(201))
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+    const replays = answers.filter((one) => one.headers.get('idempotency-replayed') === 'true')
+    expect(replays).toHaveLength(7)
+    expect(answers.map((one) => one.headers.get('cache-control'))).toEqual(Array(8).fill('no-store'))
+    expect(await countKeys()).toBe(before + 1)
+    const { key } = answers[0]?.body ?? {}
+    expect((await ask(server, 'GET /v1/agents/team-a/head', { key })).status).toBe(200)
+  })
+
+  it('stands for what is asked, not for how it is written', async () => {
+    const headers = { 'idempotency-key': 'meaning' }
+    const first = await make({ body: { name: 'all', scopes: ['ingest'] }, headers })
+    const again = await make({ raw: '{ "agents": [], "scopes": ["ingest"], "name": "all" }', headers })
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect(again.text).toBe(first.text)
+  })
+
+  it.each([
+    ['another name', { ...body, name: 'twice' }],
+    ['another scope', { ...body, scopes: ['records:write'] }],
+    ['other agents', { ...body, agents: [] }],
+  ])('of a creation is refused with %s', async (what, other) => {
+    const headers = { 'idempotency-key': `reused ${what}` }
+    expect((await make({ body, headers })).status).toBe(201)
+    const before = await countKeys()
+    const refused = await make({ body: other, headers })
+    expect([refused.status, refused.body.code]).toEqual([422, 'idempotency_key_reused'])
+    expect(await countKeys()).toBe(before)
+  })
+
+  it('belongs to its caller', async () => {
+    const headers = { 'idempotency-key': 'same for two' }
+    const { key } = await scopedKey(server, ['admin:*'])
+    const [ours, theirs] = [await make({ body, headers }), await make({ body, headers, key })]
+    expect([ours.status, theirs.status]).toEqual([201, 201])
+    expect(theirs.headers.get('idempotency-replayed')).toBeNull()
+    expect(theirs.body.key).not.toBe(ours.body.key)
+    const { key: reader } = await scopedKey(server, ['records:read'])
+    expect((await make({ body, headers, key: reader })).status).toBe(403)
+  })
+
+  it('answers a deletion again, and neither brings the key back nor takes another away', async () => {
+    const headers = { 'idempotency-key': 'delete-once' }
+    const made = await make({ body, headers: { 'idempotency-key': 'made to be deleted' } })
+    const { key_id: kept } = await scopedKey(server, ['ingest'])
+    const remove = (keyId: string) => ask(server, `DELETE /v1/admin/api-keys/${keyId}`, { headers })
+    const answers = [await remove(made.body.key_id), await remove(made.body.key_id)]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200])
+    expect(answers.map((one) => one.headers.get('idempotency-replayed'))).toEqual([null, 'true'])
+    expect(answers[1]?.text).toBe(answers[0]?.text)
+    const again = await make({ body, headers: { 'idempotency-key': 'made to be deleted' } })
+    expect(again.text).toBe(made.text)
+    expect((await ask(server, 'GET /v1/agents/team-a/head', { key: made.body.key })).status).toBe(401)
+    for (const refused of [await remove(kept), await make({ body, headers })]) {
+      expect([refused.status, refused.body.code]).toEqual([422, 'idempotency_key_reused'])
+    }
+    const { text } = await ask(server, 'GET /v1/admin/api-keys')
+    expect(text).toContain(kept)
+    expect(text).not.toContain(made.body.key_id)
+  })
+
+  it('of a refused call stands for nothing', async () => {
+    const headers = { 'idempotency-key': 'put right' }
+    expect((await make({ body: { name: '', scopes: ['ingest'] }, headers })).status).toBe(400)
+    expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none', { headers })).status).toBe(404)
+    expect((await make({ body, headers })).status).toBe(201)
+    const long = { 'idempotency-key': 'x'.repeat(256) }
+    expect((await make({ body, headers: long })).status).toBe(400)
+    expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none', { headers: long })).status).toBe(400)
+  })
+
+  it('holds after a restart, and the key lies nowhere in the data directory', async () => {
+    const headers = { 'idempotency-key': 'over a restart' }
+    const first = await startServer()
+    const made = await make({ on: first, body, headers })
+    expect(await first.halt('SIGKILL')).toBeNull()
+    expect(filesWith(first.dataDir, made.body.key.slice('sf_key_'.length))).toEqual([])
+    const second = await startServer({ dataDir: first.dataDir })
+    try {
+      const again = await make({ on: second, body, headers })
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      expect(again.text).toBe(made.text)
+      const { key } = again.body
+      expect((await ask(second, 'GET /v1/agents/team-a/head', { key })).body.code).toBe('agent_not_found')
+    } finally {
+      await second.stop()
+    }
+  })
+})
+
 describe('SERVICE_DATA_OPEN', () => {
   it('asks nobody for a credential, and warns', async () => {
     const open = await startServer({ env: { SERVICE_ENV: 'development', SERVICE_DATA_OPEN: 'true' } })
@@ -192,10 +293,7 @@ describe('after a restart', () => {
     const gone = await scopedKey(first, ['records:read'])
     await ask(first, `DELETE /v1/admin/api-keys/${gone.key_id}`)
     expect(await first.halt()).toBe(0)
-    for (const file of readdirSync(first.dataDir, { recursive: true, withFileTypes: true })) {
-      if (!file.isFile()) continue
-      expect(readFileSync(join(file.parentPath, file.name)).includes(kept.key)).toBe(false)
-    }
+    expect(filesWith(first.dataDir, kept.key)).toEqual([])
     const second = await startServer({ dataDir: first.dataDir })
     try {
       expect((await ask(second, 'GET /v1/agents/default/head', { key: kept.key })).status).toBe(200)
@@ -206,6 +304,23 @@ describe('after a restart', () => {
     }
   })
 })
+
+/** The files of a directory that hold a text, as it is or in another form that bytes are written down in. */
+function filesWith(directory: string, text: string): string[] {
+  const forms = [Buffer.from(text), Buffer.from(text, 'base64url')]
+  const written = forms.flatMap((bytes) => [
+    bytes,
+    bytes.toString('hex'),
+    bytes.toString('base64').slice(0, 40),
+  ])
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((file) => file.isFile())
+    .map((file) => join(file.parentPath, file.name))
+    .filter((path) => {
+      const bytes = readFileSync(path)
+      return written.some((form) => bytes.includes(form))
+    })
+}
 
 it('answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')

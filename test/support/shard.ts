@@ -3,10 +3,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pooledRandom } from '../../src/base/random.js'
 import type { OutcomeFrame } from '../../src/protocol/frame.js'
-import type { Command, Outcome, RecordAppend, Signing, WriteOptions } from '../../src/protocol/messages.js'
+import type { AuthRules } from '../../src/protocol/auth-messages.js'
+import type { Command, Outcome, Signing, WriteOptions } from '../../src/protocol/messages.js'
+import type { RecordAppend } from '../../src/protocol/record-messages.js'
 import { Shard } from '../../workers/shard.js'
 import type { Environment } from '../../workers/store/environment.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
+
+/** The auth settings of test shards. */
+export const testAuthRules: AuthRules = {
+  lockout: { maxAttempts: 5, durationSecs: 900 },
+  refreshExpirySecs: 2_592_000,
+  jwtExpirySecs: 3_600,
+  requireEmailVerify: false,
+  metadataBytesMax: 4_096,
+}
 
 /** One shard in the process and thread of the test, with a clock that the test moves. */
 export class TestShard {
@@ -86,6 +97,8 @@ export class TestShard {
         masterSeed: Buffer.alloc(32, 7),
         recordBytesMax: 262_144,
         signing: 'record',
+        auth: testAuthRules,
+        emailHmacKey: Buffer.alloc(32, 9),
         watched: new Set(),
       },
       (frame) => this.frames.push(frame),

@@ -25,6 +25,7 @@ function makeShards(count: number): Shards {
   return new Shards(settings, {
     events: (_shard, some) => events.push(...some),
     died: (_shard, error) => died.push(error),
+    policiesChanged: () => {},
     restarted: () => restarted(),
     failed: () => undefined,
   })

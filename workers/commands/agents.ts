@@ -1,12 +1,15 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { agentSeed } from '../../src/strand/agent-seed.js'
 import { genesisBody, genesisType } from '../../src/strand/genesis.js'
-import { keyPairFromSeed, sealSeed } from '../../src/strand/keys.js'
+import { keyPairFromSeed } from '../../src/strand/keys.js'
+import { seal } from '../../src/strand/seal.js'
 import type { Zone } from '../../src/strand/zone.js'
 import { agentCreated, agentStatus as renderStatus, chainHead } from '../../src/wire/render.js'
 import type { CommitGroup } from '../commit-group.js'
-import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
-import { derivedSeed, type Agent, type AgentRow } from '../store/agents.js'
+import { agentToRead } from '../row-access.js'
+import { findAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import { seedPlace, type Agent, type AgentRow } from '../store/agents.js'
 
 /** Makes an agent with its genesis record; 409 agent_exists. Its claimed public key was claimed before. */
 export function agentCreate(
@@ -28,7 +31,7 @@ export function makeAgent(
   { agent: name, zone, seed }: { agent: string; zone: Zone; seed?: Uint8Array },
   group: CommitGroup,
 ): Agent | Refusal {
-  const keyPair = keyPairFromSeed(seed ?? derivedSeed(state.masterSeed, name))
+  const keyPair = keyPairFromSeed(seed ?? agentSeed(state.masterSeed, name))
   const createdAtMs = state.clock()
   const agent: Agent = {
     name,
@@ -42,6 +45,7 @@ export function makeAgent(
     head: { seq: -1, hash: '', hlc: { ms: 0, counter: 0 }, signature: '' },
     strandBytes: 0,
     mutated: false,
+    policies: [],
   }
   const body = genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone })
   const genesis = group.append(agent, { type: genesisType, body: Buffer.from(body), signing: 'record' })
@@ -58,7 +62,8 @@ export function makeAgent(
     strand: agent.strand,
   }
   if (seed !== undefined) {
-    row.sealedSeed = sealSeed(state.masterSeed, { agentId: name, seed }, state.random).toString('hex')
+    const sealed = seal(state.masterSeed, { ...seedPlace(name), secret: seed }, state.random)
+    row.sealedSeed = sealed.toString('hex')
   }
   group.newAgents.set(name, row)
   state.store.agents.keep(agent)
@@ -80,13 +85,13 @@ export function agentList(state: ShardState, command: CommandOf<'agentList'>): O
 }
 
 export function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {
-  const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const agent = agentToRead(state, command)
+  if ('code' in agent) return refused(agent)
   return { kind: 'reply', status: 200, body: renderStatus(agent, agent.head, agent.strandBytes) }
 }
 
 export function agentHead(state: ShardState, command: CommandOf<'agentHead'>): Outcome {
-  const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const agent = agentToRead(state, command)
+  if ('code' in agent) return refused(agent)
   return { kind: 'reply', status: 200, body: chainHead(agent.name, agent.head) }
 }

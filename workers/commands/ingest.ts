@@ -1,8 +1,15 @@
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import type { AgentIngested, CommandOf, IngestedOutcome, LineFault } from '../../src/protocol/messages.js'
+import type {
+  AgentIngested,
+  CommandOf,
+  IngestedOutcome,
+  LineFault,
+  UserAccess,
+} from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
+import { covers, grantOf, notAllowed, type Grant } from '../row-access.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from './drafts.js'
 import { appendOne, draftRules, targetAgent } from './records.js'
@@ -27,30 +34,53 @@ export function ingestChunk(
   command: CommandOf<'ingestChunk'>,
   group: CommitGroup,
 ): Decision {
-  if (command.options.ifMatch !== undefined) {
+  const { access } = command
+  const forOne = command.agent !== ''
+  if (command.options.ifMatch !== undefined || (access !== undefined && forOne)) {
     const agent = targetAgent(state, { ...command, emerge: true }, group)
     if ('code' in agent) return agent
   }
   const rules = draftRules(state, command.options)
   const { lineNumbers } = command
-  const lines =
+  const read =
     lineNumbers === undefined ? linesOf(command, rules) : addressedLines(command, lineNumbers, rules)
+  const lines = access === undefined ? read : allowedLines(state, read, { access, group })
   const tally = new Tally()
   const bad = lines.some(({ draft }) => 'code' in draft)
   const writes = command.mode === 'skip' || (command.mode === 'reject' && !bad)
   // All or none: the readings are there for every line, and for the genesis record of an agent that emerges from it.
   const skew = command.mode === 'reject' && writes ? group.reserve(2 * lines.length) : undefined
   if (skew !== undefined) return skew
-  for (const read of lines) {
-    if ('code' in read.draft) tally.reject(read, read.draft)
-    else if (!writes) tally.count(read.agent)
+  for (const line of lines) {
+    if ('code' in line.draft) tally.reject(line, line.draft)
+    else if (!writes) tally.count(line.agent)
     else {
-      const record = appendLine(state, read.agent, { draft: read.draft, group })
-      if ('code' in record) tally.reject(read, record)
-      else tally.accept(read.agent, record)
+      const record = appendLine(state, line.agent, { draft: line.draft, group })
+      if ('code' in record) tally.reject(line, record)
+      else tally.accept(line.agent, record)
     }
   }
   return () => tally.outcome()
+}
+
+/** The lines with what a user's policies do not allow refused. */
+function allowedLines(
+  state: ShardState,
+  lines: ReadLine[],
+  { access, group }: { access: UserAccess; group: CommitGroup },
+): ReadLine[] {
+  const grants = new Map<string, Grant | Refusal>()
+  return lines.map((line) => {
+    if ('code' in line.draft) return line
+    let grant = grants.get(line.agent)
+    if (grant === undefined) {
+      const agent = targetAgent(state, { agent: line.agent, emerge: false, options: {}, access }, group)
+      grant = 'code' in agent ? agent : grantOf(agent, 'write', access)
+      grants.set(line.agent, grant)
+    }
+    if (grant !== undefined && 'code' in grant) return { ...line, draft: grant }
+    return covers(grant, line.draft.body) ? line : { ...line, draft: notAllowed }
+  })
 }
 
 function appendLine(

@@ -1,9 +1,10 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import type { CommandOf } from '../../src/protocol/messages.js'
+import type { CommandOf, UserAccess } from '../../src/protocol/messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
 import type { CommitGroup } from '../commit-group.js'
+import { covers, grantOf, notAllowed } from '../row-access.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
 import { noSuchRecord, targetAgent } from './records.js'
@@ -14,11 +15,11 @@ export function recordMutate(
   command: CommandOf<'recordMutate'>,
   group: CommitGroup,
 ): Decision {
-  const agent = targetAgent(state, { ...command, emerge: false }, group)
+  const agent = targetAgent(state, { ...command, emerge: false, needs: 'delete' }, group)
   if ('code' in agent) return agent
   const target = state.store.findRecord(agent, command.hash)
   if (target === undefined) return noSuchRecord(command.hash)
-  const forbidden = zoneRefusal(agent)
+  const forbidden = policyRefusal(agent, target, command.access) ?? zoneRefusal(agent)
   if (forbidden !== undefined) return forbidden
   if (isReservedType(target.type)) return refuse('forbidden', 'Expected a user record, got one of the server')
   const pending = group.mutations.findLast((one) => one.agentNo === agent.no && one.targetSeq === target.seq)
@@ -41,6 +42,16 @@ export function recordMutate(
   })
   const body = mutationDone(target.hash, toDeleted ? 'deleted' : 'active', record.seq)
   return () => ({ kind: 'reply', status: 200, body })
+}
+
+/** A user needs a delete policy that allows the record; one that it may not read is not there for it. */
+function policyRefusal(
+  agent: Agent,
+  { hash, body }: { hash: string; body: Uint8Array },
+  access: UserAccess | undefined,
+): Refusal | undefined {
+  if (covers(grantOf(agent, 'delete', access), body)) return undefined
+  return covers(grantOf(agent, 'read', access), body) ? notAllowed : noSuchRecord(hash)
 }
 
 /** Only zone `free` changes at once; the others have no way to approve a change yet, so they refuse it. */

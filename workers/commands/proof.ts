@@ -1,12 +1,17 @@
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
+import { agentToRead, covers, grantOf } from '../row-access.js'
 import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
 import { noSuchRecord } from './records.js'
 
-/** Where a strand stands, for the readers of the pool that walk it; 404 for its agent or the record asked for. */
+/**
+ * Where a strand stands, for the readers of the pool that walk it, and what of it a user may read; 404 for its agent or
+ * the record asked for, for users 403 without a read policy.
+ */
 export function strandLocate(state: ShardState, command: CommandOf<'strandLocate'>): Outcome {
-  const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const agent = agentToRead(state, command)
+  if ('code' in agent) return refused(agent)
+  const grant = grantOf(agent, 'read', command.access)
   const located: Outcome = {
     kind: 'located',
     shard: state.shard,
@@ -15,10 +20,12 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
     publicKey: agent.publicKey,
     headSeq: agent.head.seq,
     headHash: agent.head.hash,
+    ...(grant !== undefined && { readable: grant }),
   }
   if (command.hash === undefined) return located
   const record = state.store.findRecord(agent, command.hash)
-  return record === undefined ? refused(noSuchRecord(command.hash)) : { ...located, seq: record.seq }
+  if (record === undefined || !covers(grant, record.body)) return refused(noSuchRecord(command.hash))
+  return { ...located, seq: record.seq }
 }
 
 /** The signed note of a tree head that a reader of the pool has computed from this shard's store. */

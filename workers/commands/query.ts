@@ -1,10 +1,12 @@
 import { limits } from '../../src/base/limits.js'
-import type { CommandOf, Outcome, PageCursor } from '../../src/protocol/messages.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { PageCursor } from '../../src/protocol/record-messages.js'
 import { matchesAll } from '../../src/strand/condition.js'
 import { compareHlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordView } from '../../src/wire/render.js'
-import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
+import { agentToRead, covers, grantOf } from '../row-access.js'
+import { refused, type ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/records.js'
@@ -18,8 +20,9 @@ interface Bounds {
 
 /** One page of a query; it ends early, with a cursor, when it has looked at enough records. */
 export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
-  const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const agent = agentToRead(state, command)
+  if ('code' in agent) return refused(agent)
+  const grant = grantOf(agent, 'read', command.access)
   const bounds = boundsOf(state, agent, command)
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
   const rows: string[] = []
@@ -31,7 +34,8 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
       return { kind: 'rows', rows, cursor: { nextSeq: record.seq, asOfSeq: bounds.asOfSeq } }
     }
     looked++
-    if (!selects(command, record) || state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
+    if (!selects(command, record) || !covers(grant, record.body)) continue
+    if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
     rows.push(recordView(record, agent.publicKey, false))
     bytes += record.body.length
   }

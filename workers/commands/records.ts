@@ -1,9 +1,11 @@
+import type { PolicyAction } from '../../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import type { CommandOf, Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import type { CommandOf, Outcome, UserAccess, WriteOptions } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
+import { agentToRead, covers, grantOf, hasPolicy, notAllowed, type Grant } from '../row-access.js'
 import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
 import { makeAgent } from './agents.js'
@@ -20,14 +22,11 @@ export function recordAppend(
   return appendOne(state, { ...command, draft }, group)
 }
 
-/** Appends a draft to the agent it is for, which is made when it may emerge. */
-export function appendOne(
-  state: ShardState,
-  write: { agent: string; emerge: boolean; draft: Draft; options: WriteOptions },
-  group: CommitGroup,
-): Decision {
+/** Appends a draft to the agent it is for, which is made when it may emerge; for users 403 unless a policy allows it. */
+export function appendOne(state: ShardState, write: Target & { draft: Draft }, group: CommitGroup): Decision {
   const agent = targetAgent(state, write, group)
   if ('code' in agent) return agent
+  if (!covers(grantOf(agent, 'write', write.access), write.draft.body)) return notAllowed
   const record = group.append(agent, write.draft)
   if ('code' in record) return record
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
@@ -39,13 +38,15 @@ export function batchAppend(
   command: CommandOf<'batchAppend'>,
   group: CommitGroup,
 ): Decision {
-  const batch = readBatch(command.body, draftRules(state, command.options))
-  if ('code' in batch) return batch
+  const read = readBatch(command.body, draftRules(state, command.options))
+  if ('code' in read) return read
   // One more for the genesis record of an agent that emerges.
-  const skew = group.reserve(batch.drafts.length + 1)
+  const skew = group.reserve(read.drafts.length + 1)
   if (skew !== undefined) return skew
   const agent = targetAgent(state, command, group)
   if ('code' in agent) return agent
+  const batch = allowedBatch(read, grantOf(agent, 'write', command.access))
+  if ('code' in batch) return batch
   const results: (PendingRecord | Refusal)[] = []
   for (const draft of batch.drafts) {
     results.push('code' in draft ? draft : group.append(agent, draft))
@@ -65,10 +66,11 @@ export function batchAppend(
 
 /** One record by its hash; a deleted one is shown as such (contract.md 5). */
 export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
-  const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const agent = agentToRead(state, command)
+  if ('code' in agent) return refused(agent)
   const record = state.store.findRecord(agent, command.hash)
-  if (record === undefined) return refused(noSuchRecord(command.hash))
+  const seen = record !== undefined && covers(grantOf(agent, 'read', command.access), record.body)
+  if (!seen) return refused(noSuchRecord(command.hash))
   const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
   return { kind: 'reply', status: 200, body: recordView(record, agent.publicKey, deleted) }
 }
@@ -83,18 +85,29 @@ export function draftRules(state: ShardState, options: WriteOptions): DraftRules
   return { recordBytesMax: state.recordBytesMax, signing: options.signing ?? state.signing }
 }
 
-/** The agent that a write goes to: there, or made by this write; 404, 412. */
-export function targetAgent(
-  state: ShardState,
-  write: { agent: string; emerge: boolean; options: WriteOptions },
-  group: CommitGroup,
-): Agent | Refusal {
+/** What a write goes to. */
+interface Target {
+  agent: string
+  emerge: boolean
+  options: WriteOptions
+  access?: UserAccess
+  /** The policy that a user needs; `write` when absent. */
+  needs?: PolicyAction
+}
+
+/**
+ * The agent that a write goes to: there, or made by this write; 404, 412. For users one that has a policy for it, or
+ * 403: a user makes none.
+ */
+export function targetAgent(state: ShardState, write: Target, group: CommitGroup): Agent | Refusal {
   const agent = findAgent(state, group, write.agent)
+  const isUser = write.access !== undefined
+  if (isUser && !hasPolicy(agent, write.needs ?? 'write')) return notAllowed
   const ifMatch = write.options.ifMatch
   if (ifMatch !== undefined && agent?.head.hash !== ifMatch) {
-    const chainHead = agent?.head.hash ?? null
+    const mayRead = !isUser || hasPolicy(agent, 'read')
     return refuse('head_mismatch', 'Expected the chain head named by If-Match', {
-      extra: { chain_head: chainHead },
+      ...(mayRead && { extra: { chain_head: agent?.head.hash ?? null } }),
     })
   }
   if (agent !== undefined) return agent
@@ -127,6 +140,21 @@ function readBatch(bytes: Uint8Array, rules: DraftRules): Batch | Refusal {
   }
   const drafts = records.map((item: unknown, index) => draftOf(item, `/records/${index}`, rules))
   return atomic || drafts.every((draft) => 'code' in draft) ? wholeBatch(drafts) : { atomic, drafts }
+}
+
+/** The batch with what a user's policies do not allow refused in its place; 403 for one that is all or none. */
+function allowedBatch(batch: Batch, grant: Grant): Batch | Refusal {
+  if (grant === undefined) return batch
+  const drafts = batch.drafts.map((draft, index) =>
+    'code' in draft || covers(grant, draft.body) ? draft : notAllowedAt(`/records/${index}/data`),
+  )
+  const none = drafts.every((draft) => 'code' in draft)
+  return batch.atomic || none ? wholeBatch(drafts) : { atomic: false, drafts }
+}
+
+function notAllowedAt(pointer: string): Refusal {
+  const { code, detail } = notAllowed
+  return { code, detail, faults: [{ pointer, code, detail }] }
 }
 
 /** A batch that is all or none, or of which nothing is good, is refused for every fault in it at once. */

@@ -1,8 +1,11 @@
 import { LRUCache } from 'lru-cache'
+import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
+import { agentSeed } from '../../src/strand/agent-seed.js'
 import type { Hlc } from '../../src/strand/hlc.js'
-import { deriveSeed, keyPairFromSeed, openSeed, type KeyPair } from '../../src/strand/keys.js'
+import { keyPairFromSeed, type KeyPair } from '../../src/strand/keys.js'
+import { unseal, type SealedPlace } from '../../src/strand/seal.js'
 import type { Zone } from '../../src/strand/zone.js'
 import type { Environment } from './environment.js'
 import { strandEnd } from './records.js'
@@ -24,6 +27,8 @@ export interface Agent {
   strandBytes: number
   /** Whether any record was ever deleted: most strands never look a mutation up. */
   mutated: boolean
+  /** What users may do here (contract.md 3); nothing where there is none. */
+  policies: readonly Policy[]
 }
 
 /** The last record of a strand. */
@@ -43,11 +48,12 @@ export interface AgentRow {
   publicKey: string
   strand: string
   sealedSeed?: string
+  policies?: readonly Policy[]
 }
 
-/** The seed of an agent whose creator named none. */
-export function derivedSeed(masterSeed: Uint8Array, name: string): Buffer {
-  return deriveSeed(masterSeed, `strandfast/agent-key/v1/${name}`)
+/** Where the seed of an agent belongs whose creator named it. */
+export function seedPlace(name: string): SealedPlace {
+  return { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from(name) }
 }
 
 /** The agents of one shard: all on disk, the latest used in memory. */
@@ -113,6 +119,13 @@ export class AgentTable {
     this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
   }
 
+  /** Writes the row policies of an agent into its row, within the caller's transaction. */
+  putPolicies(name: string, policies: readonly Policy[]): void {
+    const row = this.row(name)
+    assert(row !== undefined, 'an agent has its row before its policies')
+    this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, policies })))
+  }
+
   /** The name of an agent by its number. */
   nameOf(no: number): string {
     const name = this.#environment.names.get(agentNoKey(no))
@@ -142,8 +155,8 @@ export class AgentTable {
     assert(record.signature !== undefined, 'the last record of a strand is signed')
     const seed =
       row.sealedSeed === undefined
-        ? derivedSeed(this.#masterSeed, name)
-        : openSeed(this.#masterSeed, name, Buffer.from(row.sealedSeed, 'hex'))
+        ? agentSeed(this.#masterSeed, name)
+        : unseal(this.#masterSeed, seedPlace(name), Buffer.from(row.sealedSeed, 'hex'))
     const keyPair = keyPairFromSeed(seed)
     assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its genesis record')
     return {
@@ -163,6 +176,7 @@ export class AgentTable {
       },
       strandBytes,
       mutated: this.#everMutated(row.no),
+      policies: row.policies ?? [],
     }
   }
 

@@ -27,6 +27,14 @@ export interface Environment {
   publicKeys: Table
   /** key id → scoped API key. */
   apiKeys: Table
+  /** namespace, kind, id → a row of auth state. */
+  auth: Table
+  /** expiry, key of a row of auth state → nothing. */
+  authExpiries: Table
+  /** expiry, namespace, id → a session, token or user that has ended. */
+  authEnded: Table
+  /** due time, id → a mail to be sent. */
+  mails: Table
 }
 
 /**
@@ -40,7 +48,7 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     encoding: 'binary',
     keyEncoding: 'binary',
     overlappingSync: false,
-    maxDbs: 16,
+    maxDbs: 32,
     maxReaders: 126,
     cache: false,
     readOnly: access === 'read',
@@ -59,6 +67,10 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     expiries: table('expiries'),
     publicKeys: table('public-keys'),
     apiKeys: table('api-keys'),
+    auth: table('auth'),
+    authExpiries: table('auth-expiries'),
+    authEnded: table('auth-ended'),
+    mails: table('mails'),
   }
 }
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../src/base/limits.js'
-import type { Outcome } from '../../src/protocol/messages.js'
-import type { PendingAnswer } from '../commit-group.js'
+import type { KeptOutcome, PendingAnswer } from '../commit-group.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
 
@@ -9,7 +8,7 @@ import { expiryKey } from './tables.js'
 export interface KeptAnswer {
   /** What was asked: another request under the same key is refused. */
   digest: string
-  outcome: Outcome
+  outcome: KeptOutcome
   expiresAtMs: number
 }
 
@@ -46,7 +45,7 @@ export class IdempotencyTable {
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let any = false
-    for (const { key, digest, outcome } of answers) {
+    for (const { key, digest, kept: outcome } of answers) {
       any = true
       const kept: KeptAnswer = { digest, outcome: outcome(), expiresAtMs }
       this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(kept)))

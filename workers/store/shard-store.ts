@@ -3,10 +3,12 @@ import { zeroHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { ApiKeyRow } from '../../src/protocol/messages.js'
 import type { CommitGroup, PendingRecord } from '../commit-group.js'
 import { AgentTable, type Agent } from './agents.js'
+import { AuthTable } from './auth-table.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
 import { blockCount, encodeBlock, hashAt, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
+import { putMails } from './mails.js'
 import { readBlock, recordByPlace } from './records.js'
 import {
   blockKey,
@@ -35,6 +37,7 @@ export class ShardStore {
   readonly environment: Environment
   readonly agents: AgentTable
   readonly idempotency: IdempotencyTable
+  readonly auth: AuthTable
   readonly #hashes: HashIndex
   #nextBlockNo: number
   #lastHlc: Hlc
@@ -43,6 +46,7 @@ export class ShardStore {
     this.environment = openEnvironment(path, 'write')
     this.agents = new AgentTable(this.environment, masterSeed)
     this.idempotency = new IdempotencyTable(this.environment)
+    this.auth = new AuthTable(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#nextBlockNo = 0
     this.#lastHlc = zeroHlc
@@ -91,6 +95,11 @@ export class ShardStore {
     return rows
   }
 
+  /** Whether there is a scoped API key of that id. */
+  hasApiKey(keyId: string): boolean {
+    return this.environment.apiKeys.get(Buffer.from(keyId)) !== undefined
+  }
+
   /** The agent that a public key is claimed for. */
   publicKeyOwner(publicKey: string): string | undefined {
     return this.environment.publicKeys.get(Buffer.from(publicKey, 'hex'))?.toString()
@@ -103,6 +112,7 @@ export class ShardStore {
   commit(group: CommitGroup, nowMs: number): void {
     commitDurably(this.environment, () => {
       for (const [name, row] of group.newAgents) this.agents.put(name, row)
+      for (const [name, policies] of group.policies) this.agents.putPolicies(name, policies)
       this.#putRecords(group.records)
       for (const mutation of group.mutations) {
         const key = mutationKey(mutation.agentNo, mutation.targetSeq, mutation.mutationSeq)
@@ -113,6 +123,8 @@ export class ShardStore {
       }
       for (const [keyId, row] of group.apiKeys) this.#putApiKey(keyId, row)
       this.idempotency.put(group.answers.values(), nowMs)
+      this.auth.put(group.authRows, group.authEnded, nowMs)
+      putMails(this.environment, group.mails)
       this.#hashes.commitStep()
     })
   }

@@ -1,36 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { pooledRandom } from '../../../src/base/random.js'
-import { keyPairFromSeed, openSeed, sealSeed, signText, verifyText } from '../../../src/strand/keys.js'
+import { keyPairFromSeed, signText, verifyText } from '../../../src/strand/keys.js'
 import { parseCheckpoint, signCheckpoint, verifyCheckpoint } from '../../../src/strand/checkpoint.js'
 
 const master = Buffer.alloc(32, 1)
 const seed = Buffer.alloc(32, 2)
-const owner = { agentId: 'weather', seed }
-const random = pooledRandom()
-
-describe('a sealed seed', () => {
-  it('opens under the same master seed for the same agent', () => {
-    expect(openSeed(master, 'weather', sealSeed(master, owner, random))).toStrictEqual(seed)
-  })
-
-  it('never seals to the same bytes twice, nor shows the seed', () => {
-    const sealed = sealSeed(master, owner, random)
-    expect(sealSeed(master, owner, random)).not.toStrictEqual(sealed)
-    expect(sealed.includes(seed.subarray(0, 8))).toBe(false)
-  })
-
-  it('does not open for another agent, under another master seed, cut, or changed anywhere', () => {
-    const sealed = sealSeed(master, owner, random)
-    expect(() => openSeed(master, 'climate', sealed)).toThrow()
-    expect(() => openSeed(Buffer.alloc(32, 9), 'weather', sealed)).toThrow()
-    expect(() => openSeed(master, 'weather', sealed.subarray(1))).toThrow('60 bytes')
-    for (let at = 0; at < sealed.length; at += 1) {
-      const changed = Buffer.from(sealed)
-      changed[at] = (changed[at] ?? 0) ^ 1
-      expect(() => openSeed(master, 'weather', changed)).toThrow()
-    }
-  })
-})
 
 describe('a signature', () => {
   const keys = keyPairFromSeed(seed)

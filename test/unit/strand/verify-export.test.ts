@@ -89,6 +89,13 @@ describe('the lines of an export', () => {
     }
   })
 
+  it('are written with what was withheld, and read so', () => {
+    const record = { h: 'x', sig: 'a'.repeat(128), withheld: true } as const
+    const line = recordLine({ ...record, salt: 'b'.repeat(32), body: '1' })
+    expect(line).toBe(`{"h":"x","sig":"${record.sig}","withheld":true}`)
+    expect(parseLine(line)).toStrictEqual({ record })
+  })
+
   it('are refused when signed and sealed at once, half erased, or neither', () => {
     const line = recordLine({ h: 'x', sig: 'a'.repeat(128), salt: 'b'.repeat(32), body: '1' })
     expect(parseLine(line)).toHaveProperty('record')
@@ -96,6 +103,7 @@ describe('the lines of an export', () => {
     expect(parseLine(line.replace('"salt"', '"erased":true,"salt"'))).toBeUndefined()
     expect(parseLine(line.replace('"body":"1"', '"erased":true'))).toBeUndefined()
     expect(parseLine(line.replace(',"body":"1"', ''))).toBeUndefined()
+    expect(parseLine(line.replace(/"salt".*/, '"erased":true,"withheld":true}'))).toBeUndefined()
     expect(parseLine(line.replace(/"sig":"a+",/, ''))).toBeUndefined()
     expect(parseLine('[]')).toBeUndefined()
     expect(parseLine('{}')).toBeUndefined()

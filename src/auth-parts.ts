@@ -1,0 +1,154 @@
+import { bundledBlocklist } from './auth/password-blocklist.js'
+import { passwordPepper } from './auth/password-pepper.js'
+import { checkLicense, type License } from './auth/license.js'
+import { type Namespace, rootNamespace } from './auth/namespace.js'
+import { systemClock } from './base/clock.js'
+import type { Logger } from './base/log.js'
+import { pooledRandom } from './base/random.js'
+import type { Config } from './config.js'
+import type { DataDirectory } from './data-directory.js'
+import { ShardedOutbox } from './dispatch/mail-outbox.js'
+import { PasswordPool } from './dispatch/password-pool.js'
+import type { Shards } from './dispatch/shards.js'
+import { activation } from './http/auth/activation.js'
+import { authContext } from './http/auth/context.js'
+import { EndedTokens } from './http/auth/ended.js'
+import { UserTokens } from './http/auth/tokens.js'
+import type { AuthHandling } from './http/handle.js'
+import { authorityPublicKey } from './license-authority.js'
+import { smtpServer } from './outbound/mail.js'
+import { MailSender } from './outbound/mail-sender.js'
+import type { AuthRules, KeyEpochs } from './protocol/auth-messages.js'
+
+/** The running parts of the auth add-on. */
+export interface AuthParts {
+  handling: AuthHandling
+  tokens: UserTokens
+  stop(): Promise<void>
+}
+
+/** What the auth add-on is put together with. */
+interface AuthSurroundings {
+  directory: DataDirectory
+  shards: Shards
+  log: Logger
+  /** Has the open streams ended whose tokens are not good any more. */
+  endStreams(): void
+}
+
+/** The auth settings that shards decide by. */
+export function authRules({ auth }: Config): AuthRules {
+  return {
+    lockout: { maxAttempts: auth.maxLoginAttempts, durationSecs: auth.lockoutDurationSecs },
+    refreshExpirySecs: auth.refreshTokenExpirySecs,
+    jwtExpirySecs: auth.jwtExpirySecs,
+    requireEmailVerify: auth.requireEmailVerify,
+    metadataBytesMax: auth.metadataBytesMax,
+  }
+}
+
+/** What stands in for the add-on while it is off. */
+export function authOff(config: Config): AuthHandling {
+  return {
+    refusal: activation(false, undefined, systemClock),
+    root: rootNamespace(config.agentId),
+    context: undefined,
+  }
+}
+
+/**
+ * Puts the auth add-on together, with or without a license, so that tokens that are out stay good.
+ * @throws Error when a shard does not tell what has ended
+ */
+export async function startAuth(config: Config, around: AuthSurroundings): Promise<AuthParts> {
+  const { directory, shards, log } = around
+  const root = rootNamespace(config.agentId)
+  const ended = await loadEnded(shards)
+  const tokens = new UserTokens({
+    masterSeed: directory.masterSeed,
+    issuer: config.auth.issuer,
+    jwtExpirySecs: config.auth.jwtExpirySecs,
+    root,
+    ended,
+    clock: systemClock,
+    epochsOf: (namespace) => epochsOf(shards, namespace),
+  })
+  const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) })
+  const mail = mailSender(config, around)
+  const context = authContext({
+    shards,
+    passwords,
+    tokens,
+    clock: systemClock,
+    settings: {
+      jwtExpirySecs: config.auth.jwtExpirySecs,
+      magicLinkExpirySecs: config.auth.magicLinkExpirySecs,
+      requireEmailVerify: config.auth.requireEmailVerify,
+      passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
+      mailOn: mail !== undefined,
+      production: config.environment === 'production',
+      loginAttemptsMax: config.auth.maxLoginAttempts,
+    },
+    onEnded(namespace, what) {
+      for (const one of what) ended.add(namespace.id, one)
+      around.endStreams()
+    },
+    onMail: () => mail?.wake(),
+  })
+  const license = await validLicense(config, log)
+  mail?.wake()
+  return {
+    handling: { refusal: activation(true, license, systemClock), root, context },
+    tokens,
+    async stop() {
+      await mail?.stop()
+      await passwords.close()
+    },
+  }
+}
+
+async function loadEnded(shards: Shards): Promise<EndedTokens> {
+  const ended = new EndedTokens(systemClock)
+  for (const outcome of await shards.askAll({ kind: 'authEndedList' })) {
+    if (outcome.kind !== 'authEnded')
+      throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)
+    for (const { namespace, ...one } of outcome.rows) ended.add(namespace, one)
+  }
+  return ended
+}
+
+async function epochsOf(shards: Shards, { id, agent }: Namespace): Promise<KeyEpochs> {
+  const outcome = await shards.ask(agent, {
+    kind: 'authLookup',
+    agent,
+    namespace: id,
+    lookup: { kind: 'keyEpochs' },
+  })
+  if (outcome.kind === 'auth' && outcome.answer.kind === 'keyEpochs') return outcome.answer
+  throw new Error(`The signing keys of a namespace could not be read: ${outcome.kind}`)
+}
+
+function mailSender({ mail }: Config, { shards, log }: AuthSurroundings): MailSender | undefined {
+  if (mail === undefined) return undefined
+  return new MailSender({
+    outbox: new ShardedOutbox(shards),
+    server: smtpServer(mail),
+    linkBaseUrl: mail.linkBaseUrl,
+    clock: systemClock,
+    random: pooledRandom(),
+    log,
+  })
+}
+
+/** The license in force; undefined, with a line in the log, when there is none. */
+async function validLicense({ auth, dataDir }: Config, log: Logger): Promise<License | undefined> {
+  const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
+  if (auth.licenseKey === undefined || publicKey === undefined) {
+    log.warn('the auth add-on has no license key: its routes answer 402')
+    return undefined
+  }
+  const checked = await checkLicense(auth.licenseKey, publicKey, systemClock())
+  if (checked.ok) return checked.license
+  log.warn({ reason: checked.reason }, 'the license key is not taken: auth routes answer 402')
+  return undefined
+}

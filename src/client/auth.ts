@@ -1,0 +1,285 @@
+import type { OnSessionChange, SessionKeeper } from './auth-session.js'
+import type {
+  AppMetadataUpdated,
+  AuthSession,
+  AuthStatus,
+  Credentials,
+  EmailVerified,
+  Jwks,
+  LinkSent,
+  ListUsersOptions,
+  LoggedIn,
+  LoggedOut,
+  LogoutOptions,
+  MagicLinkVerified,
+  Me,
+  Metadata,
+  PasswordChange,
+  PasswordChanged,
+  PasswordReset,
+  PasswordResetRequested,
+  PasswordWasReset,
+  Refreshed,
+  Registered,
+  Revoked,
+  SessionEnded,
+  SessionPage,
+  UserDeleted,
+  UserMetadataUpdated,
+  UserPage,
+} from './auth-types.js'
+import { ServiceError } from './errors.js'
+import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import type { CallOptions } from './types.js'
+
+/** What the auth part of a client works with. */
+export interface AuthSettings {
+  transport: Transport
+  keeper: SessionKeeper
+  /** Path before the routes: `/v1/auth`, or that of an organism's namespace. */
+  prefix: string
+  /** Gives the API key of administration. */
+  apiKey: CredentialSource
+  /** Gives the token of who is signed in. */
+  user: CredentialSource
+}
+
+/** A call whose path follows the prefix, sent once unless it says otherwise. */
+interface AuthCall extends Omit<Call, 'repeatable'> {
+  repeatable?: boolean
+}
+
+/** A source that knows no newer credential than the one it gives. */
+export function fixedSource(give: () => Promise<string | undefined>): CredentialSource {
+  return { current: give, expired: () => false }
+}
+
+/** For routes that sign in, or that anyone may read. */
+const noCredential = fixedSource(async () => undefined)
+
+/** Exchanges a refresh token: safe to repeat, as the server answers the same successor (contract.md 6.3). */
+export function refreshCall(prefix: string, refreshToken: string): Call {
+  const body = JSON.stringify({ refresh_token: refreshToken })
+  return { method: 'POST', path: `${prefix}/refresh`, body, repeatable: true, credential: noCredential }
+}
+
+/**
+ * Sign-in, and the session of who is signed in (spec.md, Auth endpoints; contract.md 6 and 7).
+ *
+ * After a sign-in the session's token goes with all calls of the client, and is renewed before it expires or when the
+ * service says that it has. The session is in memory; `onSessionChange` and `setSession` carry it over a restart. One
+ * client holds one session: a server that acts for many users makes a client for each.
+ *
+ * Methods reject as those of the client do. Without a license every call rejects with 402 `license_required`.
+ */
+export class AuthClient {
+  readonly #settings: AuthSettings
+
+  /** Sign-in without a password, by a token that is mailed. */
+  readonly magicLink = {
+    /** Has a link mailed. Where the service sends no mail, the answer holds the token, in production only with the API key. */
+    send: (email: string, options: CallOptions = {}): Promise<LinkSent> =>
+      this.#sendLink('/magic-link/send', email, options),
+    /** Signs in by the token of a link. Errors: 401 `invalid_token` when it is wrong, used or expired. */
+    verify: (token: string, options: CallOptions = {}): Promise<MagicLinkVerified> =>
+      this.#signIn<MagicLinkVerified>('/magic-link/verify', { token }, options),
+  }
+
+  /** Sessions of who is signed in. */
+  readonly sessions = {
+    /** All that have not ended. */
+    list: (options: CallOptions = {}): Promise<SessionPage> => this.#read('/sessions', options),
+    /** Ends one of them: its tokens serve no more. */
+    kill: (sid: string, options: CallOptions = {}): Promise<SessionEnded> =>
+      this.#asUser({ method: 'DELETE', path: `/sessions/${pathSegment(sid)}` }, options),
+  }
+
+  /** Administration of users, with the API key of the client. */
+  readonly users = {
+    /** One page of users. */
+    list: ({ signal, limit, cursor }: ListUsersOptions = {}): Promise<UserPage> =>
+      this.#asAdmin(
+        { method: 'GET', path: '/users', query: { limit, cursor }, repeatable: true },
+        { signal },
+      ),
+    /** Deletes a user, whose tokens serve no more. Errors: NotFoundError. */
+    delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>
+      this.#asAdmin({ method: 'DELETE', path: `/users/${pathSegment(email)}` }, options),
+    /** Replaces a user's app_metadata; tokens carry it from the next one on. Errors: 422 `metadata_too_large`. */
+    setAppMetadata: (
+      email: string,
+      metadata: Metadata,
+      options: CallOptions = {},
+    ): Promise<AppMetadataUpdated> => {
+      const path = `/users/${pathSegment(email)}/app-metadata`
+      const body = JSON.stringify({ metadata })
+      return this.#asAdmin({ method: 'PATCH', path, body, repeatable: true }, options)
+    },
+  }
+
+  constructor(settings: AuthSettings) {
+    this.#settings = settings
+  }
+
+  /** Who is signed in; undefined when nobody is. Holds the tokens: it belongs into no log. */
+  get session(): AuthSession | undefined {
+    return this.#settings.keeper.session
+  }
+
+  /**
+   * Goes on with a session that was kept, or with none; the service is not asked. Undefined also ends the state after
+   * a session that the service ended, in which calls go out without a credential.
+   * @throws TypeError when a token is missing
+   */
+  setSession(session: AuthSession | undefined): void {
+    if (session && !(isText(session.token) && isText(session.refresh_token))) {
+      throw new TypeError('Expected a session with token and refresh_token')
+    }
+    this.#settings.keeper.set(session)
+  }
+
+  /**
+   * Calls `listener` with each new session: signed in, refreshed, set; with undefined when it has ended. What it throws
+   * is left uncaught and does not fail the call that changed the session.
+   * @returns what stops that
+   */
+  onSessionChange(listener: OnSessionChange): () => void {
+    return this.#settings.keeper.listen(listener)
+  }
+
+  /**
+   * Makes a user and signs in. Where e-mails must be verified first, the tokens are null and nobody is signed in.
+   * Errors: 409 `email_exists`, 422 `weak_password`
+   */
+  register(credentials: Credentials, options: CallOptions = {}): Promise<Registered> {
+    return this.#signIn<Registered>('/register', credentials, options)
+  }
+
+  /** Signs in. Errors: 401 `invalid_credentials`, 429 `account_locked`, 403 `email_not_verified`. */
+  login(credentials: Credentials, options: CallOptions = {}): Promise<LoggedIn> {
+    return this.#signIn<LoggedIn>('/login', credentials, options)
+  }
+
+  /** Shows an e-mail to be its user's by the token of a mail. Errors: 400 `invalid_token`. */
+  verifyEmail(token: string, options: CallOptions = {}): Promise<EmailVerified> {
+    return this.#post('/verify-email', { token }, options)
+  }
+
+  /** Has the mail for verifyEmail sent. The answer is that of magicLink.send. */
+  sendVerifyEmail(email: string, options: CallOptions = {}): Promise<LinkSent> {
+    return this.#sendLink('/verify-email/send', email, options)
+  }
+
+  /**
+   * Renews the token now; calls do so by themselves when it is time. Many callers share one refresh, which no
+   * caller's signal ends for the others.
+   * Errors: `no_session`; 401 `refresh_invalid`, `refresh_expired`, `refresh_reused`, which end the session
+   */
+  refresh(options: CallOptions = {}): Promise<Refreshed> {
+    return this.#settings.keeper.refresh(options.signal)
+  }
+
+  /** Ends this session, the user's others, or all; drops the session that was ended. A failed call keeps it. */
+  async logout(options: LogoutOptions = {}): Promise<LoggedOut> {
+    const drop = this.#settings.keeper.dropper()
+    try {
+      const call = { method: 'POST', path: '/logout', query: { scope: options.scope } } as const
+      const answer = await this.#asUser<LoggedOut>(call, options)
+      if (options.scope !== 'others') drop()
+      return answer
+    } catch (error) {
+      // The service knows no such session, so there is none to keep.
+      if (error instanceof ServiceError && error.status === 401) drop()
+      throw error
+    }
+  }
+
+  /** Revokes the token in use, not its session: the next call gets a new one. */
+  async revoke(options: CallOptions = {}): Promise<Revoked> {
+    const { keeper } = this.#settings
+    const answer = await this.#asUser<Revoked>({ method: 'POST', path: '/revoke' }, options)
+    if (keeper.session) keeper.expired(keeper.session.token)
+    return answer
+  }
+
+  /** Whether the service has sign-in. */
+  status(options: CallOptions = {}): Promise<AuthStatus> {
+    return this.#send({ method: 'GET', path: '/status', repeatable: true, credential: noCredential }, options)
+  }
+
+  /** The signed-in user as stored now. */
+  me(options: CallOptions = {}): Promise<Me> {
+    return this.#read('/me', options)
+  }
+
+  /** Replaces the user's own user_metadata; tokens carry it from the next one on. Errors: 422 `metadata_too_large`. */
+  updateUserMetadata(metadata: Metadata, options: CallOptions = {}): Promise<UserMetadataUpdated> {
+    const body = JSON.stringify({ metadata })
+    return this.#asUser({ method: 'PATCH', path: '/me/user-metadata', body, repeatable: true }, options)
+  }
+
+  /** Sets another password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
+  changePassword(change: PasswordChange, options: CallOptions = {}): Promise<PasswordChanged> {
+    return this.#asUser({ method: 'POST', path: '/password/change', body: JSON.stringify(change) }, options)
+  }
+
+  /** Has the mail for resetPassword sent. The answer is that of magicLink.send. */
+  requestPasswordReset(email: string, options: CallOptions = {}): Promise<PasswordResetRequested> {
+    return this.#sendLink('/password/reset-request', email, options)
+  }
+
+  /** Sets a password by the token of a mail; nobody is signed in by it. Errors: 401 `invalid_token`, 422 `weak_password`. */
+  resetPassword(reset: PasswordReset, options: CallOptions = {}): Promise<PasswordWasReset> {
+    return this.#post('/password/reset', reset, options)
+  }
+
+  /** The public keys that tokens are checked with. */
+  jwks(options: CallOptions = {}): Promise<Jwks> {
+    return this.#send({ method: 'GET', path: '/jwks', repeatable: true, credential: noCredential }, options)
+  }
+
+  async #signIn<R extends Registered | LoggedIn>(
+    path: string,
+    body: object,
+    options: CallOptions,
+  ): Promise<R> {
+    const answer = await this.#post<R>(path, body, options)
+    const { token, refresh_token, expires_in } = answer
+    if (token !== null && refresh_token !== null && expires_in !== null) {
+      this.#settings.keeper.signIn({ token, refresh_token, expires_in })
+    }
+    return answer
+  }
+
+  #sendLink<R>(path: string, email: string, options: CallOptions): Promise<R> {
+    const credential = this.#settings.apiKey
+    return this.#send({ method: 'POST', path, body: JSON.stringify({ email }), credential }, options)
+  }
+
+  /** Sent once: a token serves once, and a failed login counts. */
+  #post<R>(path: string, body: object, options: CallOptions): Promise<R> {
+    const credential = noCredential
+    return this.#send({ method: 'POST', path, body: JSON.stringify(body), credential }, options)
+  }
+
+  #read<R>(path: string, options: CallOptions): Promise<R> {
+    return this.#asUser({ method: 'GET', path, repeatable: true }, options)
+  }
+
+  #asUser<R>(call: AuthCall, options: CallOptions): Promise<R> {
+    return this.#send({ ...call, credential: this.#settings.user }, options)
+  }
+
+  #asAdmin<R>(call: AuthCall, options: CallOptions): Promise<R> {
+    return this.#send({ ...call, credential: this.#settings.apiKey }, options)
+  }
+
+  #send<R>(call: AuthCall, options: CallOptions): Promise<R> {
+    const path = this.#settings.prefix + call.path
+    return this.#settings.transport.json({ repeatable: false, ...call, path, signal: options.signal })
+  }
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}

@@ -1,0 +1,49 @@
+import type { OutboxMessage } from '../auth/outbox-message.js'
+import type { MailSettle } from '../protocol/auth-messages.js'
+import type { Shards } from './shards.js'
+
+/** The mails of all shards, each of which keeps those of its own namespaces (contract.md 6.7). */
+export class ShardedOutbox {
+  readonly #shards: Shards
+  /** Where the mails lie that were taken and not settled. */
+  readonly #taken = new Map<string, { shard: number; key: string }>()
+
+  constructor(shards: Shards) {
+    this.#shards = shards
+  }
+
+  /** Mails whose next try is due, the oldest of each shard first. @throws Error when a shard does not tell */
+  async take(limit: number): Promise<OutboxMessage[]> {
+    const outcomes = await this.#shards.askAll({ kind: 'mailDue', limit })
+    this.#taken.clear()
+    const messages: OutboxMessage[] = []
+    for (const [shard, outcome] of outcomes.entries()) {
+      if (outcome.kind !== 'mailDue') throw new Error(`The outbox of shard ${shard} cannot be read now`)
+      for (const { key, message } of outcome.mails.slice(0, limit - messages.length)) {
+        this.#taken.set(message.id, { shard, key })
+        messages.push(message)
+      }
+    }
+    return messages
+  }
+
+  /** The mail is sent. @throws Error when that could not be kept: it is sent again */
+  done(id: string): Promise<void> {
+    return this.#settle(id, { kind: 'done' })
+  }
+
+  /** A try failed; without a time for the next one the mail is given up. @throws Error when that could not be kept */
+  failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void> {
+    const retry = retryAtMs === undefined ? {} : { retryAtMs }
+    return this.#settle(id, { kind: 'failed', attempts, ...retry })
+  }
+
+  async #settle(id: string, result: MailSettle['result']): Promise<void> {
+    const place = this.#taken.get(id)
+    if (place === undefined) return
+    const { shard, key } = place
+    const outcome = await this.#shards.askOne(shard, { kind: 'mailSettle', key, result, options: {} })
+    if (outcome.kind !== 'done') throw new Error(`What became of mail ${id} could not be kept`)
+    this.#taken.delete(id)
+  }
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+import type { Namespace } from '../../auth/namespace.js'
+import type { Clock } from '../../base/clock.js'
+import type { Refusal } from '../../base/errors.js'
+import { LoginGate } from '../../dispatch/login-gate.js'
+import type { PasswordAnswer, PasswordPool } from '../../dispatch/password-pool.js'
+import type { Shards } from '../../dispatch/shards.js'
+import type { AuthAnswer, Ended } from '../../protocol/auth-messages.js'
+import type { Outcome } from '../../protocol/messages.js'
+import { unexpected } from '../../routes/answers.js'
+import type { AuthContext, AuthRouteSettings, TokenIssuer } from '../../routes/auth-route.js'
+
+/** What auth routes are carried out with. */
+export interface AuthParts {
+  shards: Shards
+  passwords: PasswordPool
+  tokens: TokenIssuer
+  settings: AuthRouteSettings
+  clock: Clock
+  /** Something has ended: tokens that name it are refused from now on, and their streams end. */
+  onEnded(namespace: Namespace, ended: readonly Ended[]): void
+  /** A mail lies in the outbox. */
+  onMail(): void
+}
+
+/** The working parts behind the auth routes. */
+export function authContext(parts: AuthParts): AuthContext {
+  const { shards, passwords, tokens, settings, clock } = parts
+  const gate = new LoginGate({ attemptsMax: settings.loginAttemptsMax })
+  return {
+    settings,
+    tokens,
+    nowMs: clock,
+    random: randomBytes,
+    async change({ namespace, origin }, change) {
+      const { id, agent } = namespace
+      const command = { kind: 'authChange', agent, namespace: id, change, origin, options: {} } as const
+      return take(await shards.ask(agent, command), namespace, parts)
+    },
+    async look({ namespace }, lookup) {
+      const { id, agent } = namespace
+      return take(
+        await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup }),
+        namespace,
+        parts,
+      )
+    },
+    passwords: {
+      hash: async (password) => valueOf(await passwords.hash({ password })),
+      verify: async (password, encoded) =>
+        valueOf(await passwords.verify({ password, ...(encoded !== undefined && { encoded }) })),
+    },
+    async attempt(key, attempt) {
+      const gated = await gate.run(key, attempt)
+      return gated.kind === 'refused' ? gated.refusal : gated.answer
+    },
+  }
+}
+
+/** The answer of a namespace; before anyone sees it, what it ended is refused. */
+function take(outcome: Outcome, namespace: Namespace, parts: AuthParts): AuthAnswer | Refusal {
+  if (outcome.kind !== 'auth') return unexpected(outcome)
+  if (outcome.ended !== undefined) parts.onEnded(namespace, outcome.ended)
+  if (outcome.mailed === true) parts.onMail()
+  return outcome.answer.kind === 'refused' ? outcome.answer.refusal : outcome.answer
+}
+
+function valueOf<T>(answer: PasswordAnswer<T>): T | Refusal {
+  return answer.ok ? answer.value : answer.refusal
+}

@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto'
+import { decodeJwt, errors } from 'jose'
+import { LRUCache } from 'lru-cache'
+import { type TokenClaims, mintToken, verifyToken } from '../../auth/jwt.js'
+import { type JwtKey, type PublicJwk, jwtKey } from '../../auth/jwt-key.js'
+import { type Namespace, organismNamespace } from '../../auth/namespace.js'
+import { decodeRefreshToken, encodeRefreshToken, refreshKey } from '../../auth/refresh-token.js'
+import type { Clock } from '../../base/clock.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { KeyEpochs, SignedIn } from '../../protocol/auth-messages.js'
+import type { IssuedTokens, TokenIssuer } from '../../routes/auth-route.js'
+import type { Principal, TokenUser } from '../../routes/route.js'
+import { agentSeed } from '../../strand/agent-seed.js'
+import type { EndedTokens } from './ended.js'
+
+/** What tokens are made and checked with. */
+export interface UserTokensParts {
+  masterSeed: Uint8Array
+  /** SERVICE_AUTH_ISSUER. */
+  issuer: string
+  jwtExpirySecs: number
+  root: Namespace
+  ended: EndedTokens
+  clock: Clock
+  /** Which keys of a namespace are in force. @throws Error when its shard does not tell */
+  epochsOf(namespace: Namespace): Promise<KeyEpochs>
+}
+
+/** A user whose token was found good. */
+export type UserPrincipal = Principal & { user: TokenUser }
+
+/** The signing keys of one namespace. */
+interface NamespaceKeys {
+  current: JwtKey
+  /** Published, so that who keeps the keys knows it before it signs. */
+  next: JwtKey
+  retired: { key: JwtKey; untilMs: number }[]
+}
+
+const JTI_BYTES = 16
+
+const invalid = refuse('invalid_token', 'Expected a token that this server issued')
+const expired = refuse('token_expired', 'Expected a token that has not expired')
+const revoked = refuse('token_revoked', 'Expected a token that was not revoked and whose session goes on')
+
+const noScopes: ReadonlySet<never> = new Set()
+
+/** Issues users' tokens and finds out whose a token is; those found good are known again by their digest. */
+export class UserTokens implements TokenIssuer {
+  readonly #parts: UserTokensParts
+  readonly #refreshKey: Buffer
+  readonly #keys = new LRUCache<string, Promise<NamespaceKeys>>({ max: limits.namespaceKeysMax })
+  readonly #verified = new LRUCache<string, UserPrincipal>({ maxSize: limits.verifiedTokenBytesMax })
+
+  constructor(parts: UserTokensParts) {
+    this.#parts = parts
+    this.#refreshKey = refreshKey(parts.masterSeed)
+  }
+
+  /**
+   * Whose token it is: 401 invalid_token, token_expired or token_revoked.
+   * @param digest of the token
+   * @returns at once for a token that was seen before
+   */
+  identify(token: string, digest: string): UserPrincipal | Refusal | Promise<UserPrincipal | Refusal> {
+    const known = this.#verified.get(digest)
+    if (known === undefined) return this.#verify(token, digest)
+    return this.stillGood(known.user) ?? known
+  }
+
+  /** Why a token that was good is not any more: 401 token_expired or token_revoked. */
+  stillGood(user: TokenUser): Refusal | undefined {
+    if (user.claims.exp * 1_000 <= this.#parts.clock()) return expired
+    return this.#parts.ended.has(user) ? revoked : undefined
+  }
+
+  async issue(namespace: Namespace, { user, session, generation }: SignedIn): Promise<IssuedTokens> {
+    const { jwtExpirySecs, clock } = this.#parts
+    const { current } = await this.#keysOf(namespace)
+    const iat = Math.floor(clock() / 1_000)
+    const claims: TokenClaims = {
+      sub: user.userId,
+      email: user.email,
+      app_metadata: user.appMetadata,
+      user_metadata: user.userMetadata,
+      iat,
+      exp: iat + jwtExpirySecs,
+      jti: randomBytes(JTI_BYTES).toString('base64url'),
+      iss: this.#issuerOf(namespace),
+      sid: session.sid,
+      amr: session.amr,
+    }
+    return {
+      token: await mintToken(claims, current),
+      refresh_token: encodeRefreshToken(this.#refreshKey, namespace.id, { sid: session.sid, generation }),
+      token_type: 'Bearer',
+      expires_in: jwtExpirySecs,
+    }
+  }
+
+  readRefreshToken(namespace: Namespace, token: string): { sid: string; generation: number } | undefined {
+    return decodeRefreshToken(this.#refreshKey, namespace.id, token)
+  }
+
+  async publicKeys(namespace: Namespace): Promise<PublicJwk[]> {
+    const { current, next, retired } = await this.#keysOf(namespace)
+    return [current, next, ...this.#unexpired(retired)].map(({ publicJwk }) => publicJwk)
+  }
+
+  rotated(namespace: Namespace): void {
+    this.#keys.delete(namespace.id)
+  }
+
+  async #verify(token: string, digest: string): Promise<UserPrincipal | Refusal> {
+    const namespace = this.#namespaceOf(token)
+    if (namespace === undefined) return invalid
+    const { current, retired } = await this.#keysOf(namespace)
+    const verdict = await verifyToken(token, [current, ...this.#unexpired(retired)], {
+      issuer: this.#issuerOf(namespace),
+      nowMs: this.#parts.clock(),
+    })
+    if (!verdict.ok) return verdict.reason === 'expired' ? expired : invalid
+    const user = { namespace, claims: verdict.claims }
+    const id = `user:${namespace.id}:${user.claims.sub}`
+    const principal: UserPrincipal = { id, scopes: noScopes, agents: [], user }
+    this.#verified.set(digest, principal, { size: token.length + digest.length })
+    return this.stillGood(user) ?? principal
+  }
+
+  /** The namespace that a token says it is of, which its signature has to prove. */
+  #namespaceOf(token: string): Namespace | undefined {
+    try {
+      const { iss } = decodeJwt(token)
+      const { issuer, root } = this.#parts
+      if (iss === issuer) return root
+      const before = `${issuer}${ORGANISMS}`
+      return iss?.startsWith(before) === true ? organismNamespace(iss.slice(before.length)) : undefined
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return undefined
+      throw error
+    }
+  }
+
+  #issuerOf({ id }: Namespace): string {
+    return id === '' ? this.#parts.issuer : `${this.#parts.issuer}${ORGANISMS}${id}`
+  }
+
+  #unexpired(retired: NamespaceKeys['retired']): JwtKey[] {
+    const nowMs = this.#parts.clock()
+    return retired.filter(({ untilMs }) => untilMs > nowMs).map(({ key }) => key)
+  }
+
+  #keysOf(namespace: Namespace): Promise<NamespaceKeys> {
+    const known = this.#keys.get(namespace.id)
+    if (known !== undefined) return known
+    const made = this.#deriveKeys(namespace)
+    this.#keys.set(namespace.id, made)
+    // A shard that cannot tell now is asked again by the next request.
+    made.catch(() => {
+      if (this.#keys.peek(namespace.id) === made) this.#keys.delete(namespace.id)
+    })
+    return made
+  }
+
+  async #deriveKeys(namespace: Namespace): Promise<NamespaceKeys> {
+    const { epoch, retired } = await this.#parts.epochsOf(namespace)
+    const seed = agentSeed(this.#parts.masterSeed, namespace.agent)
+    const keyOf = (epoch: number) => jwtKey(seed, namespace.id, epoch)
+    return {
+      current: await keyOf(epoch),
+      next: await keyOf(epoch + 1),
+      retired: await Promise.all(
+        retired.map(async (one) => ({ key: await keyOf(one.epoch), untilMs: one.untilMs })),
+      ),
+    }
+  }
+}
+
+/** Between the issuer and an organism's id in the `iss` of the organism's tokens. */
+const ORGANISMS = '/v1/organisms/'

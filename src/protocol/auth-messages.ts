@@ -1,0 +1,186 @@
+import type { LockoutPolicy } from '../auth/lockout.js'
+import type { OutboxMessage } from '../auth/outbox-message.js'
+import type { SessionRow } from '../auth/session.js'
+import type { Metadata, UserRow } from '../auth/user.js'
+import type { Refusal } from '../base/errors.js'
+import type { WriteOptions } from './messages.js'
+
+/*
+ * What the front thread asks of the state of one auth namespace. The shard of the namespace's audit agent keeps that
+ * state, so that a change and the audit record that tells of it are one transaction (docs/adr/0010-auth-state.md).
+ */
+
+/** Who asked, as audit records tell it. */
+export interface AuthOrigin {
+  ip: string
+  userAgent: string
+  requestId: string
+}
+
+/** One change of a namespace, with its audit record. */
+export interface AuthChange {
+  kind: 'authChange'
+  /** The audit agent, which decides the shard. */
+  agent: string
+  /** Empty for the root namespace. */
+  namespace: string
+  change: Change
+  origin: AuthOrigin
+  /** Empty: auth routes take no Idempotency-Key, since their answers hold secrets. */
+  options: WriteOptions
+}
+
+/** One look at a namespace. */
+export interface AuthLookup {
+  kind: 'authLookup'
+  agent: string
+  namespace: string
+  lookup: Lookup
+}
+
+/** Everything that was ended before its tokens expire, of all namespaces of the shard: asked for at the start. */
+export interface AuthEndedList {
+  kind: 'authEndedList'
+}
+
+/** Mails of the shard's outbox whose next try is due, the oldest first. */
+export interface MailDue {
+  kind: 'mailDue'
+  limit: number
+}
+
+/** What became of a try to send a mail. */
+export interface MailSettle {
+  kind: 'mailSettle'
+  /** Names the mail and its due time. */
+  key: string
+  result: { kind: 'done' } | { kind: 'failed'; attempts: number; retryAtMs?: number }
+  options: WriteOptions
+}
+
+/** What a link is for. */
+export type LinkPurpose = 'magicLink' | 'verifyEmail' | 'passwordReset'
+
+/** A link that is to be kept, and mailed where there is a token. */
+export interface LinkDraft {
+  purpose: LinkPurpose
+  /** SHA-256 of the token, 64 hex digits. */
+  hash: string
+  expiresAtMs: number
+  /** The raw token for the mail; absent while mail is off. */
+  mailToken?: string
+}
+
+/** How far a logout reaches (contract.md 6). */
+export type LogoutScope = 'local' | 'others' | 'global'
+
+/** What can be changed in a namespace. E-mails are as `normalizeEmail` gives them, passwords are hashes. */
+export type Change =
+  /** `verifyLink`: mailed to the new user where verification is required. */
+  | { kind: 'register'; email: string; passwordHash: string; verifyLink?: LinkDraft }
+  /** The password was right; `passwordHash` is what it was compared with. */
+  | { kind: 'loginSucceeded'; email: string; passwordHash: string; rehashed?: string }
+  | { kind: 'loginFailed'; email: string }
+  | { kind: 'refresh'; sid: string; generation: number }
+  | { kind: 'logout'; userId: string; sid: string; scope: LogoutScope }
+  | { kind: 'sessionEnd'; userId: string; sid: string }
+  | { kind: 'revoke'; userId: string; sid: string; jti: string; expiresAtMs: number }
+  | { kind: 'userMetadata'; userId: string; metadata: Metadata }
+  | { kind: 'appMetadata'; email: string; metadata: Metadata }
+  | { kind: 'userDelete'; email: string }
+  | { kind: 'linkSend'; email: string; link: LinkDraft }
+  | { kind: 'magicLinkVerify'; hash: string }
+  | { kind: 'emailVerify'; hash: string }
+  | { kind: 'passwordReset'; hash: string; passwordHash: string }
+  /** The current password was right; `comparedHash` is what it was compared with. */
+  | { kind: 'passwordChange'; userId: string; sid: string; comparedHash: string; passwordHash: string }
+  /** Makes the next signing key the one in force. */
+  | { kind: 'keyRotate' }
+
+/** A change by its kind. */
+export type ChangeOf<K extends Change['kind']> = Extract<Change, { kind: K }>
+
+/** What can be looked up in a namespace. */
+export type Lookup =
+  /** How a login by password stands, known e-mail or not. */
+  | { kind: 'loginState'; email: string }
+  | { kind: 'user'; userId: string }
+  | { kind: 'users'; after: string; limit: number }
+  | { kind: 'sessions'; userId: string }
+  /** Whether a link can be used. */
+  | { kind: 'link'; hash: string; purpose: LinkPurpose }
+  | { kind: 'keyEpochs' }
+
+/** A look by its kind. */
+export type LookupOf<K extends Lookup['kind']> = Extract<Lookup, { kind: K }>
+
+/** A user as the front thread sees it: without the password's hash. */
+export type AuthUser = Omit<UserRow, 'passwordHash'>
+
+/** Somebody is signed in: a session with the generation of the refresh token to answer. */
+export interface SignedIn {
+  kind: 'signedIn'
+  user: AuthUser
+  session: SessionRow
+  generation: number
+}
+
+/** Signing keys of a namespace: the epoch in force, and those before it whose tokens may still be valid. */
+export interface KeyEpochs {
+  kind: 'keyEpochs'
+  epoch: number
+  retired: { epoch: number; untilMs: number }[]
+}
+
+/** What a namespace answers. */
+export type AuthAnswer =
+  | SignedIn
+  | KeyEpochs
+  /** Registered, but to be verified before anything else; the same where the e-mail was taken (contract.md 6.4). */
+  | { kind: 'registered' }
+  | { kind: 'user'; user: AuthUser }
+  | { kind: 'users'; users: (AuthUser & { lockedUntilMs: number })[]; total: number; after?: string }
+  | { kind: 'sessions'; sessions: SessionRow[] }
+  /** How many sessions ended. */
+  | { kind: 'ended'; sessions: number }
+  | { kind: 'loginState'; lockedForMs: number; failures: number; passwordHash?: string }
+  | { kind: 'link'; usable: boolean }
+  | { kind: 'done' }
+
+/** Something that is refused from now on though tokens say otherwise, until they have expired. */
+export interface Ended {
+  /** A session, a token or a user. */
+  what: 'sid' | 'jti' | 'sub'
+  id: string
+  untilMs: number
+}
+
+/** The answer of a namespace, with what the front thread must know beside it. */
+export interface AuthOutcome {
+  kind: 'auth'
+  answer: AuthAnswer | { kind: 'refused'; refusal: Refusal }
+  ended?: Ended[]
+  /** A mail lies in the outbox. */
+  mailed?: boolean
+}
+
+/** Everything that was ended, with its namespace. */
+export interface AuthEndedOutcome {
+  kind: 'authEnded'
+  rows: (Ended & { namespace: string })[]
+}
+
+/** Mails that are due. */
+export interface MailDueOutcome {
+  kind: 'mailDue'
+  mails: { key: string; message: OutboxMessage }[]
+}
+
+/** The auth settings that shards decide by. */
+export interface AuthRules {
+  lockout: LockoutPolicy
+  refreshExpirySecs: number
+  jwtExpirySecs: number
+  requireEmailVerify: boolean
+  metadataBytesMax: number
+}

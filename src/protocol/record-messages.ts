@@ -1,0 +1,92 @@
+import type { Condition } from '../strand/condition.js'
+import type { Hlc } from '../strand/hlc.js'
+import type { UserAccess, WriteOptions } from './messages.js'
+
+/*
+ * What the front thread asks of the records of an agent. Bodies travel as the bytes that came in.
+ */
+
+/** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it is not there. */
+export interface RecordAppend {
+  kind: 'recordAppend'
+  agent: string
+  emerge: boolean
+  body: Uint8Array
+  options: WriteOptions
+  access?: UserAccess
+}
+
+/** Appends the records of one request body `{records, atomic?}`. */
+export interface BatchAppend {
+  kind: 'batchAppend'
+  agent: string
+  emerge: boolean
+  body: Uint8Array
+  options: WriteOptions
+  access?: UserAccess
+}
+
+/** Appends one record whose body is the whole request body. */
+export interface IngestOne {
+  kind: 'ingestOne'
+  agent: string
+  body: Uint8Array
+  options: WriteOptions
+  access?: UserAccess
+}
+
+/**
+ * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream.
+ * With `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and carry those numbers; without,
+ * each is the body of a record of `agent`.
+ * `mode`: `skip` leaves bad lines out, `reject` writes nothing when one is bad, `check` writes nothing at all.
+ */
+export interface IngestChunk {
+  kind: 'ingestChunk'
+  /** Empty where each line names its own. */
+  agent: string
+  chunk: Uint8Array
+  firstLine: number
+  lineNumbers?: number[]
+  mode: 'skip' | 'reject' | 'check'
+  options: WriteOptions
+  access?: UserAccess
+}
+
+export interface RecordGet {
+  kind: 'recordGet'
+  agent: string
+  hash: string
+  access?: UserAccess
+}
+
+/** Deletes (a tombstone) or restores the record `hash`. */
+export interface RecordMutate {
+  kind: 'recordMutate'
+  agent: string
+  action: 'delete' | 'restore'
+  hash: string
+  options: WriteOptions
+  access?: UserAccess
+}
+
+/** One page of an agent's records, between two moments, oldest or newest first. */
+export interface RecordQuery {
+  kind: 'recordQuery'
+  agent: string
+  order: 'asc' | 'desc'
+  limit: number
+  from?: Hlc
+  /** The end, included; records are shown as the strand was then. */
+  to?: Hlc
+  types?: string[]
+  where?: Condition[]
+  cursor?: PageCursor
+  access?: UserAccess
+}
+
+/** Where a page goes on: the next seq to look at, and the seq at which the strand is looked at. */
+export interface PageCursor {
+  nextSeq: number
+  asOfSeq: number
+}

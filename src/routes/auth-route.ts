@@ -1,0 +1,96 @@
+import type { TokenClaims } from '../auth/jwt.js'
+import type { PublicJwk } from '../auth/jwt-key.js'
+import type { Namespace } from '../auth/namespace.js'
+import type { Refusal } from '../base/errors.js'
+import type { RandomBytes } from '../base/random.js'
+import type { AuthAnswer, AuthOrigin, Change, Lookup, SignedIn } from '../protocol/auth-messages.js'
+import type { Verification } from '../protocol/password-tasks.js'
+import type { Answer, RouteBase, RouteRequest } from './route.js'
+
+/** Who may use an auth route: anyone, the user that a token names, or a key with the namespace's admin scope. */
+export type AuthCaller = 'anyone' | 'user' | 'admin'
+
+/**
+ * A route of the auth add-on. Its path is that of the root namespace, `/v1/auth/…`; each is mirrored for organisms
+ * (spec.md, Organism endpoints).
+ */
+export interface AuthRoute extends RouteBase {
+  kind: 'auth'
+  caller: AuthCaller
+  bodyBytesMax: number
+  /** Answers while the add-on is off, in place of 404. */
+  whileOff?: () => Answer
+  handle(request: AuthRequest, context: AuthContext): Promise<Answer | Refusal>
+}
+
+/** A request to an auth route. */
+export interface AuthRequest extends RouteRequest {
+  namespace: Namespace
+  origin: AuthOrigin
+  /** The claims of the caller's token, for routes of users. */
+  claims?: TokenClaims
+}
+
+/** What auth routes work with. */
+export interface AuthContext {
+  settings: AuthRouteSettings
+  /** Changes the namespace; what the change ended is refused from then on. Resolves when it is on disk. */
+  change(request: AuthRequest, change: Change): Promise<AuthAnswer | Refusal>
+  look(request: AuthRequest, lookup: Lookup): Promise<AuthAnswer | Refusal>
+  passwords: Passwords
+  /** Leads a login by password through, so that parallel ones do not guess more often than the lockout allows. */
+  attempt<State, Value>(key: string, attempt: PasswordAttempt<State, Value>): Promise<Value | Refusal>
+  tokens: TokenIssuer
+  nowMs(): number
+  random: RandomBytes
+}
+
+/** Settings that auth routes answer by. */
+export interface AuthRouteSettings {
+  jwtExpirySecs: number
+  magicLinkExpirySecs: number
+  requireEmailVerify: boolean
+  /** Folded passwords that are refused; undefined while the list is off. */
+  passwordBlocklist: ReadonlySet<string> | undefined
+  /** False: answers carry the tokens that mails would. */
+  mailOn: boolean
+  /** Mail being off, tokens go to the root key only. */
+  production: boolean
+  loginAttemptsMax: number
+}
+
+/** Password hashing, in its pool; refused with `overloaded` when that is full. */
+export interface Passwords {
+  hash(password: string): Promise<string | Refusal>
+  /** Without a hash it takes as long and does not match. */
+  verify(password: string, encoded: string | undefined): Promise<Verification | Refusal>
+}
+
+/** One guess at a password (src/dispatch/login-gate.ts). */
+export interface PasswordAttempt<State, Value> {
+  look(): Promise<
+    { kind: 'open'; failures: number; state: State } | { kind: 'answered'; answer: Value | Refusal }
+  >
+  verify(state: State): Promise<Value | Refusal>
+}
+
+/** Tokens of users and the keys that they are signed by. */
+export interface TokenIssuer {
+  /** A token for the session, and the refresh token in force. */
+  issue(namespace: Namespace, signedIn: SignedIn): Promise<IssuedTokens>
+  /** The session and generation of a refresh token; undefined when it was not made for the namespace. */
+  readRefreshToken(namespace: Namespace, token: string): { sid: string; generation: number } | undefined
+  /** The public keys: the one in force, the next one, and those before whose tokens may still be valid. */
+  publicKeys(namespace: Namespace): Promise<PublicJwk[]>
+  /** Takes up the keys anew after a rotation. */
+  rotated(namespace: Namespace): void
+}
+
+/** What token answers carry (contract.md 6). */
+export interface IssuedTokens {
+  token: string
+  refresh_token: string
+  token_type: 'Bearer'
+  /** Seconds. */
+  expires_in: number
+}

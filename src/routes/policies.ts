@@ -1,0 +1,59 @@
+import { policyFaults } from '../auth/row-policy.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../wire/policies.js'
+import { reader } from '../wire/validate.js'
+import { reachableAgent, writeOptions } from './parameters.js'
+import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
+
+const policiesBody = reader(PoliciesBody)
+
+/** PUT /v1/agents/:agent/policies: what users' tokens may do on an agent from now on, on open streams too. */
+const replace: CommandRoute = {
+  kind: 'command',
+  method: 'put',
+  path: '/v1/agents/:agent/policies',
+  scope: 'agents:admin',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Replace the row policies of an agent',
+    tag: 'Agents',
+    request: PoliciesBody,
+    answers: { 200: PoliciesReplaced },
+    idempotent: true,
+    ifMatch: true,
+  },
+  toCommand: replaceCommand,
+}
+
+function replaceCommand(request: RouteRequest): AddressedCommand | Refusal {
+  const agent = reachableAgent(request, request.params[0])
+  if (typeof agent !== 'string') return agent
+  const body = policiesBody.bytes(request.body)
+  if ('code' in body) return body
+  const { policies } = body.value
+  const faults = policyFaults(policies)
+  const [first] = faults
+  if (first !== undefined) {
+    return refuse('validation_failed', `${first.detail} at ${first.pointer}`, { faults })
+  }
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  return { agent, command: { kind: 'policiesSet', agent, policies, options } }
+}
+
+/** GET /v1/agents/:agent/policies */
+const show: CommandRoute = {
+  kind: 'command',
+  method: 'get',
+  path: '/v1/agents/:agent/policies',
+  scope: 'agents:admin',
+  bodyBytesMax: 0,
+  docs: { summary: 'The row policies of an agent', tag: 'Agents', answers: { 200: PoliciesShown } },
+  toCommand(request) {
+    const agent = reachableAgent(request, request.params[0])
+    return typeof agent === 'string' ? { agent, command: { kind: 'policiesGet', agent } } : agent
+  },
+}
+
+export const policyRoutes = [replace, show]

@@ -1,0 +1,53 @@
+import { createCipheriv, createDecipheriv } from 'node:crypto'
+import type { RandomBytes } from '../base/random.js'
+import { deriveSeed } from './keys.js'
+
+/** What a sealed secret is for: the HKDF info of its key, so that none opens in another's place. */
+export type SealPurpose = 'strandfast/agent-seed/v1' | 'strandfast/kept-answer/v1' | 'strandfast/mail/v1'
+
+/** Where a sealed secret belongs. */
+export interface SealedPlace {
+  purpose: SealPurpose
+  /** Whose it is: it opens for no other. */
+  owner: Uint8Array
+}
+
+const CIPHER = 'chacha20-poly1305'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** Bytes that sealing adds to a secret. */
+export const sealBytes = NONCE_BYTES + TAG_BYTES
+
+/**
+ * Seals a secret for the store: ChaCha20-Poly1305 (RFC 8439) under a key derived from the master seed, with its owner
+ * as additional data (contract.md 5).
+ * @param masterSeed 32 bytes
+ * @returns nonce ‖ ciphertext ‖ tag, `sealBytes` longer than the secret
+ */
+export function seal(
+  masterSeed: Uint8Array,
+  { purpose, owner, secret }: SealedPlace & { secret: Uint8Array },
+  random: RandomBytes,
+): Buffer {
+  const nonce = random(NONCE_BYTES)
+  const key = deriveSeed(masterSeed, purpose)
+  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
+  cipher.setAAD(owner, { plaintextLength: secret.length })
+  return Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()])
+}
+
+/**
+ * Opens what `seal` sealed.
+ * @throws Error when it does not open: another master seed, purpose or owner, or changed bytes
+ */
+export function unseal(masterSeed: Uint8Array, { purpose, owner }: SealedPlace, sealed: Uint8Array): Buffer {
+  if (sealed.length < sealBytes) throw new Error(`A sealed secret has at least ${sealBytes} bytes`)
+  const nonce = sealed.subarray(0, NONCE_BYTES)
+  const ciphertext = sealed.subarray(NONCE_BYTES, -TAG_BYTES)
+  const key = deriveSeed(masterSeed, purpose)
+  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
+  decipher.setAAD(owner, { plaintextLength: ciphertext.length })
+  decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
+  return Buffer.concat([decipher.update(ciphertext), decipher.final()])
+}

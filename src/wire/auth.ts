@@ -1,0 +1,249 @@
+import { Type, type Static } from 'typebox'
+import { JsonObject, NextCursor, UnixMs } from './primitives.js'
+
+/*
+ * Bodies and answers of the auth routes (spec.md, Auth endpoints; contract.md 6). What a text may hold is judged by the
+ * routes, so that a wrong e-mail, password or token is answered by its own code and not by `validation_failed`.
+ */
+
+const UserId = Type.String({
+  pattern: '^usr_[0-9a-f]{32}$',
+  description: 'A user; also the `sub` of its tokens',
+})
+const Email = Type.String({ description: 'Trimmed, lower-cased, NFC: one mailbox is one account' })
+const NewPassword = Type.String({ description: 'At least 8 characters and at most 1,024 bytes' })
+const SessionId = Type.String({ pattern: '^[0-9a-f]{32}$', description: 'One login of one user' })
+const AccessToken = Type.String({ description: 'JWT, sent as Bearer' })
+const RefreshToken = Type.String({ description: 'Exchanged once at the refresh route for the next pair' })
+const ExpiresIn = Type.Integer({ minimum: 1, description: 'Seconds until `token` expires' })
+const OneTimeToken = Type.String({ description: 'Works once' })
+const AppMetadata = Type.Record(Type.String(), Type.Unknown(), {
+  description: 'Set with the root key, embedded in every token and readable by whoever holds one',
+})
+const UserMetadata = Type.Record(Type.String(), Type.Unknown(), {
+  description: 'Set by the user, embedded in every token and readable by whoever holds one',
+})
+const TokenType = Type.Literal('Bearer')
+
+const tokens = {
+  token: AccessToken,
+  refresh_token: RefreshToken,
+  token_type: TokenType,
+  expires_in: ExpiresIn,
+}
+
+const whose = { user_id: UserId, email: Email }
+
+const emailOnly = () => Type.Object({ email: Email }, { additionalProperties: false })
+const oneTimeTokenOnly = () => Type.Object({ token: OneTimeToken }, { additionalProperties: false })
+const linkSent = () =>
+  Type.Object({
+    sent: Type.Boolean({ description: 'Whether a mail goes out' }),
+    token: Type.Optional(
+      Type.String({ description: 'The token itself, where mail is off; in production to the root key only' }),
+    ),
+  })
+
+/** Body of POST /v1/auth/register. */
+export const RegisterBody = Type.Object(
+  { email: Email, password: NewPassword },
+  { additionalProperties: false },
+)
+export type RegisterBody = Static<typeof RegisterBody>
+
+/** Answer to registering: without tokens while the e-mail must be verified first (contract.md 6.4). */
+export const Registered = Type.Object({
+  ...whose,
+  token: Type.Union([AccessToken, Type.Null()], {
+    description: 'Null while the e-mail must be verified first',
+  }),
+  refresh_token: Type.Union([RefreshToken, Type.Null()]),
+  token_type: TokenType,
+  expires_in: Type.Union([ExpiresIn, Type.Null()]),
+})
+export type Registered = Static<typeof Registered>
+
+/** Body of POST /v1/auth/login. */
+export const LoginBody = Type.Object(
+  { email: Email, password: Type.String() },
+  { additionalProperties: false },
+)
+export type LoginBody = Static<typeof LoginBody>
+
+/** Answer to a login. */
+export const LoggedIn = Type.Object(tokens)
+export type LoggedIn = Static<typeof LoggedIn>
+
+/** Body of POST /v1/auth/magic-link/send. */
+export const MagicLinkSendBody = emailOnly()
+export type MagicLinkSendBody = Static<typeof MagicLinkSendBody>
+
+/** Answer to asking for a magic link or for the mail that verifies an address. */
+export const LinkSent = linkSent()
+export type LinkSent = Static<typeof LinkSent>
+
+/** Body of POST /v1/auth/magic-link/verify. */
+export const MagicLinkVerifyBody = oneTimeTokenOnly()
+export type MagicLinkVerifyBody = Static<typeof MagicLinkVerifyBody>
+
+/** Answer to a magic link that was good. */
+export const MagicLinkVerified = Type.Object({ ...tokens, ...whose, verified: Type.Boolean() })
+export type MagicLinkVerified = Static<typeof MagicLinkVerified>
+
+/** Body of POST /v1/auth/refresh. */
+export const RefreshBody = Type.Object({ refresh_token: RefreshToken }, { additionalProperties: false })
+export type RefreshBody = Static<typeof RefreshBody>
+
+/** Answer to a refresh: both tokens are new. */
+export const Refreshed = Type.Object(tokens)
+export type Refreshed = Static<typeof Refreshed>
+
+/** Answer to a logout. */
+export const LoggedOut = Type.Object({
+  logged_out: Type.Literal(true),
+  sessions: Type.Integer({ minimum: 0, description: 'Sessions that were ended' }),
+})
+export type LoggedOut = Static<typeof LoggedOut>
+
+/** Body of POST /v1/auth/verify-email. */
+export const VerifyEmailBody = oneTimeTokenOnly()
+export type VerifyEmailBody = Static<typeof VerifyEmailBody>
+
+/** Answer to a verified e-mail. */
+export const EmailVerified = Type.Object({ verified: Type.Literal(true), ...whose })
+export type EmailVerified = Static<typeof EmailVerified>
+
+/** Body of POST /v1/auth/verify-email/send. */
+export const VerifyEmailSendBody = emailOnly()
+export type VerifyEmailSendBody = Static<typeof VerifyEmailSendBody>
+
+/** Answer to revoking a token. */
+export const Revoked = Type.Object({
+  revoked: Type.Literal(true),
+  jti: Type.String({ description: 'The `jti` of the token that sent the request' }),
+})
+export type Revoked = Static<typeof Revoked>
+
+/** Answer of GET /v1/auth/status. */
+export const AuthStatus = Type.Object({ enabled: Type.Boolean({ description: 'Whether the add-on is on' }) })
+export type AuthStatus = Static<typeof AuthStatus>
+
+const NullableMs = Type.Union([UnixMs, Type.Null()])
+
+const shownUser = {
+  ...whose,
+  verified: Type.Boolean(),
+  app_metadata: AppMetadata,
+  user_metadata: UserMetadata,
+  created_at_ms: UnixMs,
+  last_login_at_ms: NullableMs,
+}
+
+/** Answer of GET /v1/auth/me: the user as stored now, which the token may lag behind. */
+export const Me = Type.Object(shownUser)
+export type Me = Static<typeof Me>
+
+/** Body of PATCH /v1/auth/me/user-metadata and of PATCH /v1/auth/users/:email/app-metadata: the whole new object. */
+export const UserMetadataBody = Type.Object({ metadata: JsonObject }, { additionalProperties: false })
+export type UserMetadataBody = Static<typeof UserMetadataBody>
+
+/** Answer to replacing one's user_metadata. */
+export const UserMetadataUpdated = Type.Object({ email: Email, user_metadata: UserMetadata })
+export type UserMetadataUpdated = Static<typeof UserMetadataUpdated>
+
+/** Answer of GET /v1/auth/users. */
+export const UserPage = Type.Object({
+  users: Type.Array(
+    Type.Object({
+      ...shownUser,
+      locked_until_ms: Type.Union([UnixMs, Type.Null()], {
+        description: 'Until when logins by password are refused after failed ones; null when they are not',
+      }),
+    }),
+  ),
+  total: Type.Integer({ minimum: 0, description: 'All users, on this page or not' }),
+  next_cursor: NextCursor,
+})
+export type UserPage = Static<typeof UserPage>
+
+/** Answer to deleting a user. */
+export const UserDeleted = Type.Object({ deleted: Type.Literal(true), ...whose })
+export type UserDeleted = Static<typeof UserDeleted>
+
+/** Answer to replacing a user's app_metadata. */
+export const AppMetadataUpdated = Type.Object({ email: Email, app_metadata: AppMetadata })
+export type AppMetadataUpdated = Static<typeof AppMetadataUpdated>
+
+/** Public keys that tokens are checked with (RFC 7517, RFC 8037): the one in force, the next, and one just retired. */
+export const Jwks = Type.Object({
+  keys: Type.Array(
+    Type.Object({
+      kty: Type.Literal('OKP'),
+      crv: Type.Literal('Ed25519'),
+      x: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'Public key, base64url' }),
+      kid: Type.String({ description: 'RFC 7638 thumbprint' }),
+      alg: Type.Literal('EdDSA'),
+      use: Type.Literal('sig'),
+    }),
+  ),
+})
+export type Jwks = Static<typeof Jwks>
+
+/** Body of POST /v1/auth/password/change. */
+export const PasswordChangeBody = Type.Object(
+  { current_password: Type.String(), new_password: NewPassword },
+  { additionalProperties: false },
+)
+export type PasswordChangeBody = Static<typeof PasswordChangeBody>
+
+/** Answer to a changed password. */
+export const PasswordChanged = Type.Object({ changed: Type.Literal(true) })
+export type PasswordChanged = Static<typeof PasswordChanged>
+
+/** Body of POST /v1/auth/password/reset-request. */
+export const PasswordResetRequestBody = emailOnly()
+export type PasswordResetRequestBody = Static<typeof PasswordResetRequestBody>
+
+/** Answer to asking for a password reset, the same whether the account exists or not. */
+export const PasswordResetRequested = linkSent()
+export type PasswordResetRequested = Static<typeof PasswordResetRequested>
+
+/** Body of POST /v1/auth/password/reset. */
+export const PasswordResetBody = Type.Object(
+  { token: OneTimeToken, password: NewPassword },
+  { additionalProperties: false },
+)
+export type PasswordResetBody = Static<typeof PasswordResetBody>
+
+/** Answer to a password set by a reset: no tokens, as the user signs in with the new password. */
+export const PasswordWasReset = Type.Object({ reset: Type.Literal(true), ...whose })
+export type PasswordWasReset = Static<typeof PasswordWasReset>
+
+/** Answer of GET /v1/auth/sessions. */
+export const SessionPage = Type.Object({
+  sessions: Type.Array(
+    Type.Object({
+      sid: SessionId,
+      created_at_ms: UnixMs,
+      last_used_at_ms: UnixMs,
+      amr: Type.Array(Type.String(), { description: 'How the user came in (RFC 8176)' }),
+      current: Type.Boolean({ description: 'Whether the token of the request belongs to it' }),
+    }),
+  ),
+})
+export type SessionPage = Static<typeof SessionPage>
+
+/** Answer of DELETE /v1/auth/sessions/:sid. */
+export const SessionEnded = Type.Object({ ended: Type.Literal(true), sid: SessionId })
+export type SessionEnded = Static<typeof SessionEnded>
+
+/** Answer to rotating the key that signs tokens. */
+export const KeyRotated = Type.Object({
+  kid: Type.String({ description: 'The key that signs from now on' }),
+  next_kid: Type.String({ description: 'The key after it, published already' }),
+  retired_until_ms: Type.Integer({
+    minimum: 0,
+    description: 'Until when tokens of the key before are taken',
+  }),
+})
+export type KeyRotated = Static<typeof KeyRotated>

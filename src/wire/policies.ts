@@ -1,0 +1,45 @@
+import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
+import { Hash, Seq, AgentAddress } from './primitives.js'
+import { ConditionBody } from './query.js'
+
+const RowPolicy = Type.Object(
+  {
+    actions: Type.Array(Type.Enum(['read', 'write', 'delete']), {
+      minItems: 1,
+      maxItems: 3,
+      description: 'What it allows; delete stands for restore, too',
+    }),
+    conditions: Type.Array(ConditionBody, {
+      maxItems: limits.whereConditionsMax,
+      description:
+        'All must hold of the record; a value can be $jwt.sub, $jwt.email, $jwt.app_metadata.<key> or ' +
+        '$jwt.user_metadata.<key>, the claims of the token. A claim or field that is not there never matches',
+    }),
+  },
+  { additionalProperties: false },
+)
+
+const RowPolicies = Type.Array(RowPolicy, {
+  maxItems: limits.policiesMax,
+  description: 'Any one of them suffices; without one, users reach nothing',
+})
+
+/** Body of PUT /v1/agents/:agent/policies (contract.md 3). */
+export const PoliciesBody = Type.Object({ policies: RowPolicies }, { additionalProperties: false })
+
+/** Answer to replacing the policies of an agent. */
+export const PoliciesReplaced = Type.Object({
+  agent_id: AgentAddress,
+  policies: RowPolicies,
+  warnings: Type.Array(Type.String(), {
+    description: 'Policies that are accepted, but may not do what is meant',
+  }),
+  seq: Seq,
+  record_id: Hash,
+})
+export type PoliciesReplaced = Static<typeof PoliciesReplaced>
+
+/** Answer of GET /v1/agents/:agent/policies. */
+export const PoliciesShown = Type.Object({ agent_id: AgentAddress, policies: RowPolicies })
+export type PoliciesShown = Static<typeof PoliciesShown>

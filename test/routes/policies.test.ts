@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Policy } from '../../src/auth/row-policy.js'
+import { limits } from '../../src/base/limits.js'
+import { policyRoutes } from '../../src/routes/policies.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import { signUp } from '../support/users.js'
+
+let server: TestServer
+/** A token of a user of the root namespace. */
+let token = ''
+
+beforeAll(async () => {
+  server = await startServer()
+  token = await signUp(server, 'someone@example.org')
+  await newAgent(server, 'a')
+})
+afterAll(() => server.stop())
+
+const ownRows: Policy = {
+  actions: ['read', 'write', 'delete'],
+  conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }],
+}
+
+const put = (policies: unknown, more: { headers?: Record<string, string>; key?: string | null } = {}) =>
+  ask(server, 'PUT /v1/agents/a/policies', { body: { policies }, ...more })
+
+const shown = async (agent = 'a') => (await ask(server, `GET /v1/agents/${agent}/policies`)).body
+
+async function refusedUnchanged(action: () => Promise<TestAnswer>): Promise<[number, string, unknown[]]> {
+  const before = await shown()
+  const { status, body } = await leavesUnchanged(server, 'a', action)
+  expect(await shown()).toEqual(before)
+  return [status, body.code, (body.errors ?? []).map(({ pointer }: { pointer: string }) => pointer)]
+}
+
+describe('replacing the policies of an agent', () => {
+  it('answers with what is in force and with the record that tells of it', async () => {
+    expect(await shown()).toEqual({ agent_id: 'a', policies: [] })
+    const { status, body } = await put([ownRows])
+    expect(status).toBe(200)
+    const head = await headOf(server, 'a')
+    expect(body).toEqual({
+      agent_id: 'a',
+      policies: [ownRows],
+      warnings: [],
+      seq: head?.seq,
+      record_id: head?.chain_head,
+    })
+    expect(await shown()).toEqual({ agent_id: 'a', policies: [ownRows] })
+    const record = await ask(server, `GET /v1/agents/a/records/${body.record_id}`)
+    expect(record.body).toMatchObject({ type: 'sys/policy', payload: { policies: [ownRows] } })
+    expect((await put([])).body.policies).toEqual([])
+    expect((await shown()).policies).toEqual([])
+  })
+
+  it('warns of what users write themselves', async () => {
+    const conditions = [{ field: 'team', op: 'eq', value: '$jwt.user_metadata.team' }]
+    const { status, body } = await put([ownRows, { actions: ['read'], conditions }])
+    expect(status).toBe(200)
+    expect(body.warnings).toEqual([expect.stringContaining('/policies/1/conditions/0')])
+    expect(body.warnings[0]).toContain('$jwt.user_metadata')
+  })
+
+  const condition = (one: object) => [{ actions: ['read'], conditions: [one] }]
+  it.each([
+    ['no list', {}, '/policies'],
+    ['a policy without actions', [{ actions: [], conditions: [] }], '/policies/0/actions'],
+    ['an action that is none', [{ actions: ['erase'], conditions: [] }], '/policies/0/actions/0'],
+    ['a policy without conditions', [{ actions: ['read'] }], '/policies/0/conditions'],
+    ['another member', [{ ...ownRows, name: 'x' }], '/policies/0'],
+    [
+      'an operator that is none',
+      condition({ field: 'a', op: 'like', value: 1 }),
+      '/policies/0/conditions/0/op',
+    ],
+    ['no value', condition({ field: 'a', op: 'eq' }), '/policies/0/conditions/0/value'],
+    [
+      'a path through __proto__',
+      condition({ field: 'a.__proto__.b', op: 'eq', value: 1 }),
+      '/policies/0/conditions/0/field',
+    ],
+    [
+      'a claim through __proto__',
+      condition({ field: 'a', op: 'eq', value: '$jwt.app_metadata.__proto__' }),
+      '/policies/0/conditions/0/value',
+    ],
+    [
+      'a claim that is none',
+      condition({ field: 'a', op: 'eq', value: '$jwt.role' }),
+      '/policies/0/conditions/0/value',
+    ],
+    ['in without a list', condition({ field: 'a', op: 'in', value: 'x' }), '/policies/0/conditions/0/value'],
+  ])('is refused with %s', async (_name, policies, pointer) => {
+    const [status, code, pointers] = await refusedUnchanged(() => put(policies))
+    expect([status, code]).toEqual([400, 'validation_failed'])
+    expect(pointers).toContain(pointer)
+  })
+
+  it('is refused with a key named __proto__ in a value', async () => {
+    const raw = '{"policies":[{"actions":["read"],"conditions":[{"field":"a","op":"eq","value":{"__proto__":1}}]}]}'
+    const [status] = await refusedUnchanged(() => ask(server, 'PUT /v1/agents/a/policies', { raw }))
+    expect(status).toBe(400)
+  })
+
+  it('takes as many policies and conditions as their bounds say, and no more', async () => {
+    const one = { actions: ['read'], conditions: [] }
+    const conditions = Array.from({ length: limits.whereConditionsMax }, () => ({
+      field: 'a',
+      op: 'eq',
+      value: 1,
+    }))
+    const full = [
+      { actions: ['read'], conditions },
+      ...Array.from({ length: limits.policiesMax - 1 }, () => one),
+    ]
+    expect((await put(full)).status).toBe(200)
+    expect((await refusedUnchanged(() => put([...full, one])))[0]).toBe(400)
+    const long = [{ actions: ['read'], conditions: [...conditions, conditions[0]] }]
+    expect((await refusedUnchanged(() => put(long)))[0]).toBe(400)
+    const big = [
+      {
+        actions: ['read'],
+        conditions: [{ field: 'a', op: 'eq', value: 'x'.repeat(limits.requestBytesMax) }],
+      },
+    ]
+    expect((await refusedUnchanged(() => put(big))).slice(0, 2)).toEqual([413, 'too_large'])
+  })
+
+  it('needs a key with the scope to administer agents that reaches the agent', async () => {
+    const writer = await scopedKey(server, ['records:read', 'records:write', 'ingest'])
+    const elsewhere = await scopedKey(server, ['agents:admin'], ['b*'])
+    const admin = await scopedKey(server, ['agents:admin'], ['a'])
+    for (const key of [writer.key, elsewhere.key, token]) {
+      expect((await refusedUnchanged(() => put([ownRows], { key }))).slice(0, 2)).toEqual([403, 'forbidden'])
+      const read = await ask(server, 'GET /v1/agents/a/policies', { key })
+      expect([read.status, read.body.code]).toEqual([403, 'forbidden'])
+    }
+    expect((await refusedUnchanged(() => put([ownRows], { key: null })))[0]).toBe(401)
+    expect((await put([ownRows], { key: admin.key })).status).toBe(200)
+  })
+
+  it('answers 404 for an agent that is not there', async () => {
+    for (const method of ['PUT', 'GET']) {
+      const body = method === 'PUT' ? { body: { policies: [] } } : {}
+      const { status, body: problem } = await ask(server, `${method} /v1/agents/nobody/policies`, body)
+      expect([status, problem.code]).toEqual([404, 'agent_not_found'])
+    }
+    expect(await headOf(server, 'nobody')).toBeUndefined()
+  })
+
+  it.each(['immutable_core', 'protected', 'governed'])('waits for approvals in zone %s', async (zone) => {
+    const agent = await newAgent(server, `zone-${zone}`, zone)
+    const { status, body } = await leavesUnchanged(server, agent, () =>
+      ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies: [ownRows] } }),
+    )
+    expect([status, body.code]).toEqual([422, 'zone_requires_approval'])
+    expect((await shown(agent)).policies).toEqual([])
+  })
+
+  it('honours If-Match', async () => {
+    const stale = { 'if-match': `"${'0'.repeat(64)}"` }
+    expect((await refusedUnchanged(() => put([], { headers: stale }))).slice(0, 2)).toEqual([
+      412,
+      'head_mismatch',
+    ])
+    const head = await headOf(server, 'a')
+    expect((await put([], { headers: { 'if-match': `"${head?.chain_head}"` } })).status).toBe(200)
+  })
+
+  it('honours an Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': 'policies-once' }
+    const first = await put([ownRows], { headers })
+    await put([])
+    const again = await put([ownRows], { headers })
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect(again.text).toBe(first.text)
+    expect((await shown()).policies).toEqual([])
+    expect((await refusedUnchanged(() => put([], { headers }))).slice(0, 2)).toEqual([
+      422,
+      'idempotency_key_reused',
+    ])
+  })
+
+  it('is there after a restart', async () => {
+    await put([ownRows])
+    await server.halt()
+    server = await startServer({ dataDir: server.dataDir })
+    expect((await shown()).policies).toEqual([ownRows])
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(policyRoutes)).toEqual([])
+})

@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ApiKeyCreate, ApiKeyMadeOutcome, Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import { idempotencyRow } from '../../workers/store/idempotency.js'
+import { codeOf, keyed, TestShard } from '../support/shard.js'
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+})
+afterEach(() => shard.remove())
+
+function create(options: WriteOptions): ApiKeyCreate {
+  return { kind: 'apiKeyCreate', name: 'reader', scopes: ['records:read'], agents: [], options }
+}
+
+function madeOf(outcome: Outcome | undefined): ApiKeyMadeOutcome {
+  if (outcome?.kind !== 'apiKeyMade') throw new Error(`Expected a key, got ${JSON.stringify(outcome)}`)
+  return outcome
+}
+
+const rowOf = (key: string) => idempotencyRow('test', '', key)
+
+describe('making a key under one idempotency key', () => {
+  it('makes one in a group of many, and the same is kept', () => {
+    const outcomes = shard.run(create(keyed('k')), create(keyed('k')), create({})).map(madeOf)
+    expect(outcomes.map(({ replayed }) => replayed === true)).toEqual([false, true, false])
+    expect(outcomes[1]).toEqual({ ...outcomes[0], replayed: true })
+    expect(outcomes[2]?.key).not.toBe(outcomes[0]?.key)
+    expect(shard.store.apiKeys()).toHaveLength(2)
+    expect(madeOf(shard.ask(create(keyed('k'))))).toEqual(outcomes[1])
+  })
+
+  it('tells of a key that was deleted since that it is not live, in the same group too', async () => {
+    const made = madeOf(shard.ask(create(keyed('k'))))
+    const { keyId } = made.row
+    const [again] = shard.run(create(keyed('k')), { kind: 'apiKeyDelete', keyId, options: keyed('d') })
+    expect(again).toEqual({ ...made, live: false, replayed: true })
+    await shard.reopen()
+    expect(shard.ask(create(keyed('k')))).toEqual({ ...made, live: false, replayed: true })
+    expect(shard.ask({ kind: 'apiKeyDelete', keyId, options: keyed('d') })).toMatchObject({ replayed: true })
+    expect(codeOf(shard.ask({ kind: 'apiKeyDelete', keyId, options: {} }))).toBe('not_found')
+  })
+})
+
+describe('the kept answer of a creation', () => {
+  it('is sealed in the store, and differently each time', () => {
+    const made = [create(keyed('one')), create(keyed('two'))].map((command) => madeOf(shard.ask(command)))
+    const kept = ['one', 'two'].map((key) => shard.store.idempotency.find(rowOf(key), shard.nowMs)?.outcome)
+    for (const [index, outcome] of kept.entries()) {
+      expect(outcome).toEqual({ kind: 'sealed', box: expect.any(String) })
+      expect(JSON.stringify(outcome)).not.toContain(made[index]?.key)
+    }
+    expect(kept[0]).not.toEqual(kept[1])
+  })
+
+  it('does not open for another idempotency key, nor changed', () => {
+    shard.ask(create(keyed('one')))
+    shard.ask(create(keyed('two')))
+    const { idempotency } = shard.environment
+    const one = idempotency.get(rowOf('one')) ?? Buffer.alloc(0)
+    idempotency.putSync(rowOf('two'), one)
+    expect(() => shard.ask(create(keyed('two')))).toThrow()
+    const flipped = one
+      .toString()
+      .replace(/("box":".)(.)/, (_all, before, digit) => before + (digit === 'A' ? 'B' : 'A'))
+    idempotency.putSync(rowOf('one'), Buffer.from(flipped))
+    expect(() => shard.ask(create(keyed('one')))).toThrow()
+  })
+})

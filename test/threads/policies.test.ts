@@ -1,0 +1,439 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Policy, PolicyClaims } from '../../src/auth/row-policy.js'
+import type { Command, UserAccess } from '../../src/protocol/messages.js'
+import { recordBySeq } from '../../workers/store/records.js'
+import { TestShard, codeOf, keyed, replyOf } from '../support/shard.js'
+
+const own: Policy = {
+  actions: ['read', 'write', 'delete'],
+  conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }],
+}
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+  for (const agent of ['notes', 'bare']) {
+    replyOf(shard.ask({ kind: 'agentCreate', agent, zone: 'free', options: {} }))
+  }
+})
+
+afterEach(() => shard.remove())
+
+function user(sub: string, more: Partial<PolicyClaims> = {}): UserAccess {
+  return { claims: { sub, email: `${sub}@example.org`, app_metadata: {}, user_metadata: {}, ...more } }
+}
+
+const ann = user('usr_ann')
+const bob = user('usr_bob')
+
+function setPolicies(...policies: Policy[]): Command {
+  return { kind: 'policiesSet', agent: 'notes', policies, options: {} }
+}
+
+function append(data: object, access?: UserAccess, agent = 'notes'): Command {
+  const body = Buffer.from(JSON.stringify({ data }))
+  return withAccess({ kind: 'recordAppend', agent, emerge: false, body, options: {} }, access)
+}
+
+function batch(records: object[], { atomic, access }: { atomic: boolean; access: UserAccess }): Command {
+  const body = Buffer.from(JSON.stringify({ records: records.map((data) => ({ data })), atomic }))
+  return { kind: 'batchAppend', agent: 'notes', emerge: false, body, options: {}, access }
+}
+
+function withAccess<C extends object>(
+  command: C,
+  access: UserAccess | undefined,
+): C & { access?: UserAccess } {
+  return access === undefined ? command : { ...command, access }
+}
+
+function hashOf(command: Command): string {
+  return replyOf(shard.ask(command)).content_hash
+}
+
+function get(hash: string, access: UserAccess, agent = 'notes'): Command {
+  return { kind: 'recordGet', agent, hash, access }
+}
+
+function mutate(action: 'delete' | 'restore', hash: string, access: UserAccess): Command {
+  return { kind: 'recordMutate', agent: 'notes', action, hash, options: {}, access }
+}
+
+function shown(access: UserAccess, more: object = {}): number[] {
+  const outcome = shard.ask({
+    kind: 'recordQuery',
+    agent: 'notes',
+    order: 'asc',
+    limit: 100,
+    access,
+    ...more,
+  })
+  if (outcome.kind !== 'rows') throw new Error(`Expected rows, got ${JSON.stringify(outcome)}`)
+  return outcome.rows.map((row) => JSON.parse(row).payload.n)
+}
+
+function headSeq(agent = 'notes'): number {
+  return replyOf(shard.ask({ kind: 'agentHead', agent })).seq
+}
+
+/** What an ingest chunk led to: accepted, rejected, and the lines at fault by their codes. */
+function ingested(command: Command): unknown {
+  const outcome = shard.ask(command)
+  if (outcome.kind !== 'ingested') return codeOf(outcome)
+  const faults = outcome.faults.map(({ line, refusal }) => `${line} ${refusal.code}`)
+  return { accepted: outcome.accepted, rejected: outcome.rejected, faults }
+}
+
+function lines(...bodies: object[]): Uint8Array {
+  return Buffer.from(bodies.map((body) => `${JSON.stringify(body)}\n`).join(''))
+}
+
+describe('a change of policies', () => {
+  it('is a signed record of its own with all the policies that hold from there on', () => {
+    shard.ask(setPolicies())
+    const { seq, record_id: hash, policies } = replyOf(shard.ask(setPolicies(own)))
+    expect(policies).toEqual([own])
+    const no = shard.store.agents.find('notes')?.no ?? Number.NaN
+    const record = recordBySeq(shard.environment, no, seq)
+    expect(record).toMatchObject({ type: 'sys/policy', hash })
+    expect(record?.signature).toHaveLength(64)
+    expect(JSON.parse(Buffer.from(record?.body ?? []).toString())).toEqual({ policies: [own] })
+  })
+
+  it('outlives a restart', async () => {
+    shard.ask(setPolicies(own))
+    await shard.reopen()
+    expect(replyOf(shard.ask({ kind: 'policiesGet', agent: 'notes' })).policies).toEqual([own])
+    expect(codeOf(shard.ask(append({ owner: 'usr_bob' }, ann)))).toBe('forbidden')
+  })
+
+  it('holds for what is decided after it in the same commit group, and not for what is decided before', () => {
+    const write = append({ owner: 'usr_ann' }, ann)
+    const outcomes = shard.run(write, setPolicies(own), write, setPolicies(), write)
+    expect(outcomes.map(codeOf)).toEqual(['forbidden', 'reply', 'reply', 'reply', 'forbidden'])
+    expect(headSeq()).toBe(3)
+  })
+
+  it('can come in the commit group that makes the agent', () => {
+    const outcomes = shard.run(
+      { kind: 'agentCreate', agent: 'fresh', zone: 'free', options: {} },
+      { kind: 'policiesSet', agent: 'fresh', policies: [own], options: {} },
+    )
+    expect(outcomes.map(codeOf)).toEqual(['reply', 'reply'])
+    expect(shard.store.agents.row('fresh')?.policies).toEqual([own])
+  })
+
+  it('is told to the front thread with the commit, by the names of its agents', () => {
+    shard.run(setPolicies(own), append({ owner: 'x' }))
+    expect(shard.frames.at(-1)?.policyChanges).toEqual(['notes'])
+    shard.run(append({ owner: 'x' }))
+    expect(shard.frames.at(-1)?.policyChanges).toBeUndefined()
+  })
+
+  it.each(['immutable_core', 'protected', 'governed'] as const)('is refused in zone %s', (zone) => {
+    shard.ask({ kind: 'agentCreate', agent: zone, zone, options: {} })
+    const refused = shard.ask({ kind: 'policiesSet', agent: zone, policies: [own], options: {} })
+    expect(codeOf(refused)).toBe('zone_requires_approval')
+    expect(headSeq(zone)).toBe(0)
+    expect(replyOf(shard.ask({ kind: 'policiesGet', agent: zone })).policies).toEqual([])
+  })
+
+  it('of an agent that is not there is refused', () => {
+    expect(codeOf(shard.ask({ ...setPolicies(own), agent: 'none' } as Command))).toBe('agent_not_found')
+    expect(codeOf(shard.ask({ kind: 'policiesGet', agent: 'none' }))).toBe('agent_not_found')
+  })
+})
+
+describe('a user’s write', () => {
+  beforeEach(() => void shard.ask(setPolicies(own)))
+
+  it('is taken when a policy allows the new body, else refused with nothing appended', () => {
+    expect(codeOf(shard.ask(append({ owner: 'usr_ann', n: 1 }, ann)))).toBe('reply')
+    const before = headSeq()
+    expect(codeOf(shard.ask(append({ owner: 'usr_bob', n: 2 }, ann)))).toBe('forbidden')
+    expect(codeOf(shard.ask(append({ n: 3 }, ann)))).toBe('forbidden')
+    const one: Command = {
+      kind: 'ingestOne',
+      agent: 'notes',
+      body: Buffer.from('{"n":4}'),
+      options: {},
+      access: ann,
+    }
+    expect(codeOf(shard.ask(one))).toBe('forbidden')
+    expect(headSeq()).toBe(before)
+  })
+
+  it('makes no agent, and says the same of one that is not there as of one without policies', () => {
+    for (const agent of ['none', 'bare']) {
+      const access = ann
+      const body = Buffer.from('{"data":{"owner":"usr_ann"}}')
+      const collection: Command = { kind: 'recordAppend', agent, emerge: true, body, options: {}, access }
+      const many: Command = {
+        kind: 'batchAppend',
+        agent,
+        emerge: true,
+        body: Buffer.from('{"records":[{"data":{"owner":"usr_ann"}}]}'),
+        options: {},
+        access,
+      }
+      const ingest: Command = { kind: 'ingestOne', agent, body, options: {}, access }
+      const refused = [collection, many, ingest].map((command) => shard.ask(command))
+      for (const outcome of refused) {
+        expect(outcome).toEqual({
+          kind: 'refused',
+          refusal: { code: 'forbidden', detail: 'Expected a row policy of the agent to allow this' },
+        })
+      }
+    }
+    expect(shard.store.agents.find('none')).toBeUndefined()
+    expect(headSeq('bare')).toBe(0)
+  })
+
+  it('as a whole batch is refused for one record, named by its place', () => {
+    const before = headSeq()
+    const mixed = [{ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' }]
+    const outcome = shard.ask(batch(mixed, { atomic: true, access: ann }))
+    expect(outcome).toMatchObject({
+      kind: 'refused',
+      refusal: { code: 'forbidden', faults: [{ pointer: '/records/1/data', code: 'forbidden' }] },
+    })
+    expect(headSeq()).toBe(before)
+    const { results } = replyOf(shard.ask(batch(mixed, { atomic: false, access: ann })))
+    expect(results[1]).toEqual({ error: { code: 'forbidden', detail: expect.any(String) } })
+    expect([results[0].seq, results[2].seq]).toEqual([before + 1, before + 2])
+    const none = [{ owner: 'usr_bob' }, {}]
+    expect(codeOf(shard.ask(batch(none, { atomic: false, access: ann })))).toBe('forbidden')
+    expect(headSeq()).toBe(before + 2)
+  })
+
+  it('as lines is taken line by line', () => {
+    const chunk = lines({ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' })
+    const command: Command = {
+      kind: 'ingestChunk',
+      agent: 'notes',
+      chunk,
+      firstLine: 1,
+      mode: 'skip',
+      options: {},
+      access: ann,
+    }
+    const before = headSeq()
+    const expected = { accepted: 2, rejected: 1, faults: ['2 forbidden'] }
+    expect(ingested({ ...command, mode: 'check' })).toEqual(expected)
+    expect(ingested({ ...command, mode: 'reject' })).toEqual(expected)
+    expect(headSeq()).toBe(before)
+    expect(ingested(command)).toEqual(expected)
+    expect(headSeq()).toBe(before + 2)
+    expect(ingested({ ...command, agent: 'bare' })).toBe('forbidden')
+    expect(ingested({ ...command, agent: 'none' })).toBe('forbidden')
+    expect(shard.store.agents.find('none')).toBeUndefined()
+  })
+
+  it('as lines of many agents is judged by the policies of each', () => {
+    const command: Command = {
+      kind: 'ingestChunk',
+      agent: '',
+      chunk: lines(
+        { agent: 'notes', data: { owner: 'usr_ann' } },
+        { agent: 'bare', data: { owner: 'usr_ann' } },
+        { agent: 'none', data: { owner: 'usr_ann' } },
+        { agent: 'notes', data: { owner: 'usr_bob' } },
+        { agent: 'notes', data: 1 },
+      ),
+      firstLine: 1,
+      lineNumbers: [1, 2, 3, 4, 5],
+      mode: 'skip',
+      options: {},
+      access: ann,
+    }
+    const faults = ['2 forbidden', '3 forbidden', '4 forbidden', '5 validation_failed']
+    expect(ingested(command)).toEqual({ accepted: 1, rejected: 4, faults })
+    expect(shard.store.agents.find('none')).toBeUndefined()
+  })
+
+  it('with a stale If-Match learns the head only where the user has a read policy', () => {
+    const stale: Command = {
+      ...append({ owner: 'usr_ann' }, ann),
+      options: { ifMatch: '0'.repeat(64) },
+    } as Command
+    const extra = { chain_head: expect.stringMatching(/^[0-9a-f]{64}$/) }
+    expect(shard.ask(stale)).toMatchObject({ refusal: { code: 'head_mismatch', extra } })
+    shard.ask(setPolicies({ ...own, actions: ['write'] }))
+    const outcome = shard.ask(stale)
+    expect(outcome).toMatchObject({ refusal: { code: 'head_mismatch' } })
+    expect(JSON.stringify(outcome)).not.toMatch(/[0-9a-f]{64}/)
+    shard.ask(setPolicies({ ...own, actions: ['read'] }))
+    expect(codeOf(shard.ask(stale))).toBe('forbidden')
+  })
+
+  it('under an Idempotency-Key is the same write with claims that have changed since', () => {
+    const write = { ...append({ owner: 'usr_ann' }, ann), options: keyed('k') } as Command
+    const first = replyOf(shard.ask(write))
+    const newer = user('usr_ann', { app_metadata: { role: 'x' } })
+    const again = shard.ask({ ...write, access: newer } as Command)
+    expect(again).toMatchObject({ kind: 'reply', replayed: true })
+    expect(replyOf(again)).toEqual(first)
+  })
+})
+
+describe('a user’s read', () => {
+  let ofAnn: string
+  let ofBob: string
+
+  beforeEach(() => {
+    shard.ask(setPolicies(own))
+    ofAnn = hashOf(append({ owner: 'usr_ann', n: 1 }))
+    ofBob = hashOf(append({ owner: 'usr_bob', n: 2 }))
+    hashOf(append({ n: 3 }))
+  })
+
+  it('finds what a policy shows, and nothing else', () => {
+    expect(replyOf(shard.ask(get(ofAnn, ann))).payload.n).toBe(1)
+    expect(shard.ask(get(ofBob, ann))).toEqual(shard.ask(get(ofBob, user('usr_eve'))))
+    expect(codeOf(shard.ask(get(ofBob, ann)))).toBe('record_not_found')
+    expect(codeOf(shard.ask(get('0'.repeat(64), ann)))).toBe('record_not_found')
+    expect(shown(ann)).toEqual([1])
+    expect(shown(bob, { order: 'desc' })).toEqual([2])
+    expect(shown(user('usr_eve'))).toEqual([])
+  })
+
+  it('sees system records only where a policy allows their bodies', () => {
+    expect(shown(ann, { types: ['sys/*'] })).toEqual([])
+    shard.ask(setPolicies({ actions: ['read'], conditions: [] }))
+    expect(shown(ann, { types: ['sys/*'] })).toHaveLength(3)
+    expect(shown(ann)).toEqual([1, 2, 3])
+  })
+
+  it('finds only hits of its where that a policy shows', () => {
+    const where = [{ field: 'n', op: 'gt', value: 0 }]
+    expect(shown(ann, { where })).toEqual([1])
+    expect(shown(ann, { where: [{ field: 'owner', op: 'eq', value: 'usr_bob' }] })).toEqual([])
+  })
+
+  it('does not see deleted records in pages, as of then it does', () => {
+    const head = replyOf(shard.ask({ kind: 'agentHead', agent: 'notes' }))
+    const [ms = '', counter = ''] = head.timestamp_hlc.split('-')
+    const to = { ms: Number.parseInt(ms, 16), counter: Number.parseInt(counter, 16) }
+    shard.nowMs += 1_000
+    expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('reply')
+    expect(shown(ann)).toEqual([])
+    expect(shown(ann, { to })).toEqual([1])
+    expect(shown(bob, { to })).toEqual([2])
+    expect(replyOf(shard.ask(get(ofAnn, ann))).deleted).toBe(true)
+  })
+
+  it('of the head, the status or a place in the strand needs some read policy', () => {
+    for (const kind of ['agentHead', 'agentStatus', 'strandLocate'] as const) {
+      expect(codeOf(shard.ask({ kind, agent: 'notes', access: bob }))).not.toBe('forbidden')
+      expect(codeOf(shard.ask({ kind, agent: 'bare', access: bob }))).toBe('forbidden')
+      expect(codeOf(shard.ask({ kind, agent: 'none', access: bob }))).toBe('forbidden')
+    }
+    shard.ask(setPolicies({ ...own, actions: ['write', 'delete'] }))
+    for (const kind of ['agentHead', 'agentStatus', 'strandLocate'] as const) {
+      expect(codeOf(shard.ask({ kind, agent: 'notes', access: ann }))).toBe('forbidden')
+    }
+    expect(codeOf(shard.ask(get(ofAnn, ann)))).toBe('forbidden')
+    const query: Command = { kind: 'recordQuery', agent: 'notes', order: 'asc', limit: 1, access: ann }
+    expect(codeOf(shard.ask(query))).toBe('forbidden')
+  })
+
+  it('of an agent without policies is refused like that of one that is not there', () => {
+    expect(shard.ask(get(ofAnn, ann, 'bare'))).toEqual(shard.ask(get(ofAnn, ann, 'none')))
+    expect(codeOf(shard.ask(get(ofAnn, ann, 'bare')))).toBe('forbidden')
+  })
+
+  it('locates the records that a policy shows, and says what may be read', () => {
+    const locate: Command = { kind: 'strandLocate', agent: 'notes', access: ann }
+    expect(shard.ask(locate)).toMatchObject({
+      kind: 'located',
+      readable: [[{ field: 'owner', op: 'eq', value: 'usr_ann' }]],
+    })
+    expect(codeOf(shard.ask({ ...locate, hash: ofAnn }))).toBe('located')
+    expect(codeOf(shard.ask({ ...locate, hash: ofBob }))).toBe('record_not_found')
+    expect(shard.ask({ kind: 'strandLocate', agent: 'notes' })).not.toHaveProperty('readable')
+  })
+})
+
+describe('a user’s delete and restore', () => {
+  let ofAnn: string
+  let ofBob: string
+
+  beforeEach(() => {
+    ofAnn = hashOf(append({ owner: 'usr_ann', team: 'a', n: 1 }))
+    ofBob = hashOf(append({ owner: 'usr_bob', team: 'a', n: 2 }))
+  })
+
+  it('takes a delete policy that allows the record', () => {
+    shard.ask(setPolicies(own))
+    expect(codeOf(shard.ask(mutate('restore', ofAnn, ann)))).toBe('not_deleted')
+    expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('reply')
+    expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('already_deleted')
+    expect(codeOf(shard.ask(mutate('restore', ofAnn, ann)))).toBe('reply')
+  })
+
+  it('is refused for a record that the user reads, and finds none that it does not', () => {
+    const team: Policy = { actions: ['read'], conditions: [{ field: 'team', op: 'eq', value: 'a' }] }
+    shard.ask(setPolicies(own, team))
+    const before = headSeq()
+    expect(codeOf(shard.ask(mutate('delete', ofBob, ann)))).toBe('forbidden')
+    expect(codeOf(shard.ask(mutate('restore', ofBob, ann)))).toBe('forbidden')
+    shard.ask(setPolicies(own))
+    const hidden = shard.ask(mutate('delete', ofBob, ann))
+    expect(hidden).toMatchObject({ refusal: { code: 'record_not_found' } })
+    shard.ask(setPolicies(team))
+    expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('forbidden')
+    expect(headSeq()).toBe(before + 2)
+  })
+})
+
+describe('claims in conditions', () => {
+  const policy = (value: unknown, op: 'eq' | 'ne' | 'in' | 'gte' = 'eq'): Policy => ({
+    actions: ['read', 'write'],
+    conditions: [{ field: 'team', op, value }],
+  })
+  const inTeam = (team: unknown) => user('usr_ann', { app_metadata: { team } })
+  const outcomeOf = (access: UserAccess, team: unknown) => codeOf(shard.ask(append({ team }, access)))
+
+  it('match within one JSON type, objects by their members', () => {
+    shard.ask(setPolicies(policy('$jwt.app_metadata.team')))
+    expect(outcomeOf(inTeam({ id: 1, of: ['x'] }), { of: ['x'], id: 1 })).toBe('reply')
+    expect(outcomeOf(inTeam({ id: 1 }), { id: 1, of: ['x'] })).toBe('forbidden')
+    expect(outcomeOf(inTeam(1), 1)).toBe('reply')
+    expect(outcomeOf(inTeam(1), '1')).toBe('forbidden')
+    expect(outcomeOf(inTeam(null), null)).toBe('reply')
+  })
+
+  it('never match where they are missing, under ne no more than under eq', () => {
+    shard.ask(setPolicies(policy('$jwt.app_metadata.team', 'ne')))
+    expect(outcomeOf(inTeam('b'), 'a')).toBe('reply')
+    expect(outcomeOf(inTeam('b'), 1)).toBe('forbidden')
+    expect(outcomeOf(inTeam('b'), undefined)).toBe('forbidden')
+    expect(outcomeOf(ann, 'a')).toBe('forbidden')
+    // The agent has a read policy all the same: its records are hidden, not the agent.
+    expect(codeOf(shard.ask(get('0'.repeat(64), ann)))).toBe('record_not_found')
+  })
+
+  it('match in lists of their own', () => {
+    shard.ask(setPolicies(policy('$jwt.app_metadata.team', 'in')))
+    expect(outcomeOf(inTeam(['a', 'b']), 'b')).toBe('reply')
+    expect(outcomeOf(inTeam(['a', 'b']), 'c')).toBe('forbidden')
+    expect(outcomeOf(inTeam('b'), 'b')).toBe('forbidden')
+  })
+
+  it('are compared as numbers only with numbers', () => {
+    shard.ask(setPolicies(policy('$jwt.app_metadata.team', 'gte')))
+    expect(outcomeOf(inTeam(2), 2)).toBe('reply')
+    expect(outcomeOf(inTeam(2), '3')).toBe('forbidden')
+    expect(outcomeOf(inTeam([2]), 3)).toBe('forbidden')
+  })
+
+  it('are own members only', () => {
+    shard.ask(setPolicies(policy('$jwt.app_metadata.constructor')))
+    expect(outcomeOf(ann, 'x')).toBe('forbidden')
+    shard.ask(
+      setPolicies({ actions: ['write'], conditions: [{ field: 'constructor', op: 'exists', value: true }] }),
+    )
+    expect(outcomeOf(ann, 'x')).toBe('forbidden')
+  })
+})

@@ -1,0 +1,55 @@
+import type { AuthMail, OutboxMessage } from '../../src/auth/outbox-message.js'
+import { assert } from '../../src/base/assert.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { seal, type SealedPlace, unseal } from '../../src/strand/seal.js'
+import type { CommitGroup } from '../commit-group.js'
+import type { Decision, ShardState } from '../shard-state.js'
+import { findMail, mailKey, mailsDue } from '../store/mails.js'
+import type { AuthSpace } from './space.js'
+
+/** Mails are sealed in the store: the token of a link is in them, of which nothing else keeps more than the hash. */
+const place: SealedPlace = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
+
+const ID_BYTES = 16
+
+/** Puts a mail into the outbox, in the same transaction as what it tells of (contract.md 6.7). */
+export function putMail(space: AuthSpace, mail: AuthMail): void {
+  const id = Buffer.from(space.state.random(ID_BYTES)).toString('hex')
+  space.queueMail(mailKey(space.nowMs, id), sealed(space.state, { id, attempts: 0, mail }))
+}
+
+/** Mails whose next try is due. */
+export function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outcome {
+  const due = mailsDue(state.store.environment, { nowMs: state.clock(), limit: command.limit })
+  const mails = due.map(({ key, sealed }) => ({ key, message: opened(state, sealed) }))
+  return { kind: 'mailDue', mails }
+}
+
+/** Takes a mail out that was sent or given up, or puts it back for its next try. */
+export function mailSettle(
+  state: ShardState,
+  command: CommandOf<'mailSettle'>,
+  group: CommitGroup,
+): Decision {
+  const { key, result } = command
+  const bytes = findMail(state.store.environment, key)
+  if (bytes !== undefined) {
+    group.mails.set(key, undefined)
+    if (result.kind === 'failed' && result.retryAtMs !== undefined) {
+      const message = { ...opened(state, bytes), attempts: result.attempts }
+      group.mails.set(mailKey(result.retryAtMs, message.id), sealed(state, message))
+    }
+  }
+  return () => ({ kind: 'done' })
+}
+
+function sealed(state: ShardState, message: OutboxMessage): Buffer {
+  const secret = Buffer.from(JSON.stringify(message))
+  return seal(state.masterSeed, { ...place, secret }, state.random)
+}
+
+function opened(state: ShardState, bytes: Buffer): OutboxMessage {
+  const message: OutboxMessage = JSON.parse(unseal(state.masterSeed, place, bytes).toString())
+  assert(typeof message.id === 'string', 'the outbox holds mails')
+  return message
+}

@@ -1,0 +1,130 @@
+import { auditBody, type AuditEvent, type AuditType } from '../../src/auth/audit.js'
+import { emailHmac } from '../../src/auth/email.js'
+import { assert } from '../../src/base/assert.js'
+import type { Refusal } from '../../src/base/errors.js'
+import type { AuthChange, AuthOrigin, Ended } from '../../src/protocol/auth-messages.js'
+import type { CommitGroup } from '../commit-group.js'
+import { findAgent, noSuchAgent, type ShardState } from '../shard-state.js'
+import type { Agent } from '../store/agents.js'
+import { authKey, type AuthKind } from '../store/auth-table.js'
+
+/** Rows that one command looks through at most, such as the sessions of one user. */
+const ROWS_MAX = 10_000
+
+/** Audit records that one command appends at most. */
+const AUDIT_RECORDS_MAX = 4
+
+/** What a change is written into. */
+interface Writing {
+  group: CommitGroup
+  agent: Agent
+  origin: AuthOrigin
+}
+
+/** The state of one auth namespace, as a command sees and changes it: changes of the same group before it are seen. */
+export class AuthSpace {
+  readonly state: ShardState
+  readonly namespace: string
+  /** What this command ended, for the front thread. */
+  readonly ended: Ended[] = []
+  /** Whether this command put a mail into the outbox. */
+  mailed = false
+  readonly #writing: Writing | undefined
+
+  constructor(state: ShardState, namespace: string, writing?: Writing) {
+    this.state = state
+    this.namespace = namespace
+    this.#writing = writing
+  }
+
+  /** The space of a change; 404 without the audit agent, 503 clock_skew when its records would have no place. */
+  static of(state: ShardState, command: AuthChange, group: CommitGroup): AuthSpace | Refusal {
+    const agent = findAgent(state, group, command.agent)
+    if (agent === undefined) return noSuchAgent(command.agent)
+    const skew = group.reserve(AUDIT_RECORDS_MAX)
+    return skew ?? new AuthSpace(state, command.namespace, { group, agent, origin: command.origin })
+  }
+
+  get nowMs(): number {
+    return this.state.clock()
+  }
+
+  /** A row; its shape is what those who put rows of the kind say. */
+  find<T>(kind: AuthKind, id: string): T | undefined {
+    const key = authKey(this.namespace, kind, id)
+    const pending = this.#writing?.group.authRows.get(key)
+    if (pending === undefined) return this.state.store.auth.find<T>(key)
+    return pending.value === undefined ? undefined : JSON.parse(pending.value)
+  }
+
+  /** Ids of the rows of a kind that begin with `prefix`, in order. */
+  ids(kind: AuthKind, prefix: string, page: { after?: string; limit?: number } = {}): string[] {
+    const before = authKey(this.namespace, kind, '')
+    const after = page.after === undefined || page.after === '' ? '' : before + page.after
+    const kept = this.state.store.auth.keys(before + prefix, { after, limit: page.limit ?? ROWS_MAX })
+    const keys = new Set(kept)
+    for (const [key, { value }] of this.#writing?.group.authRows ?? []) {
+      if (!key.startsWith(before + prefix)) continue
+      if (value === undefined) keys.delete(key)
+      else keys.add(key)
+    }
+    return [...keys].map((key) => key.slice(before.length))
+  }
+
+  count(kind: AuthKind): number {
+    return this.state.store.auth.count(authKey(this.namespace, kind, ''))
+  }
+
+  /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
+  put(kind: AuthKind, id: string, row: unknown, expiresAtMs?: number): void {
+    const value = JSON.stringify(row)
+    this.#write.group.authRows.set(authKey(this.namespace, kind, id), {
+      value,
+      ...(expiresAtMs !== undefined && { expiresAtMs }),
+    })
+  }
+
+  remove(kind: AuthKind, id: string): void {
+    this.#write.group.authRows.set(authKey(this.namespace, kind, id), {})
+  }
+
+  /** Has tokens refused that carry this id, until `untilMs`. */
+  end(ended: Ended): void {
+    if (ended.untilMs <= this.nowMs) return
+    this.ended.push(ended)
+    this.#write.group.authEnded.push({ ...ended, namespace: this.namespace })
+  }
+
+  /** Puts a sealed mail into the outbox. */
+  queueMail(key: string, sealed: Buffer): void {
+    this.#write.group.mails.set(key, sealed)
+    this.mailed = true
+  }
+
+  /** Appends an audit record (contract.md 6.11). @param who `email` is written as its HMAC */
+  audit(
+    type: AuditType,
+    who: Pick<AuditEvent, 'userId' | 'sid' | 'count'> & { email?: string; outcome?: 'failure' },
+  ): void {
+    const { group, agent, origin } = this.#write
+    const { email, outcome = 'success', ...event } = who
+    const body = auditBody({
+      ...event,
+      ...origin,
+      outcome,
+      emailHmac: email === undefined ? undefined : this.#emailHmac(email),
+    })
+    const record = group.append(agent, { type, body: Buffer.from(body), signing: 'record' })
+    assert(!('code' in record), 'the place of an audit record was reserved')
+  }
+
+  /** A mailbox as audit records name it; two namespaces name it differently. */
+  #emailHmac(email: string): string {
+    return emailHmac(this.state.emailHmacKey, `${this.namespace}\0${email}`)
+  }
+
+  get #write(): Writing {
+    assert(this.#writing !== undefined, 'only a change writes')
+    return this.#writing
+  }
+}

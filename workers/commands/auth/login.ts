@@ -1,0 +1,51 @@
+import { refuse } from '../../../src/base/errors.js'
+import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { clearFailures, countFailure, lockedRefusal, lockoutOf } from '../../auth/lockouts.js'
+import { signIn } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { putUser, userByEmail } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+
+/** The one answer to a wrong password, an unknown e-mail and an account without a password. */
+export const invalidCredentials = refuse(
+  'invalid_credentials',
+  'Expected the e-mail and password of an account',
+)
+
+/** 403 for who came in rightly and has no verified e-mail while that is required. */
+export const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
+
+/** What a login by password is decided by. */
+export function loginState(space: AuthSpace, { email }: LookupOf<'loginState'>): AuthAnswer {
+  const passwordHash = userByEmail(space, email)?.passwordHash
+  return {
+    kind: 'loginState',
+    ...lockoutOf(space, email),
+    ...(passwordHash !== undefined && { passwordHash }),
+  }
+}
+
+/** Signs in whose password was right, unless the account has changed or was locked since it was looked at. */
+export function loginSucceeded(space: AuthSpace, change: ChangeOf<'loginSucceeded'>): Changed {
+  const { email, passwordHash, rehashed } = change
+  const lockout = lockoutOf(space, email)
+  if (lockout.lockedForMs > 0) return lockedRefusal(lockout.lockedForMs)
+  const user = userByEmail(space, email)
+  if (user === undefined || user.passwordHash !== passwordHash) return invalidCredentials
+  const { userId } = user
+  clearFailures(space, email, userId)
+  const current = rehashed === undefined ? user : { ...user, passwordHash: rehashed }
+  if (space.state.auth.requireEmailVerify && !user.verified) {
+    if (rehashed !== undefined) putUser(space, current)
+    return { refused: notVerified }
+  }
+  const signedIn = signIn(space, current, ['pwd'])
+  space.audit('auth/login', { userId, email, sid: signedIn.session.sid })
+  return signedIn
+}
+
+/** Counts a failed guess at a password. */
+export function loginFailed(space: AuthSpace, { email }: ChangeOf<'loginFailed'>): Changed {
+  countFailure(space, email, userByEmail(space, email)?.userId)
+  return { refused: invalidCredentials }
+}

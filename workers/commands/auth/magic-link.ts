@@ -1,0 +1,43 @@
+import { refuse } from '../../../src/base/errors.js'
+import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import { putLink, takeLink } from '../../auth/links.js'
+import { proveMailbox } from '../../auth/mailbox.js'
+import { signIn } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { createUser, userByEmail } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+import { notVerified } from './login.js'
+
+/**
+ * Keeps and mails a link. For an e-mail that the link cannot serve the same is written, and nothing is mailed but magic
+ * links, whose account is made when they are used: neither answer nor time tells who has an account.
+ */
+export function linkSend(space: AuthSpace, { email, link }: ChangeOf<'linkSend'>): Changed {
+  const user = userByEmail(space, email)
+  const { mailToken: _mailToken, ...unmailed } = link
+  const serves = {
+    magicLink: true,
+    verifyEmail: user?.verified === false,
+    passwordReset: user !== undefined,
+  }[link.purpose]
+  putLink(space, email, serves ? link : unmailed)
+  if (link.purpose === 'magicLink') space.audit('auth/magic_link_sent', { userId: user?.userId, email })
+  return { kind: 'done' }
+}
+
+/** Signs in by a magic link, and makes the account where there is none (contract.md 6.6). */
+export function magicLinkVerify(space: AuthSpace, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
+  const link = takeLink(space, hash, 'magicLink')
+  if (link === undefined) {
+    return refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
+  }
+  const { email, mailed } = link
+  const found = userByEmail(space, email)
+  const known = found ?? createUser(space, { email, verified: mailed, mailboxProven: mailed })
+  const user = mailed ? proveMailbox(space, known) : known
+  if (found === undefined) space.audit('auth/register', { userId: user.userId, email })
+  if (space.state.auth.requireEmailVerify && !user.verified) return { refused: notVerified }
+  const signedIn = signIn(space, user, ['otp'])
+  space.audit('auth/magic_link_login', { userId: user.userId, email, sid: signedIn.session.sid })
+  return signedIn
+}

@@ -1,0 +1,29 @@
+import { metadataRefusal } from '../../../src/auth/metadata.js'
+import { refuse, type Refusal } from '../../../src/base/errors.js'
+import type { AuthOutcome, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { putUser, userById, withoutPassword } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+
+/** 404 for a user who is not there any more. */
+export const noSuchUser: Refusal = refuse('not_found', 'Expected a user that exists')
+
+/** One user. A token's user is gone only between its deletion and the end of its tokens. */
+export function userOf(space: AuthSpace, { userId }: LookupOf<'user'>): AuthOutcome['answer'] {
+  const user = userById(space, userId)
+  return user === undefined
+    ? { kind: 'refused', refusal: noSuchUser }
+    : { kind: 'user', user: withoutPassword(user) }
+}
+
+/** Replaces what users write themselves. */
+export function userMetadata(space: AuthSpace, { userId, metadata }: ChangeOf<'userMetadata'>): Changed {
+  const user = userById(space, userId)
+  if (user === undefined) return noSuchUser
+  const changed = { ...user, userMetadata: metadata }
+  const refusal = metadataRefusal(changed, space.state.auth.metadataBytesMax)
+  if (refusal !== undefined) return refusal
+  putUser(space, changed)
+  space.audit('auth/user_metadata_updated', { userId, email: user.email })
+  return { kind: 'user', user: withoutPassword(changed) }
+}

@@ -1,0 +1,41 @@
+import { refuse } from '../../../src/base/errors.js'
+import { unreachable } from '../../../src/base/assert.js'
+import { decideRefresh } from '../../../src/auth/refresh-token.js'
+import { rotateSession } from '../../../src/auth/session.js'
+import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import { endSession, putSession, sessionById } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { userById, withoutPassword } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+
+const unknown = refuse('refresh_invalid', 'Expected the refresh token of a session that has not ended')
+
+/** Exchanges a refresh token that was made here (contract.md 6.3). */
+export function refresh(space: AuthSpace, { sid, generation }: ChangeOf<'refresh'>): Changed {
+  const session = sessionById(space, sid)
+  const user = session === undefined ? undefined : userById(space, session.userId)
+  if (session === undefined || user === undefined) return unknown
+  const decision = decideRefresh(session, generation, space.nowMs)
+  switch (decision.kind) {
+    case 'rotate': {
+      const rotated = rotateSession(session, space.nowMs, space.state.auth.refreshExpirySecs)
+      putSession(space, rotated)
+      return {
+        kind: 'signedIn',
+        user: withoutPassword(user),
+        session: rotated,
+        generation: decision.generation,
+      }
+    }
+    case 'repeat':
+      return { kind: 'signedIn', user: withoutPassword(user), session, generation: decision.generation }
+    case 'expired':
+      return refuse('refresh_expired', 'Expected a refresh token that has not expired')
+    case 'reused':
+      endSession(space, user.userId, sid)
+      space.audit('auth/refresh_reused', { userId: user.userId, email: user.email, sid, outcome: 'failure' })
+      return { refused: refuse('refresh_reused', 'Expected a refresh token that was not used before') }
+    default:
+      return unreachable(decision)
+  }
+}

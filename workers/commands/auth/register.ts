@@ -1,0 +1,35 @@
+import { refuse } from '../../../src/base/errors.js'
+import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import { putLink } from '../../auth/links.js'
+import { putMail } from '../../auth/outbox.js'
+import { signIn } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { createUser, userByEmail } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+
+/**
+ * Makes an account with a password. While verification is required, a taken e-mail is answered just as a new one is,
+ * and as much is written, so that time does not tell either (contract.md 6.4).
+ */
+export function register(space: AuthSpace, change: ChangeOf<'register'>): Changed {
+  const { email, passwordHash, verifyLink } = change
+  const { requireEmailVerify } = space.state.auth
+  const owner = userByEmail(space, email)
+  if (owner !== undefined) {
+    if (!requireEmailVerify) return refuse('email_exists', 'Expected an e-mail that no account has')
+    space.audit('auth/register', { userId: owner.userId, email, outcome: 'failure' })
+    if (verifyLink?.mailToken !== undefined) {
+      putMail(space, { kind: 'registrationTried', to: email, organismId: space.namespace })
+    }
+    return { kind: 'registered' }
+  }
+  const user = createUser(space, { email, passwordHash, verified: false, mailboxProven: false })
+  if (!requireEmailVerify) {
+    const signedIn = signIn(space, user, ['pwd'])
+    space.audit('auth/register', { userId: user.userId, email, sid: signedIn.session.sid })
+    return signedIn
+  }
+  space.audit('auth/register', { userId: user.userId, email })
+  if (verifyLink !== undefined) putLink(space, email, verifyLink)
+  return { kind: 'registered' }
+}

@@ -1,0 +1,48 @@
+import { metadataRefusal } from '../../../src/auth/metadata.js'
+import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { dropLinks } from '../../auth/links.js'
+import { lockedUntilMs } from '../../auth/lockouts.js'
+import { endSessions, tokensEndAtMs } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+import { noSuchUser } from './me.js'
+
+/** One page of the users of a namespace, in the order of their e-mails. */
+export function userList(space: AuthSpace, { after, limit }: LookupOf<'users'>): AuthAnswer {
+  const emails = space.ids('email', '', { after, limit: limit + 1 })
+  const shown = emails.slice(0, limit)
+  const users = shown
+    .map((email) => userByEmail(space, email))
+    .filter((user) => user !== undefined)
+    .map((user) => ({ ...withoutPassword(user), lockedUntilMs: lockedUntilMs(space, user.email) }))
+  const last = emails.length > limit ? shown.at(-1) : undefined
+  return { kind: 'users', users, total: space.count('email'), ...(last !== undefined && { after: last }) }
+}
+
+/** Replaces what only the root key writes. Tokens that are out keep what they carry (spec.md, States). */
+export function appMetadata(space: AuthSpace, { email, metadata }: ChangeOf<'appMetadata'>): Changed {
+  const user = userByEmail(space, email)
+  if (user === undefined) return noSuchUser
+  const changed = { ...user, appMetadata: metadata }
+  const refusal = metadataRefusal(changed, space.state.auth.metadataBytesMax)
+  if (refusal !== undefined) return refusal
+  putUser(space, changed)
+  space.audit('auth/app_metadata_updated', { userId: user.userId, email })
+  return { kind: 'user', user: withoutPassword(changed) }
+}
+
+/** Removes a user with all that belongs to it; the audit record is the tombstone (spec.md, States). */
+export function userDelete(space: AuthSpace, { email }: ChangeOf<'userDelete'>): Changed {
+  const user = userByEmail(space, email)
+  if (user === undefined) return noSuchUser
+  const { userId } = user
+  endSessions(space, userId)
+  dropLinks(space, email)
+  space.remove('lockout', email)
+  space.remove('email', email)
+  space.remove('user', userId)
+  space.end({ what: 'sub', id: userId, untilMs: tokensEndAtMs(space) })
+  space.audit('auth/user_deleted', { userId, email })
+  return { kind: 'user', user: withoutPassword(user) }
+}

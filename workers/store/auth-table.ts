@@ -1,0 +1,117 @@
+import type { Ended } from '../../src/protocol/auth-messages.js'
+import type { Environment } from './environment.js'
+import { expiryKey } from './tables.js'
+
+/** What a row of a namespace is about. */
+export type AuthKind =
+  | 'user'
+  | 'email'
+  | 'session'
+  | 'user-session'
+  | 'link'
+  | 'email-link'
+  | 'lockout'
+  | 'keys'
+
+/** A row to be written, or removed where there is no value. */
+export interface PendingAuthRow {
+  /** JSON. */
+  value?: string
+  /** When the row may be swept; a row that is put again gets another. */
+  expiresAtMs?: number
+}
+
+/** Something that is ended, to be kept until its tokens have expired. */
+export type PendingEnded = Ended & { namespace: string }
+
+/** A row as it is kept. */
+interface KeptRow {
+  value: unknown
+  expiresAtMs?: number
+}
+
+/** Expired rows that one commit removes. */
+const SWEEP_ROWS_MAX = 64
+
+const noValue = Buffer.alloc(0)
+
+/**
+ * Key of a row in its namespace's own storage: `auth:<kind>:<id>` behind the namespace (spec.md, Lockout entry). No
+ * namespace, kind or id holds a zero.
+ */
+export function authKey(namespace: string, kind: AuthKind, id: string): string {
+  return `${namespace}\0auth:${kind}:${id}`
+}
+
+/** Auth state of all namespaces of one shard (docs/adr/0010-auth-state.md). */
+export class AuthTable {
+  readonly #environment: Environment
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  /** The value of a row, whether it has expired or not; its shape is its writer's word. */
+  find<T>(key: string): T | undefined {
+    const bytes = this.#environment.auth.get(Buffer.from(key))
+    return bytes === undefined ? undefined : ((JSON.parse(bytes.toString()) as KeptRow).value as T)
+  }
+
+  /** Keys that begin with `prefix`, after `after`, in order. */
+  keys(prefix: string, { after = '', limit }: { after?: string; limit: number }): string[] {
+    const start = Buffer.from(after > prefix ? `${after}\0` : prefix)
+    const end = endOf(prefix)
+    return [...this.#environment.auth.getKeys({ start, end, limit })].map((key) => key.toString())
+  }
+
+  count(prefix: string): number {
+    return this.#environment.auth.getKeysCount({ start: Buffer.from(prefix), end: endOf(prefix) })
+  }
+
+  /** Everything that is ended and not forgotten. */
+  ended(nowMs: number): PendingEnded[] {
+    const rows: PendingEnded[] = []
+    for (const { key, value } of this.#environment.authEnded.getRange({})) {
+      const untilMs = key.readUIntBE(0, 6)
+      if (untilMs > nowMs) rows.push(JSON.parse(value.toString()) as PendingEnded)
+    }
+    return rows
+  }
+
+  /** Writes rows and what is ended, and removes some that have expired, within the caller's transaction. */
+  put(rows: ReadonlyMap<string, PendingAuthRow>, ended: readonly PendingEnded[], nowMs: number): void {
+    for (const [name, { value, expiresAtMs }] of rows) {
+      const key = Buffer.from(name)
+      if (value === undefined) {
+        this.#environment.auth.remove(key)
+        continue
+      }
+      const expiry = expiresAtMs === undefined ? '' : `,"expiresAtMs":${expiresAtMs}`
+      this.#environment.auth.put(key, Buffer.from(`{"value":${value}${expiry}}`))
+      if (expiresAtMs !== undefined) this.#environment.authExpiries.put(expiryKey(expiresAtMs, key), noValue)
+    }
+    for (const one of ended) {
+      const key = expiryKey(one.untilMs, Buffer.from(`${one.namespace}\0${one.what}:${one.id}`))
+      this.#environment.authEnded.put(key, Buffer.from(JSON.stringify(one)))
+    }
+    if (rows.size > 0 || ended.length > 0) this.#sweep(nowMs)
+  }
+
+  #sweep(nowMs: number): void {
+    const { auth, authExpiries, authEnded } = this.#environment
+    const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit: SWEEP_ROWS_MAX }
+    for (const expiry of [...authExpiries.getKeys(range)]) {
+      const key = expiry.subarray(6)
+      const bytes = auth.get(key)
+      const kept = bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow)
+      // A row that was put again has a later expiry of its own, or none.
+      if (kept?.expiresAtMs !== undefined && kept.expiresAtMs <= nowMs) auth.remove(key)
+      authExpiries.remove(expiry)
+    }
+    for (const key of [...authEnded.getKeys(range)]) authEnded.remove(key)
+  }
+}
+
+function endOf(prefix: string): Buffer {
+  return Buffer.concat([Buffer.from(prefix), Buffer.of(0xff)])
+}

@@ -1,0 +1,34 @@
+import type { Environment } from './environment.js'
+import { expiryKey } from './tables.js'
+
+/** The place of a mail in the outbox: when it is due, then its id. @returns hex */
+export function mailKey(dueAtMs: number, id: string): string {
+  return expiryKey(dueAtMs, Buffer.from(id)).toString('hex')
+}
+
+/** Mails that are due, the oldest first: their keys and sealed texts. */
+export function mailsDue(
+  environment: Environment,
+  { nowMs, limit }: { nowMs: number; limit: number },
+): { key: string; sealed: Buffer }[] {
+  const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)), limit }
+  return [...environment.mails.getRange(range)].map(({ key, value }) => ({
+    key: key.toString('hex'),
+    sealed: Buffer.from(value),
+  }))
+}
+
+/** One mail by its key. */
+export function findMail(environment: Environment, key: string): Buffer | undefined {
+  const value = environment.mails.get(Buffer.from(key, 'hex'))
+  return value === undefined ? undefined : Buffer.from(value)
+}
+
+/** Puts mails into the outbox and takes others out, within the caller's transaction. */
+export function putMails(environment: Environment, mails: ReadonlyMap<string, Buffer | undefined>): void {
+  for (const [name, sealed] of mails) {
+    const key = Buffer.from(name, 'hex')
+    if (sealed === undefined) environment.mails.remove(key)
+    else environment.mails.put(key, sealed)
+  }
+}
