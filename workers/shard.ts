@@ -114,7 +114,12 @@ export class Shard {
     ])
     const policyChanges = [...group.policies.keys()]
     const events = this.#eventsOf(group)
-    this.#tell({ outcomes, events, figures: this.#figures, ...(policyChanges.length > 0 && { policyChanges }) })
+    this.#tell({
+      outcomes,
+      events,
+      figures: this.#figures,
+      ...(policyChanges.length > 0 && { policyChanges }),
+    })
     return next
   }
 

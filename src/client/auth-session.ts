@@ -70,7 +70,7 @@ export class SessionKeeper {
   dropper(): () => void {
     const held = this.#held
     return () => {
-      if (held && this.#held === held) this.set(undefined)
+      if (!this.#held || this.#held === held) this.set(undefined)
     }
   }
 

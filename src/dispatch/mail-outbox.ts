@@ -1,6 +1,7 @@
-import type { OutboxMessage } from '../auth/outbox-message.js'
-import type { MailSettle } from '../protocol/auth-messages.js'
+import type { MailDueOutcome, MailSettle } from '../protocol/auth-messages.js'
 import type { Shards } from './shards.js'
+
+type OutboxMessage = MailDueOutcome['mails'][number]['message']
 
 /** The mails of all shards, each of which keeps those of its own namespaces (contract.md 6.7). */
 export class ShardedOutbox {

@@ -98,7 +98,8 @@ describe('replacing the policies of an agent', () => {
   })
 
   it('is refused with a key named __proto__ in a value', async () => {
-    const raw = '{"policies":[{"actions":["read"],"conditions":[{"field":"a","op":"eq","value":{"__proto__":1}}]}]}'
+    const raw =
+      '{"policies":[{"actions":["read"],"conditions":[{"field":"a","op":"eq","value":{"__proto__":1}}]}]}'
     const [status] = await refusedUnchanged(() => ask(server, 'PUT /v1/agents/a/policies', { raw }))
     expect(status).toBe(400)
   })

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
 import { Shards } from '../../dist/src/dispatch/shards.js'
 import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'
+import { testAuthRules } from '../support/shard.js'
 import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
 
 let directory: string
@@ -21,6 +22,7 @@ function makeShards(count: number): Shards {
     masterSeed: Buffer.alloc(32, 7),
     recordBytesMax: limits.recordBytesDefault,
     signing: 'record' as const,
+    auth: testAuthRules,
   }))
   return new Shards(settings, {
     events: (_shard, some) => events.push(...some),

@@ -17,8 +17,8 @@ export function putLink(space: AuthSpace, email: string, draft: LinkDraft): void
   const { purpose, hash, expiresAtMs, mailToken } = draft
   makeRoom(space, email)
   const row: LinkRow = { purpose, email, mailed: mailToken !== undefined, expiresAtMs }
-  space.put('link', hash, row, expiresAtMs)
-  space.put('email-link', `${email}:${hash}`, true, expiresAtMs)
+  space.put(['link', hash], row, expiresAtMs)
+  space.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
   if (mailToken === undefined) return
   const organismId = space.namespace
   putMail(space, { kind: purpose, to: email, organismId, token: mailToken, expiresAtMs })

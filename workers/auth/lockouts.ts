@@ -41,7 +41,7 @@ export function countFailure(space: AuthSpace, email: string, userId: string | u
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
   if (due) space.audit('auth/login_failed', { userId, email, outcome: 'failure', count: unreported })
   if (locked) space.audit('auth/locked', { userId, email, outcome: 'failure' })
-  space.put('lockout', email, row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
+  space.put(['lockout', email], row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
 }
 
 /** Forgets the failures of an e-mail whose owner has come in, and tells of those that were not told of yet. */

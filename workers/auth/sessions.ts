@@ -22,8 +22,8 @@ export function signIn(space: AuthSpace, user: UserRow, amr: string[]): SignedIn
 
 /** Keeps a session until its refresh token expires. */
 export function putSession(space: AuthSpace, session: SessionRow): void {
-  space.put('session', session.sid, session, session.expiresAtMs)
-  space.put('user-session', `${session.userId}:${session.sid}`, true, session.expiresAtMs)
+  space.put(['session', session.sid], session, session.expiresAtMs)
+  space.put(['user-session', `${session.userId}:${session.sid}`], true, session.expiresAtMs)
 }
 
 /** A session that has not expired. */

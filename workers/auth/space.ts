@@ -76,7 +76,7 @@ export class AuthSpace {
   }
 
   /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
-  put(kind: AuthKind, id: string, row: unknown, expiresAtMs?: number): void {
+  put([kind, id]: [AuthKind, string], row: unknown, expiresAtMs?: number): void {
     const value = JSON.stringify(row)
     this.#write.group.authRows.set(authKey(this.namespace, kind, id), {
       value,

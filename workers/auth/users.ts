@@ -14,7 +14,7 @@ export function userById(space: AuthSpace, userId: string): UserRow | undefined 
 
 /** Keeps a user that is there already as it is now. */
 export function putUser(space: AuthSpace, user: UserRow): void {
-  space.put('user', user.userId, user)
+  space.put(['user', user.userId], user)
 }
 
 /** Makes an account. */
@@ -29,7 +29,7 @@ export function createUser(
     userMetadata: {},
     createdAtMs: space.nowMs,
   }
-  space.put('email', user.email, user.userId)
+  space.put(['email', user.email], user.userId)
   putUser(space, user)
   return user
 }

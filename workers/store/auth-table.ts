@@ -100,7 +100,8 @@ export class AuthTable {
   #sweep(nowMs: number): void {
     const { auth, authExpiries, authEnded } = this.#environment
     const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit: SWEEP_ROWS_MAX }
-    for (const expiry of [...authExpiries.getKeys(range)]) {
+    const expiries = [...authExpiries.getKeys(range)]
+    for (const expiry of expiries) {
       const key = expiry.subarray(6)
       const bytes = auth.get(key)
       const kept = bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow)
@@ -108,7 +109,8 @@ export class AuthTable {
       if (kept?.expiresAtMs !== undefined && kept.expiresAtMs <= nowMs) auth.remove(key)
       authExpiries.remove(expiry)
     }
-    for (const key of [...authEnded.getKeys(range)]) authEnded.remove(key)
+    const forgotten = [...authEnded.getKeys(range)]
+    for (const key of forgotten) authEnded.remove(key)
   }
 }
 

@@ -16,7 +16,7 @@ export function keyRotate(space: AuthSpace): KeyEpochs {
     epoch: epoch + 1,
     retired: [...retired, { epoch, untilMs: tokensEndAtMs(space) }],
   }
-  space.put('keys', '', rotated)
+  space.put(['keys', ''], rotated)
   space.audit('auth/key_rotated', {})
   return rotated
 }

@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, newAgent } from '../../support/answers.js'
+import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+import { signUp, subjectOf } from '../../support/users.js'
+
+/* Row policies on every way to read but exports and streams (contract.md 3). */
+
+let server: TestServer
+let ann = ''
+/** In team `red`. */
+let rob = ''
+let ofAnn = ''
+let ofBob = ''
+let deleted = ''
+
+beforeAll(async () => {
+  server = await startServer()
+  ann = await signUp(server, 'ann@example.org')
+  rob = await signUp(server, 'rob@example.org', { app: { team: { colour: 'red', of: [1] }, level: 3 } })
+  for (const agent of ['notes', 'bare', 'unreadable', 'claims']) await newAgent(server, agent)
+  const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
+  await setPolicies('notes', [{ actions: ['read'], conditions }])
+  await setPolicies('unreadable', [{ actions: ['write', 'delete'], conditions }])
+  ofAnn = await write('notes', { owner: subjectOf(ann), n: 1 })
+  ofBob = await write('notes', { owner: 'usr_bob', n: 2 })
+  deleted = await write('notes', { owner: subjectOf(ann), n: 3 })
+  await ask(server, `DELETE /v1/agents/notes/records/${deleted}`)
+  await write('unreadable', { owner: subjectOf(ann), n: 4 })
+})
+afterAll(() => server.stop())
+
+async function setPolicies(agent: string, policies: object[]): Promise<void> {
+  expect((await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })).status).toBe(200)
+}
+
+async function write(agent: string, data: object): Promise<string> {
+  return (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
+}
+
+const as = (key: string, route: string, body?: object) =>
+  ask(server, route, body === undefined ? { key } : { key, body })
+
+const query = (key: string, body: object, agent = 'notes') => as(key, `POST /v1/agents/${agent}/query`, body)
+
+const numbersIn = (answer: TestAnswer): number[] => {
+  expect(answer.status).toBe(200)
+  return answer.body.records.map(({ payload }: { payload: { n: number } }) => payload.n)
+}
+
+/** A problem without what differs from one request to the next. */
+const problemOf = ({ status, body }: TestAnswer) => ({ ...body, status, request_id: undefined })
+
+describe('a record by its hash', () => {
+  it('is shown where a policy shows it, deleted or not', async () => {
+    const shown = await as(ann, `GET /v1/agents/notes/records/${ofAnn}`)
+    expect([shown.status, shown.body.payload.n]).toEqual([200, 1])
+    expect((await as(ann, `GET /v1/agents/notes/records/sha256:${deleted}`)).body.deleted).toBe(true)
+  })
+
+  it('is not there where none does', async () => {
+    const none = '0'.repeat(64)
+    const hidden = await as(ann, `GET /v1/agents/notes/records/${ofBob}`)
+    const absent = await as(ann, `GET /v1/agents/notes/records/${none}`)
+    expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
+    expect(JSON.stringify(problemOf(hidden)).replaceAll(ofBob, none)).toBe(JSON.stringify(problemOf(absent)))
+  })
+})
+
+describe('a query', () => {
+  it.each([
+    ['latest', { type: 'latest' }],
+    ['time_range', { type: 'time_range', from_ts: 0 }],
+    ['time_range until now', { type: 'time_range', from_ts: 0, to_ts: 4_000_000_000_000 }],
+    ['latest with where', { type: 'latest', where: [{ field: 'n', op: 'gt', value: 0 }] }],
+    ['latest in order', { type: 'latest', order: 'asc' }],
+  ])('by %s leaves out what is hidden', async (_name, body) => {
+    expect(numbersIn(await query(ann, body))).toEqual([1])
+  })
+
+  it('shows the strand as it was, without what is hidden', async () => {
+    const { body: head } = await ask(server, 'GET /v1/agents/notes/head')
+    const before = await query(ann, { type: 'time_range', from_ts: 0, to_ts: head.timestamp_hlc })
+    expect(numbersIn(before)).toEqual([1])
+    const { body: view } = await ask(server, `GET /v1/agents/notes/records/${deleted}`)
+    const then = await query(ann, { type: 'time_range', from_ts: 0, to_ts: view.timestamp_hlc })
+    expect(numbersIn(then)).toEqual([1, 3])
+  })
+
+  it('goes on over pages of which all is hidden', async () => {
+    await newAgent(server, 'long')
+    await setPolicies('long', [
+      { actions: ['read'], conditions: [{ field: 'n', op: 'in', value: [0, 1_499] }] },
+    ])
+    const batch = (from: number) => ({
+      records: Array.from({ length: 500 }, (_none, place) => ({ data: { n: from + place } })),
+    })
+    for (const from of [0, 500, 1_000]) {
+      await ask(server, 'POST /v1/agents/long/records/batch', { body: batch(from) })
+    }
+    const first = await query(ann, { type: 'time_range', limit: 1 }, 'long')
+    expect(numbersIn(first)).toEqual([0])
+    const second = await query(ann, { type: 'time_range', limit: 1, cursor: first.body.next_cursor }, 'long')
+    expect(numbersIn(second)).toEqual([1_499])
+  })
+
+  it('by hash finds what a policy shows, and nothing else', async () => {
+    expect(numbersIn(await query(ann, { type: 'hash', hash: ofAnn }))).toEqual([1])
+    expect(numbersIn(await query(ann, { type: 'hash', hash: ofBob }))).toEqual([])
+    expect(numbersIn(await query(ann, { type: 'hash', hash: '0'.repeat(64) }))).toEqual([])
+  })
+
+  it('shows records of the server only where a policy allows their bodies', async () => {
+    const body = { type: 'latest', types: ['sys/*'] }
+    expect(numbersIn(await query(ann, body))).toEqual([])
+    const all = await ask(server, 'POST /v1/agents/notes/query', { body })
+    expect(all.body.records.length).toBeGreaterThan(2)
+  })
+})
+
+describe('of the strand', () => {
+  it('head, status, checkpoint and chain_head are shown to who has a read policy', async () => {
+    const { body: head } = await ask(server, 'GET /v1/agents/notes/head')
+    expect((await as(rob, 'GET /v1/agents/notes/head')).body).toEqual(head)
+    expect((await query(rob, { type: 'chain_head' })).body).toEqual(head)
+    expect((await as(rob, 'GET /v1/agents/notes/status')).body.chain_head).toBe(head.chain_head)
+    const checkpoint = await as(rob, 'GET /v1/strand/checkpoint?agent=notes')
+    expect(checkpoint.text.split('\n')[1]).toBe(String(head.seq + 1))
+  })
+
+  it('a proof is given of what a policy shows', async () => {
+    const proof = await as(ann, `GET /v1/strand/proof?agent=notes&hash=${ofAnn}`)
+    expect([proof.status, proof.body.hash]).toEqual([200, ofAnn])
+    const hidden = await as(ann, `GET /v1/strand/proof?agent=notes&hash=${ofBob}`)
+    expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
+  })
+})
+
+describe.each(['bare', 'unreadable', 'nobody'])('agent %s, on which no policy lets anyone read', (agent) => {
+  const words = 'Expected a row policy of the agent to allow this'
+  it.each([
+    ['a record', () => as(ann, `GET /v1/agents/${agent}/records/${ofAnn}`)],
+    ['latest', () => query(ann, { type: 'latest' }, agent)],
+    ['a time range', () => query(ann, { type: 'time_range' }, agent)],
+    ['a hash', () => query(ann, { type: 'hash', hash: ofAnn }, agent)],
+    ['the chain head', () => query(ann, { type: 'chain_head' }, agent)],
+    ['the head', () => as(ann, `GET /v1/agents/${agent}/head`)],
+    ['the status', () => as(ann, `GET /v1/agents/${agent}/status`)],
+    ['a checkpoint', () => as(ann, `GET /v1/strand/checkpoint?agent=${agent}`)],
+    ['a proof', () => as(ann, `GET /v1/strand/proof?agent=${agent}&hash=${ofAnn}`)],
+    ['an export', () => as(ann, `GET /v1/strand/export?agent=${agent}`)],
+    ['its stream', () => as(ann, `GET /v1/agents/${agent}/stream`)],
+    ['its part of the global stream', () => as(ann, `GET /v1/stream?agents=notes,${agent}`)],
+  ])('answers 403 to a user who asks for %s', async (_name, act) => {
+    const { status, body } = await act()
+    expect([status, body.code, body.detail]).toEqual([403, 'forbidden', words])
+  })
+})
+
+it.each([
+  ['GET /v1/agents/org::a/head'],
+  ['GET /v1/agents/org::a/status'],
+  [`GET /v1/agents/org::a/records/${'0'.repeat(64)}`],
+  ['GET /v1/agents/org::a/stream'],
+  ['GET /v1/stream?agents=notes,org::a'],
+  ['GET /v1/strand/export?agent=org::a'],
+  ['GET /v1/strand/checkpoint?agent=org::a'],
+])('answers 403 to a user of the root namespace who asks for %s', async (route) => {
+  const { status, body } = await as(ann, route)
+  expect([status, body.code]).toEqual([403, 'forbidden'])
+})
+
+it.each([
+  ['GET /v1/agents', undefined],
+  ['POST /v1/agents', { name: 'mine', zone: 'free' }],
+  ['GET /v1/agents/notes/policies', undefined],
+  ['PUT /v1/agents/notes/policies', { policies: [] }],
+  ['GET /v1/admin/api-keys', undefined],
+  ['POST /v1/admin/api-keys', { name: 'mine', scopes: ['admin:*'] }],
+  ['DELETE /v1/admin/api-keys/key_0', undefined],
+  ['GET /v1/stream', undefined],
+])('answers 403 to a user who asks %s', async (route, body) => {
+  const answer = await as(ann, route, body)
+  expect([answer.status, answer.body.code]).toEqual([403, 'forbidden'])
+})
+
+describe('a policy on claims', () => {
+  const rows = async (key: string, conditions: object[]) => {
+    await setPolicies('claims', [{ actions: ['read'], conditions }])
+    return numbersIn(await query(key, { type: 'latest', order: 'asc', types: ['record'] }, 'claims'))
+  }
+  const email = 'rob@example.org'
+
+  beforeAll(async () => {
+    await write('claims', { n: 1, team: { of: [1], colour: 'red' }, level: 3, email })
+    await write('claims', { n: 2, team: { of: [1], colour: 'blue' }, level: '3', email: 'ROB@example.org' })
+    await write('claims', { n: 3, level: 4, a: { b: [{ c: 'red' }] } })
+    await write('claims', { n: 4, level: null })
+  })
+
+  it.each<[string, object[], number[]]>([
+    ['objects, by their members', [{ field: 'team', op: 'eq', value: '$jwt.app_metadata.team' }], [1]],
+    ['objects under ne', [{ field: 'team', op: 'ne', value: '$jwt.app_metadata.team' }], [2]],
+    ['members of objects', [{ field: 'team.colour', op: 'eq', value: '$jwt.app_metadata.team.colour' }], [1]],
+    ['places of lists', [{ field: 'a.b.0.c', op: 'eq', value: '$jwt.app_metadata.team.colour' }], [3]],
+    ['numbers with numbers', [{ field: 'level', op: 'eq', value: '$jwt.app_metadata.level' }], [1]],
+    ['numbers in order', [{ field: 'level', op: 'gte', value: '$jwt.app_metadata.level' }], [1, 3]],
+    ['one type only under ne', [{ field: 'level', op: 'ne', value: '$jwt.app_metadata.level' }], [3]],
+    ['e-mails as they are', [{ field: 'email', op: 'eq', value: '$jwt.email' }], [1]],
+    ['items of lists', [{ field: 'level', op: 'in', value: ['$jwt.app_metadata.level', 4] }], [1, 3]],
+    ['that a field is there', [{ field: 'team', op: 'exists', value: true }], [1, 2]],
+    ['that a field is not there', [{ field: 'team', op: 'exists', value: false }], [3, 4]],
+    ['null with null', [{ field: 'level', op: 'eq', value: null }], [4]],
+    [
+      'all conditions',
+      [
+        { field: 'level', op: 'exists', value: true },
+        { field: 'team.colour', op: 'eq', value: 'blue' },
+      ],
+      [2],
+    ],
+    ['nothing: no condition', [], [1, 2, 3, 4]],
+  ])('compares %s', async (_name, conditions, expected) => {
+    expect(await rows(rob, conditions)).toEqual(expected)
+  })
+
+  it.each([
+    ['eq', '$jwt.app_metadata.tenant'],
+    ['ne', '$jwt.app_metadata.tenant'],
+    ['in', '$jwt.app_metadata.tenant'],
+    ['gte', '$jwt.app_metadata.level.deep'],
+    ['ne', '$jwt.user_metadata.anything'],
+    ['ne', '$jwt.app_metadata.constructor'],
+    ['ne', '$jwt.app_metadata.toString.name'],
+  ])('matches nothing under %s with a claim that is missing: %s', async (op, value) => {
+    expect(await rows(rob, [{ field: 'level', op, value }])).toEqual([])
+  })
+
+  it('suffices beside one that does not match', async () => {
+    await setPolicies('claims', [
+      { actions: ['read'], conditions: [{ field: 'n', op: 'eq', value: '$jwt.app_metadata.tenant' }] },
+      { actions: ['write', 'read'], conditions: [{ field: 'n', op: 'eq', value: 2 }] },
+      { actions: ['write'], conditions: [] },
+    ])
+    expect(numbersIn(await query(rob, { type: 'latest' }, 'claims'))).toEqual([2])
+  })
+
+  it('on user_metadata follows what users write themselves, in the next token', async () => {
+    const dan = await signUp(server, 'dan@example.org', { own: { level: 4 } })
+    expect(await rows(dan, [{ field: 'level', op: 'eq', value: '$jwt.user_metadata.level' }])).toEqual([3])
+  })
+})
+
+it('had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+})

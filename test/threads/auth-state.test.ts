@@ -1,0 +1,325 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { hashOneTimeToken, makeOneTimeToken } from '../../src/auth/one-time-token.js'
+import { pooledRandom } from '../../src/base/random.js'
+import type {
+  AuthAnswer,
+  AuthChange,
+  AuthOutcome,
+  Change,
+  LinkPurpose,
+  Lookup,
+} from '../../src/protocol/auth-messages.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import { TestShard } from '../support/shard.js'
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+  const made = shard.ask({ kind: 'agentCreate', agent: 'default', zone: 'governed', options: {} })
+  expect(made.kind).toBe('reply')
+})
+
+afterEach(() => shard.remove())
+
+const origin = { ip: '192.0.2.1', userAgent: 'test', requestId: 'r-1' }
+const email = 'ada@example.com'
+
+function command(change: Change, namespace = ''): AuthChange {
+  return { kind: 'authChange', agent: 'default', namespace, change, origin, options: {} }
+}
+
+const change = (one: Change) => answerOf(shard.ask(command(one)))
+
+function look(lookup: Lookup): AuthOutcome['answer'] {
+  return answerOf(shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup }))
+}
+
+function answerOf(outcome: Outcome): AuthOutcome['answer'] {
+  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
+  return outcome.answer
+}
+
+function codeOf(answer: AuthOutcome['answer']): string {
+  return answer.kind === 'refused' ? answer.refusal.code : answer.kind
+}
+
+function signedIn(answer: AuthOutcome['answer']): Extract<AuthAnswer, { kind: 'signedIn' }> {
+  if (answer.kind !== 'signedIn') throw new Error(`Expected to be signed in, got ${codeOf(answer)}`)
+  return answer
+}
+
+function register(address = email) {
+  return signedIn(change({ kind: 'register', email: address, passwordHash: `hash of ${address}` }))
+}
+
+function sendLink(purpose: LinkPurpose, { mailed = true, address = email } = {}): string {
+  const { token, hash } = makeOneTimeToken(pooledRandom())
+  const expiresAtMs = shard.nowMs + 900_000
+  const link = { purpose, hash, expiresAtMs, ...(mailed && { mailToken: token }) }
+  expect(change({ kind: 'linkSend', email: address, link })).toEqual({ kind: 'done' })
+  expect(hashOneTimeToken(token)).toBe(hash)
+  return hash
+}
+
+/** Types and bodies of the audit records, in order. */
+function audit(): { type: string; body: Record<string, unknown> }[] {
+  const page = shard.ask({
+    kind: 'recordQuery',
+    agent: 'default',
+    order: 'asc',
+    limit: 1_000,
+    types: ['auth/*'],
+  })
+  if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
+  return page.rows.map((row) => {
+    const { type, payload } = JSON.parse(row)
+    return { type, body: payload }
+  })
+}
+
+const types = () => audit().map(({ type }) => type)
+
+it('makes an account once, and the user is there with its session after a restart', async () => {
+  const { user, session } = register()
+  expect(codeOf(change({ kind: 'register', email, passwordHash: 'other' }))).toBe('email_exists')
+  await shard.reopen()
+  expect(look({ kind: 'user', userId: user.userId })).toEqual({ kind: 'user', user })
+  expect(look({ kind: 'sessions', userId: user.userId })).toEqual({ kind: 'sessions', sessions: [session] })
+  expect(types()).toEqual(['auth/register'])
+})
+
+it('lets one of a hundred uses of a magic link through that arrive together', () => {
+  const hash = sendLink('magicLink')
+  const uses = Array.from({ length: 100 }, () => command({ kind: 'magicLinkVerify', hash }))
+  const codes = shard
+    .run(...uses)
+    .map(answerOf)
+    .map(codeOf)
+  expect(codes.filter((code) => code === 'signedIn')).toHaveLength(1)
+  expect(codes.filter((code) => code === 'invalid_token')).toHaveLength(99)
+})
+
+it('lets one of a hundred uses of a verify token through, and keeps what was set before', () => {
+  const { session } = register()
+  const hash = sendLink('verifyEmail')
+  const uses = Array.from({ length: 100 }, () => command({ kind: 'emailVerify', hash }))
+  const codes = shard
+    .run(...uses)
+    .map(answerOf)
+    .map(codeOf)
+  expect(codes.filter((code) => code === 'user')).toHaveLength(1)
+  expect(look({ kind: 'sessions', userId: session.userId })).toMatchObject({
+    sessions: [{ sid: session.sid }],
+  })
+  expect(codeOf(look({ kind: 'loginState', email }))).toBe('loginState')
+  expect(look({ kind: 'loginState', email })).toMatchObject({ passwordHash: `hash of ${email}` })
+})
+
+it('gives a hundred uses of one refresh token one successor', () => {
+  const { session } = register()
+  const uses = Array.from({ length: 100 }, () =>
+    command({ kind: 'refresh', sid: session.sid, generation: 0 }),
+  )
+  const generations = shard.run(...uses).map((outcome) => signedIn(answerOf(outcome)).generation)
+  expect(new Set(generations)).toEqual(new Set([1]))
+})
+
+it('ends the session when an old refresh token comes again, and tells of it', () => {
+  const { session } = register()
+  const { sid } = session
+  for (let generation = 0; generation < 3; generation++) {
+    expect(signedIn(change({ kind: 'refresh', sid, generation })).generation).toBe(generation + 1)
+  }
+  const outcome = shard.ask(command({ kind: 'refresh', sid, generation: 0 }))
+  expect(codeOf(answerOf(outcome))).toBe('refresh_reused')
+  expect(outcome).toMatchObject({ ended: [{ what: 'sid', id: sid }] })
+  expect(codeOf(change({ kind: 'refresh', sid, generation: 3 }))).toBe('refresh_invalid')
+  expect(types()).toEqual(['auth/register', 'auth/refresh_reused'])
+})
+
+it('answers the token before for as long as its successor is unused, and ten seconds more', () => {
+  const { sid } = register().session
+  expect(signedIn(change({ kind: 'refresh', sid, generation: 0 })).generation).toBe(1)
+  shard.nowMs += 3_600_000
+  expect(signedIn(change({ kind: 'refresh', sid, generation: 0 })).generation).toBe(1)
+  expect(signedIn(change({ kind: 'refresh', sid, generation: 1 })).generation).toBe(2)
+  shard.nowMs += 10_001
+  expect(signedIn(change({ kind: 'refresh', sid, generation: 2 })).generation).toBe(3)
+  shard.nowMs += 10_001
+  expect(codeOf(change({ kind: 'refresh', sid, generation: 1 }))).toBe('refresh_reused')
+})
+
+it('locks after five failures, of unknown e-mails alike, over a restart, and no longer than told', async () => {
+  for (const address of ['nobody@example.com', email]) {
+    if (address === email) register()
+    for (let failure = 0; failure < 5; failure++) {
+      expect(codeOf(change({ kind: 'loginFailed', email: address }))).toBe('invalid_credentials')
+    }
+    await shard.reopen()
+    expect(look({ kind: 'loginState', email: address })).toMatchObject({ lockedForMs: 900_000 })
+  }
+  const right = { kind: 'loginSucceeded', email, passwordHash: `hash of ${email}` } as const
+  expect(codeOf(change(right))).toBe('account_locked')
+  shard.nowMs += 900_000
+  expect(codeOf(change(right))).toBe('signedIn')
+})
+
+it('writes one record of failed logins for each e-mail and minute, which counts them all', () => {
+  register()
+  for (const wait of [0, 1_000, 1_000, 60_000]) {
+    shard.nowMs += wait
+    change({ kind: 'loginFailed', email })
+  }
+  const failures = audit().filter(({ type }) => type === 'auth/login_failed')
+  expect(failures.map(({ body }) => body['count'])).toEqual([1, 3])
+})
+
+it('drops what was set before when a mailbox is proven for the first time by a way in', () => {
+  const attacker = register()
+  const planted = sendLink('passwordReset', { mailed: false })
+  const victim = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
+  expect(victim.user.userId).toBe(attacker.user.userId)
+  expect(look({ kind: 'loginState', email })).not.toHaveProperty('passwordHash')
+  expect(codeOf(change({ kind: 'refresh', sid: attacker.session.sid, generation: 0 }))).toBe(
+    'refresh_invalid',
+  )
+  expect(codeOf(change({ kind: 'passwordReset', hash: planted, passwordHash: 'x' }))).toBe('invalid_token')
+  const ended = shard.ask({ kind: 'authEndedList' })
+  expect(ended).toMatchObject({ rows: [{ namespace: '', what: 'sid', id: attacker.session.sid }] })
+})
+
+it('keeps password and sessions at a later proof of the same mailbox', () => {
+  const { session } = register()
+  change({ kind: 'emailVerify', hash: sendLink('verifyEmail') })
+  signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
+  expect(look({ kind: 'loginState', email })).toHaveProperty('passwordHash')
+  expect(signedIn(change({ kind: 'refresh', sid: session.sid, generation: 0 })).generation).toBe(1)
+})
+
+it('lets a link that was not mailed sign in but prove nothing', () => {
+  const { user } = register()
+  const seen = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink', { mailed: false }) }))
+  expect(seen.user).toMatchObject({ userId: user.userId, verified: false, mailboxProven: false })
+  expect(look({ kind: 'loginState', email })).toHaveProperty('passwordHash')
+})
+
+it('takes no link for another purpose, after its time, or twice', () => {
+  register()
+  const hash = sendLink('verifyEmail')
+  expect(codeOf(change({ kind: 'magicLinkVerify', hash }))).toBe('invalid_token')
+  shard.nowMs += 900_000
+  expect(codeOf(change({ kind: 'emailVerify', hash }))).toBe('invalid_token')
+})
+
+it('removes a user with sessions, links and lockout, and its e-mail is free again', () => {
+  const { user, session } = register()
+  const link = sendLink('passwordReset')
+  change({ kind: 'loginFailed', email })
+  expect(codeOf(change({ kind: 'userDelete', email }))).toBe('user')
+  expect(codeOf(change({ kind: 'userDelete', email }))).toBe('not_found')
+  expect(codeOf(look({ kind: 'user', userId: user.userId }))).toBe('not_found')
+  expect(codeOf(change({ kind: 'refresh', sid: session.sid, generation: 0 }))).toBe('refresh_invalid')
+  expect(codeOf(change({ kind: 'passwordReset', hash: link, passwordHash: 'x' }))).toBe('invalid_token')
+  expect(look({ kind: 'loginState', email })).toEqual({ kind: 'loginState', lockedForMs: 0, failures: 0 })
+  expect(register().user.userId).not.toBe(user.userId)
+})
+
+it('refuses metadata over the limit and changes nothing', () => {
+  const { user } = register()
+  const commits = shard.commits
+  const metadata = { text: 'x'.repeat(4_096) }
+  expect(codeOf(change({ kind: 'userMetadata', userId: user.userId, metadata }))).toBe('metadata_too_large')
+  expect(codeOf(change({ kind: 'appMetadata', email, metadata }))).toBe('metadata_too_large')
+  expect(shard.commits).toBe(commits)
+})
+
+it('keeps the namespaces of one shard apart', () => {
+  const { session } = register()
+  const elsewhere = shard.ask(command({ kind: 'refresh', sid: session.sid, generation: 0 }, 'acme'))
+  expect(codeOf(answerOf(elsewhere))).toBe('refresh_invalid')
+  const other = shard.ask(command({ kind: 'register', email, passwordHash: 'x' }, 'acme'))
+  expect(signedIn(answerOf(other)).user.userId).not.toBe(session.userId)
+})
+
+it('writes no secret and no e-mail into an audit record, and names one mailbox differently in two namespaces', () => {
+  register()
+  sendLink('magicLink')
+  shard.ask(command({ kind: 'register', email, passwordHash: 'x' }, 'acme'))
+  const records = audit()
+  const text = JSON.stringify(records)
+  expect(text).not.toContain('example.com')
+  expect(text).not.toContain('hash of')
+  expect(records.every(({ body }) => body['request_id'] === 'r-1' && body['ip'] === '192.0.2.1')).toBe(true)
+  const [here, sent, there] = records.map(({ body }) => body['email_hmac'])
+  expect(here).toMatch(/^[0-9a-f]{64}$/)
+  expect(sent).toBe(here)
+  expect(there).not.toBe(here)
+})
+
+it('keeps a mail sealed in the outbox until it is sent, and puts it back for its next try', async () => {
+  sendLink('magicLink')
+  await shard.reopen()
+  const due = () => {
+    const outcome = shard.ask({ kind: 'mailDue', limit: 10 })
+    if (outcome.kind !== 'mailDue') throw new Error(`Expected mails, got ${outcome.kind}`)
+    return outcome.mails
+  }
+  const [first] = due()
+  expect(first?.message).toMatchObject({ attempts: 0, mail: { kind: 'magicLink', to: email } })
+  const values = [...shard.environment.mails.getRange({})].map(({ value }) => value.toString('latin1'))
+  expect(values.join('')).not.toContain('ada')
+  const retryAtMs = shard.nowMs + 5_000
+  const settle = (key: string, result: Parameters<typeof settleOf>[1]) => shard.ask(settleOf(key, result))
+  expect(settle(first?.key ?? '', { kind: 'failed', attempts: 1, retryAtMs }).kind).toBe('done')
+  expect(due()).toEqual([])
+  shard.nowMs = retryAtMs
+  const [second] = due()
+  expect(second?.message).toEqual({ ...first?.message, attempts: 1 })
+  expect(settle(second?.key ?? '', { kind: 'done' }).kind).toBe('done')
+  expect(due()).toEqual([])
+})
+
+function settleOf(
+  key: string,
+  result: { kind: 'done' } | { kind: 'failed'; attempts: number; retryAtMs?: number },
+) {
+  return { kind: 'mailSettle', key, result, options: {} } as const
+}
+
+it('forgets what has expired: sessions, links and what had ended', () => {
+  const { session } = register()
+  sendLink('magicLink')
+  change({ kind: 'logout', userId: session.userId, sid: session.sid, scope: 'local' })
+  shard.nowMs += 2_592_000_001 + 86_400_000
+  // Two commits: the first one's sweep may be spent on earlier rows.
+  change({ kind: 'loginFailed', email: 'other@example.com' })
+  change({ kind: 'loginFailed', email: 'other@example.com' })
+  const keys = [...shard.environment.auth.getKeys({})].map((key) => key.toString().split('\0')[1])
+  expect(keys.filter((key) => /auth:(session|user-session|link|email-link):/.test(key ?? ''))).toEqual([])
+  expect([...shard.environment.authEnded.getKeys({})]).toEqual([])
+})
+
+it('ends the session that was unused for longest when a user has too many', () => {
+  const first = register()
+  const login = { kind: 'loginSucceeded', email, passwordHash: `hash of ${email}` } as const
+  for (let count = 0; count < 100; count++) {
+    shard.nowMs += 1_000
+    signedIn(change(login))
+  }
+  const outcome = look({ kind: 'sessions', userId: first.user.userId })
+  if (outcome.kind !== 'sessions') throw new Error('Expected sessions')
+  expect(outcome.sessions).toHaveLength(100)
+  expect(outcome.sessions.map(({ sid }) => sid)).not.toContain(first.session.sid)
+})
+
+it('rotates the signing key and lets the tokens of the one before run out', () => {
+  expect(look({ kind: 'keyEpochs' })).toEqual({ kind: 'keyEpochs', epoch: 0, retired: [] })
+  const untilMs = shard.nowMs + 3_600_000
+  const rotated = { kind: 'keyEpochs', epoch: 1, retired: [{ epoch: 0, untilMs }] }
+  expect(change({ kind: 'keyRotate' })).toEqual(rotated)
+  expect(look({ kind: 'keyEpochs' })).toEqual(rotated)
+  shard.nowMs = untilMs
+  expect(look({ kind: 'keyEpochs' })).toEqual({ kind: 'keyEpochs', epoch: 1, retired: [] })
+})
