@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 /** How the bench is called. */
 export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon]
   --quick      one short round each, under a minute; ratios are rough
-  --only       one scenario of: writes, ingest, get, latest, streams, memory; may be repeated
+  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth; may be repeated
   --generator  wrk where it is installed, unless said otherwise
 `
 

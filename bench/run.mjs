@@ -11,6 +11,7 @@ import { signRate } from './ceilings/sign-rate.mjs'
 import { removeAtExit } from './load.mjs'
 import { readPlan, usage } from './options.mjs'
 import { appendResult, resultOf, table } from './report.mjs'
+import { auth } from './scenarios/auth.mjs'
 import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
 import { latest } from './scenarios/latest.mjs'
@@ -19,7 +20,7 @@ import { streams } from './scenarios/streams.mjs'
 import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
-const scenarios = { writes, ingest, get, latest, streams, memory }
+const scenarios = { writes, ingest, get, latest, streams, memory, auth }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))

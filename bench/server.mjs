@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { startServer } from './child.mjs'
@@ -13,15 +14,35 @@ const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url))
 /**
  * Starts the built server on a data directory.
  * @param {string} dataDirectory
+ * @param {Record<string, string>} [env] settings beside the usual ones
  * @returns {Promise<import('./child.mjs').ServerProcess>}
  */
-export function startProduct(dataDirectory) {
+export function startProduct(dataDirectory, env = {}) {
   return startServer([main, 'serve'], {
     SERVICE_DATA_DIR: dataDirectory,
     SERVICE_PORT: '0',
     SERVICE_ROOT_API_KEY: rootKey,
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_LOG_LEVEL: 'warn',
+    ...env,
+  })
+}
+
+/**
+ * Starts it with sign-in, licensed by the authority of the data directory and without a limit of auth requests.
+ * @param {string} dataDirectory
+ * @returns {Promise<import('./child.mjs').ServerProcess>}
+ */
+export function startProductWithAuth(dataDirectory) {
+  const license = execFileSync(process.execPath, [main, 'license', 'issue', '--licensee', 'Bench'], {
+    env: { PATH: process.env.PATH, SERVICE_DATA_DIR: dataDirectory },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  return startProduct(dataDirectory, {
+    SERVICE_AUTH_ENABLED: 'true',
+    SERVICE_LICENSE_KEY: license.trim(),
+    SERVICE_AUTH_RATE_LIMIT_RPS: '0',
   })
 }
 

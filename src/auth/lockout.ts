@@ -1,3 +1,5 @@
+import { refuse, type Refusal } from '../base/errors.js'
+
 /** Failed password logins of one e-mail in one namespace, known or not (spec.md, States). */
 export interface LockoutState {
   /** Failures since the last success or the last lock. */
@@ -48,4 +50,11 @@ export function afterFailure(
 export function isForgotten(state: LockoutState, nowMs: number): boolean {
   if (lockedForMs(state, nowMs) > 0) return false
   return state.failures === 0 || nowMs - state.lastFailureAtMs >= MEMORY_MS
+}
+
+/** 429 while the e-mail is locked. */
+export function lockedRefusal(forMs: number): Refusal {
+  return refuse('account_locked', 'Expected no login by password while this e-mail is locked', {
+    retryAfterSecs: Math.ceil(forMs / 1_000),
+  })
 }

@@ -114,6 +114,10 @@ export const limits = {
   endedSweepMs: 60_000,
   /** Sessions of one user; another login ends the one that was unused for longest. */
   sessionsPerUserMax: 100,
+  /** Seconds that a link for verifying an e-mail works. */
+  verifyLinkSecs: 86_400,
+  /** Seconds that a link for resetting a password works. */
+  resetLinkSecs: 3_600,
   /** Links of one e-mail that can be used at once. */
   linksPerEmailMax: 16,
   /** Mails that are taken out of the outbox at once. */

@@ -1,5 +1,6 @@
 import { agentRoutes } from './agents.js'
 import { apiKeyRoutes } from './api-keys.js'
+import { authRoutes } from './auth/auth-routes.js'
 import { docsRoutes } from './docs.js'
 import { healthRoutes } from './health.js'
 import { ingestRoutes } from './ingest.js'
@@ -25,6 +26,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     exportRoute(defaultAgent),
     ...proofRoutes(defaultAgent),
     ...apiKeyRoutes,
+    ...authRoutes,
     ...healthRoutes,
     ...docsRoutes,
   ]

@@ -53,7 +53,10 @@ export type RegisterBody = Static<typeof RegisterBody>
 
 /** Answer to registering: without tokens while the e-mail must be verified first (contract.md 6.4). */
 export const Registered = Type.Object({
-  ...whose,
+  user_id: Type.Union([UserId, Type.Null()], {
+    description: 'Null while the e-mail must be verified first: the answer tells not whether it was taken',
+  }),
+  email: Email,
   token: Type.Union([AccessToken, Type.Null()], {
     description: 'Null while the e-mail must be verified first',
   }),

@@ -372,6 +372,16 @@ describe('a user’s delete and restore', () => {
     expect(codeOf(shard.ask(mutate('restore', ofAnn, ann)))).toBe('reply')
   })
 
+  it('takes no other policy than one to delete', () => {
+    shard.ask(setPolicies({ ...own, actions: ['write'] }))
+    expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('forbidden')
+    expect(codeOf(shard.ask(mutate('delete', '0'.repeat(64), ann)))).toBe('forbidden')
+    shard.ask(setPolicies({ ...own, actions: ['delete'] }))
+    expect(codeOf(shard.ask(append({ owner: 'usr_ann' }, ann)))).toBe('forbidden')
+    expect(codeOf(shard.ask(mutate('delete', ofBob, ann)))).toBe('record_not_found')
+    expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('reply')
+  })
+
   it('is refused for a record that the user reads, and finds none that it does not', () => {
     const team: Policy = { actions: ['read'], conditions: [{ field: 'team', op: 'eq', value: 'a' }] }
     shard.ask(setPolicies(own, team))

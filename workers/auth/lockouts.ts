@@ -1,5 +1,4 @@
 import { afterFailure, type LockoutState, lockedForMs, noFailures } from '../../src/auth/lockout.js'
-import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { AuthSpace } from './space.js'
 
 /** The lockout of one e-mail, with the failures that no audit record has told of yet. */
@@ -52,11 +51,4 @@ export function clearFailures(space: AuthSpace, email: string, userId: string): 
     space.audit('auth/login_failed', { userId, email, outcome: 'failure', count: row.unreported })
   }
   space.remove('lockout', email)
-}
-
-/** 429 while the e-mail is locked. */
-export function lockedRefusal(lockedMs: number): Refusal {
-  return refuse('account_locked', 'Expected no login by password while this e-mail is locked', {
-    retryAfterSecs: Math.ceil(lockedMs / 1_000),
-  })
 }

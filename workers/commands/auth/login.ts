@@ -1,6 +1,7 @@
+import { lockedRefusal } from '../../../src/auth/lockout.js'
 import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
-import { clearFailures, countFailure, lockedRefusal, lockoutOf } from '../../auth/lockouts.js'
+import { clearFailures, countFailure, lockoutOf } from '../../auth/lockouts.js'
 import { signIn } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
 import { putUser, userByEmail } from '../../auth/users.js'

@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import { isMainThread, parentPort, Worker } from 'node:worker_threads'
+import { hashSync, verifySync } from '@node-rs/argon2'
+
+/** What the server hashes passwords with: argon2id, memory in KiB. */
+const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen: 32 }
+const PASSWORD = 'as long as a usual passphrase'
+
+/**
+ * The ceiling of logins: passwords a second that so many threads compare with their argon2id hashes, and do nothing
+ * else.
+ * @param {{threads: number, durationMs: number}} options
+ * @returns {Promise<number>} of all threads together
+ */
+export async function argon2Rate({ threads, durationMs }) {
+  const workers = Array.from({ length: threads }, () => new Worker(new URL(import.meta.url)))
+  // Each says that it has loaded before any begins.
+  await Promise.all(workers.map((worker) => once(worker, 'message')))
+  const rates = workers.map(async (worker) => {
+    worker.postMessage(durationMs)
+    const [rate] = await once(worker, 'message')
+    await worker.terminate()
+    return rate
+  })
+  return (await Promise.all(rates)).reduce((sum, rate) => sum + rate, 0)
+}
+
+function measure(durationMs) {
+  const encoded = hashSync(PASSWORD, parameters)
+  const startMs = performance.now()
+  let count = 0
+  let elapsedMs = 0
+  while (elapsedMs < durationMs) {
+    if (!verifySync(encoded, PASSWORD)) throw new Error('The password is the one that was hashed')
+    count++
+    elapsedMs = performance.now() - startMs
+  }
+  return (count / elapsedMs) * 1_000
+}
+
+if (!isMainThread) {
+  parentPort.once('message', (durationMs) => parentPort.postMessage(measure(durationMs)))
+  parentPort.postMessage('ready')
+}

@@ -1,0 +1,29 @@
+import { Jwks } from '../../wire/auth.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+
+/** Seconds that others may keep the keys: the next one is published long before it signs. */
+const KEPT_SECS = 300
+
+function jwksRoute(path: string): AuthRoute {
+  return {
+    kind: 'auth',
+    method: 'get',
+    path,
+    scope: 'none',
+    caller: 'anyone',
+    bodyBytesMax: 0,
+    docs: {
+      summary: 'The public keys that tokens are verified with (RFC 7517)',
+      tag: 'Authentication',
+      answers: { 200: Jwks },
+    },
+    async handle(request, context) {
+      const answer = json(200, { keys: await context.tokens.publicKeys(request.namespace) })
+      return { ...answer, headers: [['Cache-Control', `public, max-age=${KEPT_SECS}`]] }
+    },
+  }
+}
+
+/** GET /v1/auth/jwks, and where libraries look for it by themselves. */
+export const jwksRoutes = [jwksRoute('/v1/auth/jwks'), jwksRoute('/.well-known/jwks.json')]

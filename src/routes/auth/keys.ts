@@ -1,0 +1,29 @@
+import { refuse } from '../../base/errors.js'
+import { KeyRotated } from '../../wire/auth.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+import { unexpectedAnswer } from './answers.js'
+
+/** POST /v1/auth/keys/rotate: the next key signs from now on; tokens of the one before run out (contract.md 6.2). */
+const rotate: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/keys/rotate',
+  scope: 'none',
+  caller: 'admin',
+  bodyBytesMax: 0,
+  docs: { summary: 'Rotate the key that signs tokens', tag: 'Authentication', answers: { 200: KeyRotated } },
+  async handle(request, context) {
+    const answer = await context.change(request, { kind: 'keyRotate' })
+    if ('code' in answer || answer.kind !== 'keyEpochs') return unexpectedAnswer(answer)
+    context.tokens.rotated(request.namespace)
+    const [current, next] = await context.tokens.publicKeys(request.namespace)
+    const retired = answer.retired.at(-1)
+    if (current === undefined || next === undefined || retired === undefined) {
+      return refuse('internal_error', 'Expected a key in force and the one after it')
+    }
+    return json(200, { kid: current.kid, next_kid: next.kid, retired_until_ms: retired.untilMs })
+  },
+}
+
+export const keyRoutes = [rotate]

@@ -1,0 +1,43 @@
+import { makeOneTimeToken } from '../../auth/one-time-token.js'
+import type { Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { LinkDraft, LinkPurpose } from '../../protocol/auth-messages.js'
+import type { Reader } from '../../wire/validate.js'
+import type { AuthContext, AuthRequest } from '../auth-route.js'
+import type { Answer } from '../route.js'
+import { readEmail, secretJson, unexpectedAnswer } from './answers.js'
+
+/** Makes a link that works once: what the shard keeps of it, and its token. */
+export function linkDraft(context: AuthContext, purpose: LinkPurpose): { draft: LinkDraft; token: string } {
+  const { token, hash } = makeOneTimeToken(context.random)
+  const expiresAtMs = context.nowMs() + lifetimeSecs(context, purpose) * 1_000
+  const { mailOn } = context.settings
+  return { token, draft: { purpose, hash, expiresAtMs, ...(mailOn && { mailToken: token }) } }
+}
+
+function lifetimeSecs(context: AuthContext, purpose: LinkPurpose): number {
+  if (purpose === 'magicLink') return context.settings.magicLinkExpirySecs
+  return purpose === 'verifyEmail' ? limits.verifyLinkSecs : limits.resetLinkSecs
+}
+
+/**
+ * Sends a link to the e-mail of the body, in the same way whether there is an account or not. While mail is off the
+ * answer carries the token, in production only to the root key (contract.md 6.6).
+ */
+export async function sendLink(
+  request: AuthRequest,
+  context: AuthContext,
+  { purpose, body }: { purpose: LinkPurpose; body: Reader<{ email: string }> },
+): Promise<Answer | Refusal> {
+  const read = body.bytes(request.body)
+  if ('code' in read) return read
+  const address = readEmail(read.value.email)
+  if ('code' in address) return address
+  const { draft, token } = linkDraft(context, purpose)
+  const answer = await context.change(request, { kind: 'linkSend', email: address.email, link: draft })
+  if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
+  const { mailOn, production } = context.settings
+  if (mailOn) return secretJson(200, { sent: true })
+  const shown = !production || request.principal.scopes.has('admin:*')
+  return secretJson(200, { sent: false, ...(shown && { token }) })
+}

@@ -1,0 +1,35 @@
+import { Type } from 'typebox'
+import { LoggedOut } from '../../wire/auth.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+import { faultyParameter } from '../parameters.js'
+import { claimsOf, unexpectedAnswer } from './answers.js'
+
+/** POST /v1/auth/logout */
+const logout: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/logout',
+  scope: 'none',
+  caller: 'user',
+  whileFull: true,
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'End this session, the others of the caller, or all of them',
+    tag: 'Authentication',
+    query: { scope: Type.Enum(['local', 'others', 'global'], { default: 'local' }) },
+    answers: { 200: LoggedOut },
+  },
+  async handle(request, context) {
+    const scope = request.query.get('scope') ?? 'local'
+    if (scope !== 'local' && scope !== 'others' && scope !== 'global') {
+      return faultyParameter('?scope', 'Expected local, others or global')
+    }
+    const { sub: userId, sid } = claimsOf(request)
+    const answer = await context.change(request, { kind: 'logout', userId, sid, scope })
+    if ('code' in answer || answer.kind !== 'ended') return unexpectedAnswer(answer)
+    return json(200, { logged_out: true, sessions: answer.sessions })
+  },
+}
+
+export const logoutRoutes = [logout]

@@ -1,0 +1,56 @@
+import { hashOneTimeToken } from '../../auth/one-time-token.js'
+import { refuse } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import { LinkSent, MagicLinkSendBody, MagicLinkVerified, MagicLinkVerifyBody } from '../../wire/auth.js'
+import { reader } from '../../wire/validate.js'
+import type { AuthRoute } from '../auth-route.js'
+import { issue, secretJson, unexpectedAnswer } from './answers.js'
+import { sendLink } from './links.js'
+
+const sendBody = reader(MagicLinkSendBody)
+const verifyBody = reader(MagicLinkVerifyBody)
+
+/** POST /v1/auth/magic-link/send */
+const send: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/magic-link/send',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Send a link that signs in',
+    tag: 'Authentication',
+    request: MagicLinkSendBody,
+    answers: { 200: LinkSent },
+  },
+  handle: (request, context) => sendLink(request, context, { purpose: 'magicLink', body: sendBody }),
+}
+
+/** POST /v1/auth/magic-link/verify: makes the account where there is none. */
+const verify: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/magic-link/verify',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Sign in with the token of a magic link',
+    tag: 'Authentication',
+    request: MagicLinkVerifyBody,
+    answers: { 200: MagicLinkVerified },
+  },
+  async handle(request, context) {
+    const body = verifyBody.bytes(request.body)
+    if ('code' in body) return body
+    const hash = hashOneTimeToken(body.value.token)
+    if (hash === undefined) return refuse('invalid_token', 'Expected the token of a magic link')
+    const answer = await context.change(request, { kind: 'magicLinkVerify', hash })
+    if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
+    const { userId, email, verified } = answer.user
+    return secretJson(200, { ...(await issue(request, context, answer)), user_id: userId, email, verified })
+  },
+}
+
+export const magicLinkRoutes = [send, verify]

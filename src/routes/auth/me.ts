@@ -1,0 +1,66 @@
+import { limits } from '../../base/limits.js'
+import type { AuthUser } from '../../protocol/auth-messages.js'
+import { Me, UserMetadataBody, UserMetadataUpdated } from '../../wire/auth.js'
+import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+import { claimsOf, unexpectedAnswer } from './answers.js'
+
+const metadataBody = reader(UserMetadataBody)
+
+/** GET /v1/auth/me: the user as stored now, which the token may lag behind. */
+const me: AuthRoute = {
+  kind: 'auth',
+  method: 'get',
+  path: '/v1/auth/me',
+  scope: 'none',
+  caller: 'user',
+  bodyBytesMax: 0,
+  docs: { summary: 'The user of the token', tag: 'Authentication', answers: { 200: Me } },
+  async handle(request, context) {
+    const answer = await context.look(request, { kind: 'user', userId: claimsOf(request).sub })
+    if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
+    return json(200, shownUser(answer.user))
+  },
+}
+
+/** PATCH /v1/auth/me/user-metadata: replaces the whole object. */
+const metadata: AuthRoute = {
+  kind: 'auth',
+  method: 'patch',
+  path: '/v1/auth/me/user-metadata',
+  scope: 'none',
+  caller: 'user',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: "Replace the caller's user_metadata",
+    tag: 'Authentication',
+    request: UserMetadataBody,
+    answers: { 200: UserMetadataUpdated },
+  },
+  async handle(request, context) {
+    const body = metadataBody.bytes(request.body)
+    if ('code' in body) return body
+    const { sub: userId } = claimsOf(request)
+    const change = { kind: 'userMetadata', userId, metadata: body.value.metadata } as const
+    const answer = await context.change(request, change)
+    if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
+    const { email, userMetadata } = answer.user
+    return json(200, { email, user_metadata: userMetadata })
+  },
+}
+
+/** A user as answers show it. */
+export function shownUser(user: AuthUser): Me {
+  return {
+    user_id: user.userId,
+    email: user.email,
+    verified: user.verified,
+    app_metadata: user.appMetadata,
+    user_metadata: user.userMetadata,
+    created_at_ms: user.createdAtMs,
+    last_login_at_ms: user.lastLoginAtMs ?? null,
+  }
+}
+
+export const meRoutes = [me, metadata]

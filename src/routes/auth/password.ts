@@ -1,0 +1,118 @@
+import { hashOneTimeToken } from '../../auth/one-time-token.js'
+import { refuse } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import {
+  PasswordChangeBody,
+  PasswordChanged,
+  PasswordResetBody,
+  PasswordResetRequestBody,
+  PasswordResetRequested,
+  PasswordWasReset,
+} from '../../wire/auth.js'
+import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+import { claimsOf, unexpectedAnswer, weakness } from './answers.js'
+import { sendLink } from './links.js'
+import { guessPassword } from './login.js'
+
+const changeBody = reader(PasswordChangeBody)
+const requestBody = reader(PasswordResetRequestBody)
+const resetBody = reader(PasswordResetBody)
+
+const noSuchLink = refuse('invalid_token', 'Expected a reset token that is neither used nor expired', {
+  status: 400,
+})
+
+/** POST /v1/auth/password/change: a wrong current password counts as a failed login. Other sessions end. */
+const change: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/password/change',
+  scope: 'none',
+  caller: 'user',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Change the password of the caller',
+    tag: 'Authentication',
+    request: PasswordChangeBody,
+    answers: { 200: PasswordChanged },
+  },
+  async handle(request, context) {
+    const body = changeBody.bytes(request.body)
+    if ('code' in body) return body
+    const { current_password: password, new_password: wanted } = body.value
+    const weak = weakness(wanted, context.settings)
+    if (weak !== undefined) return weak
+    const { email, sub: userId, sid } = claimsOf(request)
+    // Before the current one is compared, so that nothing slow lies between the comparison and the change.
+    const passwordHash = await context.passwords.hash(wanted)
+    if (typeof passwordHash !== 'string') return passwordHash
+    const answer = await guessPassword(request, context, {
+      email,
+      password,
+      right: (_verification, comparedHash) => ({
+        kind: 'passwordChange',
+        userId,
+        sid,
+        comparedHash,
+        passwordHash,
+      }),
+    })
+    return 'code' in answer || answer.kind !== 'done'
+      ? unexpectedAnswer(answer)
+      : json(200, { changed: true })
+  },
+}
+
+/** POST /v1/auth/password/reset-request */
+const requestReset: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/password/reset-request',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Send a link that resets a password',
+    tag: 'Authentication',
+    request: PasswordResetRequestBody,
+    answers: { 200: PasswordResetRequested },
+  },
+  handle: (request, context) => sendLink(request, context, { purpose: 'passwordReset', body: requestBody }),
+}
+
+/** POST /v1/auth/password/reset: sets the password and ends every session. */
+const reset: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/password/reset',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Set a password by the token of a reset link',
+    tag: 'Authentication',
+    request: PasswordResetBody,
+    answers: { 200: PasswordWasReset },
+  },
+  async handle(request, context) {
+    const body = resetBody.bytes(request.body)
+    if ('code' in body) return body
+    const weak = weakness(body.value.password, context.settings)
+    if (weak !== undefined) return weak
+    const hash = hashOneTimeToken(body.value.token)
+    if (hash === undefined) return noSuchLink
+    // Looked at first: a made-up token is not worth a hash.
+    const link = await context.look(request, { kind: 'link', hash, purpose: 'passwordReset' })
+    if ('code' in link || link.kind !== 'link') return unexpectedAnswer(link)
+    if (!link.usable) return noSuchLink
+    const passwordHash = await context.passwords.hash(body.value.password)
+    if (typeof passwordHash !== 'string') return passwordHash
+    const answer = await context.change(request, { kind: 'passwordReset', hash, passwordHash })
+    if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
+    return json(200, { reset: true, user_id: answer.user.userId, email: answer.user.email })
+  },
+}
+
+export const passwordRoutes = [change, requestReset, reset]

@@ -1,0 +1,35 @@
+import { refuse } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import { RefreshBody, Refreshed } from '../../wire/auth.js'
+import { reader } from '../../wire/validate.js'
+import type { AuthRoute } from '../auth-route.js'
+import { issue, secretJson, unexpectedAnswer } from './answers.js'
+
+const refreshBody = reader(RefreshBody)
+
+/** POST /v1/auth/refresh: a new token and the next refresh token. Safe to repeat after a lost answer. */
+const refresh: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/refresh',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Exchange a refresh token',
+    tag: 'Authentication',
+    request: RefreshBody,
+    answers: { 200: Refreshed },
+  },
+  async handle(request, context) {
+    const body = refreshBody.bytes(request.body)
+    if ('code' in body) return body
+    const claim = context.tokens.readRefreshToken(request.namespace, body.value.refresh_token)
+    if (claim === undefined) return refuse('refresh_invalid', 'Expected a refresh token of this server')
+    const answer = await context.change(request, { kind: 'refresh', ...claim })
+    if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
+    return secretJson(200, await issue(request, context, answer))
+  },
+}
+
+export const refreshRoutes = [refresh]

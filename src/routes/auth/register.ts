@@ -1,0 +1,60 @@
+import type { LinkDraft } from '../../protocol/auth-messages.js'
+import { limits } from '../../base/limits.js'
+import { Registered, RegisterBody } from '../../wire/auth.js'
+import { reader } from '../../wire/validate.js'
+import type { AuthContext, AuthRoute } from '../auth-route.js'
+import { issue, readEmail, secretJson, unexpectedAnswer, weakness } from './answers.js'
+import { linkDraft } from './links.js'
+
+const registerBody = reader(RegisterBody)
+
+/**
+ * POST /v1/auth/register. While verification is required the answer is the same whether the e-mail was taken or not
+ * (contract.md 6.4), and so names no user.
+ */
+const register: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/register',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Register with e-mail and password',
+    tag: 'Authentication',
+    request: RegisterBody,
+    answers: { 201: Registered },
+  },
+  async handle(request, context) {
+    const body = registerBody.bytes(request.body)
+    if ('code' in body) return body
+    const read = readEmail(body.value.email)
+    if ('code' in read) return read
+    const { email } = read
+    const weak = weakness(body.value.password, context.settings)
+    if (weak !== undefined) return weak
+    // Always, so that a taken e-mail takes as long as a free one.
+    const passwordHash = await context.passwords.hash(body.value.password)
+    if (typeof passwordHash !== 'string') return passwordHash
+    const answer = await context.change(request, {
+      kind: 'register',
+      email,
+      passwordHash,
+      ...(context.settings.requireEmailVerify && { verifyLink: verifyLink(context) }),
+    })
+    if ('kind' in answer && answer.kind === 'registered')
+      return secretJson(201, { user_id: null, email, ...noTokens })
+    if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
+    const tokens = await issue(request, context, answer)
+    return secretJson(201, { user_id: answer.user.userId, email, ...tokens })
+  },
+}
+
+const noTokens = { token: null, refresh_token: null, token_type: 'Bearer', expires_in: null }
+
+/** The token itself goes nowhere but into the mail; without mail the owner asks for one. */
+function verifyLink(context: AuthContext): LinkDraft {
+  return linkDraft(context, 'verifyEmail').draft
+}
+
+export const registerRoutes = [register]

@@ -1,0 +1,50 @@
+import { refuse } from '../../base/errors.js'
+import { SessionEnded, SessionPage } from '../../wire/auth.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+import { claimsOf, unexpectedAnswer } from './answers.js'
+
+/** GET /v1/auth/sessions */
+const list: AuthRoute = {
+  kind: 'auth',
+  method: 'get',
+  path: '/v1/auth/sessions',
+  scope: 'none',
+  caller: 'user',
+  bodyBytesMax: 0,
+  docs: { summary: 'The sessions of the caller', tag: 'Authentication', answers: { 200: SessionPage } },
+  async handle(request, context) {
+    const { sub: userId, sid: current } = claimsOf(request)
+    const answer = await context.look(request, { kind: 'sessions', userId })
+    if ('code' in answer || answer.kind !== 'sessions') return unexpectedAnswer(answer)
+    const sessions = answer.sessions.map(({ sid, createdAtMs, lastUsedAtMs, amr }) => ({
+      sid,
+      created_at_ms: createdAtMs,
+      last_used_at_ms: lastUsedAtMs,
+      amr,
+      current: sid === current,
+    }))
+    return json(200, { sessions })
+  },
+}
+
+/** DELETE /v1/auth/sessions/:sid: its tokens are refused from now on. */
+const end: AuthRoute = {
+  kind: 'auth',
+  method: 'del',
+  path: '/v1/auth/sessions/:sid',
+  scope: 'none',
+  caller: 'user',
+  whileFull: true,
+  bodyBytesMax: 0,
+  docs: { summary: 'End a session of the caller', tag: 'Authentication', answers: { 200: SessionEnded } },
+  async handle(request, context) {
+    const sid = request.params.at(-1) ?? ''
+    if (!/^[0-9a-f]{32}$/.test(sid)) return refuse('not_found', 'Expected the sid of a session of yours')
+    const answer = await context.change(request, { kind: 'sessionEnd', userId: claimsOf(request).sub, sid })
+    if ('code' in answer || answer.kind !== 'ended') return unexpectedAnswer(answer)
+    return json(200, { ended: true, sid })
+  },
+}
+
+export const sessionRoutes = [list, end]

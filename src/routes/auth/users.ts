@@ -1,0 +1,106 @@
+import { Type } from 'typebox'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { normalizeEmail } from '../../auth/email.js'
+import { limits } from '../../base/limits.js'
+import { AppMetadataUpdated, UserDeleted, UserMetadataBody, UserPage } from '../../wire/auth.js'
+import { Cursor } from '../../wire/primitives.js'
+import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
+import type { AuthRequest, AuthRoute } from '../auth-route.js'
+import { badCursor, decodeText, encodeCursor, pageLimit } from '../parameters.js'
+import { unexpectedAnswer } from './answers.js'
+import { shownUser } from './me.js'
+
+const metadataBody = reader(UserMetadataBody)
+
+/** GET /v1/auth/users: all users of the namespace, in the order of their e-mails. */
+const list: AuthRoute = {
+  kind: 'auth',
+  method: 'get',
+  path: '/v1/auth/users',
+  scope: 'none',
+  caller: 'admin',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'List users',
+    tag: 'Authentication',
+    query: {
+      limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
+      cursor: Cursor,
+    },
+    answers: { 200: UserPage },
+  },
+  async handle(request, context) {
+    const limit = pageLimit(request)
+    if (typeof limit !== 'number') return limit
+    const cursor = request.query.get('cursor')
+    const after = cursor === null ? '' : decodeText(cursor)
+    // It becomes a key of the store.
+    if (after === undefined || (after !== '' && normalizeEmail(after) !== after)) return badCursor
+    const answer = await context.look(request, { kind: 'users', after, limit })
+    if ('code' in answer || answer.kind !== 'users') return unexpectedAnswer(answer)
+    return json(200, {
+      users: answer.users.map((user) => ({
+        ...shownUser(user),
+        locked_until_ms: user.lockedUntilMs || null,
+      })),
+      total: answer.total,
+      next_cursor: answer.after === undefined ? null : encodeCursor([answer.after]),
+    })
+  },
+}
+
+/** DELETE /v1/auth/users/:email: the user's tokens are refused from now on. */
+const remove: AuthRoute = {
+  kind: 'auth',
+  method: 'del',
+  path: '/v1/auth/users/:email',
+  scope: 'none',
+  caller: 'admin',
+  whileFull: true,
+  bodyBytesMax: 0,
+  docs: { summary: 'Delete a user', tag: 'Authentication', answers: { 200: UserDeleted } },
+  async handle(request, context) {
+    const email = emailParameter(request)
+    if (typeof email !== 'string') return email
+    const answer = await context.change(request, { kind: 'userDelete', email })
+    if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
+    return json(200, { deleted: true, user_id: answer.user.userId, email })
+  },
+}
+
+/** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object; tokens that are out keep what they carry. */
+const metadata: AuthRoute = {
+  kind: 'auth',
+  method: 'patch',
+  path: '/v1/auth/users/:email/app-metadata',
+  scope: 'none',
+  caller: 'admin',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: "Replace a user's app_metadata",
+    tag: 'Authentication',
+    request: UserMetadataBody,
+    answers: { 200: AppMetadataUpdated },
+  },
+  async handle(request, context) {
+    const email = emailParameter(request)
+    if (typeof email !== 'string') return email
+    const body = metadataBody.bytes(request.body)
+    if ('code' in body) return body
+    const answer = await context.change(request, {
+      kind: 'appMetadata',
+      email,
+      metadata: body.value.metadata,
+    })
+    if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
+    return json(200, { email, app_metadata: answer.user.appMetadata })
+  },
+}
+
+/** An e-mail that is none belongs to no user: 404. */
+function emailParameter({ params }: AuthRequest): string | Refusal {
+  return normalizeEmail(params.at(-1) ?? '') ?? refuse('not_found', 'Expected the e-mail of a user')
+}
+
+export const userRoutes = [list, remove, metadata]

@@ -1,0 +1,56 @@
+import { hashOneTimeToken } from '../../auth/one-time-token.js'
+import { refuse } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import { EmailVerified, LinkSent, VerifyEmailBody, VerifyEmailSendBody } from '../../wire/auth.js'
+import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
+import type { AuthRoute } from '../auth-route.js'
+import { unexpectedAnswer } from './answers.js'
+import { sendLink } from './links.js'
+
+const sendBody = reader(VerifyEmailSendBody)
+const verifyBody = reader(VerifyEmailBody)
+
+/** POST /v1/auth/verify-email/send */
+const send: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/verify-email/send',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Send a link that verifies an e-mail',
+    tag: 'Authentication',
+    request: VerifyEmailSendBody,
+    answers: { 200: LinkSent },
+  },
+  handle: (request, context) => sendLink(request, context, { purpose: 'verifyEmail', body: sendBody }),
+}
+
+/** POST /v1/auth/verify-email */
+const verify: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/verify-email',
+  scope: 'none',
+  caller: 'anyone',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Verify an e-mail by the token that was sent there',
+    tag: 'Authentication',
+    request: VerifyEmailBody,
+    answers: { 200: EmailVerified },
+  },
+  async handle(request, context) {
+    const body = verifyBody.bytes(request.body)
+    if ('code' in body) return body
+    const hash = hashOneTimeToken(body.value.token)
+    if (hash === undefined) return refuse('invalid_token', 'Expected a verify token', { status: 400 })
+    const answer = await context.change(request, { kind: 'emailVerify', hash })
+    if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
+    return json(200, { verified: true, user_id: answer.user.userId, email: answer.user.email })
+  },
+}
+
+export const verifyEmailRoutes = [send, verify]
