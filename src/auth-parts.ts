@@ -15,6 +15,7 @@ import { authContext } from './http/auth/context.js'
 import { EndedTokens } from './http/auth/ended.js'
 import { UserTokens } from './http/auth/tokens.js'
 import type { AuthHandling } from './http/handle.js'
+import type { StreamHub } from './http/stream-hub.js'
 import { authorityPublicKey } from './license-authority.js'
 import { smtpServer } from './outbound/mail.js'
 import { MailSender } from './outbound/mail-sender.js'
@@ -32,8 +33,8 @@ interface AuthSurroundings {
   directory: DataDirectory
   shards: Shards
   log: Logger
-  /** Has the open streams ended whose tokens are not good any more. */
-  endStreams(): void
+  /** Open streams, which end with the token that opened them. */
+  streams: StreamHub
 }
 
 /** The auth settings that shards decide by. */
@@ -91,7 +92,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     },
     onEnded(namespace, what) {
       for (const one of what) ended.add(namespace.id, one)
-      around.endStreams()
+      around.streams.endOfUsers((user) => tokens.stillGood(user) === undefined)
     },
     onMail: () => mail?.wake(),
   })

@@ -162,7 +162,7 @@ function startedAuth(
   { directory, log, parts }: { directory: DataDirectory; log: Logger; parts: Parts },
 ): Promise<AuthParts> | undefined {
   if (!config.auth.enabled) return undefined
-  return startAuth(config, { directory, shards: parts.shards, log, endStreams: () => {} })
+  return startAuth(config, { directory, shards: parts.shards, log, streams: parts.streams })
 }
 
 function admissionOf(

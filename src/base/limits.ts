@@ -74,6 +74,8 @@ export const limits = {
   streamsMax: 50_000,
   /** Milliseconds between comments on an idle stream. */
   streamHeartbeatMs: 15_000,
+  /** Milliseconds between looks for streams of users whose token has expired. */
+  streamExpiryMs: 500,
   /** Agents that one global stream can name. */
   streamAgentsMax: 1_000,
   /** Seconds that a stream ticket lives. */

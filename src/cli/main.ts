@@ -37,6 +37,11 @@ const commands: readonly Command[] = [
     run: async (args) => (await import('./license.js')).licenseCommand(args),
   },
   {
+    name: 'keys',
+    summary: "Rotates the key that signs users' tokens",
+    run: async (args) => (await import('./keys.js')).keysCommand(args),
+  },
+  {
     name: 'export',
     summary: 'Saves the strand of an agent to a file',
     run: async (args) => (await import('./export.js')).exportCommand(args),

@@ -130,7 +130,7 @@ export class SessionKeeper {
   }
 
   #refresh(held: Held): Promise<Refreshed> {
-    held.refreshing = this.#exchange(held).finally(() => {
+    held.refreshing ??= this.#exchange(held).finally(() => {
       held.refreshing = undefined
     })
     return held.refreshing

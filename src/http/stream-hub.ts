@@ -1,10 +1,11 @@
 import { assert } from '../base/assert.js'
+import { systemClock } from '../base/clock.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { Outcome, StrandLocate, StreamEvent } from '../protocol/messages.js'
 import { unexpected } from '../routes/answers.js'
-import type { Principal, StreamRequest } from '../routes/route.js'
+import type { Principal, StreamRequest, TokenUser } from '../routes/route.js'
 import type { Condition } from '../strand/condition.js'
 import { parseHlc, zeroHlc, type Hlc } from '../strand/hlc.js'
 import { momentLower } from '../strand/moment.js'
@@ -20,9 +21,12 @@ export class StreamHub {
   /** Streams of one agent, by that agent; `uses` counts those too that are being opened. */
   readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number; recent: RecentEvents }>()
   readonly #global = new Set<Stream>()
+  /** Those of both kinds that were opened by a user's token. */
+  readonly #ofUsers = new Set<Stream>()
   readonly #heartbeat: NodeJS.Timeout
+  readonly #expiry: NodeJS.Timeout
   /** Streams that are being opened, and who opens them. */
-  readonly #opening = new Map<Exchange, string>()
+  readonly #opening = new Map<Exchange, Principal>()
   #count = 0
   /** How often what users may read has, or may have, changed. */
   #policyChanges = 0
@@ -30,6 +34,8 @@ export class StreamHub {
   constructor(shards: Shards) {
     this.#shards = shards
     this.#heartbeat = setInterval(() => this.#beat(), limits.streamHeartbeatMs)
+    const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > systemClock()
+    this.#expiry = setInterval(() => this.endOfUsers(unexpired), limits.streamExpiryMs)
   }
 
   get count(): number {
@@ -76,20 +82,32 @@ export class StreamHub {
   /** Ends the streams that users have of agents whose policies changed: they connect again and are judged anew. */
   endUsersOf(agents: readonly string[]): void {
     this.#policyChanges++
-    for (const stream of this.#all()) {
+    for (const stream of this.#ofUsers) {
       if (agents.some((agent) => stream.readable?.has(agent) === true)) this.#finish(stream)
     }
   }
 
   /** Ends the streams of a credential that is no longer good. */
   endOf(principalId: string): void {
-    for (const [exchange, opener] of this.#opening) if (opener === principalId) exchange.refuse(revoked)
-    for (const stream of this.#all()) if (stream.principalId === principalId) this.#finish(stream)
+    for (const [exchange, { id }] of this.#opening) if (id === principalId) exchange.refuse(revoked)
+    for (const stream of this.#all()) if (stream.principal.id === principalId) this.#finish(stream)
+  }
+
+  /** Ends the streams of users whose tokens are not good any more. */
+  endOfUsers(isGood: (user: TokenUser) => boolean): void {
+    for (const [exchange, { user }] of this.#opening) {
+      if (user !== undefined && !isGood(user)) exchange.refuse(tokenRevoked)
+    }
+    for (const stream of this.#ofUsers) {
+      const { user } = stream.principal
+      if (user !== undefined && !isGood(user)) this.#finish(stream)
+    }
   }
 
   /** Ends every stream; clients connect again after a while. */
   close(): void {
     clearInterval(this.#heartbeat)
+    clearInterval(this.#expiry)
     for (const stream of this.#all()) this.#finish(stream)
   }
 
@@ -106,7 +124,7 @@ export class StreamHub {
     else if (request.since !== undefined) lane.since = momentLower(request.since) ?? zeroHlc
     // Watching first: what is committed after the answer to the second command comes as an event.
     this.#retain(agent)
-    this.#opening.set(exchange, principal.id)
+    this.#opening.set(exchange, principal)
     this.#shards.send(agent, locateCommand(agent, request), (outcome) => {
       this.#opening.delete(exchange)
       if (outcome.kind !== 'located' || !exchange.open) {
@@ -123,7 +141,7 @@ export class StreamHub {
       const { readable } = outcome
       const about = {
         request,
-        principalId: principal.id,
+        principal,
         lanes: [lane],
         recent: watched.recent,
         readable: readable === undefined ? undefined : new Map([[agent, readable]]),
@@ -143,7 +161,7 @@ export class StreamHub {
     }
     let readable: Readable | undefined
     if (request.access !== undefined) {
-      this.#opening.set(exchange, principal.id)
+      this.#opening.set(exchange, principal)
       const located = await this.#readableBy(request)
       this.#opening.delete(exchange)
       if ('code' in located) exchange.refuse(located)
@@ -155,7 +173,7 @@ export class StreamHub {
       // A lane asks for nothing before its shard has told where it stands.
       lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached: from?.[shard] ?? zeroHlc })
     }
-    const stream = this.#begin(exchange, { request, principalId: principal.id, lanes, readable })
+    const stream = this.#begin(exchange, { request, principal, lanes, readable })
     this.#global.add(stream)
     exchange.onGone(() => this.#end(stream))
     for (const lane of lanes) {
@@ -212,7 +230,7 @@ export class StreamHub {
 
   #begin(
     exchange: Exchange,
-    about: { request: StreamRequest; principalId: string; lanes: Lane[]; readable?: Readable | undefined },
+    about: { request: StreamRequest; principal: Principal; lanes: Lane[]; readable?: Readable | undefined },
   ): Stream {
     exchange.begin(200, 'text/event-stream', [
       ['Cache-Control', 'no-store'],
@@ -223,6 +241,7 @@ export class StreamHub {
     )
     exchange.write(retryLine)
     this.#count++
+    if (about.principal.user !== undefined) this.#ofUsers.add(stream)
     return stream
   }
 
@@ -254,6 +273,7 @@ export class StreamHub {
 
   #end(stream: Stream): void {
     this.#count--
+    this.#ofUsers.delete(stream)
     if (stream.request.scope === 'global') {
       this.#global.delete(stream)
       if (this.#global.size > 0) return
@@ -314,6 +334,11 @@ function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
 const badCursor = refuse(
   'validation_failed',
   'Expected Last-Event-ID to be the id of an event of this stream',
+)
+
+const tokenRevoked = refuse(
+  'token_revoked',
+  'Expected a token that was not revoked and whose session goes on',
 )
 
 const revoked = refuse('unauthorized', 'Expected a key that this server knows')

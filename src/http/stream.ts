@@ -1,6 +1,6 @@
 import { limits } from '../base/limits.js'
 import type { Command, Outcome, PageOutcome, StreamEvent } from '../protocol/messages.js'
-import type { StreamRequest } from '../routes/route.js'
+import type { Principal, StreamRequest } from '../routes/route.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import { parseHlc, zeroHlc } from '../strand/hlc.js'
@@ -37,7 +37,7 @@ export type AskShard = (shard: number, command: Command, receive: (outcome: Outc
 export class Stream {
   readonly exchange: Exchange
   readonly request: StreamRequest
-  readonly principalId: string
+  readonly principal: Principal
   readonly lanes: Lane[]
   /** Undefined for a key, which row policies do not bind. */
   readonly readable: Readable | undefined
@@ -52,7 +52,7 @@ export class Stream {
     exchange: Exchange,
     about: {
       request: StreamRequest
-      principalId: string
+      principal: Principal
       lanes: Lane[]
       recent?: RecentEvents
       readable?: Readable | undefined
@@ -61,7 +61,7 @@ export class Stream {
   ) {
     this.exchange = exchange
     this.request = about.request
-    this.principalId = about.principalId
+    this.principal = about.principal
     this.lanes = about.lanes
     this.readable = about.readable
     this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)

@@ -4,6 +4,7 @@ import { authRoutes } from './auth/auth-routes.js'
 import { docsRoutes } from './docs.js'
 import { healthRoutes } from './health.js'
 import { ingestRoutes } from './ingest.js'
+import { linkPageRoutes } from './link-pages.js'
 import { mutationRoutes } from './mutations.js'
 import { policyRoutes } from './policies.js'
 import { proofRoutes } from './proof.js'
@@ -29,5 +30,6 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...authRoutes,
     ...healthRoutes,
     ...docsRoutes,
+    ...linkPageRoutes,
   ]
 }

@@ -27,7 +27,7 @@ const forbiddenImports: [string, string[]][] = [
   ['src/strand', ['../auth/x.js', '../wire/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
   ['src/auth', ['../wire/x.js', '../protocol/x.js', '../routes/x.js', '../../workers/x.js']],
   ['src/wire', ['../auth/x.js', '../protocol/x.js', '../routes/x.js', '../http/x.js']],
-  ['src/protocol', ['../auth/x.js', '../wire/x.js', '../dispatch/x.js', '../../workers/x.js']],
+  ['src/protocol', ['../routes/x.js', '../wire/x.js', '../dispatch/x.js', '../../workers/x.js']],
   ['src/outbound', ['../strand/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
   ['src/dispatch', ['../strand/x.js', '../wire/x.js', '../http/x.js', '../../workers/x.js']],
   ['src/routes', ['../dispatch/x.js', '../http/x.js', '../cli/x.js', '../../workers/x.js']],

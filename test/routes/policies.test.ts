@@ -3,7 +3,8 @@ import type { Policy } from '../../src/auth/row-policy.js'
 import { limits } from '../../src/base/limits.js'
 import { policyRoutes } from '../../src/routes/policies.js'
 import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { type TestAnswer, type TestServer } from '../support/server.js'
 import { signUp } from '../support/users.js'
 
 let server: TestServer
@@ -11,7 +12,7 @@ let server: TestServer
 let token = ''
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startAuthServer()
   token = await signUp(server, 'someone@example.org')
   await newAgent(server, 'a')
 })
@@ -186,7 +187,7 @@ describe('replacing the policies of an agent', () => {
   it('is there after a restart', async () => {
     await put([ownRows])
     await server.halt()
-    server = await startServer({ dataDir: server.dataDir })
+    server = await startAuthServer({ dataDir: server.dataDir })
     expect((await shown()).policies).toEqual([ownRows])
   })
 })

@@ -12,6 +12,8 @@ let directory: string
 let capture: WorkerCapture
 let shards: Shards
 let events: StreamEvent[]
+/** Events and changes of policies, in the order that they were told. */
+let told: string[]
 let died: Error[]
 let restarted: () => void
 
@@ -25,9 +27,12 @@ function makeShards(count: number): Shards {
     auth: testAuthRules,
   }))
   return new Shards(settings, {
-    events: (_shard, some) => events.push(...some),
+    events(_shard, some) {
+      events.push(...some)
+      told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
+    },
     died: (_shard, error) => died.push(error),
-    policiesChanged: () => {},
+    policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
     restarted: () => restarted(),
     failed: () => undefined,
   })
@@ -37,6 +42,7 @@ beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-'))
   capture = captureWorkers()
   events = []
+  told = []
   died = []
   restarted = () => {}
   shards = makeShards(2)
@@ -103,6 +109,18 @@ describe('the shards', () => {
       limits.shardQueueMax,
     )
     expect(codeOf(await shards.askOne(0, command))).toBe('agent_not_found')
+  })
+})
+
+describe('a change of row policies', () => {
+  it('is told before the events of its commit, which may hold records decided after it', async () => {
+    const agent = 'ruled'
+    await shards.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} })
+    await shards.ask(agent, { kind: 'watch', agent, on: true })
+    const change: Command = { kind: 'policiesSet', agent, policies: [], options: {} }
+    // Sent in one tick, so that they make up one commit.
+    await Promise.all([ask(agent, 1), shards.ask(agent, change), ask(agent, 2)])
+    expect(told).toEqual(['policies of ruled', 'ruled 1', 'ruled 3'])
   })
 })
 

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport as verifyInClient } from '../../../src/client/index.js'
 import { verifyExport } from '../../../src/strand/verify-export.js'
 import { ask, newAgent } from '../../support/answers.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
 import { signUp, subjectOf } from '../../support/users.js'
 
 /* Row policies on exports: the chain stays whole, and what is hidden has neither salt nor body (docs/FORMAT.md). */
@@ -12,7 +13,7 @@ let ann = ''
 let publicKey = ''
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startAuthServer()
   ann = await signUp(server, 'ann@example.org')
   await newAgent(server, 'notes')
   publicKey = (await ask(server, 'GET /v1/agents/notes/status')).body.public_key

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, newAgent } from '../../support/answers.js'
-import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import { type TestAnswer, type TestServer } from '../../support/server.js'
 import { signUp, subjectOf } from '../../support/users.js'
 
 /* Row policies on every way to read but exports and streams (contract.md 3). */
@@ -14,7 +15,7 @@ let ofBob = ''
 let deleted = ''
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startAuthServer()
   ann = await signUp(server, 'ann@example.org')
   rob = await signUp(server, 'rob@example.org', { app: { team: { colour: 'red', of: [1] }, level: 3 } })
   for (const agent of ['notes', 'bare', 'unreadable', 'claims']) await newAgent(server, agent)
@@ -167,6 +168,7 @@ it.each([
 ])('answers 403 to a user of the root namespace who asks for %s', async (route) => {
   const { status, body } = await as(ann, route)
   expect([status, body.code]).toEqual([403, 'forbidden'])
+  expect(body.detail).toBe('Expected a token of the namespace of agent "org::a"')
 })
 
 it.each([

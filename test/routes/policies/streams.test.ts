@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, newAgent } from '../../support/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../../support/events.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
 import { signUp, subjectOf } from '../../support/users.js'
 
 /* Row policies on streams, replay and live (contract.md 3). */
@@ -11,7 +12,7 @@ let ann = ''
 let bob = ''
 
 beforeAll(async () => {
-  server = await startServer({ env: { SERVICE_SHARDS: '3' } })
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '3' } })
   ann = await signUp(server, 'ann@example.org')
   bob = await signUp(server, 'bob@example.org')
 })

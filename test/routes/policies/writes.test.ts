@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, headOf, leavesUnchanged, newAgent } from '../../support/answers.js'
-import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import { type TestAnswer, type TestServer } from '../../support/server.js'
 import { signUp, subjectOf } from '../../support/users.js'
 
 /* Row policies on every way to write (contract.md 3). */
@@ -11,7 +12,7 @@ let ann = ''
 let bob = ''
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startAuthServer()
   ann = await signUp(server, 'ann@example.org')
   bob = await signUp(server, 'bob@example.org')
   for (const agent of ['notes', 'more', 'blind', 'bare', 'unwritable']) await newAgent(server, agent)
@@ -114,6 +115,7 @@ it.each([
 ])('refuses %s to an agent of an organism: the token is of the root namespace', async (_name, route) => {
   const { status, body } = await ask(server, route, { key: ann, body: { data: own() } })
   expect([status, body.code]).toEqual([403, 'forbidden'])
+  expect(body.detail).toBe('Expected a token of the namespace of agent "org::notes"')
 })
 
 describe('a batch that is not atomic', () => {

@@ -73,7 +73,15 @@ class Recorded {
 const access: UserAccess = {
   claims: { sub: 'usr_ann', email: 'ann@example.org', app_metadata: {}, user_metadata: {} },
 }
-const ann: Principal = { id: 'user::usr_ann', scopes: new Set(), agents: [] }
+const ann: Principal = {
+  id: 'user::usr_ann',
+  scopes: new Set(),
+  agents: [],
+  user: {
+    namespace: { id: '', agent: 'default' },
+    claims: { ...access.claims, iat: 0, exp: 9_000_000_000, jti: 'j', iss: 'i', sid: 's', amr: [] },
+  },
+}
 const own: Condition[][] = [[{ field: 'owner', op: 'eq', value: 'usr_ann' }]]
 
 let shards: ScriptedShards

@@ -1,0 +1,64 @@
+import { describeFaults, readProcessConfig } from '../config.js'
+import { exitCodes } from './exit-codes.js'
+import { readOptions, showUsage } from './read-options.js'
+import { serverUrl } from './server-url.js'
+
+const USAGE = `Usage: strandfast keys rotate [--organism ID] [--url URL] [--key KEY]
+Has the running server sign users' tokens by its next key, of an organism where one is named. Tokens that are out stay
+good until they expire. --url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
+`
+
+/** Milliseconds that the server may take. */
+const PATIENCE_MS = 30_000
+
+/**
+ * Rotates a signing key (contract.md 6.2).
+ * @returns the exit code: 0 rotated, 1 the server refused or cannot be reached, 78 wrong usage
+ */
+export async function keysCommand(args: string[]): Promise<number> {
+  const [action, ...rest] = args
+  const options = readOptions(action === 'rotate' ? rest : args, {
+    organism: { type: 'string' },
+    url: { type: 'string' },
+    key: { type: 'string' },
+  })
+  if (!options.ok) return showUsage(USAGE, options)
+  if (action !== 'rotate') return showUsage(USAGE, { help: false, fault: 'Expected: rotate' })
+  const { organism } = options.values
+  const target = readTarget(options.values)
+  if (typeof target === 'string') return showUsage(USAGE, { help: false, fault: target })
+  const below = organism === undefined ? '/v1/auth' : `/v1/organisms/${encodeURIComponent(organism)}/auth`
+  try {
+    const response = await fetch(`${target.base}${below}/keys/rotate`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${target.key}` },
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    })
+    const text = await response.text()
+    if (!response.ok) return fail(`The server answered ${response.status}: ${text}`)
+    process.stdout.write(`${text}\n`)
+    return exitCodes.fine
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : ''
+    return fail(`${error instanceof Error ? error.message : String(error)}${cause}`)
+  }
+}
+
+/** Where the server is and the key for it; a text says what is missing. */
+function readTarget(values: { url?: string; key?: string }): { base: string; key: string } | string {
+  const reading = readProcessConfig()
+  if (!reading.ok && (values.url === undefined || values.key === undefined)) {
+    return `Settings are wrong\n${describeFaults(reading.faults)}`
+  }
+  const config = reading.ok ? reading.config : undefined
+  const base = values.url ?? (config === undefined ? undefined : serverUrl(config))
+  const key = values.key ?? config?.rootApiKey
+  if (base === undefined || !URL.canParse(base)) return 'Expected a URL after --url'
+  if (key === undefined) return 'Expected --key or SERVICE_ROOT_API_KEY'
+  return { base: base.replace(/\/$/, ''), key }
+}
+
+function fail(detail: string): number {
+  process.stderr.write(`The key was not rotated: ${detail}\n`)
+  return exitCodes.foundWrong
+}

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
+import { registerMany, tryLogin } from '../support/accounts.js'
+import { ask } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { interleavedTimes } from '../support/interleaved.js'
+import { rankTest } from '../support/rank-test.js'
+import { call, type TestAnswer, type TestServer } from '../support/server.js'
+
+/*
+ * Whether there is an account is told neither by an answer nor by its time (contract.md 6). The times are compared by
+ * a rank test, which is statistics: of two runs that are alike it finds one in a hundred to differ, so that only two
+ * such findings in a row fail, one in ten thousand.
+ */
+
+const SAMPLES = 200
+const P_MIN = 0.01
+/** A difference that the test must see, else it says nothing. */
+const SHIFT_MS = 2
+/** On a machine too busy to show such a shift, another run is made. */
+const RUNS_MAX = 5
+
+let server: TestServer
+
+beforeAll(async () => {
+  // One failed login each is what is timed: nothing is to lock.
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '2', SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '1000' } })
+})
+afterAll(() => server.stop())
+
+type Attempt = (email: string) => Promise<TestAnswer>
+
+const post = (path: string, body: unknown) => call(server, `POST ${path}`, { key: null, body })
+
+const attempts: [string, Attempt][] = [
+  ['a login', (email) => post('/v1/auth/login', { email, password: 'not the password of anyone' })],
+  ['asking for a magic link', (email) => post('/v1/auth/magic-link/send', { email })],
+  ['asking for a reset', (email) => post('/v1/auth/password/reset-request', { email })],
+]
+
+/** Addresses of one length that nobody else uses. */
+function addresses(kind: string, run: string): string[] {
+  return Array.from(
+    { length: SAMPLES },
+    (_none, n) => `${kind}-${run}-${String(n).padStart(3, '0')}@example.org`,
+  )
+}
+
+/** The answer without what differs between any two of them. */
+function comparable({ status, body, headers }: TestAnswer): unknown {
+  const { request_id: _id, token, ...rest } = body
+  return { status, ...rest, token: typeof token, type: headers.get('content-type') }
+}
+
+/** Times the attempt for known and unknown e-mails, one each. Every answer must be the same. */
+async function measure(attempt: Attempt, run: string, seed: number): Promise<ReturnType<typeof rank>> {
+  const known = addresses('known', run)
+  await registerMany(server, known)
+  const expected = comparable(await attempt(`nobody-${run}-000@example.org`))
+  const calls = (emails: string[]) =>
+    emails.map((email) => async () => expect(comparable(await attempt(email))).toEqual(expected))
+  const times = await interleavedTimes(
+    { one: calls(known), other: calls(addresses('other', run)) },
+    seededRandom(seed),
+  )
+  return rank(times, seed)
+}
+
+function rank({ one, other }: { one: number[]; other: number[] }, seed: number) {
+  const { p } = rankTest(one, other)
+  const shifted = rankTest(
+    one.map((ms) => ms + SHIFT_MS),
+    other,
+  )
+  return { seed, p, sees: shifted.p < P_MIN }
+}
+
+describe('unknown e-mails', () => {
+  it.each(attempts)(
+    'cannot be told from known ones by the answer to %s, nor by its time',
+    { timeout: 300_000 },
+    async (name, attempt) => {
+      const runs: ReturnType<typeof rank>[] = []
+      const telling = () => runs.filter(({ sees }) => sees)
+      const isOver = () => telling().some(({ p }) => p > P_MIN) || telling().length === 2
+      while (!isOver() && runs.length < RUNS_MAX) {
+        const seed = Math.floor(Math.random() * 2 ** 32)
+        const run = `${attempts.findIndex(([one]) => one === name)}${runs.length}`
+        runs.push(await measure(attempt, run, seed))
+        console.log(`${name}: ${JSON.stringify(runs.at(-1))}`)
+      }
+      expect(telling(), 'a run that would show a shift').not.toEqual([])
+      expect(Math.max(...telling().map(({ p }) => p))).toBeGreaterThan(P_MIN)
+    },
+  )
+
+  it('are answered as a wrong password is, word for word', async () => {
+    const [{ email } = { email: '' }] = await registerMany(server, ['word@example.org'])
+    const wrong = await tryLogin(server, email, 'not the password')
+    const unknown = await tryLogin(server, 'ward@example.org', 'not the password')
+    const linkOnly = await ask(server, 'POST /v1/auth/magic-link/send', {
+      key: null,
+      body: { email: 'link@example.org' },
+    })
+    await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token: linkOnly.body.token } })
+    const withoutPassword = await tryLogin(server, 'link@example.org', 'not the password')
+    expect(wrong.status).toBe(401)
+    expect(wrong.body.code).toBe('invalid_credentials')
+    const names = ({ headers }: TestAnswer) => [...headers.keys()].toSorted()
+    for (const other of [unknown, withoutPassword]) {
+      expect(comparable(other)).toEqual(comparable(wrong))
+      expect(names(other)).toEqual(names(wrong))
+      expect(other.text.length).toBe(wrong.text.length)
+    }
+  })
+})
