@@ -228,7 +228,7 @@ export class AuthClient {
     return this.#sendLink('/password/reset-request', email, options)
   }
 
-  /** Sets a password by the token of a mail; nobody is signed in by it. Errors: 401 `invalid_token`, 422 `weak_password`. */
+  /** Sets a password by the token of a mail; nobody is signed in by it. Errors: 400 `invalid_token`, 422 `weak_password`. */
   resetPassword(reset: PasswordReset, options: CallOptions = {}): Promise<PasswordWasReset> {
     return this.#post('/password/reset', reset, options)
   }

@@ -1,3 +1,5 @@
+import { authExamples } from './openapi-auth-examples.js'
+
 /*
  * Examples of bodies, by the name of their schema (openapi-schemas.ts). A test holds each one against its schema.
  */
@@ -70,6 +72,7 @@ const where = [{ field: 'celsius', op: 'gt', value: 70 }]
 
 /** Schema name → example name → body. */
 export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  ...authExamples,
   AgentCreateBody: { agent: { name: 'sensors', zone: 'governed' } },
   AgentCreated: {
     agent: {

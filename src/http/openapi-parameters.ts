@@ -14,6 +14,8 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
     description: 'Hash of a record, bare hex or with sha256:',
   }),
   key_id: Type.String({ minLength: 1, description: 'Id of a scoped key' }),
+  email: Type.String({ minLength: 1, description: 'E-mail of a user, percent-encoded' }),
+  sid: Type.String({ pattern: '^[0-9a-f]{32}$', description: 'Id of a session' }),
 }
 
 /** Values that stand in the examples of openapi-examples.ts, too. */
@@ -22,6 +24,8 @@ const parameterExamples: Readonly<Record<string, string>> = {
   name: 'sensors',
   hash: '4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce',
   key_id: 'key_6f1c9a52e07b4d3388a1c2f0',
+  email: 'ada@example.org',
+  sid: '8d1f6c3a5b7e4920a1c3e5f708192a3b',
 }
 
 /** Query parameters without which the operation answers 400, by operationId. */

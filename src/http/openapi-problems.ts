@@ -3,11 +3,13 @@ import { errorCatalogue, refuse, type ErrorCode } from '../base/errors.js'
 import type { Route } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../wire/records.js'
+import { authCodes, authOwnCodes, tokenInBody } from './openapi-auth.js'
 
 const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'zone_requires_approval']
 
 /** What only one operation answers, by its operationId. */
 export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
+  ...authOwnCodes,
   postAgents: ['agent_exists', 'key_in_use'],
   deleteAgentRecord: ['already_deleted', ...mutationCodes],
   postAgentRecordRestore: ['not_deleted', ...mutationCodes],
@@ -35,9 +37,28 @@ export function codesOf(route: Route, operationId: string): ErrorCode[] {
     'unavailable',
     ...(ownCodes[operationId] ?? []),
     ...placeCodes(route),
-    ...(route.scope === 'none' ? [] : guardedCodes(route)),
+    ...kindCodes(route),
   ])
   return codes.filter((code) => applying.has(code))
+}
+
+/** A code that an operation answers with, and the status that it has there. */
+export interface Refused {
+  code: ErrorCode
+  status: number
+}
+
+/** The codes that a route can answer with, each with its status. */
+export function refusalsOf(route: Route, operationId: string): Refused[] {
+  return codesOf(route, operationId).map((code) => ({
+    code,
+    status: code === 'invalid_token' && tokenInBody.has(operationId) ? 400 : errorCatalogue[code].status,
+  }))
+}
+
+function kindCodes(route: Route): ErrorCode[] {
+  if (route.kind === 'auth') return authCodes(route)
+  return route.scope === 'none' ? [] : guardedCodes(route)
 }
 
 function guardedCodes(route: Route): ErrorCode[] {
@@ -69,7 +90,7 @@ function placeCodes({ path, docs }: Route): ErrorCode[] {
 }
 
 /** The error answers of a route, each a reference into the components. */
-export function problemAnswers(applying: readonly ErrorCode[]): Record<string, { $ref: string }> {
+export function problemAnswers(applying: readonly Refused[]): Record<string, { $ref: string }> {
   const answers = Object.fromEntries(
     byStatus(applying).map(([status, group]) => [status, { $ref: referenceOf(responseName(group)) }]),
   )
@@ -77,9 +98,11 @@ export function problemAnswers(applying: readonly ErrorCode[]): Record<string, {
 }
 
 /** components/responses: one for each set of codes that some route answers under one status. */
-export function problemComponents(codesOfRoutes: readonly ErrorCode[][]): Record<string, unknown> {
-  const groups = codesOfRoutes.flatMap((applying) => byStatus(applying).map(([, group]) => group))
-  const named = new Map(groups.map((group) => [responseName(group), problemResponse(group)]))
+export function problemComponents(refusalsOfRoutes: readonly Refused[][]): Record<string, unknown> {
+  const groups = refusalsOfRoutes.flatMap(byStatus)
+  const named = new Map(
+    groups.map(([status, group]) => [responseName(group), problemResponse(status, group)]),
+  )
   return {
     Problem: {
       description: 'Any other refusal, in the same shape',
@@ -89,9 +112,7 @@ export function problemComponents(codesOfRoutes: readonly ErrorCode[][]): Record
   }
 }
 
-function problemResponse(group: readonly ErrorCode[]): unknown {
-  const [first] = group
-  const status = first === undefined ? 500 : errorCatalogue[first].status
+function problemResponse(status: number, group: readonly ErrorCode[]): unknown {
   return {
     description: `${STATUS_CODES[status]}: ${group.map((code) => errorCatalogue[code].title).join('; or: ')}`,
     headers: headersOf(status),
@@ -103,7 +124,7 @@ function problemResponse(group: readonly ErrorCode[]): unknown {
             { type: 'object', properties: { code: { enum: [...group] } } },
           ],
         },
-        examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code) }])),
+        examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code, status) }])),
       },
     },
   }
@@ -117,14 +138,14 @@ function headersOf(status: number): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-function exampleOf(code: ErrorCode): unknown {
-  return problemOf(refuse(code, errorCatalogue[code].title), '01994e2c-7f3a-7c51-9a70-3f6f0c1d2b4e')
+function exampleOf(code: ErrorCode, status: number): unknown {
+  const problem = problemOf(refuse(code, errorCatalogue[code].title), '01994e2c-7f3a-7c51-9a70-3f6f0c1d2b4e')
+  return { ...problem, status }
 }
 
-function byStatus(applying: readonly ErrorCode[]): [status: number, group: ErrorCode[]][] {
+function byStatus(applying: readonly Refused[]): [status: number, group: ErrorCode[]][] {
   const groups = new Map<number, ErrorCode[]>()
-  for (const code of applying) {
-    const { status } = errorCatalogue[code]
+  for (const { code, status } of applying) {
     groups.set(status, [...(groups.get(status) ?? []), code])
   }
   return [...groups].toSorted(([left], [right]) => left - right)

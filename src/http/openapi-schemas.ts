@@ -24,9 +24,11 @@ import {
   WriteResponse,
 } from '../wire/records.js'
 import { InclusionProof, StreamTicket } from '../wire/strand.js'
+import { authSchemas } from './openapi-auth.js'
 
 /** The schemas that have a name in the document; any other is written where it is used. */
 export const componentSchemas: Readonly<Record<string, TSchema>> = {
+  ...authSchemas,
   AgentAddress,
   AgentCreateBody,
   AgentCreated,

@@ -5,7 +5,8 @@ import { scopes } from '../wire/api-keys.js'
 import { JsonObject } from '../wire/primitives.js'
 import { ingestedRecord, schemaExamples, textExamples } from './openapi-examples.js'
 import { parameterComponents, parametersOf } from './openapi-parameters.js'
-import { catalogueRows, codesOf, problemAnswers, problemComponents } from './openapi-problems.js'
+import { authScope, authSecurity } from './openapi-auth.js'
+import { catalogueRows, problemAnswers, problemComponents, refusalsOf } from './openapi-problems.js'
 import { componentName, schemaComponents, schemaOf } from './openapi-schemas.js'
 
 /*
@@ -33,7 +34,7 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   Strands: 'Exports, signed checkpoints and proofs for whoever does not trust this server.',
   Organisms: 'Groups of agents that are made together.',
   Proposals: 'Mutations that wait for an approval.',
-  Auth: 'Users, sessions and tokens.',
+  Authentication: 'Users, sessions and tokens.',
   Administration: 'Scoped API keys.',
   Operation: 'Health, metrics and this document.',
 }
@@ -73,7 +74,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     paths,
     components: {
       schemas: schemaComponents(),
-      responses: problemComponents(routes.map((route) => codesOf(route, operationIdOf(route)))),
+      responses: problemComponents(routes.map((route) => refusalsOf(route, operationIdOf(route)))),
       parameters: parameterComponents(),
       headers: Object.fromEntries(
         Object.entries(headers).map(([name, [description, type = 'string']]) => [
@@ -131,13 +132,15 @@ function operationOf(route: Route): unknown {
     tags: [docs.tag],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: { ...Object.fromEntries(answers), ...problemAnswers(codesOf(route, operationId)) },
+    responses: { ...Object.fromEntries(answers), ...problemAnswers(refusalsOf(route, operationId)) },
     security: securityOf(route),
-    'x-scope': scope,
+    'x-scope': route.kind === 'auth' ? authScope(route) : scope,
   }
 }
 
-function securityOf({ scope, kind, users }: Route): unknown[] {
+function securityOf(route: Route): unknown[] {
+  if (route.kind === 'auth') return authSecurity(route)
+  const { scope, kind, users } = route
   if (scope === 'none') return []
   const keys = [{ rootKey: [] }, { scopedKey: [scope] }]
   const others = users === true ? [{ userToken: [] }] : []

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SignedStrand, textOf } from '../client/signed-strand.js'
 import { launchBrowser, noBrowser } from '../support/browser.js'
 import { freePort } from '../support/free-port.js'
 import { type TestServer, call, startServer } from '../support/server.js'
@@ -113,6 +114,28 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     writeFileSync(damaged, text.replace('{\\"n\\":2', '{\\"n\\":5'))
     const found = verify(damaged, '--key', publicKey)
     expect(found).toEqual({ status: 1, output: 'WRONG: line 4: The body is not the one committed to\n' })
+  })
+
+  it('takes a withheld body for one that is not there, but never that of a record that names a key', () => {
+    const strand = new SignedStrand().append({ withheld: true }).append({ erased: true }).append()
+    const file = join(folder, 'withheld.ndjson')
+    writeFileSync(file, strand.exportText())
+    const found = verify(file)
+    expect([found.status, found.output]).toEqual([0, expect.stringContaining('1 erased, 1 withheld')])
+    const [manifest = {}, genesis = {}, ...rest] = strand.exportLines()
+    const withoutBody = { h: genesis['h'], sig: genesis['sig'], withheld: true }
+    writeFileSync(file, textOf([manifest, withoutBody, ...rest]))
+    const wrong = { status: 1, output: 'WRONG: line 2: A record that names a key is withheld\n' }
+    expect(verify(file)).toEqual(wrong)
+    for (const content of [
+      { withheld: true, erased: true },
+      { withheld: false },
+      { withheld: true, body: '{}' },
+    ]) {
+      const line = { h: rest[0]?.['h'], sig: rest[0]?.['sig'], ...content }
+      writeFileSync(file, textOf([manifest, genesis, line, ...rest.slice(1)]))
+      expect(verify(file).output).toBe('WRONG: line 3: The line is neither a record nor the trailer\n')
+    }
   })
 
   it('says that it checked no signature where there is no Ed25519', () => {

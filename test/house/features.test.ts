@@ -1,29 +1,54 @@
 import { basename, dirname } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { filesBelow } from './tree.js'
 
-// A feature has one name: src/routes/NAME.ts, workers/commands/NAME.ts, test/routes/NAME.test.ts. These are the
-// exceptions, each with its reason.
+// A feature has one name: src/routes/NAME.ts, workers/commands/NAME.ts, test/routes/NAME.test.ts, and the same in the
+// folder `auth` below each. Whatever departs from that is named here with its reason.
 
-/** Files of src/routes that are no feature. */
-const noFeature: Record<string, string> = {
-  route: 'the shape of a route',
-  routes: 'the list of all routes',
-  answers: 'answers that features share',
-  parameters: 'readers of paths and queries that features share',
-  'docs-page': 'the page that docs answers with',
+interface Exceptions {
+  /** Files of src/routes that are no feature. */
+  noFeature: Record<string, string>
+  /** Features without commands: the front answers them, or their commands stand in another feature's file. */
+  withoutCommands: Record<string, string>
+  /** Files of workers/commands that no route of the same name calls. */
+  withoutRoute: Record<string, string>
 }
 
-/** Features without commands: the front answers them, or their commands stand in another feature's file. */
-const withoutCommands: Record<string, string> = {
-  health: 'answered by the front',
-  docs: 'answered by the front',
-  'strand-export': 'made by workers/reader.ts, behind the commands of proof',
-}
-
-/** Files of workers/commands that no route of the same name calls. */
-const withoutRoute: Record<string, string> = {
-  drafts: 'reads request bodies into drafts, for records and ingest',
+const folders: Record<string, Exceptions> = {
+  '': {
+    noFeature: {
+      route: 'the shape of a route',
+      'auth-route': 'the shape of an auth route',
+      routes: 'the list of all routes',
+      answers: 'answers that features share',
+      parameters: 'readers of paths and queries that features share',
+      'docs-page': 'the page that docs answers with',
+    },
+    withoutCommands: {
+      health: 'answered by the front',
+      docs: 'answered by the front',
+      'link-pages': 'answered by the front',
+      'strand-export': 'made by workers/reader.ts, behind the commands of proof',
+    },
+    withoutRoute: {
+      drafts: 'reads request bodies into drafts, for records and ingest',
+    },
+  },
+  '/auth': {
+    noFeature: {
+      'auth-routes': 'the list of all auth routes',
+      answers: 'answers that auth features share',
+      links: 'what the three features that send links share',
+    },
+    withoutCommands: {
+      status: 'answered by the front',
+      jwks: 'answered by the front, from the epochs that keys keeps',
+    },
+    withoutRoute: {
+      changes: 'leads each change to the file of its feature',
+      lookups: 'leads each look to the file of its feature',
+    },
+  },
 }
 
 /** Names of the files of a folder, not of those below it. */
@@ -32,32 +57,49 @@ const names = (folder: string, ending: string) =>
     .filter((path) => dirname(path) === folder && path.endsWith(ending))
     .map((path) => basename(path, ending))
 
-const routes = names('src/routes', '.ts')
-const features = routes.filter((name) => !(name in noFeature))
-const commands = names('workers/commands', '.ts')
-const tests = names('test/routes', '.test.ts')
+function found(folder: string, { noFeature }: Exceptions) {
+  const routes = names(`src/routes${folder}`, '.ts')
+  return {
+    routes,
+    features: routes.filter((name) => !(name in noFeature)),
+    commands: names(`workers/commands${folder}`, '.ts'),
+    tests: names(`test/routes${folder}`, '.test.ts'),
+  }
+}
 
 it('finds features, commands and tests', () => {
-  for (const found of [features, commands, tests]) expect(found).toContain('records')
+  for (const [folder, known] of [
+    ['', 'records'],
+    ['/auth', 'register'],
+  ] as const) {
+    const exceptions = folders[folder]
+    if (exceptions === undefined) throw new Error(`No exceptions for ${folder}`)
+    const { features, commands, tests } = found(folder, exceptions)
+    for (const list of [features, commands, tests]) expect(list).toContain(known)
+  }
 })
 
-it('has commands of the same name for each feature, or a reason why not', () => {
-  expect(features.filter((name) => !commands.includes(name) && !(name in withoutCommands))).toEqual([])
-})
+describe.each(Object.entries(folders))('src/routes%s', (folder, exceptions) => {
+  const { noFeature, withoutCommands, withoutRoute } = exceptions
+  const { routes, features, commands, tests } = found(folder, exceptions)
 
-it('has a route of the same name for each file of commands, or a reason why not', () => {
-  expect(commands.filter((name) => !features.includes(name) && !(name in withoutRoute))).toEqual([])
-})
+  it('has commands of the same name for each feature, or a reason why not', () => {
+    expect(features.filter((name) => !commands.includes(name) && !(name in withoutCommands))).toEqual([])
+  })
 
-it('has a test of the same name for each feature, and no other', () => {
-  expect(tests.toSorted()).toEqual(features.toSorted())
-})
+  it('has a route of the same name for each file of commands, or a reason why not', () => {
+    expect(commands.filter((name) => !features.includes(name) && !(name in withoutRoute))).toEqual([])
+  })
 
-it('has no exception that is none', () => {
-  expect(Object.keys(noFeature).filter((name) => !routes.includes(name))).toEqual([])
-  const needless = (name: string) => !features.includes(name) || commands.includes(name)
-  expect(Object.keys(withoutCommands).filter(needless)).toEqual([])
-  expect(
-    Object.keys(withoutRoute).filter((name) => !commands.includes(name) || features.includes(name)),
-  ).toEqual([])
+  it('has a test of the same name for each feature, and no other', () => {
+    expect(tests.toSorted()).toEqual(features.toSorted())
+  })
+
+  it('has no exception that is none', () => {
+    expect(Object.keys(noFeature).filter((name) => !routes.includes(name))).toEqual([])
+    const needless = (name: string) => !features.includes(name) || commands.includes(name)
+    expect(Object.keys(withoutCommands).filter(needless)).toEqual([])
+    const routed = (name: string) => !commands.includes(name) || features.includes(name)
+    expect(Object.keys(withoutRoute).filter(routed)).toEqual([])
+  })
 })

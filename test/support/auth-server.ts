@@ -10,7 +10,8 @@ const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
 export function issueLicense(dataDir: string): string {
   const env = { PATH: process.env['PATH'], SERVICE_DATA_DIR: dataDir }
   const args = [entry, 'license', 'issue', '--licensee', 'Test']
-  return execFileSync(process.execPath, args, { env, encoding: 'utf8' }).trim()
+  const stdio = ['ignore', 'pipe', 'ignore'] as const
+  return execFileSync(process.execPath, args, { env, encoding: 'utf8', stdio: [...stdio] }).trim()
 }
 
 /** A real server with the auth add-on on and licensed. Both rate limits are off unless `env` sets them. */

@@ -28,7 +28,9 @@ function* objectsIn(value: unknown, pointer = '#'): Generator<[pointer: string, 
   for (const [key, member] of Object.entries(value)) yield* objectsIn(member, `${pointer}/${key}`)
 }
 
-function resolved(reference: string): unknown {
+// What a reference points to can have any shape.
+// oxlint-disable-next-line no-explicit-any
+function resolved(reference: string): any {
   let at: unknown = document
   for (const part of reference.slice(2).split('/')) {
     if (typeof at !== 'object' || at === null) return undefined
@@ -55,10 +57,12 @@ describe('the OpenAPI document', () => {
   })
 
   it('has every route, with its scope and its summary, and no other', () => {
-    for (const { method, path, docs, scope } of routes) {
+    for (const route of routes) {
+      const { method, path, docs, scope } = route
+      const authScopes = { anyone: 'none', user: 'user', admin: 'admin:*' }
       expect(operationOf(method, path)).toMatchObject({
         summary: docs.summary,
-        'x-scope': scope,
+        'x-scope': route.kind === 'auth' ? authScopes[route.caller] : scope,
         tags: [docs.tag],
       })
     }
@@ -138,10 +142,34 @@ describe('the refusals of an operation', () => {
   })
 
   it('are 401 and 403 wherever a key is needed, and nowhere else', () => {
-    for (const { method, path, scope } of routes) {
+    for (const { method, path, scope, kind } of routes) {
+      if (kind === 'auth') continue
       expect(statuses(method, path).includes('401')).toBe(scope !== 'none')
       expect(statuses(method, path).includes('403')).toBe(scope !== 'none')
     }
+  })
+
+  it('are 402 on every auth route and nowhere else, and 401 on those that take a credential', () => {
+    for (const route of routes) {
+      const found = statuses(route.method, route.path)
+      expect(found.includes('402'), route.path).toBe(route.kind === 'auth')
+      if (route.kind === 'auth' && route.caller !== 'anyone') expect(found, route.path).toContain('401')
+    }
+  })
+
+  it('tell a token in a body, 400, from one that is a credential, 401', () => {
+    const codesAt = (path: string, status: string): string[] => {
+      const { $ref } = operationOf('post', path).responses[status] ?? { $ref: '' }
+      return $ref.split('/').at(-1).split('-or-')
+    }
+    expect(codesAt('/v1/auth/verify-email', '400')).toContain('invalid_token')
+    expect(codesAt('/v1/auth/password/reset', '400')).toContain('invalid_token')
+    expect(statuses('post', '/v1/auth/verify-email')).not.toContain('401')
+    expect(codesAt('/v1/auth/magic-link/verify', '401')).toEqual(['invalid_token'])
+    const { examples } = resolved(operationOf('post', '/v1/auth/verify-email').responses['400'].$ref).content[
+      'application/problem+json'
+    ]
+    expect(examples.invalid_token.value).toMatchObject({ status: 400, code: 'invalid_token' })
   })
 
   it('name the codes that apply', () => {

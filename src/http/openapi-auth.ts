@@ -1,0 +1,86 @@
+import type { TSchema } from 'typebox'
+import type { ErrorCode } from '../base/errors.js'
+import type { AuthRoute } from '../routes/auth-route.js'
+import * as wire from '../wire/auth.js'
+
+/*
+ * What the OpenAPI document tells of the auth routes beside what stands on each of them.
+ */
+
+/** Schemas with a name. Of those that are the same, one stands for all. */
+export const authSchemas: Readonly<Record<string, TSchema>> = {
+  AppMetadataUpdated: wire.AppMetadataUpdated,
+  AuthStatus: wire.AuthStatus,
+  EmailBody: wire.MagicLinkSendBody,
+  EmailVerified: wire.EmailVerified,
+  Jwks: wire.Jwks,
+  KeyRotated: wire.KeyRotated,
+  LinkSent: wire.LinkSent,
+  LoggedOut: wire.LoggedOut,
+  LoginBody: wire.LoginBody,
+  MagicLinkVerified: wire.MagicLinkVerified,
+  Me: wire.Me,
+  MetadataBody: wire.UserMetadataBody,
+  OneTimeTokenBody: wire.MagicLinkVerifyBody,
+  PasswordChangeBody: wire.PasswordChangeBody,
+  PasswordChanged: wire.PasswordChanged,
+  PasswordResetBody: wire.PasswordResetBody,
+  PasswordWasReset: wire.PasswordWasReset,
+  RefreshBody: wire.RefreshBody,
+  RegisterBody: wire.RegisterBody,
+  Registered: wire.Registered,
+  Revoked: wire.Revoked,
+  SessionEnded: wire.SessionEnded,
+  SessionPage: wire.SessionPage,
+  Tokens: wire.LoggedIn,
+  UserDeleted: wire.UserDeleted,
+  UserMetadataUpdated: wire.UserMetadataUpdated,
+  UserPage: wire.UserPage,
+}
+
+/** What only one operation answers, by its operationId (contract.md 6). */
+export const authOwnCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
+  postAuthRegister: ['email_exists', 'weak_password'],
+  postAuthLogin: ['invalid_credentials', 'account_locked', 'email_not_verified'],
+  postAuthMagicLinkVerify: ['invalid_token', 'email_not_verified'],
+  postAuthVerifyEmail: ['invalid_token'],
+  postAuthPasswordChange: ['invalid_credentials', 'account_locked', 'weak_password'],
+  postAuthPasswordReset: ['invalid_token', 'weak_password'],
+  postAuthRefresh: ['refresh_invalid', 'refresh_expired', 'refresh_reused'],
+  getAuthMe: ['not_found'],
+  patchAuthMeUserMetadata: ['not_found', 'metadata_too_large'],
+  deleteAuthSession: ['not_found'],
+  deleteAuthUser: ['not_found'],
+  patchAuthUserAppMetadata: ['not_found', 'metadata_too_large'],
+}
+
+/** Operations whose `invalid_token` is 400: the token stands in the body and is no credential. */
+export const tokenInBody: ReadonlySet<string> = new Set(['postAuthVerifyEmail', 'postAuthPasswordReset'])
+
+/** The codes that an auth route answers with by what it is. */
+export function authCodes(route: AuthRoute): ErrorCode[] {
+  const { caller, docs, method, whileOff } = route
+  const found: ErrorCode[] = ['license_required', ...callerCodes[caller]]
+  if (whileOff === undefined) found.push('auth_disabled', 'overloaded')
+  if (docs.query !== undefined) found.push('validation_failed')
+  if (docs.request !== undefined) found.push('validation_failed', 'too_large', 'unsupported_media_type')
+  if (method !== 'get') found.push('outcome_unknown', 'clock_skew', 'storage_full')
+  return found
+}
+
+const callerCodes: Readonly<Record<AuthRoute['caller'], readonly ErrorCode[]>> = {
+  anyone: [],
+  user: ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked'],
+  admin: ['unauthorized', 'forbidden'],
+}
+
+/** The credentials that an auth route takes. */
+export function authSecurity({ caller }: AuthRoute): unknown[] {
+  if (caller === 'anyone') return []
+  return caller === 'user' ? [{ userToken: [] }] : [{ rootKey: [] }, { scopedKey: ['admin:*'] }]
+}
+
+/** What `x-scope` says of an auth route. */
+export function authScope({ caller }: AuthRoute): string {
+  return { anyone: 'none', user: 'user', admin: 'admin:*' }[caller]
+}

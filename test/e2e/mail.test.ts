@@ -1,0 +1,192 @@
+import { execFileSync } from 'node:child_process'
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { linkPageRoutes } from '../../src/routes/link-pages.js'
+import { tryLogin, usualPassword } from '../support/accounts.js'
+import { ask } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { launchBrowser, noBrowser } from '../support/browser.js'
+import { freePort } from '../support/free-port.js'
+import type { TestServer } from '../support/server.js'
+import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/smtp.js'
+
+let smtp: SmtpProcess | undefined
+let smtpPort: number
+let server: TestServer
+
+const post = (path: string, body: unknown) => ask(server, `POST /v1/auth/${path}`, { key: null, body })
+
+function mailEnv(base: string): Record<string, string> {
+  return {
+    SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true',
+    SERVICE_MAIL_ENABLED: 'true',
+    SERVICE_MAIL_SMTP_URL: `smtp://127.0.0.1:${smtpPort}`,
+    SERVICE_MAIL_FROM: 'Strandfast <no-reply@service.example>',
+    SERVICE_MAIL_LINK_BASE_URL: base,
+  }
+}
+
+async function mailServer(): Promise<SmtpProcess> {
+  smtp ??= await startSmtpProcess(smtpPort)
+  return smtp
+}
+
+beforeEach(async () => {
+  smtpPort = await freePort()
+  const port = await freePort()
+  const env = { ...mailEnv(`http://127.0.0.1:${port}`), SERVICE_PORT: String(port) }
+  server = await startAuthServer({ env })
+})
+
+afterEach(async () => {
+  await server.stop()
+  await smtp?.stop()
+  smtp = undefined
+})
+
+describe('mails of the auth add-on', () => {
+  it('verifies an address by the token that was mailed there, and lets nobody in before', async () => {
+    const mails = await mailServer()
+    const email = 'ada@example.com'
+    const registered = await post('register', { email, password: usualPassword })
+    expect(registered.body).toMatchObject({ token: null, refresh_token: null })
+    expect((await tryLogin(server, email, usualPassword)).body.code).toBe('email_not_verified')
+    expect((await tryLogin(server, email, 'some other password')).body.code).toBe('invalid_credentials')
+    const mail = await mails.next()
+    expect(mail.to).toEqual([email])
+    const { token } = linkIn(mail)
+    expect((await post('verify-email', { token })).body).toMatchObject({ verified: true, email })
+    expect((await tryLogin(server, email, usualPassword)).status).toBe(200)
+  })
+
+  it('answers a taken e-mail just as a new one, and tells its owner by mail', async () => {
+    const mails = await mailServer()
+    const email = 'owner@example.com'
+    const first = await post('register', { email, password: usualPassword })
+    await mails.next()
+    const second = await post('register', { email, password: 'quite another password' })
+    expect({ status: second.status, body: second.body }).toEqual({ status: first.status, body: first.body })
+    expect(await mails.next()).toMatchObject({ to: [email], subject: expect.stringContaining('already') })
+    expect((await tryLogin(server, email, 'quite another password')).body.code).toBe('invalid_credentials')
+  })
+
+  it('signs in by a mailed link, which is in no answer, and makes the account', async () => {
+    const mails = await mailServer()
+    const sent = await post('magic-link/send', { email: 'new@example.com' })
+    expect(sent.body).toEqual({ sent: true })
+    const { token } = linkIn(await mails.next())
+    const verified = await post('magic-link/verify', { token })
+    expect(verified.body).toMatchObject({ email: 'new@example.com', verified: true })
+    expect((await post('magic-link/verify', { token })).status).toBe(401)
+  })
+
+  it('resets a password by a mailed link and ends every session', async () => {
+    const mails = await mailServer()
+    const email = 'forgetful@example.com'
+    await post('register', { email, password: usualPassword })
+    await post('verify-email', { token: linkIn(await mails.next()).token })
+    const { body } = await tryLogin(server, email, usualPassword)
+    expect((await post('password/reset-request', { email })).body).toEqual({ sent: true })
+    expect((await post('password/reset-request', { email: 'nobody@example.com' })).body).toEqual({
+      sent: true,
+    })
+    const { token } = linkIn(await mails.next())
+    expect((await post('password/reset', { token, password: 'a fresh long password' })).body.reset).toBe(true)
+    expect((await ask(server, 'GET /v1/auth/me', { key: body.token })).body.code).toBe('token_revoked')
+    expect((await post('refresh', { refresh_token: body.refresh_token })).body.code).toBe('refresh_invalid')
+    expect((await tryLogin(server, email, 'a fresh long password')).status).toBe(200)
+    expect(mails.mails.flatMap(({ to }) => to)).not.toContain('nobody@example.com')
+  })
+
+  it('sends what it answered for after a kill and with a mail server that comes late', async () => {
+    const email = 'patient@example.com'
+    // No mail server yet.
+    expect((await post('magic-link/send', { email })).body).toEqual({ sent: true })
+    const { dataDir } = server
+    await server.halt('SIGKILL')
+    const mails = await mailServer()
+    const port = new URL(server.url).port
+    const env = { ...mailEnv(server.url), SERVICE_PORT: port }
+    server = await startAuthServer({ dataDir, env })
+    const { token } = linkIn(await mails.next())
+    expect(occurrences(dataDir, token)).toBe(0)
+    expect((await post('magic-link/verify', { token })).body).toMatchObject({ email, verified: true })
+  })
+})
+
+describe.skipIf(noBrowser)('the pages behind mailed links', () => {
+  let browser: Browser
+
+  beforeAll(async () => {
+    browser = await launchBrowser()
+  })
+
+  afterAll(() => browser?.close())
+
+  it('consume nothing when opened, and post the token by their button', async () => {
+    const mails = await mailServer()
+    const email = 'browser@example.com'
+    await post('register', { email, password: usualPassword })
+    const { url } = linkIn(await mails.next())
+    expect(url.href.startsWith(`${server.url}/verify-email?token=`)).toBe(true)
+    // As a scanner of mails does.
+    for (let count = 0; count < 3; count++) expect((await fetch(url)).status).toBe(200)
+    const page = await browser.newPage()
+    await page.goto(url.href)
+    expect(page.url()).toBe(`${server.url}/verify-email`)
+    await page.getByRole('button').click()
+    await page.getByText('Your address is confirmed.').waitFor()
+    expect((await tryLogin(server, email, usualPassword)).status).toBe(200)
+    await page.close()
+  })
+
+  it('set a new password and say why one is not taken', async () => {
+    const mails = await mailServer()
+    const email = 'reset@example.com'
+    await post('register', { email, password: usualPassword })
+    await post('verify-email', { token: linkIn(await mails.next()).token })
+    await post('password/reset-request', { email })
+    const page = await browser.newPage()
+    await page.goto(linkIn(await mails.next()).url.href)
+    await page.getByLabel('New password').fill('password1')
+    await page.getByRole('button').click()
+    await page.getByText('list of common ones').waitFor()
+    await page.getByLabel('New password').fill('seven grey herons wait')
+    await page.getByRole('button').click()
+    await page.getByText('Your password is set').waitFor()
+    expect((await tryLogin(server, email, 'seven grey herons wait')).status).toBe(200)
+    await page.close()
+  })
+
+  it('show the token of a magic link, and need nothing from elsewhere', async () => {
+    const mails = await mailServer()
+    await post('magic-link/send', { email: 'magic@example.com' })
+    const page = await browser.newPage()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await page.goto(linkIn(await mails.next()).url.href)
+    await page.getByRole('button').click()
+    const token = await page.getByLabel('Access token').inputValue()
+    expect((await ask(server, 'GET /v1/auth/me', { key: token })).body.email).toBe('magic@example.com')
+    expect(asked.filter((url) => !url.startsWith(server.url))).toEqual([])
+    await page.close()
+  })
+
+  it('are known to this test, all of them', () => {
+    expect(linkPageRoutes.map(({ path }) => path)).toEqual([
+      '/magic-link',
+      '/verify-email',
+      '/reset-password',
+    ])
+  })
+})
+
+/** Files below a directory that hold a text in the clear. */
+function occurrences(directory: string, text: string): number {
+  try {
+    return execFileSync('grep', ['-rlaF', text, directory], { encoding: 'utf8' }).trim().split('\n').length
+  } catch {
+    // grep ends with 1 where it finds nothing.
+    return 0
+  }
+}

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { linkToken, outcomeOf, register, tally, tryLogin } from '../support/accounts.js'
+import { ask } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import type { TestAnswer, TestServer } from '../support/server.js'
+
+/* What works once works once, however many use it at the same time (spec.md, Tokens; contract.md 6.3). */
+
+const USES = 100
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '4' } })
+})
+afterAll(() => server.stop())
+
+/** The same request many times at once. */
+function atOnce(path: string, body: unknown): Promise<TestAnswer[]> {
+  return Promise.all(Array.from({ length: USES }, () => ask(server, `POST ${path}`, { key: null, body })))
+}
+
+const outcomes = async (answers: readonly TestAnswer[]) =>
+  tally(await Promise.all(answers.map((answer) => outcomeOf(Promise.resolve(answer)))))
+
+/** How many audit records of a type there are. */
+async function audited(type: string): Promise<number> {
+  const body = { type: 'latest', types: [type], limit: 1_000 }
+  const { body: page } = await ask(server, 'POST /v1/agents/default/query', { body })
+  return page.records.length
+}
+
+describe('a hundred uses at once', () => {
+  it.each(['new-mailbox@example.org', 'known-mailbox@example.org'])(
+    'of one magic link sign in once: %s',
+    async (email) => {
+      if (email.startsWith('known')) await register(server, email)
+      const token = await linkToken(server, 'magic-link/send', email)
+      const before = await audited('auth/magic_link_login')
+      const answers = await atOnce('/v1/auth/magic-link/verify', { token })
+      expect(await outcomes(answers)).toEqual({ '200': 1, '401 invalid_token': USES - 1 })
+      expect(await audited('auth/magic_link_login')).toBe(before + 1)
+      const users = await ask(server, 'GET /v1/auth/users?limit=1000')
+      const found = users.body.users.filter((user: { email: string }) => user.email === email)
+      expect(found).toHaveLength(1)
+      const [won] = answers.filter(({ status }) => status === 200)
+      const sessions = await ask(server, 'GET /v1/auth/sessions', { key: won?.body.token })
+      expect(sessions.body.sessions).toHaveLength(email.startsWith('known') ? 2 : 1)
+    },
+  )
+
+  it('of one verify token verify once', async () => {
+    const { email } = await register(server, 'verify@example.org')
+    const token = await linkToken(server, 'verify-email/send', email)
+    const answers = await atOnce('/v1/auth/verify-email', { token })
+    expect(await outcomes(answers)).toEqual({ '200': 1, '400 invalid_token': USES - 1 })
+    expect(await audited('auth/email_verified')).toBe(1)
+  })
+
+  it('of one reset token set one password', async () => {
+    const { email } = await register(server, 'reset@example.org')
+    const token = await linkToken(server, 'password/reset-request', email)
+    const passwords = Array.from({ length: USES }, (_none, n) => `another password, number ${n}`)
+    const answers = await Promise.all(
+      passwords.map((password) =>
+        ask(server, 'POST /v1/auth/password/reset', { key: null, body: { token, password } }),
+      ),
+    )
+    expect(await outcomes(answers)).toEqual({ '200': 1, '400 invalid_token': USES - 1 })
+    const won = answers.findIndex(({ status }) => status === 200)
+    expect(await outcomeOf(tryLogin(server, email, passwords[won] ?? ''))).toBe('200')
+    const lost = passwords[(won + 1) % USES] ?? ''
+    expect(await outcomeOf(tryLogin(server, email, lost))).toBe('401 invalid_credentials')
+  })
+
+  it('of one refresh token all answer the one successor', async () => {
+    const { refreshToken, token } = await register(server, 'refresh@example.org')
+    const answers = await atOnce('/v1/auth/refresh', { refresh_token: refreshToken })
+    expect(await outcomes(answers)).toEqual({ '200': USES })
+    const [next = '', ...more] = new Set(answers.map(({ body }) => body.refresh_token))
+    expect(more).toEqual([])
+    expect(next).not.toBe(refreshToken)
+    const sessions = await ask(server, 'GET /v1/auth/sessions', { key: token })
+    expect(sessions.body.sessions).toHaveLength(1)
+    // The successor is in force, and a successor of its own makes the first one stolen goods after the grace.
+    const after = await ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: next } })
+    expect(after.status).toBe(200)
+    expect([refreshToken, next]).not.toContain(after.body.refresh_token)
+  })
+
+  it('of one stream ticket open one stream', async () => {
+    const { body } = await ask(server, 'POST /v1/stream/tickets')
+    const opened = await Promise.all(
+      Array.from({ length: USES }, async () => {
+        const abort = new AbortController()
+        const { status } = await fetch(`${server.url}/v1/stream?ticket=${body.ticket}`, {
+          signal: abort.signal,
+        })
+        abort.abort()
+        return String(status)
+      }),
+    )
+    expect(tally(opened)).toEqual({ '200': 1, '401': USES - 1 })
+  })
+
+  it('of one e-mail register one account', async () => {
+    const answers = await atOnce('/v1/auth/register', {
+      email: 'Once@Example.org',
+      password: 'twelve tall storks asleep',
+    })
+    expect(await outcomes(answers)).toEqual({ '201': 1, '409 email_exists': USES - 1 })
+  })
+})
+
+it('had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+})
