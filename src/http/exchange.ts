@@ -60,6 +60,7 @@ export class Exchange {
 
   answer(answer: Answer): void {
     if (!this.#open) return
+    this.#letGo()
     this.#response.cork(() => {
       this.#head(answer.status, answer.contentType ?? 'application/json')
       for (const [name, value] of answer.headers ?? []) this.#response.writeHeader(name, value)
@@ -77,8 +78,7 @@ export class Exchange {
     more: { closing?: boolean | 'at once'; headers?: readonly (readonly [string, string])[] } = {},
   ): void {
     if (!this.#open) return
-    // The rest of a body that was held back is passed over.
-    if (this.#held !== undefined && this.#receive === undefined) this.#response.resume()
+    this.#letGo()
     const status = statusOf(refusal)
     this.#response.cork(() => {
       this.#head(status, 'application/problem+json')
@@ -97,6 +97,7 @@ export class Exchange {
   /** Begins an answer that is written in parts; `end` or `abort` finishes it. */
   begin(status: number, contentType: string, headers: readonly (readonly [string, string])[]): void {
     if (!this.#open) return
+    this.#letGo()
     this.#response.cork(() => {
       this.#head(status, contentType)
       for (const [name, value] of headers) this.#response.writeHeader(name, value)
@@ -146,8 +147,9 @@ export class Exchange {
       return
     }
     this.#receive = callback
-    for (const { part, last } of this.#held.splice(0)) callback(part, last)
+    // First: an answer that a callback gives ends what may be done with the response.
     this.resume()
+    for (const { part, last } of this.#held.splice(0)) callback(part, last)
   }
 
   /**
@@ -162,6 +164,11 @@ export class Exchange {
       else this.#receive(part, last)
     })
     this.pause()
+  }
+
+  /** The rest of a body that was held back is passed over: a connection that stays paused takes no next request. */
+  #letGo(): void {
+    if (this.#held !== undefined && this.#receive === undefined) this.#response.resume()
   }
 
   pause(): void {

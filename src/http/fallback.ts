@@ -1,28 +1,23 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/route.js'
-import { answersHead, openExchange, type Handling } from './handle.js'
-import { readHead } from './request.js'
+import { answersHead } from './handle.js'
+import { openRequest, type Door, type Opening } from './opening.js'
 import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js'
 
-const uncounted = { done() {} }
-
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
-export function addFallbacks(app: TemplatedApp, routes: readonly Route[], handling: Handling): void {
+export function addFallbacks(app: TemplatedApp, routes: readonly Route[], opening: Opening): void {
   const paths = pathsOf(routes)
-  app.options('/*', (response, request) => answerOptions(response, request, { paths, handling }))
+  const uncounted = { opening, watch: { done() {} }, headOnly: false }
+  const doors: Record<Door['rate'], Door> = {
+    none: { ...uncounted, rate: 'none' },
+    global: { ...uncounted, rate: 'global' },
+    auth: { ...uncounted, rate: 'auth' },
+  }
+  app.options('/*', (response, request) => answerOptions(response, request, { paths, door: doors.none }))
   app.any('/*', (response, request) => {
     const path = request.getUrl()
-    const head = readHead(request)
-    const exchange = openExchange(response, head, { handling, watch: uncounted })
-    if (typeof head === 'string') {
-      exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
-      return
-    }
-    const limited = handling.admission.limit(response, head.headers, isAuthPath(path))
-    if (limited !== undefined) {
-      exchange.refuse(limited.refusal, { headers: limited.headers })
-      return
-    }
+    const exchange = openRequest(response, request, isAuthPath(path) ? doors.auth : doors.global)?.exchange
+    if (exchange === undefined) return
     const allowed = methodsOf(paths, path)
     if (allowed.length === 0) {
       exchange.refuse(refuse('not_found', 'Expected a path of /openapi.json'))
@@ -46,15 +41,11 @@ interface PathPattern {
 function answerOptions(
   response: HttpResponse,
   request: HttpRequest,
-  { paths, handling }: { paths: readonly PathPattern[]; handling: Handling },
+  { paths, door }: { paths: readonly PathPattern[]; door: Door },
 ): void {
   const allowed = methodsOf(paths, request.getUrl())
-  const head = readHead(request)
-  const exchange = openExchange(response, head, { handling, watch: uncounted })
-  if (typeof head === 'string') {
-    exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
-    return
-  }
+  const exchange = openRequest(response, request, door)?.exchange
+  if (exchange === undefined) return
   const methods = [...allowed, 'OPTIONS'].join(', ')
   const cors: [string, string][] = [
     ['Access-Control-Allow-Methods', methods],

@@ -14,19 +14,18 @@ import type {
   RouteContext,
   RouteRequest,
 } from '../routes/route.js'
-import type { Admission } from './admit.js'
 import { collectBody } from './body.js'
-import { Exchange, type ExchangeWatch } from './exchange.js'
+import type { Exchange } from './exchange.js'
 import type { ExportSender } from './export.js'
 import type { IngestReceiver } from './ingest.js'
 import type { HttpMetrics } from './metrics.js'
-import { readHead, readParameters, type RequestHead } from './request.js'
+import { openRequest, type Door, type Opening } from './opening.js'
+import { readParameters, type RequestHead } from './request.js'
 import type { StreamHub } from './stream-hub.js'
 import type { HttpRequest, HttpResponse } from './uws.js'
 
 /** What requests are carried out with. */
-export interface Handling {
-  admission: Admission
+export interface Handling extends Opening {
   shards: Shards
   context: RouteContext
   ingest: IngestReceiver
@@ -34,12 +33,10 @@ export interface Handling {
   streams: StreamHub
   metrics: HttpMetrics
   auth: AuthHandling
-  corsOrigins: ReadonlySet<string>
   /** Why no request is taken now; undefined while serving. */
   stopping(): Refusal | undefined
   /** Why no write is taken now. */
   writeRefusal(): Refusal | undefined
-  nextRequestId(): string
   onError(error: unknown, requestId: string): void
 }
 
@@ -65,19 +62,12 @@ export function handlerOf(
   const parameterCount = route.path.split('/:').length - 1
   const watch = handling.metrics.watch(route)
   const writes = isWrite(route)
+  const door: Door = { opening: handling, watch, headOnly, rate: route.kind === 'auth' ? 'auth' : 'global' }
   return (response, request) => {
     watch.begin()
-    const head = readHead(request)
-    const exchange = openExchange(response, head, { handling, watch, headOnly })
-    if (typeof head === 'string') {
-      exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
-      return
-    }
-    const limited = handling.admission.limit(response, head.headers, route.kind === 'auth')
-    if (limited !== undefined) {
-      exchange.refuse(limited.refusal, { headers: limited.headers })
-      return
-    }
+    const opened = openRequest(response, request, door)
+    if (opened === undefined) return
+    const { exchange, head } = opened
     const parameters = readParameters(request, parameterCount)
     if (route.kind === 'auth') {
       const ip = handling.admission.addressOf(response, head.headers)
@@ -118,20 +108,6 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void): void 
     handling.onError(error, exchange.requestId)
     exchange.refuse(internalError)
   }
-}
-
-/** The exchange of a request, with the id and the origin that its answer carries. */
-export function openExchange(
-  response: HttpResponse,
-  head: RequestHead | string,
-  { handling, watch, headOnly }: { handling: Handling; watch: ExchangeWatch; headOnly?: boolean },
-): Exchange {
-  const headers = typeof head === 'string' ? undefined : head.headers
-  const requestId =
-    headers === undefined || headers.requestId === '' ? handling.nextRequestId() : headers.requestId
-  const origin = headers?.origin ?? ''
-  const allowedOrigin = origin !== '' && handling.corsOrigins.has(origin) ? origin : ''
-  return new Exchange(response, { requestId, allowedOrigin, headOnly: headOnly === true }, watch)
 }
 
 function isWrite(route: Route): boolean {

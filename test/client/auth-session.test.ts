@@ -380,6 +380,25 @@ describe('setSession and onSessionChange', () => {
     expect(heard).toEqual(['token-1', 'token-2', undefined])
   })
 
+  it('leave uncaught what a listener throws, and fail neither the call nor other listeners', async () => {
+    const { client } = clientOf(script)
+    const heard = vi.fn()
+    client.auth.onSessionChange(() => {
+      throw new Error('The disk is gone')
+    })
+    client.auth.onSessionChange(heard)
+    const usual = process.listeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection')
+    const uncaught = new Promise((resolve) => process.once('unhandledRejection', resolve))
+    try {
+      await client.auth.login(alice)
+      expect(await uncaught).toEqual(new Error('The disk is gone'))
+    } finally {
+      for (const listener of usual) process.on('unhandledRejection', listener)
+    }
+    expect(heard).toHaveBeenCalledTimes(1)
+  })
+
   it('keep a copy that nobody can change', () => {
     const { client } = clientOf(script)
     const given = { token: 'a', refresh_token: 'b' }

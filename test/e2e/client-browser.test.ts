@@ -1,9 +1,9 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
+import { startAuthServer } from '../support/auth-server.js'
 import { launchBrowser, noBrowser } from '../support/browser.js'
 import { freePort } from '../support/free-port.js'
-import { startServer } from '../support/server.js'
 import { type StaticServer, startStaticServer } from '../support/static-server.js'
 
 declare global {
@@ -22,7 +22,7 @@ type InPage = { url: string; apiKey: string }
 
 describe.skipIf(noBrowser)('the client in a browser', () => {
   let pages: StaticServer
-  let service: Awaited<ReturnType<typeof startServer>>
+  let service: Awaited<ReturnType<typeof startAuthServer>>
   let browser: Browser
   let page: Page
   let access: InPage
@@ -31,7 +31,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
   beforeAll(async () => {
     pages = await startStaticServer(PAGE)
     environment = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
-    service = await startServer({ env: environment })
+    service = await startAuthServer({ env: environment })
     access = { url: service.url, apiKey: service.rootKey }
     browser = await launchBrowser()
     page = await browser.newPage()
@@ -157,7 +157,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     )
     await opened
     await service.halt()
-    service = await startServer({ dataDir: service.dataDir, env: environment })
+    service = await startAuthServer({ dataDir: service.dataDir, env: environment })
     await writer.writeBatch([{ n: 3 }, { n: 4 }])
     await page.waitForFunction(() => seenSeqs.length >= 4)
     await writer.write({ n: 5 })
@@ -186,6 +186,30 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     }, access)
     expect(seen.records).toEqual([1, 2])
     expect(seen.refused).toBe(seen.closed)
+  })
+
+  it('signs up, reads the user, refreshes and signs out across origins', async () => {
+    const seen = await page.evaluate(async ({ url }) => {
+      const { auth } = new strandfast.ServiceClient({ url })
+      const heard: boolean[] = []
+      auth.onSessionChange((session) => void heard.push(session !== undefined))
+      const credentials = { email: 'alice@example.org', password: 'nine slow herons by the weir' }
+      const { token } = await auth.register(credentials)
+      const { email } = await auth.me()
+      const { user_metadata } = await auth.updateUserMetadata({ name: 'Zoë' })
+      const refreshed = await auth.refresh()
+      const { logged_out } = await auth.logout()
+      const code = await auth.me().catch((error: { code?: string }) => error.code)
+      return { email, user_metadata, isNew: refreshed.token !== token, logged_out, code, heard }
+    }, access)
+    expect(seen).toEqual({
+      email: 'alice@example.org',
+      user_metadata: { name: 'Zoë' },
+      isNew: true,
+      logged_out: true,
+      code: 'unauthorized',
+      heard: [true, true, false],
+    })
   })
 
   it('gets nothing from an origin that is not allowed', async () => {

@@ -41,7 +41,7 @@ const spellings: [string, string[]][] = [
       '\uff41@b.co',
       '\uff41@\uff42.co',
       '\uff21@\uff22.\uff23\uff2f',
-      '\uff41@b\u3002co',
+      '\uff41@\uff42.\uff43\uff4f',
       '\uff41@B.co',
     ],
   ],

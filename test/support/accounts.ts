@@ -74,7 +74,7 @@ export async function ownedAgent(server: TestServer, name: string): Promise<stri
 /** How a call went, as `200` or `401 token_revoked`. */
 export async function outcomeOf(calling: Promise<TestAnswer>): Promise<string> {
   const { status, body } = await calling
-  return status < 400 ? String(status) : `${status} ${body.code}`
+  return status < 400 ? String(status) : `${status} ${body?.code}`
 }
 
 /** How often each value occurs. */

@@ -1,0 +1,201 @@
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loginRoutes } from '../../../src/routes/auth/login.js'
+import { linkToken, register, tryLogin, usualPassword } from '../../support/accounts.js'
+import { ask, unseenSuccesses } from '../../support/answers.js'
+import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '3' } })
+  await register(server, 'ada@example.org')
+})
+afterAll(() => server.stop())
+
+const route = 'POST /v1/auth/login'
+const wrong = 'not the password of anyone'
+
+/** A refusal without what differs from request to request. */
+const withoutId = ({ request_id: _id, ...body }: Record<string, unknown>) => body
+
+describe('a login by password', () => {
+  it('opens a session, and writes it down', async () => {
+    const { result, records, types } = await auditsOf(server, () =>
+      tryLogin(server, ' ADA@example.org', usualPassword),
+    )
+    expect(result.status).toBe(200)
+    expect(result.headers.get('cache-control')).toBe('no-store')
+    const { sub, sid, amr } = decodeJwt(result.body.token)
+    expect(amr).toEqual(['pwd'])
+    expect(types).toEqual(['auth/login'])
+    expect(records[0]?.payload).toMatchObject({ user_id: sub, sid, outcome: 'success' })
+    const { body } = await ask(server, 'GET /v1/auth/sessions', { key: result.body.token })
+    expect(body.sessions.map((one: { sid: string }) => one.sid)).toContain(sid)
+  })
+
+  it('takes a password in any Unicode form that looks the same', async () => {
+    await register(server, 'forms@example.org', 'pa\u00df\u00e5wort!')
+    expect((await tryLogin(server, 'forms@example.org', 'pa\u00dfa\u030awort!')).status).toBe(200)
+  })
+
+  it('answers a wrong password, an unknown e-mail and an account without a password alike', async () => {
+    await register(server, 'bob@example.org')
+    const link = await linkToken(server, 'magic-link/send', 'linked@example.org')
+    await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token: link } })
+    const bodies = []
+    for (const email of ['bob@example.org', 'nobody@example.org', 'linked@example.org']) {
+      const { status, body } = await tryLogin(server, email, wrong)
+      expect([status, body.code]).toEqual([401, 'invalid_credentials'])
+      bodies.push(withoutId(body))
+    }
+    expect(bodies).toEqual(Array(3).fill(bodies[0]))
+  })
+
+  it('answers 401 and not 422 or 400 for passwords that nobody can have', async () => {
+    for (const [place, impossible] of ['', 'x', 'y'.repeat(60_000)].entries()) {
+      const { status, body } = await tryLogin(server, `odd-${place}@example.org`, impossible)
+      expect([status, body.code]).toEqual([401, 'invalid_credentials'])
+    }
+  })
+
+  it('answers 400 with a pointer for what is no e-mail, which counts as no failure', async () => {
+    for (const email of ['', 'ada', 'ada@example.org\u0000']) {
+      const body = { email, password: wrong }
+      const answer = await refused(server, route, { body, outcome: '400 validation_failed' })
+      expect(answer.body.errors).toMatchObject([{ pointer: '/email' }])
+    }
+  })
+
+  refusesOtherBodies({
+    server: () => server,
+    route,
+    body: { email: 'ada@example.org', password: usualPassword },
+  })
+})
+
+describe('the lockout', () => {
+  it.each([
+    ['known', 'locked@example.org', true],
+    ['unknown', 'never-seen@example.org', false],
+  ])('comes after the failures that are allowed, for a %s e-mail', async (_what, email, known) => {
+    if (known) await register(server, email)
+    const { types } = await auditsOf(server, async () => {
+      for (let failures = 0; failures < 3; failures++) {
+        expect((await tryLogin(server, email, wrong)).body.code).toBe('invalid_credentials')
+      }
+    })
+    expect(types).toEqual(['auth/login_failed', 'auth/login_failed', 'auth/locked'])
+    for (const password of [wrong, usualPassword]) {
+      const locked = await refused(server, route, {
+        body: { email, password },
+        outcome: '429 account_locked',
+      })
+      const retryAfterSecs = Number(locked.headers.get('retry-after'))
+      expect(retryAfterSecs).toBeGreaterThan(800)
+      expect(retryAfterSecs).toBeLessThanOrEqual(900)
+      expect(locked.body).not.toHaveProperty('user_id')
+    }
+  })
+
+  it('tells known from unknown e-mails by nothing', async () => {
+    const bodies = []
+    for (const email of ['locked@example.org', 'never-seen@example.org']) {
+      bodies.push(withoutId((await tryLogin(server, email, wrong)).body))
+    }
+    expect(bodies[0]).toEqual(bodies[1])
+  })
+
+  it('leaves the magic link open, and other e-mails', async () => {
+    const token = await linkToken(server, 'magic-link/send', 'locked@example.org')
+    const opened = await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token } })
+    expect(opened.status).toBe(200)
+    expect((await tryLogin(server, 'ada@example.org', usualPassword)).status).toBe(200)
+  })
+
+  it('shows in the list of users', async () => {
+    const { body } = await ask(server, 'GET /v1/auth/users')
+    const lockedOf = (email: string) =>
+      body.users.find((user: { email: string }) => user.email === email).locked_until_ms
+    expect(lockedOf('locked@example.org')).toBeGreaterThan(Date.now())
+    expect(lockedOf('ada@example.org')).toBeNull()
+  })
+
+  it('begins to count anew after a success', async () => {
+    await register(server, 'clumsy@example.org')
+    for (let round = 0; round < 3; round++) {
+      for (let failures = 0; failures < 2; failures++) {
+        expect((await tryLogin(server, 'clumsy@example.org', wrong)).status).toBe(401)
+      }
+      expect((await tryLogin(server, 'clumsy@example.org', usualPassword)).status).toBe(200)
+    }
+  })
+
+  it('lets no more guesses through at once than one by one', async () => {
+    const guesses = Array.from({ length: 20 }, () => tryLogin(server, 'many@example.org', wrong))
+    const codes = (await Promise.all(guesses)).map(({ body }) => body.code)
+    expect(codes.filter((code) => code === 'invalid_credentials')).toHaveLength(3)
+    expect(codes.filter((code) => code === 'account_locked')).toHaveLength(17)
+  })
+
+  it('ends by itself', async () => {
+    const brief = await startAuthServer({
+      env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '1', SERVICE_AUTH_LOCKOUT_DURATION_SECS: '1' },
+    })
+    try {
+      await register(brief, 'ada@example.org')
+      expect((await tryLogin(brief, 'ada@example.org', wrong)).status).toBe(401)
+      // Answered 429 or not by how fast the machine is; in the end the right password is taken.
+      await expect
+        .poll(async () => (await tryLogin(brief, 'ada@example.org', usualPassword)).status, {
+          timeout: 30_000,
+          interval: 100,
+        })
+        .toBe(200)
+    } finally {
+      await brief.stop()
+    }
+  })
+})
+
+it('answers 403 to an unverified user while that is required, and only after the right password', async () => {
+  const strict = await startAuthServer({ env: { SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' } })
+  try {
+    const body = { email: 'ada@example.org', password: usualPassword }
+    await ask(strict, 'POST /v1/auth/register', { key: null, body })
+    expect((await tryLogin(strict, body.email, wrong)).body.code).toBe('invalid_credentials')
+    const refusal = await tryLogin(strict, body.email, usualPassword)
+    expect([refusal.status, refusal.body.code]).toEqual([403, 'email_not_verified'])
+    expect(refusal.body).not.toHaveProperty('token')
+  } finally {
+    await strict.stop()
+  }
+})
+
+it('answers 503 when more logins of one e-mail wait than there is room for, and counts none', async () => {
+  await register(server, 'crowd@example.org')
+  const logins = Array.from({ length: 300 }, () => tryLogin(server, 'crowd@example.org', usualPassword))
+  const answers = await Promise.all(logins)
+  const others = answers.filter(({ status }) => status !== 200)
+  expect(others.length).toBeGreaterThan(0)
+  expect(new Set(others.map(({ body }) => body.code))).toEqual(new Set(['overloaded']))
+  expect(others[0]?.headers.get('retry-after')).toBe('1')
+  expect((await tryLogin(server, 'crowd@example.org', usualPassword)).status).toBe(200)
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(loginRoutes)).toEqual([])
+})
+
+it('answers 507 while the disk is full, right password or wrong', async () => {
+  server = await restartedFull(server)
+  for (const password of [usualPassword, wrong]) {
+    await refused(server, route, {
+      body: { email: 'ada@example.org', password },
+      outcome: '507 storage_full',
+    })
+  }
+})
