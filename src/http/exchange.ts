@@ -168,7 +168,10 @@ export class Exchange {
 
   /** The rest of a body that was held back is passed over: a connection that stays paused takes no next request. */
   #letGo(): void {
-    if (this.#held !== undefined && this.#receive === undefined) this.#response.resume()
+    if (this.#held === undefined || this.#receive !== undefined) return
+    this.#receive = () => {}
+    this.#held = []
+    this.#response.resume()
   }
 
   pause(): void {
