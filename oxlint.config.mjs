@@ -51,6 +51,8 @@ function doors(...open) {
     'uWebSockets.js': 'Only src/http/uws.ts imports uWebSockets.js',
     lmdb: 'Only workers/store imports lmdb',
     'sodium-native': 'Only src/strand/keys.ts imports sodium-native',
+    pg: 'Only src/outbound imports pg',
+    'pg-copy-streams': 'Only src/outbound imports pg-copy-streams',
   }
   const patterns = Object.entries(shut)
     .filter(([name]) => !open.includes(name))
@@ -77,6 +79,8 @@ const onlyTypesOfWire = [
 ]
 
 const threadEntries = ['workers/entry.ts', 'workers/password.ts', 'workers/reader.ts']
+/** The one thread that talks to the network. */
+const sinkMayImport = [...workersMayImport, 'outbound']
 const inSrc = Object.keys(layers).filter((folder) => folder !== 'client' && folder !== 'cli')
 
 const shortFiles = { 'max-lines': ['error', { max: 400 }], 'max-lines-per-function': ['error', { max: 70 }] }
@@ -118,6 +122,9 @@ export default {
     restrict(['workers/**'], [...layer('workers', workersMayImport), ...doors()]),
     restrict(['workers/store/**'], [...layer('workers', workersMayImport), ...doors('lmdb')]),
     restrict(threadEntries, [...layer('workers', workersMayImport), ...doors('parentPort')]),
+    restrict(['workers/sink-*.ts'], [...layer('workers', sinkMayImport), ...doors()]),
+    restrict(['workers/sink.ts'], [...layer('workers', sinkMayImport), ...doors('parentPort')]),
+    restrict(['src/outbound/**'], [...layer('outbound', layers.outbound), ...doors('pg', 'pg-copy-streams')]),
     { files: ['src/**', 'workers/**', 'bench/**', 'scripts/**'], rules: shortFiles },
     {
       files: ['src/**', 'workers/**'],

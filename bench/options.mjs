@@ -4,8 +4,8 @@ import { parseArgs } from 'node:util'
 
 /** How the bench is called. */
 export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon]
-  --quick      one short round each, under a minute; ratios are rough
-  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth; may be repeated
+  --quick      one short round each, about a minute; ratios are rough
+  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth, namespaces; may be repeated
   --generator  wrk where it is installed, unless said otherwise
 `
 
@@ -24,6 +24,7 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
  * @property {number} storedRecords that get by hash reads from
  * @property {number} streamEvents of one round
  * @property {number} idleAgents
+ * @property {number} idleNamespaces
  */
 
 /**
@@ -50,8 +51,8 @@ export function readPlan(args) {
     ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500 }
     : { rounds: 3, seconds: 4, warmUpSeconds: 2, ingestLines: 6_250, signMs: 1_000 }
   const sizes = quick
-    ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000 }
-    : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000 }
+    ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000, idleNamespaces: 4_000 }
+    : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000, idleNamespaces: 10_000 }
   return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes }
 }
 

@@ -16,11 +16,12 @@ import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
 import { latest } from './scenarios/latest.mjs'
 import { memory } from './scenarios/memory.mjs'
+import { namespaces } from './scenarios/namespaces.mjs'
 import { streams } from './scenarios/streams.mjs'
 import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
-const scenarios = { writes, ingest, get, latest, streams, memory, auth }
+const scenarios = { writes, ingest, get, latest, streams, memory, auth, namespaces }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))

@@ -13,13 +13,16 @@ import type { Shards } from './dispatch/shards.js'
 import { activation } from './http/auth/activation.js'
 import { authContext } from './http/auth/context.js'
 import { EndedTokens } from './http/auth/ended.js'
+import { Namespaces } from './http/auth/namespaces.js'
 import { UserTokens } from './http/auth/tokens.js'
 import type { AuthHandling } from './http/handle.js'
 import type { StreamHub } from './http/stream-hub.js'
 import { authorityPublicKey } from './license-authority.js'
+import { oauthFlow } from './oauth-parts.js'
 import { smtpServer } from './outbound/mail.js'
 import { MailSender } from './outbound/mail-sender.js'
 import type { AuthRules, KeyEpochs } from './protocol/auth-messages.js'
+import type { PasskeyCeremonies } from './routes/auth-route.js'
 
 /** The running parts of the auth add-on. */
 export interface AuthParts {
@@ -54,6 +57,7 @@ export function authOff(config: Config): AuthHandling {
     refusal: activation(false, undefined, systemClock),
     root: rootNamespace(config.agentId),
     context: undefined,
+    missing: () => undefined,
   }
 }
 
@@ -65,6 +69,8 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
   const { directory, shards, log } = around
   const root = rootNamespace(config.agentId)
   const ended = await loadEnded(shards)
+  const namespaces = new Namespaces(shards)
+  const missing = (namespace: Namespace) => namespaces.missing(namespace)
   const tokens = new UserTokens({
     masterSeed: directory.masterSeed,
     issuer: config.auth.issuer,
@@ -72,6 +78,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     root,
     ended,
     clock: systemClock,
+    missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
   const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) })
@@ -80,6 +87,8 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     shards,
     passwords,
     tokens,
+    passkeys: await passkeyCeremonies(config),
+    oauth: await oauthFlow(config.oauth, { masterSeed: directory.masterSeed, log }),
     clock: systemClock,
     settings: {
       jwtExpirySecs: config.auth.jwtExpirySecs,
@@ -99,7 +108,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
   const license = await validLicense(config, log)
   mail?.wake()
   return {
-    handling: { refusal: activation(true, license, systemClock), root, context },
+    handling: { refusal: activation(true, license, systemClock), root, context, missing },
     tokens,
     async stop() {
       await mail?.stop()
@@ -139,6 +148,13 @@ function mailSender({ mail }: Config, { shards, log }: AuthSurroundings): MailSe
     random: pooledRandom(),
     log,
   })
+}
+
+/** Passkeys, where they are configured: their libraries take a quarter of a second to load. */
+async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonies | undefined> {
+  if (passkeys === undefined) return undefined
+  const { PasskeyCeremony } = await import('./auth/passkey-ceremony.js')
+  return new PasskeyCeremony(passkeys)
 }
 
 /** The license in force; undefined, with a line in the log, when there is none. */

@@ -1,3 +1,4 @@
+import { parseAllowedRedirect } from './auth/redirect.js'
 import type { Parse } from './setting-parsers.js'
 
 /** An Ed25519 public key as 64 hex digits, made lower-case. */
@@ -28,6 +29,13 @@ export const webBase: Parse<string> = (text) => {
   const bare = url.search === '' && url.hash === '' && url.username === '' && url.password === ''
   return bare && !/[?#\s]/.test(text) ? text : undefined
 }
+
+/** The address of a provider's server, without the slash at its end. */
+export const oauthServerUrl: Parse<string> = (text) => webBase(text)?.replace(/\/+$/, '')
+
+/** An address that users may be sent to with their tokens. */
+export const allowedRedirect: Parse<string> = (text) =>
+  parseAllowedRedirect(text) === undefined ? undefined : text
 
 function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) && !/\s/.test(text) ? new URL(text) : undefined

@@ -8,9 +8,12 @@ import {
   readAuth,
   readMail,
 } from './auth-settings.js'
+import type { RelyingParty } from './auth/passkey.js'
 import { limits } from './base/limits.js'
 import { logLevels } from './base/log.js'
 import { nearestName } from './nearest-name.js'
+import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth-settings.js'
+import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkey-settings.js'
 import * as parsers from './setting-parsers.js'
 import { type Environment, type Setting, type SettingFault, type ValueOf, setting } from './setting.js'
 
@@ -179,7 +182,25 @@ export const settings = {
     allowed: 'an integer from 0 up',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
+  governedAutoApproveSecs: setting({
+    name: 'SERVICE_GOVERNED_AUTO_APPROVE_SECS',
+    default: 60,
+    unit: 'seconds',
+    description: 'How long a mutation in zone governed waits, and can be rejected, before it applies itself.',
+    allowed: 'an integer from 1 to 604800',
+    parse: parsers.integer(1, 604_800),
+  }),
+  ingestPostgresUrl: setting<string | undefined>({
+    name: 'SERVICE_INGEST_POSTGRES_URL',
+    default: undefined,
+    description: 'The PostgreSQL database that ingested records are copied to; unset: none is.',
+    allowed: 'a postgres:// or postgresql:// address as PostgreSQL clients take it',
+    secret: true,
+    parse: parsers.postgresUrl,
+  }),
   ...authSettings,
+  ...oauthSettings,
+  ...passkeySettings,
 } as const
 
 /** The settings of one server, frozen. Paths are absolute. */
@@ -199,6 +220,8 @@ export interface Config {
   readonly rootApiKey?: string
   readonly shutdownTimeoutSecs: number
   readonly recordBytesMax: number
+  /** How long a mutation in zone governed waits before it applies itself. */
+  readonly governedAutoApproveSecs: number
   /** Per second and client address; 0 is off. */
   readonly rateLimitRps: number
   readonly rateLimitBurst: number
@@ -211,9 +234,15 @@ export interface Config {
   readonly logLevel: (typeof logLevels)[number]
   /** 0 is off. */
   readonly freeBytesMin: number
+  /** Holds a password, never logged. Absent: ingested records are copied nowhere. */
+  readonly ingestPostgresUrl?: string
   readonly auth: AuthConfig
   /** Absent: mail is off. */
   readonly mail?: MailConfig
+  /** Absent: nothing of it is set. */
+  readonly oauth?: OauthConfig
+  /** Absent: passkeys are not configured. */
+  readonly passkeys?: RelyingParty
 }
 
 /** What `readConfig` answers. Warnings are sentences without a full stop. */
@@ -242,6 +271,8 @@ export function readConfig(env: Environment): ConfigReading {
     )
   }
   warnings.push(...authWarnings(config))
+  if (config.auth.enabled) warnings.push(...oauthWarnings(config.oauth, config.environment))
+  warnings.push(...passkeyWarnings(env))
   return { ok: true, config: Object.freeze(config), warnings }
 }
 
@@ -267,6 +298,9 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   const masterSeed = masterSeedGiven ?? masterSeedOfFile
   const rootApiKey = value(settings.rootApiKey)
   const mail = readMail(value)
+  const ingestPostgresUrl = value(settings.ingestPostgresUrl)
+  const oauth = readOauth(value)
+  const passkeys = readPasskeys(value)
   return {
     host: value(settings.host),
     port: value(settings.port),
@@ -278,6 +312,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     ...(rootApiKey !== undefined && { rootApiKey }),
     shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
     recordBytesMax: value(settings.recordBytesMax),
+    governedAutoApproveSecs: value(settings.governedAutoApproveSecs),
     rateLimitRps: value(settings.rateLimitRps),
     rateLimitBurst: value(settings.rateLimitBurst),
     trustedProxies: value(settings.trustedProxies),
@@ -287,8 +322,11 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     environment: value(settings.environment),
     logLevel: value(settings.logLevel),
     freeBytesMin: value(settings.freeBytesMin),
+    ...(ingestPostgresUrl !== undefined && { ingestPostgresUrl }),
     auth: readAuth(value),
     ...(mail !== undefined && { mail }),
+    ...(oauth !== undefined && { oauth }),
+    ...(passkeys !== undefined && { passkeys }),
   }
 }
 
@@ -303,7 +341,7 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
   if (set(tlsKeyFile) && !set(tlsCertFile)) blame(tlsCertFile, 'nothing')
   if (set(masterSeed) && set(masterSeedFile)) blame(masterSeedFile, `both it and ${masterSeed.name}`)
   if (config.dataOpen && config.environment === 'production') blame(dataOpen, 'true in production')
-  faults.push(...mailFaults(env))
+  faults.push(...mailFaults(env), ...oauthFaults(env, config.environment), ...passkeyFaults(env))
   return faults
 }
 

@@ -6,8 +6,10 @@ import { limits } from './base/limits.js'
 import { createLogger, type Logger } from './base/log.js'
 import type { Config } from './config.js'
 import { freeBytes, type DataDirectory } from './data-directory.js'
+import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ReaderPool } from './dispatch/reader-pool.js'
 import { Shards } from './dispatch/shards.js'
+import type { SinkThread } from './dispatch/sink-thread.js'
 import { authOff, authRules, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeys } from './http/api-keys.js'
@@ -23,6 +25,7 @@ import { StreamHub } from './http/stream-hub.js'
 import { Tickets } from './http/tickets.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
+import { startSink } from './sink-parts.js'
 import { version } from './version.js'
 
 /** A server that answers requests. */
@@ -42,7 +45,9 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   const shards = startShards(config, directory, log)
   await shards.shards.start()
   await makeDefaultAgent(config, shards.shards)
-  const parts = assemble({ directory, shards: shards.shards })
+  const sink = startSink(config, directory, log)
+  shards.sink = sink
+  const parts = assemble({ directory, shards: shards.shards, sink })
   shards.hub = parts.streams
   await loadApiKeys(shards.shards, parts.apiKeys)
   const auth = await startedAuth(config, { directory, log, parts })
@@ -57,17 +62,21 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
     admission,
     auth: auth?.handling ?? authOff(config),
   })
-  const http = await listen(config, routes, handling)
   const watch = watchDisk(config, state, log)
+  const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
+  await proposals.catchUp()
+  const http = await listen(config, routes, handling)
   log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
   return {
     url: http.url,
     async stop() {
       log.info('stopping')
       clearInterval(watch)
+      proposals.stop()
       state.stopping = true
       await drain(config, http, parts)
       await auth?.stop()
+      await sink?.stop()
       await shards.shards.close()
       await parts.readers.close()
       http.close()
@@ -91,11 +100,14 @@ interface Parts {
   metrics: HttpMetrics
 }
 
-function startShards(
-  config: Config,
-  directory: DataDirectory,
-  log: Logger,
-): { shards: Shards; hub: StreamHub | undefined } {
+/** The shards, and who is told of them once it is there. */
+interface StartedShards {
+  shards: Shards
+  hub: StreamHub | undefined
+  sink: SinkThread | undefined
+}
+
+function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
     path: join(directory.path, `shard-${shard}`),
@@ -103,16 +115,23 @@ function startShards(
     recordBytesMax: config.recordBytesMax,
     signing: config.signing,
     auth: authRules(config),
+    proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
   }))
-  const started: { shards: Shards; hub: StreamHub | undefined } = {
+  const started: StartedShards = {
     hub: undefined,
+    sink: undefined,
     shards: new Shards(settings, {
       events: (shard, events) => started.hub?.events(shard, events),
       policiesChanged: (agents) => started.hub?.endUsersOf(agents),
+      erased: (agents) => started.hub?.forget(agents),
       failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
-      died: (shard, error) => log.error({ shard, err: error }, 'a shard thread ended and is started again'),
+      died(shard, error) {
+        log.error({ shard, err: error }, 'a shard thread ended and is started again')
+        started.sink?.pause(shard)
+      },
       restarted(shard) {
         log.warn({ shard }, 'a shard thread serves again')
+        started.sink?.resume(shard)
         started.hub?.restarted(shard)
       },
     }),
@@ -140,7 +159,15 @@ async function loadApiKeys(shards: Shards, apiKeys: ApiKeys): Promise<void> {
   for (const row of outcome.rows) apiKeys.add(row)
 }
 
-function assemble({ directory, shards }: { directory: DataDirectory; shards: Shards }): Parts {
+function assemble({
+  directory,
+  shards,
+  sink,
+}: {
+  directory: DataDirectory
+  shards: Shards
+  sink: SinkThread | undefined
+}): Parts {
   const readers = new ReaderPool(directory.path)
   const streams = new StreamHub(shards)
   const tickets = new Tickets(systemClock)
@@ -152,6 +179,7 @@ function assemble({ directory, shards }: { directory: DataDirectory; shards: Sha
     shards,
     streams: () => streams.count,
     freeBytes: () => freeBytes(directory.path),
+    ...(sink !== undefined && { sink: () => sink.figures }),
   })
   return { shards, readers, streams, apiKeys, tickets, metrics }
 }
@@ -221,6 +249,9 @@ function handlingOf(
   const context: RouteContext = {
     ask: (agent, command) => shards.ask(agent, command),
     askAll: (command) => shards.askAll(command),
+    askShard: (shard, command) => shards.askOne(shard, command),
+    shardCount: shards.count,
+    shardOf: (agent) => shards.shardOf(agent),
     askFirst: (command) => shards.askOne(0, command),
     read: {
       treeRoot: (view) => readers.treeRoot(view),
@@ -232,6 +263,7 @@ function handlingOf(
     metrics: () => metrics.text(),
     openApi: () => openApi,
     nowMs: systemClock,
+    random: randomBytes,
   }
   return {
     admission,

@@ -82,6 +82,10 @@ export function isCidr(text: string): boolean {
   return isIP(address) !== 0 && ipaddr.isValidCIDR(text)
 }
 
+/** The address of a PostgreSQL database (PostgreSQL manual, Connection URIs), one host at most. */
+export const postgresUrl: Parse<string> = (text) =>
+  /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) ? text : undefined
+
 /** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
 export function isOrigin(text: string): boolean {
   // URL parsing takes a star for a host name, where people mean any subdomain.

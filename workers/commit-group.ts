@@ -1,22 +1,28 @@
-import type { Policy } from '../src/auth/row-policy.js'
 import { assert } from '../src/base/assert.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { RandomBytes } from '../src/base/random.js'
 import type { ApiKeyRow, Outcome, Signing } from '../src/protocol/messages.js'
+import type { OrganismRow } from '../src/protocol/organism-messages.js'
 import { bodyCommitment, recordHash } from '../src/strand/hash.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { formatHlc, type Hlc, type HlcClock } from '../src/strand/hlc.js'
-import { signText } from '../src/strand/keys.js'
+import { signText, type KeyPair } from '../src/strand/keys.js'
 import { isReservedType } from '../src/strand/record-type.js'
 import type { Agent, AgentRow } from './store/agents.js'
 import type { PendingAuthRow, PendingEnded } from './store/auth-table.js'
+import { edgeNameKey, type EdgeChange, type EdgeName } from './store/edges.js'
+import type { PendingErasure } from './store/erasures.js'
+import type { PendingProposal } from './store/proposals.js'
 import type { StoredRecord } from './store/record-codec.js'
+import type { ZoneChange } from './store/zone-changes.js'
 
 const clockSkew = refuse('clock_skew', 'Expected the server clock not to be behind its last records')
 
 /** A record that is decided but not on disk yet. */
 export interface PendingRecord extends StoredRecord {
   agent: Agent
+  /** In force for this record: the agent may have another by the time that it is signed. */
+  keyPair: KeyPair
   header: string
   signing: Signing
   /** Body bytes of the strand up to this record. */
@@ -28,6 +34,8 @@ export interface Draft {
   type: string
   body: Uint8Array
   signing: Signing
+  /** It came by an ingest route. */
+  ingested?: boolean
 }
 
 /** A deletion or restoration that is decided. */
@@ -37,6 +45,12 @@ export interface PendingMutation {
   mutationSeq: number
   deleted: boolean
 }
+
+/** What can change of an agent. */
+export type AgentChange = Pick<
+  Partial<AgentRow>,
+  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys'
+>
 
 /** An answer that is kept for its idempotency key. */
 export interface PendingAnswer {
@@ -57,14 +71,21 @@ export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
 export class CommitGroup {
   readonly records: PendingRecord[] = []
   readonly newAgents = new Map<string, AgentRow>()
-  /** Row policies that are new, by their agent. */
-  readonly policies = new Map<string, readonly Policy[]>()
+  /** What is new of agents that are there, by their name. */
+  readonly agentChanges = new Map<string, AgentChange>()
+  /** Proposals as this group leaves them, by agent number and seq. */
+  readonly proposals = new Map<string, PendingProposal>()
+  readonly erasures: PendingErasure[] = []
+  readonly zoneChanges: ZoneChange[] = []
+  /** Changes of each edge, in order. */
+  readonly edges = new Map<string, EdgeChange[]>()
   /** Agents that this group has moved: their state is ahead of the store's. */
   readonly touched = new Map<string, Agent>()
   readonly mutations: PendingMutation[] = []
   readonly answers = new Map<string, PendingAnswer>()
   readonly publicKeys = new Map<string, string>()
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
+  readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly authEnded: PendingEnded[] = []
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */
@@ -82,9 +103,27 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const { records, publicKeys, apiKeys, answers, authRows, mails } = this
-    const maps = [publicKeys, apiKeys, answers, authRows, mails]
+    const { records, publicKeys, organisms, apiKeys, answers, authRows, mails } = this
+    const maps = [publicKeys, organisms, apiKeys, answers, authRows, mails]
     return records.length === 0 && maps.every((map) => map.size === 0)
+  }
+
+  /** Changes what is kept of an agent, beside its record; the caller changes the agent in memory. */
+  changeAgent(name: string, change: AgentChange): void {
+    this.agentChanges.set(name, { ...this.agentChanges.get(name), ...change })
+  }
+
+  /** Adds to what becomes of an edge. */
+  changeEdge(change: EdgeChange): void {
+    const key = edgeNameKey(change)
+    const before = this.edges.get(key)
+    if (before === undefined) this.edges.set(key, [change])
+    else before.push(change)
+  }
+
+  /** The last change of an edge in this group. */
+  edgeChange(name: EdgeName): EdgeChange | undefined {
+    return this.edges.get(edgeNameKey(name))?.at(-1)
   }
 
   /**
@@ -137,9 +176,11 @@ export class CommitGroup {
       salt,
       body: draft.body,
       agent,
+      keyPair: agent.keyPair,
       header,
       signing: draft.signing,
       strandBytes: agent.strandBytes,
+      ingested: draft.ingested === true,
     }
     this.records.push(record)
     return record
@@ -163,7 +204,7 @@ export class CommitGroup {
         record.sealedBy = sealedBy
         continue
       }
-      record.signature = signText(record.agent.keyPair.secretKey, record.header)
+      record.signature = signText(record.keyPair.secretKey, record.header)
       nextSigned.set(record.agentNo, record.seq)
       if (record.agent.head.seq === record.seq) {
         record.agent.head.signature = Buffer.from(record.signature).toString('hex')

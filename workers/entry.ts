@@ -18,6 +18,7 @@ assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
 const settings: ShardSettings = workerData
 let open = true
+let stepping = false
 const masterSeed = Buffer.from(settings.masterSeed)
 const store = new ShardStore(settings.path, masterSeed)
 const shard = new Shard(
@@ -30,6 +31,7 @@ const shard = new Shard(
     recordBytesMax: settings.recordBytesMax,
     signing: settings.signing,
     auth: settings.auth,
+    proposals: settings.proposals,
     emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
     watched: new Set(),
   },
@@ -51,14 +53,21 @@ port.on('message', (message: unknown) => {
   }
   if (commands.length > 0) shard.run(commands)
   if (closing) void close()
-  else if (shard.needsStep) setImmediate(stepWhenIdle)
+  else stepSoon()
 })
 
 port.postMessage('ready')
 
-/** Frames that wait come first: they carry the index on in their own commits. */
-function stepWhenIdle(): void {
-  if (open && shard.needsStep) shard.step()
+/** Has an idle shard go on with what it has put off; frames that wait come first. */
+function stepSoon(): void {
+  if (stepping || !shard.needsStep) return
+  stepping = true
+  setImmediate(() => {
+    stepping = false
+    if (!open) return
+    if (shard.needsStep) shard.step()
+    stepSoon()
+  })
 }
 
 /** Closing ends the thread: nothing else keeps it alive. */

@@ -17,6 +17,7 @@ import { inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.j
 import { recordLine } from '../src/strand/strand-export.js'
 import { covers } from './row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
+import { erasedCommitment } from './store/erasures.js'
 import type { StoredRecord } from './store/record-codec.js'
 import { recordBySeq, recordsFrom } from './store/records.js'
 import { SubtreeCache } from './subtree-cache.js'
@@ -46,29 +47,29 @@ export function exportPage(task: ExportPageTask): ExportPage {
     nextSeq = record.seq + 1
     lastHash = record.hash
   }
-  return { text: lines.length === 0 ? '' : `${lines.join('\n')}\n`, nextSeq, lastHash }
+  return letGo(task.shard, { text: lines.length === 0 ? '' : `${lines.join('\n')}\n`, nextSeq, lastHash })
 }
 
 /** The seq of the record whose signature covers the record at `seq`: itself, or a later one. */
 export function sealEnd({ shard, agentNo, seq }: { shard: number; agentNo: number; seq: number }): number {
   const record = recordBySeq(fresh(shard), agentNo, seq)
   assert(record !== undefined, 'a strand reaches the record asked for')
-  return record.sealedBy ?? seq
+  return letGo(shard, record.sealedBy ?? seq)
 }
 
 /** Root of the tree over the first `size` records, hex. */
 export function treeRootOf(task: TreeTask): string {
-  return asBuffer(treeRoot(task.size, leafReader(task))).toString('hex')
+  return letGo(task.shard, asBuffer(treeRoot(task.size, leafReader(task))).toString('hex'))
 }
 
 /** Root, and the sibling hashes that lead to it from record `seq`, hex. */
 export function inclusionOf(task: InclusionTask): { root: string; path: string[] } {
   const reader = leafReader(task)
   const path = inclusionPath(task.seq, task.size, reader)
-  return {
+  return letGo(task.shard, {
     root: asBuffer(treeRoot(task.size, reader)).toString('hex'),
     path: path.map((hash) => asBuffer(hash).toString('hex')),
-  }
+  })
 }
 
 function leafReader({ shard, agentNo }: TreeTask): LeafReader {
@@ -89,21 +90,30 @@ function leafReader({ shard, agentNo }: TreeTask): LeafReader {
   }
 }
 
-function exportLine(record: StoredRecord, { strand, publicKey, readable }: ExportPageTask): string {
+function exportLine(
+  record: StoredRecord,
+  { shard, strand, publicKeys, readable }: ExportPageTask,
+): string {
+  const key = publicKeys[record.keyIndex]
+  assert(key !== undefined, 'each record of an export is of a key that the strand had')
+  const erased = record.erased === true
   const header = headerText({
     strand: record.seq === 0 ? zeroHash : strand,
-    key: publicKey,
+    key,
     seq: record.seq,
     prev: record.prev,
     hlc: formatHlc(record.hlc),
     type: record.type,
-    body: bodyCommitment(record.salt, record.body),
+    body: erased
+      ? erasedCommitment(environmentOf(shard), record)
+      : bodyCommitment(record.salt, record.body),
   })
   const line = {
     h: header,
     sig: record.signature === undefined ? undefined : asBuffer(record.signature).toString('hex'),
     sealedBy: record.sealedBy,
   }
+  if (erased) return recordLine(line)
   if (!namesKey(record.type) && !covers(readable, record.body)) return recordLine({ ...line, withheld: true })
   return recordLine({
     ...line,
@@ -119,13 +129,28 @@ function namesKey(type: string): boolean {
 
 /** The shard's store as it is now: the view of an earlier task would hold on to its snapshot. */
 function fresh(shard: number): Environment {
+  const environment = environmentOf(shard)
+  environment.root.resetReadTxn()
+  return environment
+}
+
+/** The shard's store as the task sees it. */
+function environmentOf(shard: number): Environment {
   let environment = environments.get(shard)
   if (environment === undefined) {
     environment = openEnvironment(join(settings.dataDir, `shard-${shard}`), 'read')
     environments.set(shard, environment)
   }
-  environment.root.resetReadTxn()
   return environment
+}
+
+/**
+ * Lets go of the snapshot that a task has read by. An idle thread would hold on to it until its next task, and what was
+ * erased meanwhile would stay in the file.
+ */
+function letGo<T>(shard: number, result: T): T {
+  environmentOf(shard).root.resetReadTxn()
+  return result
 }
 
 function readSettings(data: { dataDir: string }): ReaderSettings {

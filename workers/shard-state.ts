@@ -3,6 +3,7 @@ import type { RandomBytes } from '../src/base/random.js'
 import type { Clock } from '../src/base/clock.js'
 import type { AuthRules } from '../src/protocol/auth-messages.js'
 import type { Outcome, Signing } from '../src/protocol/messages.js'
+import type { ProposalRules } from '../src/protocol/proposal-messages.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Agent } from './store/agents.js'
 import type { ShardStore } from './store/shard-store.js'
@@ -17,6 +18,7 @@ export interface ShardState {
   recordBytesMax: number
   signing: Signing
   auth: AuthRules
+  proposals: ProposalRules
   /** 32 bytes: the key of mailboxes' names in audit records. */
   emailHmacKey: Uint8Array
   /** Agents whose commits are told to the front thread; the empty name stands for all. */
@@ -37,6 +39,11 @@ export function findAgent(state: ShardState, group: CommitGroup, name: string): 
 /** 404 for an agent that is not there. */
 export function noSuchAgent(name: string): Refusal {
   return refuse('agent_not_found', `Expected the name of an agent that exists, got "${name}"`)
+}
+
+/** 404 for an organism that is not there. */
+export function noSuchOrganism(organismId: string): Refusal {
+  return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)
 }
 
 /** An outcome that refuses. */

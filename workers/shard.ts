@@ -5,14 +5,19 @@ import { limits } from '../src/base/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../src/protocol/frame.js'
 import type { Command, Outcome, ShardFigures, StreamEvent, WriteOptions } from '../src/protocol/messages.js'
 import { HlcClock } from '../src/strand/hlc.js'
+import { agentKeyRotate, agentZoneSet } from './commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from './commands/agents.js'
 import { apiKeyCreate, apiKeyDelete, apiKeyList } from './commands/api-keys.js'
 import { authChange } from './commands/auth/changes.js'
+import { strandThen } from './commands/as-of.js'
 import { authEndedList, authLookup } from './commands/auth/lookups.js'
+import { edgeAdd, edgeList, edgeRemove } from './commands/graph.js'
 import { ingestChunk, ingestOne } from './commands/ingest.js'
 import { recordMutate } from './commands/mutations.js'
+import { organismCreate, organismGet, organismList } from './commands/organisms.js'
 import { policiesGet, policiesSet } from './commands/policies.js'
 import { checkpointSign, strandLocate } from './commands/proof.js'
+import { proposalDecide, proposalList, proposalsSweep } from './commands/proposals.js'
 import { recordQuery } from './commands/query.js'
 import { batchAppend, recordAppend, recordGet } from './commands/records.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
@@ -112,13 +117,15 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : refused(decision),
     ])
-    const policyChanges = [...group.policies.keys()]
+    const policyChanges = [...group.agentChanges].flatMap(([name, { policies }]) => (policies === undefined ? [] : [name]))
+    const erasedOf = [...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo)))]
     const events = this.#eventsOf(group)
     this.#tell({
       outcomes,
       events,
       figures: this.#figures,
       ...(policyChanges.length > 0 && { policyChanges }),
+      ...(erasedOf.length > 0 && { erasedOf }),
     })
     return next
   }
@@ -202,11 +209,24 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return agentCreate(state, command, group)
     case 'policiesSet':
       return policiesSet(state, command, group)
+    case 'agentZoneSet':
+      return agentZoneSet(state, command, group)
+    case 'agentKeyRotate':
+      return agentKeyRotate(state, command, group)
+    case 'proposalDecide':
+      return proposalDecide(state, command, group)
+    case 'proposalsSweep':
+      return proposalsSweep(state, group)
+    case 'edgeAdd':
+      return edgeAdd(state, command, group)
+    case 'edgeRemove':
+      return edgeRemove(state, command, group)
     case 'keyClaim':
       return keyClaim(state, command, group)
     case 'requestClaim':
-      // Deciding what was asked under the key before is all there is to it.
-      return () => ({ kind: 'done' })
+      return requestClaim(state)
+    case 'organismCreate':
+      return organismCreate(state, command, group)
     case 'apiKeyCreate':
       return apiKeyCreate(state, command, group)
     case 'apiKeyDelete':
@@ -220,18 +240,36 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
   }
 }
 
+/** Deciding what was asked under the key before is all there is to it; what is drawn is kept with the answer. */
+function requestClaim(state: ShardState): Decision {
+  const drawn = Buffer.from(state.random(DRAWN_BYTES)).toString('hex')
+  return () => ({ kind: 'claimed', drawn })
+}
+
+const DRAWN_BYTES = 12
+
 function read(state: ShardState, command: Read): Outcome {
   switch (command.kind) {
     case 'recordGet':
       return recordGet(state, command)
     case 'recordQuery':
       return recordQuery(state, command)
+    case 'edgeList':
+      return edgeList(state, command)
+    case 'strandThen':
+      return strandThen(state, command)
     case 'agentHead':
       return agentHead(state, command)
     case 'agentStatus':
       return agentStatus(state, command)
     case 'policiesGet':
       return policiesGet(state, command)
+    case 'proposalList':
+      return proposalList(state, command)
+    case 'organismGet':
+      return organismGet(state, command)
+    case 'organismList':
+      return organismList(state, command)
     case 'agentList':
       return agentList(state, command)
     case 'streamPage':

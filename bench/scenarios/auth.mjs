@@ -11,7 +11,7 @@ const USERS = 128
 /** Registered at once: fewer than passwords may wait for a thread. */
 const REGISTERED_AT_ONCE = 32
 /** Logins under way at once for each thread that hashes: so many that none of them ever waits for work. */
-const LOGINS_PER_THREAD = 8
+const LOGINS_PER_THREAD = 16
 /** The most threads that the server hashes with (src/base/limits.ts, passwordThreadsMax). */
 const HASH_THREADS_MAX = 16
 const AGENTS = 100

@@ -79,8 +79,12 @@ async function makeAgents(url, count) {
   if (total < count) throw new Error(`Expected ${count} agents, got ${total}`)
 }
 
-/** Memory once it has come to rest. */
-async function settledMemory({ pid }) {
+/**
+ * Memory of a process once it has come to rest.
+ * @param {{pid: number}} server
+ * @returns {Promise<{resident: number, anonymous: number}>}
+ */
+export async function settledMemory({ pid }) {
   let before = memoryOf(pid)
   for (let look = 0; look < LOOKS_MAX; look++) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))

@@ -16,6 +16,7 @@ export const auditTypes = [
   'auth/oauth_login',
   'auth/passkey_registered',
   'auth/passkey_login',
+  'auth/passkey_removed',
   'auth/password_changed',
   'auth/app_metadata_updated',
   'auth/user_metadata_updated',

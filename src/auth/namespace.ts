@@ -1,3 +1,5 @@
+import { authMember, memberSeparator, organismIdPattern } from '../base/organism-id.js'
+
 /**
  * One table of users with its own signing key, lockout, refresh and revocation state (spec.md, Organism auth
  * namespace). Nothing of one namespace works in another.
@@ -9,16 +11,7 @@ export interface Namespace {
   readonly agent: string
 }
 
-/**
- * What an organism's id is made of, for regular expressions and JSON Schema: an agent's name without two dots in a
- * row. Nothing in it can part an agent's address (`::`), a path or a key of the store.
- */
-export const organismIdPattern = '^(?!.*\\.\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
-
 const wholeId = new RegExp(organismIdPattern)
-
-/** Parts an organism's id from the name of a member. */
-const SEPARATOR = '::'
 
 /** Whether `text` can be the id of an organism. */
 export function isOrganismId(text: string): boolean {
@@ -35,7 +28,14 @@ export function rootNamespace(serviceAgentId: string): Namespace {
  * @returns `undefined` when `organismId` cannot be one
  */
 export function organismNamespace(organismId: string): Namespace | undefined {
-  return isOrganismId(organismId) ? { id: organismId, agent: `${organismId}${SEPARATOR}auth` } : undefined
+  return isOrganismId(organismId)
+    ? { id: organismId, agent: memberAddress(organismId, authMember) }
+    : undefined
+}
+
+/** The address of a member of an organism. */
+export function memberAddress(organismId: string, name: string): string {
+  return `${organismId}${memberSeparator}${name}`
 }
 
 /**
@@ -43,6 +43,6 @@ export function organismNamespace(organismId: string): Namespace | undefined {
  * outside organisms, those of an organism its own members (contract.md 3).
  */
 export function reachesAgent(namespace: Namespace, agent: string): boolean {
-  if (namespace.id === '') return !agent.includes(SEPARATOR)
-  return agent.startsWith(`${namespace.id}${SEPARATOR}`)
+  if (namespace.id === '') return !agent.includes(memberSeparator)
+  return agent.startsWith(`${namespace.id}${memberSeparator}`)
 }

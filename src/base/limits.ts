@@ -92,8 +92,30 @@ export const limits = {
   idempotencyHours: 24,
   /** Characters of an Idempotency-Key. */
   idempotencyKeyCharsMax: 255,
+  /** Steps of a traversal (spec.md, Limits). */
+  graphDepthMax: 3,
+  /** Nodes of one traversal, after which it is cut off. */
+  graphNodesMax: 1_000,
+  /** Edges of one traversal, after which it is cut off. */
+  graphEdgesMax: 10_000,
+  /** Rows of the index that one traversal looks at, after which it is cut off. */
+  graphRowsMax: 65_536,
+  /** Nodes of a traversal whose edges are asked for at once. */
+  graphNodesAtOnce: 16,
+  /** Edges of each of them that are asked for at once. */
+  graphFirstRows: 256,
+  /** Rows of the index of edges that one call to a shard looks at. */
+  graphCallRowsMax: 2_048,
   /** How far a strand's clock may run ahead of the machine's, milliseconds (contract.md 4). */
   clockAheadMsMax: 60_000,
+  /** Days after which a proposal that nobody decided about expires (contract.md 5, Zones). */
+  proposalDays: 7,
+  /** Open proposals of one agent: a change of its zone ends them all, in one commit. */
+  proposalsOpenMax: 1_000,
+  /** Milliseconds between looks for proposals whose time has come. */
+  proposalSweepMs: 1_000,
+  /** Rotations of one agent's key: a record names its key by a byte. */
+  keyRotationsMax: 255,
   /** Conditions in the `where` of one query, and in one row policy. */
   whereConditionsMax: 32,
   /** Row policies of one agent. */
@@ -105,9 +127,13 @@ export const limits = {
   /** How long a password thread waits for work before it ends, milliseconds. */
   passwordIdleMs: 30_000,
   /** Logins by password that wait for others of the same e-mail. */
-  loginWaitingPerEmailMax: 32,
+  loginWaitingPerEmailMax: 128,
   /** Logins by password that wait for others of their e-mail, of all e-mails together. */
   loginWaitingMax: 1_024,
+  /** Agents that one request makes together with their organism. */
+  organismAgentsMax: 1_000,
+  /** Organisms whose auth namespace is known to be there without asking their shard. */
+  namespacesKnownMax: 65_536,
   /** Namespaces whose signing keys are kept in memory. */
   namespaceKeysMax: 4_096,
   /** Bytes of tokens that were found good and are known again. */
@@ -122,6 +148,22 @@ export const limits = {
   resetLinkSecs: 3_600,
   /** Links of one e-mail that can be used at once. */
   linksPerEmailMax: 16,
+  /** Passkeys of one user; every list of an e-mail's passkeys is filled up to as many. */
+  passkeysPerUserMax: 10,
+  /** Seconds between asking for a passkey and what the authenticator answers. */
+  passkeySessionSecs: 300,
+  /** Bytes of a passkey's public key: RSA of 4,096 bits fits, and nothing that takes long to compute with. */
+  passkeyKeyBytesMax: 1_024,
+  /** Seconds that a sign-in by a provider may take until the browser is back. */
+  oauthStateSecs: 600,
+  /** How long one request to a provider may take, milliseconds. */
+  oauthRequestMs: 5_000,
+  /** Bytes of one answer of a provider. */
+  oauthAnswerBytesMax: 262_144,
+  /** Sign-ins that wait for one provider at once. */
+  oauthWaitingMax: 256,
+  /** How long what a provider says of itself is known, milliseconds. */
+  oauthDiscoveryMs: 3_600_000,
   /** Mails that are taken out of the outbox at once. */
   mailBatchMax: 32,
   /** Tries of one mail, after which it is given up. */
@@ -138,4 +180,26 @@ export const limits = {
   mailStopMs: 3_000,
   /** Milliseconds between looks into the outbox for mails whose next try is due. */
   mailPollMs: 5_000,
+  /** Rows after which the PostgreSQL sink takes no further block into a batch. */
+  sinkBatchRows: 2_048,
+  /** Bytes of bodies after which it takes no further block into a batch. */
+  sinkBatchBytes: 4_194_304,
+  /** Blocks that the sink looks through at once, and after which it keeps its place though they held nothing for it. */
+  sinkScanBlocks: 1_024,
+  /** Milliseconds between the sink's looks for new blocks. */
+  sinkPollMs: 200,
+  /** Pause of the sink after the first failure; each further one in a row doubles it, milliseconds. */
+  sinkRetryBaseMs: 250,
+  /** The longest pause of the sink between two tries, milliseconds. */
+  sinkRetryMaxMs: 30_000,
+  /** How long PostgreSQL may take to accept a connection, milliseconds. */
+  sinkConnectMs: 10_000,
+  /** How long PostgreSQL may work on one statement of the sink, waits for locks included, milliseconds. */
+  sinkStatementMs: 60_000,
+  /** How long PostgreSQL may be silent on a statement before the connection is given up, milliseconds. */
+  sinkSilenceMs: 75_000,
+  /** How long the batch under way may still take when the server stops, milliseconds. */
+  sinkStopMs: 1_000,
+  /** Characters of PostgreSQL's reason that are kept with a refused row. */
+  sinkReasonCharsMax: 1_000,
 } as const

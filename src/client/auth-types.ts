@@ -1,4 +1,5 @@
 import type * as auth from '../wire/auth.js'
+import type * as passkeys from '../wire/passkeys.js'
 import type { CallOptions } from './types.js'
 
 /** Who is signed in: keep it somewhere safe to go on after a restart (`setSession`). */
@@ -34,6 +35,24 @@ export interface LinkSent extends auth.LinkSent {}
 
 /** Answer to a magic link that was good. */
 export interface MagicLinkVerified extends auth.MagicLinkVerified {}
+
+/** What a new passkey is made with, and the session of its making. */
+export interface PasskeyCreation extends passkeys.PasskeyCreation {}
+
+/** What a passkey is asked for with, and the session of that. */
+export interface PasskeyRequest extends passkeys.PasskeyRequest {}
+
+/** Answer to a passkey that was registered. */
+export interface PasskeyRegistered extends passkeys.PasskeyRegistered {}
+
+/** Answer to a sign-in by passkey. */
+export interface PasskeySignedIn extends auth.MagicLinkVerified {}
+
+/** The passkeys of the signed-in user, the oldest first. */
+export interface PasskeyPage extends passkeys.PasskeyPage {}
+
+/** Answer to deleting a passkey. */
+export interface PasskeyDeleted extends passkeys.PasskeyDeleted {}
 
 /** Answer to a refresh. */
 export interface Refreshed extends auth.Refreshed {}

@@ -30,6 +30,8 @@ import type {
 } from './auth-types.js'
 import { ServiceError } from './errors.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import { OauthClient } from './oauth.js'
+import { PasskeyClient } from './passkeys.js'
 import type { CallOptions } from './types.js'
 
 /** What the auth part of a client works with. */
@@ -85,6 +87,12 @@ export class AuthClient {
       this.#signIn<MagicLinkVerified>('/magic-link/verify', { token }, options),
   }
 
+  /** Passkeys of a browser: sign-in without a password. */
+  readonly passkeys: PasskeyClient
+
+  /** Sign-in by another service, in a browser. */
+  readonly oauth: OauthClient
+
   /** Sessions of who is signed in. */
   readonly sessions = {
     /** All that have not ended. */
@@ -119,6 +127,19 @@ export class AuthClient {
 
   constructor(settings: AuthSettings) {
     this.#settings = settings
+    const { transport, keeper, prefix } = settings
+    this.oauth = new OauthClient({
+      address: (path, query) => transport.address(prefix + path, query),
+      signIn: (answer) => keeper.signIn(answer),
+    })
+    this.passkeys = new PasskeyClient({
+      asUser: (method, path, { body, signal }) => {
+        const json = body === undefined ? {} : { body: JSON.stringify(body) }
+        return this.#asUser({ method, path, repeatable: method === 'GET', ...json }, { signal })
+      },
+      post: (path, body, options) => this.#post(path, body, options),
+      signIn: (path, body, options) => this.#signIn(path, body, options),
+    })
   }
 
   /** Who is signed in; undefined when nobody is. Holds the tokens: it belongs into no log. */

@@ -83,6 +83,11 @@ export class Transport {
     return this.#settings.timing
   }
 
+  /** The whole address of a path, for who sends something else than a call there. */
+  address(path: string, query: Record<string, QueryValue>): string {
+    return this.#settings.url + path + queryText(query)
+  }
+
   /**
    * Sends a call and reads its JSON answer, which is taken to have the shape that the service promises.
    * @throws ServiceError, NotFoundError, NetworkError; the signal's reason when aborted

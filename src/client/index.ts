@@ -8,9 +8,12 @@ export type {
 } from './service-client.js'
 export type { AuthClient } from './auth.js'
 export type { OnSessionChange } from './auth-session.js'
+export type { NewMember, OrganismsClient } from './organisms.js'
 export { NetworkError, NotFoundError, ServiceError } from './errors.js'
 export type { FailureDetails } from './errors.js'
 export type { CollectionHandle } from './collection.js'
+export type { OauthClient, OauthOptions, OauthProvider, OauthSignedIn } from './oauth.js'
+export type { PasskeyClient } from './passkeys.js'
 export type { IngestManyOptions, RecordSource } from './ingest.js'
 export type {
   OnEvent,

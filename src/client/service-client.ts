@@ -5,6 +5,7 @@ import { CollectionHandle, changeCall, readCall } from './collection.js'
 import { NetworkError } from './errors.js'
 import { Transport, pathSegment } from './http.js'
 import { type IngestManyOptions, type RecordSource, ingestMany, ingestOne } from './ingest.js'
+import { OrganismsClient, pathOf } from './organisms.js'
 import {
   type OnEvent,
   type SubscribeAgentOptions,
@@ -34,6 +35,8 @@ import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-ex
 export interface ServiceClientOptions {
   /** The service's address, as `https://records.example`. */
   url: string
+  /** Id of the organism whose users sign in here; those outside organisms unless given. */
+  organism?: string | undefined
   /** Name of the default agent, as the server's SERVICE_AGENT_ID; `default` unless given. */
   agent?: string | undefined
   /** The root key or a scoped key. */
@@ -85,14 +88,19 @@ const LIST_PAGE_NAMES = 1_000
 export class ServiceClient {
   /** Sign-in, and the session whose token goes with all calls. */
   readonly auth: AuthClient
+  /** Administration of organisms. */
+  readonly organisms: OrganismsClient
+  readonly #options: ServiceClientOptions
+  readonly #byOrganism = new Map<string, ServiceClient>()
   readonly #transport: Transport
   readonly #defaultAgent: string
 
   constructor(options: ServiceClientOptions) {
+    this.#options = options
     this.#defaultAgent = options.agent ?? 'default'
+    const prefix = options.organism === undefined ? AUTH_PREFIX : `${pathOf(options.organism)}/auth`
     const timing = options.timing ?? systemTiming
-    const exchange = (refreshToken: string) =>
-      transport.json<Refreshed>(refreshCall(AUTH_PREFIX, refreshToken))
+    const exchange = (refreshToken: string) => transport.json<Refreshed>(refreshCall(prefix, refreshToken))
     const keeper = new SessionKeeper({ timing, exchange })
     const transport = new Transport({
       url: options.url.replace(/\/+$/, ''),
@@ -103,11 +111,13 @@ export class ServiceClient {
       timing,
     })
     this.#transport = transport
+    const apiKey = fixedSource(async () => options.apiKey)
+    this.organisms = new OrganismsClient(transport, apiKey)
     this.auth = new AuthClient({
       transport,
       keeper,
-      prefix: AUTH_PREFIX,
-      apiKey: fixedSource(async () => options.apiKey),
+      prefix,
+      apiKey,
       // A key is no user: without a token, the routes of users are asked without a credential.
       user: keeper.before(credentialOf({ ...options, apiKey: undefined })),
     })
@@ -121,6 +131,20 @@ export class ServiceClient {
     } catch {
       return false
     }
+  }
+
+  /**
+   * A client for the users of an organism, always the same one for an id: its `auth` signs in there, and its calls carry
+   * that session's token. It has the API key of this one, but no token. Agents are `agent('<organism_id>::<name>')`.
+   * @throws TypeError for what can be no id
+   */
+  organism(organismId: string): ServiceClient {
+    const known = this.#byOrganism.get(organismId)
+    if (known) return known
+    const options = { ...this.#options, organism: organismId, token: undefined, getToken: undefined }
+    const made = new ServiceClient(options)
+    this.#byOrganism.set(organismId, made)
+    return made
   }
 
   /** A collection: its agent comes to be at the first write. `T` is the type of its records' bodies. */

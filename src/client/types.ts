@@ -1,5 +1,6 @@
 import type * as agents from '../wire/agents.js'
 import type * as ingest from '../wire/ingest.js'
+import type * as organisms from '../wire/organisms.js'
 import type * as queries from '../wire/query.js'
 import type * as records from '../wire/records.js'
 import type * as strand from '../wire/strand.js'
@@ -113,3 +114,21 @@ export interface StreamEvent<T = Record<string, unknown>> extends Pick<
   payload: T
   agent: string
 }
+
+/** An organism to be made: a name for people, and perhaps an id and agents. */
+export interface NewOrganism extends organisms.OrganismCreateBody {}
+
+/** A newly made organism. */
+export interface OrganismResponse extends organisms.OrganismCreated {}
+
+/** An organism with its agents. */
+export interface OrganismViewResponse extends organisms.OrganismView {}
+
+/** Organisms; `total` counts them. */
+export interface OrganismListResponse extends Omit<organisms.OrganismPage, 'next_cursor'> {}
+
+/** A newly made agent of an organism. */
+export interface MemberResponse extends agents.AgentCreated {}
+
+/** A newly made auth namespace. */
+export interface NamespaceResponse extends organisms.NamespaceInitialised {}

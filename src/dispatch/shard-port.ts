@@ -13,6 +13,8 @@ export interface ShardListener {
   events(events: StreamEvent[]): void
   /** Row policies changed, before the events of the same commit. */
   policiesChanged(agents: string[]): void
+  /** Records were erased, before the events of the same commit. */
+  erased(agents: string[]): void
   /** Reads failed, though nothing was wrong with what was asked. */
   failed(failures: string[]): void
   /** The thread ended though nobody asked it to. */
@@ -115,9 +117,10 @@ export class ShardPort {
   }
 
   #receive(memory: ArrayBuffer): void {
-    const { outcomes, events, figures, failures, policyChanges } = decodeOutcomes(memory)
+    const { outcomes, events, figures, failures, policyChanges, erasedOf } = decodeOutcomes(memory)
     if (failures !== undefined) this.#listener.failed(failures)
     if (policyChanges !== undefined) this.#listener.policiesChanged(policyChanges)
+    if (erasedOf !== undefined) this.#listener.erased(erasedOf)
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)

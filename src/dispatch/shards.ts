@@ -8,6 +8,8 @@ export interface ShardsListener {
   events(shard: number, events: StreamEvent[]): void
   /** The row policies of agents changed; told before the events of the same commit. */
   policiesChanged(agents: string[]): void
+  /** Records of agents were erased; told before the events of the same commit. */
+  erased(agents: string[]): void
   failed(shard: number, failures: string[]): void
   /** A shard serves again after its thread died: what it was told to watch is gone. */
   restarted(shard: number): void
@@ -28,6 +30,7 @@ export class Shards {
         new ShardPort(one, {
           events: (events) => listener.events(one.shard, events),
           policiesChanged: (agents) => listener.policiesChanged(agents),
+          erased: (agents) => listener.erased(agents),
           failed: (failures) => listener.failed(one.shard, failures),
           died: (error) => this.#restart(one.shard, error),
         }),

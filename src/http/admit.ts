@@ -5,7 +5,6 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { AuthCaller } from '../routes/auth-route.js'
 import type { Principal, RequestHeaders, RouteBase, TokenUser } from '../routes/route.js'
-import type { Scope } from '../wire/api-keys.js'
 import type { ApiKeys } from './api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
 import { addressText, clientAddress, limiterKey, type TrustedProxies } from './client-address.js'
@@ -102,20 +101,20 @@ export class Admission {
   }
 
   /** Who asks, allowed to use the route; 401 or 403. */
-  authorize(authorization: string, { scope, users }: Pick<RouteBase, 'scope' | 'users'>): Admitted {
-    if (scope === 'none') return anyone
+  authorize(authorization: string, route: Access): Admitted {
+    if (route.scope === 'none') return anyone
     const principal = this.#authenticate(authorization)
     if (principal instanceof Promise) {
-      return principal.then((one) => ('code' in one ? one : allow(one, { scope, users })))
+      return principal.then((one) => ('code' in one ? one : allow(one, route)))
     }
-    return 'code' in principal ? principal : allow(principal, { scope, users })
+    return 'code' in principal ? principal : allow(principal, route)
   }
 
   /** The same for a stream, which can come with a ticket in place of a credential. */
   authorizeStream(
     authorization: string,
     ticket: string | null,
-    route: Pick<RouteBase, 'scope' | 'users'>,
+    route: Access,
   ): Admitted {
     if (ticket === null || authorization !== '') return this.authorize(authorization, route)
     const principal = this.#tickets.redeem(ticket)
@@ -124,8 +123,7 @@ export class Admission {
     // A ticket lives a minute, in which its user may have been signed out.
     const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
     if (ended !== undefined) return ended
-    const { scope } = route
-    return scope === 'none' ? principal : allow(principal, { scope, users: route.users })
+    return route.scope === 'none' ? principal : allow(principal, route)
   }
 
   /** Who asks on an auth route of a namespace; anyone may, without a credential or with one that is not good. */
@@ -208,14 +206,15 @@ export class Admission {
   }
 }
 
-function allow(
-  principal: Principal,
-  { scope, users }: { scope: Scope | 'none'; users?: true | undefined },
-): Principal | Refusal {
+/** What a route asks of a credential. */
+type Access = Pick<RouteBase, 'scope' | 'orScope' | 'users'>
+
+function allow(principal: Principal, { scope, orScope, users }: Access): Principal | Refusal {
   if (principal.user !== undefined) {
     return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
   }
   if (scope === 'none' || principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
+  if (orScope !== undefined && principal.scopes.has(orScope)) return principal
   return refuse('forbidden', `Expected a key with the scope ${scope}`)
 }
 

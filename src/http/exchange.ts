@@ -30,6 +30,7 @@ export class Exchange {
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
   readonly #headOnly: boolean
   #open = true
+  #paused = false
   #onGone: (() => void) | undefined
   /** Parts of the body that came before anyone wanted them. */
   #held: { part: ArrayBuffer; last: boolean }[] | undefined
@@ -171,15 +172,20 @@ export class Exchange {
     if (this.#held === undefined || this.#receive !== undefined) return
     this.#receive = () => {}
     this.#held = []
-    this.#response.resume()
+    this.resume()
   }
 
   pause(): void {
-    if (this.#open) this.#response.pause()
+    if (!this.#open || this.#paused) return
+    this.#paused = true
+    this.#response.pause()
   }
 
+  /** Resuming a connection that is not paused makes uWebSockets.js reset it at its next request. */
   resume(): void {
-    if (this.#open) this.#response.resume()
+    if (!this.#open || !this.#paused) return
+    this.#paused = false
+    this.#response.resume()
   }
 
   #head(status: number, contentType: string): void {

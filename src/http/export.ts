@@ -60,7 +60,8 @@ export class ExportSender {
       ['Content-Disposition', `attachment; filename="${agent.replaceAll(':', '-')}.ndjson"`],
     ])
     const pace = paceOf(exchange)
-    const { strand, publicKey, headSeq } = located
+    const { strand, headSeq } = located
+    const publicKey = keyAt(located, fromSeq)
     const manifest = { agent, strand, publicKey, fromSeq, toSeq, recordCount: headSeq }
     await pace(`${manifestLine(manifest)}\n`)
     const chainHead = await this.#pages(exchange, { located, fromSeq, toSeq, pace })
@@ -79,12 +80,12 @@ export class ExportSender {
     exchange: Exchange,
     range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: (text: string) => Promise<void> },
   ): Promise<string> {
-    const { shard, agentNo, strand, publicKey, readable } = range.located
+    const { shard, agentNo, strand, publicKey, retiredKeys, readable } = range.located
     const task = {
       shard,
       agentNo,
       strand,
-      publicKey,
+      publicKeys: [...retiredKeys.map((one) => one.publicKey), publicKey],
       toSeq: range.toSeq,
       bytesMax: limits.exportPageBytes,
       ...(readable !== undefined && { readable }),
@@ -102,13 +103,25 @@ export class ExportSender {
     return lastHash
   }
 
-  async #checkpoint(agent: string, { shard, agentNo }: LocatedOutcome, toSeq: number): Promise<string> {
+  /** Undefined where the export ends before a rotation: the key that was in force there is held no more. */
+  async #checkpoint(
+    agent: string,
+    { shard, agentNo }: LocatedOutcome,
+    toSeq: number,
+  ): Promise<string | undefined> {
     const size = toSeq + 1
     const root = await this.#readers.treeRoot({ shard, agentNo, size })
-    const answer = answerOf(await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root }))
+    const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root })
+    if (outcome.kind === 'done') return undefined
+    const answer = answerOf(outcome)
     if ('code' in answer) throw new Error(answer.detail)
     return answer.body
   }
+}
+
+/** The public key in force at the record `seq`. */
+function keyAt({ publicKey, retiredKeys }: LocatedOutcome, seq: number): string {
+  return retiredKeys.find(({ lastSeq }) => seq <= lastSeq)?.publicKey ?? publicKey
 }
 
 /** Writes and resolves when the socket wants more; also when the client has gone. */

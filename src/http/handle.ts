@@ -4,7 +4,7 @@ import type { Shards } from '../dispatch/shards.js'
 import type { Outcome } from '../protocol/messages.js'
 import { answerOf, replayedHeaders } from '../routes/answers.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../routes/auth-route.js'
-import type { Namespace } from '../auth/namespace.js'
+import { organismNamespace, type Namespace } from '../auth/namespace.js'
 import type {
   Answer,
   CommandRoute,
@@ -14,6 +14,7 @@ import type {
   RouteContext,
   RouteRequest,
 } from '../routes/route.js'
+import type { Admitted as Caller } from './admit.js'
 import { collectBody } from './body.js'
 import type { Exchange } from './exchange.js'
 import type { ExportSender } from './export.js'
@@ -48,6 +49,8 @@ export interface AuthHandling {
   root: Namespace
   /** Absent while the add-on is off. */
   context: AuthContext | undefined
+  /** Why a namespace cannot be used; undefined at once for one that is known to be there. */
+  missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
 }
 
 const emptyBody = new Uint8Array(0)
@@ -112,7 +115,7 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void): void 
 
 function isWrite(route: Route): boolean {
   if (route.whileFull === true) return false
-  if (route.kind === 'auth') return route.method !== 'get'
+  if (route.kind === 'auth') return route.method !== 'get' || route.writes === true
   return route.method !== 'get' && route.scope !== 'records:read' && route.scope !== 'none'
 }
 
@@ -276,6 +279,11 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
     exchange.refuse(refusal ?? refuse('validation_failed', 'Expected a percent-encoded UTF-8 path'))
     return
   }
+  const namespace = route.organism === undefined ? root : organismNamespace(parameters[0] ?? '')
+  if (namespace === undefined) {
+    exchange.refuse(refuse('organism_not_found', 'Expected the id of an organism'))
+    return
+  }
   const { authorization, userAgent } = head.headers
   const proceed = (principal: Principal | Refusal) => {
     const readOnly = writes ? handling.writeRefusal() : undefined
@@ -289,7 +297,7 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
       headers: head.headers,
       body: emptyBody,
       principal,
-      namespace: root,
+      namespace,
       origin: { ip, userAgent, requestId: exchange.requestId },
       ...(principal.user !== undefined && { claims: principal.user.claims }),
     }
@@ -297,7 +305,19 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
     if (route.bodyBytesMax === 0) run()
     else readBody(route, { exchange, head, request }, run)
   }
-  const principal = handling.admission.authorizeAuth(authorization, route.caller, root)
+  const principal = callerOf(route, { authorization, namespace }, handling)
   if (principal instanceof Promise) proceedLater(exchange, handling, principal.then(proceed))
   else guarded(exchange, handling, () => proceed(principal))
+}
+
+/** Who asks of which namespace; 404 for one that is not there, before anything that costs more. */
+function callerOf(
+  { caller, organism }: AuthRoute,
+  { authorization, namespace }: { authorization: string; namespace: Namespace },
+  { admission, auth }: Handling,
+): Caller {
+  const admit = (missing: Refusal | undefined) =>
+    missing ?? admission.authorizeAuth(authorization, caller, namespace)
+  const missing = organism === 'initialised' ? auth.missing(namespace) : undefined
+  return missing === undefined ? admit(undefined) : missing.then(admit)
 }

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import type { Shards } from '../dispatch/shards.js'
+import type { SinkFigures } from '../protocol/sink-messages.js'
 import type { Route } from '../routes/route.js'
 
 /** What the metrics tell of beside requests. */
@@ -7,6 +8,8 @@ export interface MetricsSources {
   shards: Shards
   streams(): number
   freeBytes(): number
+  /** Absent where ingested records are copied nowhere. */
+  sink?(): SinkFigures
 }
 
 /** Counts one request of one route. */
@@ -27,6 +30,7 @@ export class HttpMetrics {
     this.#showShards(sources)
     this.#gauge('strandfast_streams_open', 'Open event streams', () => sources.streams())
     this.#gauge('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
+    if (sources.sink !== undefined) this.#showSink(sources.sink)
     this.#gauge(
       'strandfast_http_requests_in_flight',
       'Requests that are being answered',
@@ -100,6 +104,17 @@ export class HttpMetrics {
     perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
     perShard('strandfast_shard_queue_depth', 'Commands that wait for the shard', ({ depth }) => depth)
     this.#gauge('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
+  }
+
+  #showSink(sink: () => SinkFigures): void {
+    const show = (name: string, help: string, value: (figures: SinkFigures) => number) =>
+      this.#gauge(`strandfast_sink_${name}`, help, () => value(sink()))
+    show('connected', '1 while PostgreSQL is connected', ({ connected }) => (connected ? 1 : 0))
+    show('lag_records', 'Ingested records not in PostgreSQL yet', ({ lagRecords }) => lagRecords)
+    show('lag_seconds', 'Age of the oldest records not in PostgreSQL yet', ({ lagSecs }) => lagSecs)
+    show('rows_total', 'Rows stored in PostgreSQL since the start', ({ rows }) => rows)
+    show('dead_letters_total', 'Rows that PostgreSQL refused since the start', (one) => one.deadLetters)
+    show('failures_total', 'Failed tries to deliver since the start', ({ failures }) => failures)
   }
 
   #gauge(name: string, help: string, value: () => number): void {

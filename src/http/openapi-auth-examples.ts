@@ -27,6 +27,12 @@ const sid = '8d1f6c3a5b7e4920a1c3e5f708192a3b'
 const kid = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'
 const nextKid = 'EXAMPLEnextKidcmxVWaYVA9wwBF6Iuo3vVzz7TxHC4'
 
+const challenge = 'Yh1sGWVo0rCzFGqHk3xk8gSAhGQXbzQYKf0PpQ1wqvE'
+const passkeyId = 'F6h2Qm0bT3yUeXo4tWzJ1w'
+const passkey = { id: passkeyId, type: 'public-key' }
+const credential = { ...passkey, rawId: passkeyId, clientExtensionResults: {} }
+const clientDataJSON = 'eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0'
+
 /** Schema name → example name → body. */
 export const authExamples: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   AppMetadataUpdated: { updated: { email: whose.email, app_metadata: metadata.app_metadata } },
@@ -55,6 +61,70 @@ export const authExamples: Readonly<Record<string, Readonly<Record<string, unkno
   Me: { me: user },
   MetadataBody: { metadata: { metadata: { role: 'editor' } } },
   OneTimeTokenBody: { token: { token: oneTimeToken } },
+  PasskeyAssertionBody: {
+    assertion: {
+      session_token: oneTimeToken,
+      assertion: {
+        ...credential,
+        response: {
+          clientDataJSON,
+          authenticatorData: 'EXAMPLE',
+          signature: 'EXAMPLE',
+          userHandle: 'EXAMPLE',
+        },
+      },
+    },
+  },
+  PasskeyAuthenticateBody: { named: { email: whose.email }, 'any passkey': {} },
+  PasskeyCreation: {
+    options: {
+      session_token: oneTimeToken,
+      creation_options: {
+        rp: { id: 'example.org', name: 'Strandfast' },
+        user: { id: 'EXAMPLE', name: whose.email, displayName: whose.email },
+        challenge,
+        pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
+        timeout: 300_000,
+        attestation: 'none',
+        excludeCredentials: [],
+        authenticatorSelection: {
+          residentKey: 'required',
+          requireResidentKey: true,
+          userVerification: 'required',
+        },
+        extensions: { credProps: true },
+        hints: [],
+      },
+    },
+  },
+  PasskeyDeleted: { deleted: { deleted: true, id: passkeyId } },
+  PasskeyPage: {
+    passkeys: {
+      passkeys: [{ id: passkeyId, created_at_ms: 1_760_000_000_000, last_used_at_ms: 1_760_000_360_000 }],
+    },
+  },
+  PasskeyRegisterBody: {
+    registration: {
+      session_token: oneTimeToken,
+      registration: {
+        ...credential,
+        response: { clientDataJSON, attestationObject: 'EXAMPLE', transports: ['internal'] },
+      },
+    },
+  },
+  PasskeyRegistered: { registered: { verified: true } },
+  PasskeyRequest: {
+    options: {
+      session_token: oneTimeToken,
+      request_options: {
+        rpId: 'example.org',
+        challenge,
+        timeout: 300_000,
+        userVerification: 'required',
+        allowCredentials: [passkey],
+      },
+    },
+  },
   PasswordChangeBody: { change: { current_password: password, new_password: 'seven green bicycles' } },
   PasswordChanged: { changed: { changed: true } },
   PasswordResetBody: { reset: { token: oneTimeToken, password } },

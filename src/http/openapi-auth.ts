@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox'
 import type { ErrorCode } from '../base/errors.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import * as wire from '../wire/auth.js'
+import * as passkeys from '../wire/passkeys.js'
 
 /*
  * What the OpenAPI document tells of the auth routes beside what stands on each of them.
@@ -22,6 +23,14 @@ export const authSchemas: Readonly<Record<string, TSchema>> = {
   Me: wire.Me,
   MetadataBody: wire.UserMetadataBody,
   OneTimeTokenBody: wire.MagicLinkVerifyBody,
+  PasskeyAssertionBody: passkeys.PasskeyAssertionBody,
+  PasskeyAuthenticateBody: passkeys.PasskeyAuthenticateBody,
+  PasskeyCreation: passkeys.PasskeyCreation,
+  PasskeyDeleted: passkeys.PasskeyDeleted,
+  PasskeyPage: passkeys.PasskeyPage,
+  PasskeyRegisterBody: passkeys.PasskeyRegisterBody,
+  PasskeyRegistered: passkeys.PasskeyRegistered,
+  PasskeyRequest: passkeys.PasskeyRequest,
   PasswordChangeBody: wire.PasswordChangeBody,
   PasswordChanged: wire.PasswordChanged,
   PasswordResetBody: wire.PasswordResetBody,
@@ -47,8 +56,15 @@ export const authOwnCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
   postAuthPasswordChange: ['invalid_credentials', 'account_locked', 'weak_password'],
   postAuthPasswordReset: ['invalid_token', 'weak_password'],
   postAuthRefresh: ['refresh_invalid', 'refresh_expired', 'refresh_reused'],
+  postAuthPasskeyRegisterChallenge: ['not_found', 'too_large', 'passkeys_not_configured'],
+  postAuthPasskeyRegister: ['passkey_failed', 'passkeys_not_configured'],
+  postAuthPasskeyAuthenticateChallenge: ['passkeys_not_configured'],
+  postAuthPasskeyAuthenticate: ['passkey_failed', 'email_not_verified', 'passkeys_not_configured'],
+  deleteAuthPasskey: ['not_found'],
   getAuthMe: ['not_found'],
   patchAuthMeUserMetadata: ['not_found', 'metadata_too_large'],
+  getAuthOauthByProviderAuthorize: ['not_found', 'redirect_not_allowed', 'oauth_not_configured'],
+  getAuthOauthByProviderCallback: ['not_found', 'oauth_failed', 'oauth_not_configured'],
   deleteAuthSession: ['not_found'],
   deleteAuthUser: ['not_found'],
   patchAuthUserAppMetadata: ['not_found', 'metadata_too_large'],
@@ -59,12 +75,13 @@ export const tokenInBody: ReadonlySet<string> = new Set(['postAuthVerifyEmail', 
 
 /** The codes that an auth route answers with by what it is. */
 export function authCodes(route: AuthRoute): ErrorCode[] {
-  const { caller, docs, method, whileOff } = route
+  const { caller, docs, method, organism, whileOff, writes } = route
   const found: ErrorCode[] = ['license_required', ...callerCodes[caller]]
   if (whileOff === undefined) found.push('auth_disabled', 'overloaded')
+  if (organism === 'initialised') found.push('namespace_not_found', 'overloaded')
   if (docs.query !== undefined) found.push('validation_failed')
   if (docs.request !== undefined) found.push('validation_failed', 'too_large', 'unsupported_media_type')
-  if (method !== 'get') found.push('outcome_unknown', 'clock_skew', 'storage_full')
+  if (method !== 'get' || writes === true) found.push('outcome_unknown', 'clock_skew', 'storage_full')
   return found
 }
 
@@ -75,12 +92,13 @@ const callerCodes: Readonly<Record<AuthRoute['caller'], readonly ErrorCode[]>> =
 }
 
 /** The credentials that an auth route takes. */
-export function authSecurity({ caller }: AuthRoute): unknown[] {
-  if (caller === 'anyone') return []
-  return caller === 'user' ? [{ userToken: [] }] : [{ rootKey: [] }, { scopedKey: ['admin:*'] }]
+export function authSecurity(route: AuthRoute): unknown[] {
+  if (route.caller === 'anyone') return []
+  return route.caller === 'user' ? [{ userToken: [] }] : [{ rootKey: [] }, { scopedKey: [authScope(route)] }]
 }
 
 /** What `x-scope` says of an auth route. */
-export function authScope({ caller }: AuthRoute): string {
-  return { anyone: 'none', user: 'user', admin: 'admin:*' }[caller]
+export function authScope({ caller, organism }: AuthRoute): string {
+  const admin = organism === undefined ? 'admin:*' : 'admin:organisms'
+  return { anyone: 'none', user: 'user', admin }[caller]
 }

@@ -68,7 +68,32 @@ const policies = [
   },
 ]
 
+const organism = { organism_id: 'acme', name: 'Acme', created_at_ms: 1_760_000_000_000 }
+
+const edge = { src: 'boiler-2', dst: 'sensors', edge_type: 'feeds', weight: 1 }
+const ends = { src: edge.src, dst: edge.dst, edge_type: edge.edge_type }
+const edgeRecord = { record_id: second, seq: 2, timestamp_hlc: '0199c5b8f2a4-0000' }
+
+const treeHead = `strandfast/${strand}\n3\ntdQEXD9Gb6kf4sxqvnkjKhpXzfEE96JucW4KHieJ33g=\n\n— strandfast/${strand} …\n`
+
 const where = [{ field: 'celsius', op: 'gt', value: 70 }]
+
+const proposal = {
+  proposal_id: 'p_3_sensors',
+  agent: 'sensors',
+  action: 'delete',
+  target: second,
+  change: null,
+  zone: 'governed',
+  state: 'applied',
+  proposer: 'key_6f1c9a52e07b4d3388a1c2f0',
+  votes: [{ principal: 'root', vote: 'approve', at_ms: 1_760_000_010_000 }],
+  created_at_ms: 1_760_000_000_000,
+  effective_at_ms: 1_760_000_060_000,
+  expires_at_ms: 1_760_604_800_000,
+  ended_at_ms: 1_760_000_010_000,
+  reason: null,
+}
 
 /** Schema name → example name → body. */
 export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -113,6 +138,11 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   },
   BatchWritten: { written: { results: [written] } },
   ChainHead: { head },
+  EdgeAdded: { added: { ...edge, ...edgeRecord } },
+  EdgeBody: { edge, 'weight 1': ends },
+  EdgePage: { page: { edges: [edge], next_cursor: null } },
+  EdgeRemoved: { removed: { ...ends, removed: true, ...edgeRecord } },
+  GraphEdge: { edge },
   InclusionProof: {
     proof: {
       agent: 'sensors',
@@ -133,12 +163,35 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
     },
   },
   IngestSummary: { summary: { ...summary, errors: [fault] } },
+  KeyRotated: {
+    rotated: { agent_id: 'sensors', public_key: publicKey, seq: 3, record_id: second },
+  },
   MutationDone: { done: { record_id: second, state: 'deleted', seq: 3 } },
+  NamespaceInitialised: {
+    made: { organism_id: 'acme', agent_id: 'acme::auth', created_at_ms: 1_760_000_060_000 },
+  },
+  OrganismCreateBody: {
+    organism: { organism_id: 'acme', name: 'Acme', agents: [{ name: 'notes', zone: 'free' }] },
+    'id made by the server': { name: 'Acme' },
+  },
+  OrganismCreated: {
+    organism: { ...organism, agents: [{ agent_id: 'acme::notes', name: 'notes', zone: 'free' }] },
+  },
+  OrganismId: { id: 'acme' },
+  OrganismPage: { page: { organisms: [organism], total: 1, next_cursor: null } },
+  OrganismView: {
+    organism: { ...organism, agents: ['acme::auth', 'acme::notes'], agent_count: 2, auth: true },
+  },
   PoliciesBody: { policies: { policies } },
   PoliciesReplaced: {
     replaced: { agent_id: 'sensors', policies, warnings: [], seq: 2, record_id: second },
   },
   PoliciesShown: { policies: { agent_id: 'sensors', policies } },
+  ProposalPage: { page: { proposals: [proposal], next_cursor: null } },
+  ProposalView: { proposal },
+  Proposed: {
+    proposed: { proposal_id: 'p_3_sensors', state: 'proposed', effective_at_ms: 1_760_000_060_000 },
+  },
   QueryAnswer: { records: { records: [record], next_cursor: null }, head },
   QueryBody: {
     latest: { type: 'latest', limit: 20, where },
@@ -154,8 +207,34 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   QueryResult: { records: { records: [record], next_cursor: null } },
   RecordView: { record },
   RecordWriteBody: { record: { data: reading, type: 'reading' } },
+  RotateKeyBody: { drawn: {}, chosen: { seed_hex: strand } },
+  StrandAsOf: {
+    then: {
+      ts: '2026-01-01T00:00:00Z',
+      records: [record],
+      chain_head: second,
+      record_count: 2,
+      next_cursor: null,
+      checkpoint: treeHead,
+      zone: 'governed',
+    },
+    'before the genesis record': {
+      ts: '2016-01-01T00:00:00Z',
+      records: [],
+      chain_head: null,
+      record_count: 0,
+      next_cursor: null,
+      checkpoint: null,
+      zone: null,
+    },
+  },
   StreamTicket: { ticket: { ticket: 'sf_ticket_9cXAMPLEhV0', expires_in: 60 } },
+  TraversalResult: {
+    found: { nodes: ['boiler-2', 'sensors'], edges: [edge], truncated: false },
+  },
   WriteResponse: { written },
+  ZoneBody: { zone: { zone: 'protected' } },
+  ZoneChanged: { changed: { agent_id: 'sensors', zone: 'protected', seq: 3, record_id: second } },
 }
 
 /** Texts of bodies that are not JSON, by operationId and media type. */

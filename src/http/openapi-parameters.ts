@@ -1,7 +1,11 @@
 import { Type, type TSchema } from 'typebox'
 import { limits } from '../base/limits.js'
+import { organismIdPattern } from '../base/organism-id.js'
 import type { Route } from '../routes/route.js'
+import { OrganismId } from '../wire/organisms.js'
+import { PasskeyId } from '../wire/passkeys.js'
 import { AgentAddress, agentNamePattern } from '../wire/primitives.js'
+import { ProposalId } from '../wire/proposals.js'
 import { BatchWriteBody } from '../wire/records.js'
 import { schemaOf } from './openapi-schemas.js'
 
@@ -14,8 +18,12 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
     description: 'Hash of a record, bare hex or with sha256:',
   }),
   key_id: Type.String({ minLength: 1, description: 'Id of a scoped key' }),
+  organism_id: OrganismId,
+  proposal_id: ProposalId,
   email: Type.String({ minLength: 1, description: 'E-mail of a user, percent-encoded' }),
+  provider: Type.Enum(['google', 'github'], { description: 'The service that vouches for the user' }),
   sid: Type.String({ pattern: '^[0-9a-f]{32}$', description: 'Id of a session' }),
+  passkey_id: PasskeyId,
 }
 
 /** Values that stand in the examples of openapi-examples.ts, too. */
@@ -24,12 +32,26 @@ const parameterExamples: Readonly<Record<string, string>> = {
   name: 'sensors',
   hash: '4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce',
   key_id: 'key_6f1c9a52e07b4d3388a1c2f0',
+  ts: '2026-01-01T00:00:00Z',
+  src: 'boiler-2',
+  edge_type: 'feeds',
+  dst: 'sensors',
+  organism_id: 'acme',
+  proposal_id: 'p_3_sensors',
   email: 'ada@example.org',
+  provider: 'google',
   sid: '8d1f6c3a5b7e4920a1c3e5f708192a3b',
+  passkey_id: 'F6h2Qm0bT3yUeXo4tWzJ1w',
 }
 
 /** Query parameters without which the operation answers 400, by operationId. */
-export const requiredQuery: Readonly<Record<string, readonly string[]>> = { getStrandProof: ['hash'] }
+export const requiredQuery: Readonly<Record<string, readonly string[]>> = {
+  getStrandProof: ['hash'],
+  getStrandAsOf: ['ts'],
+  deleteGraphEdges: ['src', 'edge_type', 'dst'],
+  getAuthOauthByProviderAuthorize: ['redirect_uri'],
+  getAuthOauthByProviderCallback: ['state'],
+}
 
 const headerParameters = {
   'Idempotency-Key': Type.String({
@@ -47,6 +69,9 @@ const headerParameters = {
   'Content-Encoding': Type.Enum(['gzip', 'identity'], { description: 'How the body is packed' }),
 }
 
+/** Path parameters that stand under components/parameters. */
+const shared = new Set(['agent', 'name', 'hash', 'organism_id', 'proposal_id'])
+
 const signing = Type.Enum(['record', 'group'], {
   description: 'Sign every record, or the last of each commit, which seals the ones before it',
 })
@@ -57,7 +82,7 @@ const onError = Type.Enum(['skip', 'reject_all'], {
 
 /** components/parameters: the ones that many operations share. */
 export function parameterComponents(): Record<string, unknown> {
-  const inPath = ['agent', 'name', 'hash'].map((name) => [name, pathParameter(name)])
+  const inPath = [...shared].map((name) => [name, pathParameter(name)])
   const inHeader = Object.entries(headerParameters).map(([name, schema]) => [
     name,
     parameter({ name, in: 'header', required: false }, schema),
@@ -98,8 +123,19 @@ function headersOf({ docs, kind }: Route): string[] {
   return names
 }
 
-const shared = new Set(['agent', 'name', 'hash'])
+/**
+ * The organism of a path that is described by reference to another. It holds no reference itself: tools that resolve
+ * them put the target in the place of what stands beside.
+ */
+export const organismParameter = {
+  name: 'organism_id',
+  in: 'path',
+  required: true,
+  schema: { type: 'string', pattern: organismIdPattern },
+  example: parameterExamples['organism_id'],
+}
 
+/** A parameter of a path, by reference where many operations share it. */
 function pathReference(name: string): unknown {
   return shared.has(name) ? { $ref: `#/components/parameters/${name}` } : pathParameter(name)
 }

@@ -5,7 +5,8 @@ import { problemOf } from '../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../wire/records.js'
 import { authCodes, authOwnCodes, tokenInBody } from './openapi-auth.js'
 
-const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'zone_requires_approval']
+const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'already_erased', 'proposal_open']
+const voteCodes: readonly ErrorCode[] = ['proposal_not_found', 'proposal_closed', 'already_voted']
 
 /** What only one operation answers, by its operationId. */
 export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
@@ -13,8 +14,19 @@ export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
   postAgents: ['agent_exists', 'key_in_use'],
   deleteAgentRecord: ['already_deleted', ...mutationCodes],
   postAgentRecordRestore: ['not_deleted', ...mutationCodes],
+  postAgentRecordErase: mutationCodes,
   deleteAdminApiKey: ['not_found'],
-  putAgentPolicies: ['zone_requires_approval'],
+  putAgentPolicies: ['proposal_open'],
+  putAgentZone: ['proposal_open'],
+  postAgentRotateKey: ['key_in_use', 'proposal_open'],
+  postProposalApprove: voteCodes,
+  postProposalReject: voteCodes,
+  postProposalCancel: voteCodes,
+  postGraphEdges: ['agent_not_found'],
+  deleteGraphEdges: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open'],
+  postOrganisms: ['organism_exists'],
+  postOrganismAgents: ['agent_exists', 'key_in_use'],
+  postOrganismAuthInit: ['namespace_exists'],
 }
 
 const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>
@@ -35,11 +47,17 @@ export function codesOf(route: Route, operationId: string): ErrorCode[] {
     'rate_limited',
     'internal_error',
     'unavailable',
-    ...(ownCodes[operationId] ?? []),
+    ...(ownCodes[rootIdOf(operationId)] ?? []),
     ...placeCodes(route),
     ...kindCodes(route),
   ])
   return codes.filter((code) => applying.has(code))
+}
+
+/** The operation of the root namespace whose twin this one is; any other as it is. */
+function rootIdOf(operationId: string): string {
+  const root = operationId.replace('OrganismAuth', 'Auth')
+  return Object.hasOwn(ownCodes, operationId) ? operationId : root
 }
 
 /** A code that an operation answers with, and the status that it has there. */
@@ -52,7 +70,8 @@ export interface Refused {
 export function refusalsOf(route: Route, operationId: string): Refused[] {
   return codesOf(route, operationId).map((code) => ({
     code,
-    status: code === 'invalid_token' && tokenInBody.has(operationId) ? 400 : errorCatalogue[code].status,
+    status:
+      code === 'invalid_token' && tokenInBody.has(rootIdOf(operationId)) ? 400 : errorCatalogue[code].status,
   }))
 }
 
@@ -84,6 +103,7 @@ function placeCodes({ path, docs }: Route): ErrorCode[] {
   const found: ErrorCode[] = []
   const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
   if (names.length > 0) found.push('validation_failed')
+  if (names.includes('organism_id')) found.push('organism_not_found')
   if (names.includes('agent') || docs.query?.['agent'] !== undefined) found.push('agent_not_found')
   if (names.includes('hash') || docs.query?.['hash'] !== undefined) found.push('record_not_found')
   return found

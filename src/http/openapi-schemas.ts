@@ -1,6 +1,15 @@
 import type { TSchema } from 'typebox'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
 import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
+import {
+  EdgeAdded,
+  EdgeBody,
+  EdgePage,
+  EdgeRemoved,
+  EdgeType,
+  GraphEdge,
+  TraversalResult,
+} from '../wire/graph.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import {
   AgentAddress,
@@ -12,8 +21,26 @@ import {
   UnixMs,
   ZoneName,
 } from '../wire/primitives.js'
+import {
+  NamespaceInitialised,
+  OrganismCreateBody,
+  OrganismCreated,
+  OrganismId,
+  OrganismPage,
+  OrganismView,
+} from '../wire/organisms.js'
 import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../wire/policies.js'
 import { Problem } from '../wire/problem.js'
+import {
+  KeyRotated,
+  ProposalId,
+  ProposalPage,
+  ProposalView,
+  Proposed,
+  RotateKeyBody,
+  ZoneBody,
+  ZoneChanged,
+} from '../wire/proposals.js'
 import { ConditionBody, queryBodies, QueryAnswer, QueryBody, QueryResult } from '../wire/query.js'
 import {
   BatchWriteBody,
@@ -23,7 +50,7 @@ import {
   RecordWriteBody,
   WriteResponse,
 } from '../wire/records.js'
-import { InclusionProof, StreamTicket } from '../wire/strand.js'
+import { InclusionProof, StrandAsOf, StreamTicket } from '../wire/strand.js'
 import { authSchemas } from './openapi-auth.js'
 
 /** The schemas that have a name in the document; any other is written where it is used. */
@@ -43,30 +70,52 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   ChainHead,
   ChainHeadQuery: queryBodies.chain_head,
   Condition: ConditionBody,
+  EdgeAdded,
+  EdgeBody,
+  EdgePage,
+  EdgeRemoved,
+  EdgeType,
+  GraphEdge,
   Hash,
   HashQuery: queryBodies.hash,
   HlcText,
   InclusionProof,
   IngestManySummary,
   IngestSummary,
+  KeyRotated,
   LatestQuery: queryBodies.latest,
   Moment,
   MutationDone,
+  NamespaceInitialised,
+  OrganismCreateBody,
+  OrganismCreated,
+  OrganismId,
+  OrganismPage,
+  OrganismView,
   PoliciesBody,
   PoliciesReplaced,
   PoliciesShown,
   Problem,
+  ProposalId,
+  ProposalPage,
+  ProposalView,
+  Proposed,
   PublicKey,
   QueryAnswer,
   QueryBody,
   QueryResult,
   RecordView,
   RecordWriteBody,
+  RotateKeyBody,
   Signature,
+  StrandAsOf,
   StreamTicket,
   TimeRangeQuery: queryBodies.time_range,
+  TraversalResult,
   UnixMs,
   WriteResponse,
+  ZoneBody,
+  ZoneChanged,
   ZoneName,
 }
 

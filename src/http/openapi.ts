@@ -1,10 +1,11 @@
 import { STATUS_CODES } from 'node:http'
 import type { TSchema } from 'typebox'
+import { rootPathOf } from '../routes/organism-auth.js'
 import type { Route } from '../routes/route.js'
 import { scopes } from '../wire/api-keys.js'
 import { JsonObject } from '../wire/primitives.js'
 import { ingestedRecord, schemaExamples, textExamples } from './openapi-examples.js'
-import { parameterComponents, parametersOf } from './openapi-parameters.js'
+import { organismParameter, parameterComponents, parametersOf } from './openapi-parameters.js'
 import { authScope, authSecurity } from './openapi-auth.js'
 import { catalogueRows, problemAnswers, problemComponents, refusalsOf } from './openapi-problems.js'
 import { componentName, schemaComponents, schemaOf } from './openapi-schemas.js'
@@ -32,7 +33,11 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   Streams: 'Records as they are written, by server-sent events, with replay from any moment.',
   Graph: 'Typed, directed edges between agents.',
   Strands: 'Exports, signed checkpoints and proofs for whoever does not trust this server.',
-  Organisms: 'Groups of agents that are made together.',
+  Organisms:
+    'Groups of agents that are made together. After init, every route below `/v1/auth` has a twin below ' +
+    '`/v1/organisms/{organism_id}/auth`, with users, keys and sessions of its own: nothing of one namespace works in ' +
+    'another. A twin also answers 404 `organism_not_found` and `namespace_not_found`, and its routes for administrators ' +
+    'take the scope `admin:organisms` too.',
   Proposals: 'Mutations that wait for an approval.',
   Authentication: 'Users, sessions and tokens.',
   Administration: 'Scoped API keys.',
@@ -56,7 +61,12 @@ const headers = {
 export function openApiDocument(routes: readonly Route[], version: string): object {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of routes) {
-    const path = route.path.replaceAll(/:(\w+)/g, '{$1}')
+    const path = shownPath(route.path)
+    const root = route.kind === 'auth' ? rootPathOf(route) : undefined
+    if (root !== undefined) {
+      paths[path] = twinItem(shownPath(root))
+      continue
+    }
     const method = route.method === 'del' ? 'delete' : route.method
     paths[path] = { ...paths[path], [method]: operationOf(route) }
   }
@@ -85,6 +95,21 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
       securitySchemes: securitySchemes(),
     },
     'x-error-catalogue': catalogueRows,
+  }
+}
+
+/** A path as the document writes it. */
+function shownPath(path: string): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}')
+}
+
+/** The operations of an organism's namespace are those of the root namespace, described once. */
+function twinItem(rootPath: string): Record<string, unknown> {
+  const pointer = rootPath.replaceAll('~', '~0').replaceAll('/', '~1')
+  return {
+    $ref: `#/paths/${encodeURIComponent(pointer)}`,
+    summary: `${rootPath} in the auth namespace of an organism`,
+    parameters: [organismParameter],
   }
 }
 
@@ -140,9 +165,10 @@ function operationOf(route: Route): unknown {
 
 function securityOf(route: Route): unknown[] {
   if (route.kind === 'auth') return authSecurity(route)
-  const { scope, kind, users } = route
+  const { scope, orScope, kind, users } = route
   if (scope === 'none') return []
-  const keys = [{ rootKey: [] }, { scopedKey: [scope] }]
+  const scopes = orScope === undefined ? [scope] : [scope, orScope]
+  const keys = [{ rootKey: [] }, ...scopes.map((one) => ({ scopedKey: [one] }))]
   const others = users === true ? [{ userToken: [] }] : []
   return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
 }

@@ -20,18 +20,7 @@ const idPattern = /^[\x21-\x7e]{1,128}$/
  * @returns a text that says what is malformed, when something is (contract.md 2.3)
  */
 export function readHead(request: HttpRequest): RequestHead | string {
-  const headers: RequestHeaders = {
-    authorization: '',
-    contentType: '',
-    contentEncoding: '',
-    ifMatch: '',
-    idempotencyKey: '',
-    requestId: '',
-    lastEventId: '',
-    origin: '',
-    forwardedFor: '',
-    userAgent: '',
-  }
+  const headers = noHeaders()
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
@@ -74,6 +63,10 @@ export function readHead(request: HttpRequest): RequestHead | string {
       case 'user-agent':
         headers.userAgent = value
         break
+      case 'cookie':
+        // Sent in parts by some (RFC 9113, 8.2.3).
+        headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
+        break
       case 'x-forwarded-for':
         headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
         break
@@ -85,6 +78,22 @@ export function readHead(request: HttpRequest): RequestHead | string {
   if (fault !== undefined) return fault
   const length = contentLength === undefined ? undefined : Number(contentLength)
   return { headers, query: request.getQuery(), contentLength: length, chunked }
+}
+
+function noHeaders(): RequestHeaders {
+  return {
+    authorization: '',
+    contentType: '',
+    contentEncoding: '',
+    ifMatch: '',
+    idempotencyKey: '',
+    requestId: '',
+    lastEventId: '',
+    origin: '',
+    forwardedFor: '',
+    userAgent: '',
+    cookie: '',
+  }
 }
 
 /** The path parameters, percent-decoded; undefined when one is not decodable. */

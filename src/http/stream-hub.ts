@@ -87,6 +87,11 @@ export class StreamHub {
     }
   }
 
+  /** Forgets the latest events of agents: a body among them may be erased now. */
+  forget(agents: readonly string[]): void {
+    for (const agent of agents) this.#byAgent.get(agent)?.recent.clear()
+  }
+
   /** Ends the streams of a credential that is no longer good. */
   endOf(principalId: string): void {
     for (const [exchange, { id }] of this.#opening) if (id === principalId) exchange.refuse(revoked)

@@ -1,5 +1,7 @@
 import type { LockoutPolicy } from '../auth/lockout.js'
+import type { OauthProviderName, OauthStateRow } from '../auth/oauth.js'
 import type { OutboxMessage } from '../auth/outbox-message.js'
+import type { Ceremony, NewPasskey, PasskeyRow, VerifiedAssertion } from '../auth/passkey.js'
 import type { SessionRow } from '../auth/session.js'
 import type { Metadata, UserRow } from '../auth/user.js'
 import type { Refusal } from '../base/errors.js'
@@ -71,6 +73,15 @@ export interface LinkDraft {
   mailToken?: string
 }
 
+/** A passkey session that is to be kept until its ceremony ends. */
+export interface PasskeySessionDraft {
+  /** SHA-256 of the session token, 64 hex digits. */
+  hash: string
+  /** What the authenticator is to sign, base64url. */
+  challenge: string
+  expiresAtMs: number
+}
+
 /** How far a logout reaches (contract.md 6). */
 export type LogoutScope = 'local' | 'others' | 'global'
 
@@ -94,8 +105,26 @@ export type Change =
   | { kind: 'passwordReset'; hash: string; passwordHash: string }
   /** The current password was right; `comparedHash` is what it was compared with. */
   | { kind: 'passwordChange'; userId: string; sid: string; comparedHash: string; passwordHash: string }
+  | { kind: 'passkeyRegistration'; userId: string; session: PasskeySessionDraft }
+  /** Without an e-mail any passkey of the namespace will do. */
+  | { kind: 'passkeyAuthentication'; email?: string; session: PasskeySessionDraft }
+  /** Uses a passkey session up. `userId`: who registers; `passkeyId`: what came to authenticate. */
+  | { kind: 'passkeySessionTake'; hash: string; ceremony: Ceremony; userId?: string; passkeyId?: string }
+  /** The registration was verified. */
+  | { kind: 'passkeyRegister'; userId: string; sid: string; passkey: NewPasskey }
+  /** The assertion was verified with `publicKey`. */
+  | { kind: 'passkeyLogin'; passkeyId: string; publicKey: string; assertion: VerifiedAssertion }
+  | { kind: 'passkeyRemove'; userId: string; sid: string; passkeyId: string }
   /** Makes the next signing key the one in force. */
   | { kind: 'keyRotate' }
+  /** Keeps a sign-in by a provider under the SHA-256 of its state, 64 hex digits. */
+  | { kind: 'oauthStart'; stateHash: string; row: OauthStateRow }
+  /** The browser is back; `browserHash` is of the cookie that it brought. */
+  | { kind: 'oauthReturn'; stateHash: string; provider: OauthProviderName; browserHash: string }
+  /** The provider vouched for an identity; `email` only where it calls that verified. */
+  | { kind: 'oauthLogin'; provider: OauthProviderName; subject: string; email?: string }
+  /** Makes the namespace of an organism, with its audit agent. */
+  | { kind: 'namespaceInit' }
 
 /** A change by its kind. */
 export type ChangeOf<K extends Change['kind']> = Extract<Change, { kind: K }>
@@ -109,6 +138,7 @@ export type Lookup =
   | { kind: 'sessions'; userId: string }
   /** Whether a link can be used. */
   | { kind: 'link'; hash: string; purpose: LinkPurpose }
+  | { kind: 'passkeys'; userId: string }
   | { kind: 'keyEpochs' }
 
 /** A look by its kind. */
@@ -145,6 +175,16 @@ export type AuthAnswer =
   | { kind: 'ended'; sessions: number }
   | { kind: 'loginState'; lockedForMs: number; failures: number; passwordHash?: string }
   | { kind: 'link'; usable: boolean }
+  /** Where the browser goes on to. */
+  | ({ kind: 'oauthReturn' } & Pick<OauthStateRow, 'redirectUri' | 'mode'>)
+  | { kind: 'passkeys'; passkeys: PasskeyRow[] }
+  /** A registration may begin; `passkeys` are those that the user has. */
+  | { kind: 'passkeyRegistration'; user: AuthUser; passkeys: PasskeyRow[] }
+  /** An authentication may begin with one of these; absent: with any. */
+  | { kind: 'passkeyAuthentication'; allowed?: string[] }
+  /** A passkey session that was good; `passkey` is there where the one that came may serve. `named`: by its e-mail. */
+  | { kind: 'passkeySession'; challenge: string; named: boolean; passkey?: PasskeyRow }
+  | { kind: 'initialised'; createdAtMs: number }
   | { kind: 'done' }
 
 /** Something that is refused from now on though tokens say otherwise, until they have expired. */

@@ -12,6 +12,8 @@ export interface OutcomeFrame {
   figures: ShardFigures
   /** Agents whose row policies this group has changed: what users see by the old ones is to end. */
   policyChanges?: string[]
+  /** Agents of which this group has erased records: their bodies are to be forgotten. */
+  erasedOf?: string[]
   /** What broke single reads, for the log; their callers are told no more than that it did. */
   failures?: string[]
 }

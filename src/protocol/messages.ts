@@ -14,6 +14,9 @@ import type {
   MailDueOutcome,
   MailSettle,
 } from './auth-messages.js'
+import type { GraphCommand, GraphOutcome } from './graph-messages.js'
+import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
+import type { ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
 import type {
   BatchAppend,
   IngestChunk,
@@ -82,6 +85,8 @@ export interface PoliciesSet {
   kind: 'policiesSet'
   agent: string
   policies: Policy[]
+  /** Id of the principal who asks. */
+  principal: string
   options: WriteOptions
 }
 
@@ -99,7 +104,7 @@ export interface KeyClaim {
 
 /**
  * Ties an Idempotency-Key to one request that no single agent stands for, on the shard that owns the key; 422 when it
- * is tied to another.
+ * is tied to another. Answered by `claimed`.
  */
 export interface RequestClaim {
   kind: 'requestClaim'
@@ -188,8 +193,11 @@ export type Command =
   | AgentHead
   | PoliciesSet
   | PoliciesGet
+  | ProposalCommand
   | KeyClaim
   | RequestClaim
+  | GraphCommand
+  | OrganismCommand
   | RecordAppend
   | BatchAppend
   | IngestOne
@@ -286,6 +294,8 @@ export interface LocatedOutcome {
   agentNo: number
   strand: string
   publicKey: string
+  /** The keys before it, each with the seq of the rotation by which it named the next. */
+  retiredKeys: readonly { publicKey: string; lastSeq: number }[]
   headSeq: number
   headHash: string
   /** The seq of the record asked for. */
@@ -315,6 +325,13 @@ export interface WatchingOutcome {
   reached: Hlc
 }
 
+/** An Idempotency-Key is tied to the request. */
+export interface ClaimedOutcome {
+  kind: 'claimed'
+  /** 24 hex digits of chance, the same whenever the request comes again: for a name that it leaves to the server. */
+  drawn: string
+}
+
 /** A plain yes. */
 export interface DoneOutcome {
   kind: 'done'
@@ -332,7 +349,11 @@ export type Outcome =
   | ApiKeysOutcome
   | ApiKeyMadeOutcome
   | WatchingOutcome
+  | ClaimedOutcome
   | DoneOutcome
+  | ProposalOutcome
+  | GraphOutcome
+  | OrganismAnswer
   | AuthOutcome
   | AuthEndedOutcome
   | MailDueOutcome
@@ -363,4 +384,5 @@ export interface ShardSettings {
   recordBytesMax: number
   signing: Signing
   auth: AuthRules
+  proposals: ProposalRules
 }

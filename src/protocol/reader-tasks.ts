@@ -10,7 +10,8 @@ export interface ExportPageTask {
   shard: number
   agentNo: number
   strand: string
-  publicKey: string
+  /** Every key that the strand has had, by the number that records name it by. */
+  publicKeys: string[]
   fromSeq: number
   toSeq: number
   bytesMax: number

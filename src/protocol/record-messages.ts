@@ -1,5 +1,6 @@
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
+import type { RecordAction } from '../strand/proposal.js'
 import type { UserAccess, WriteOptions } from './messages.js'
 
 /*
@@ -60,12 +61,14 @@ export interface RecordGet {
   access?: UserAccess
 }
 
-/** Deletes (a tombstone) or restores the record `hash`. */
+/** Deletes (a tombstone), restores or erases the record `hash`. */
 export interface RecordMutate {
   kind: 'recordMutate'
   agent: string
-  action: 'delete' | 'restore'
+  action: RecordAction
   hash: string
+  /** Id of the principal who asks. */
+  principal: string
   options: WriteOptions
   access?: UserAccess
 }

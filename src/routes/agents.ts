@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { AgentCreate, Outcome, WriteOptions } from '../protocol/messages.js'
-import { keyPairFromSeed } from '../strand/keys.js'
+import type { Outcome } from '../protocol/messages.js'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
 import { Cursor } from '../wire/primitives.js'
 import { reader } from '../wire/validate.js'
+import { claimRequest, createAgent } from './agent-creation.js'
 import { answerOf, json, unexpected } from './answers.js'
 import {
   agentRefusal,
@@ -15,7 +15,7 @@ import {
   faultyParameter,
   pageLimit,
   reachableAgent,
-  reaches,
+  reachesPrefix,
   withAccess,
   writeOptions,
 } from './parameters.js'
@@ -48,36 +48,10 @@ const create: HandlerRoute = {
     if ('code' in options) return options
     const refusal = agentRefusal(request, name)
     if (refusal !== undefined) return refusal
-    const claimed = await claimRequest(request, options, context)
-    if (claimed !== undefined) return claimed
-    const command: AgentCreate = { kind: 'agentCreate', agent: name, zone, options }
-    if (seedHex !== undefined) {
-      command.seed = Buffer.from(seedHex, 'hex')
-      // Keys are owned by another shard than agents, so a key is claimed first; a claim without its agent does no harm.
-      const { publicKey } = keyPairFromSeed(command.seed)
-      const existing = await context.ask(name, { kind: 'agentHead', agent: name })
-      const claims = existing.kind === 'refused' && existing.refusal.code === 'agent_not_found'
-      if (claims) {
-        const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent: name })
-        if (claim.kind !== 'done') return answerOf(claim)
-      }
-    }
-    return answerOf(await context.ask(name, command))
+    const claimed = await claimRequest(request, { options, realm: 'agents' }, context)
+    if (typeof claimed !== 'string') return claimed
+    return createAgent(context, { agent: name, zone, seedHex, options })
   },
-}
-
-/** The same key for an agent of another name would be another request: keys belong to agents otherwise. */
-async function claimRequest(
-  request: RouteRequest,
-  options: WriteOptions,
-  context: RouteContext,
-): Promise<Refusal | undefined> {
-  const { idempotency } = options
-  if (idempotency === undefined) return undefined
-  const { body } = request
-  const agent = `agents\n${idempotency.key}`
-  const outcome = await context.ask(agent, { kind: 'requestClaim', agent, body, options: { idempotency } })
-  return outcome.kind === 'done' ? undefined : unexpected(outcome)
 }
 
 /** GET /v1/agents: the names of all agents, in order. */
@@ -109,7 +83,7 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   const cursor = request.query.get('cursor')
   const after = cursor === null ? '' : decodeText(cursor)
   if (after === undefined || !namePrefix.test(after)) return badCursor
-  if (!mayList(request.principal.agents, prefix)) {
+  if (!reachesPrefix(request.principal.agents, prefix)) {
     return refuse('forbidden', 'Expected a prefix that the key reaches')
   }
   const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit })
@@ -127,12 +101,6 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   const more =
     names.length > limit || outcomes.some((one) => one.kind === 'names' && one.names.length === limit)
   return json(200, { agents, total, next_cursor: more && last !== undefined ? encodeCursor([last]) : null })
-}
-
-/** A limited key may list what one of its prefixes covers whole, and nothing else. */
-function mayList(allowed: readonly string[], prefix: string): boolean {
-  const prefixes = allowed.filter((one) => one.endsWith('*'))
-  return allowed.length === 0 || (prefixes.length > 0 && reaches(prefixes, prefix))
 }
 
 /** GET /v1/agents/:agent/status */

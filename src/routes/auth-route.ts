@@ -1,9 +1,21 @@
 import type { TokenClaims } from '../auth/jwt.js'
 import type { PublicJwk } from '../auth/jwt-key.js'
 import type { Namespace } from '../auth/namespace.js'
+import type { OauthProvider, OauthProviderName, OauthSecrets } from '../auth/oauth.js'
+import type {
+  AssertionCredential,
+  CreationOptions,
+  ExpectedAssertion,
+  NewPasskey,
+  PasskeyRow,
+  RegistrationCredential,
+  RequestOptions,
+  VerifiedAssertion,
+} from '../auth/passkey.js'
+import type { AllowedRedirect } from '../auth/redirect.js'
 import type { Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
-import type { AuthAnswer, AuthOrigin, Change, Lookup, SignedIn } from '../protocol/auth-messages.js'
+import type { AuthAnswer, AuthOrigin, AuthUser, Change, Lookup, SignedIn } from '../protocol/auth-messages.js'
 import type { Verification } from '../protocol/password-tasks.js'
 import type { Answer, RouteBase, RouteRequest } from './route.js'
 
@@ -17,7 +29,14 @@ export type AuthCaller = 'anyone' | 'user' | 'admin'
 export interface AuthRoute extends RouteBase {
   kind: 'auth'
   caller: AuthCaller
+  /** A GET that writes, as browsers are sent to it. */
+  writes?: true
   bodyBytesMax: number
+  /**
+   * The first path parameter names an organism, whose namespace is meant. `initialised`: 404 where it is not there.
+   * Absent: the root namespace.
+   */
+  organism?: 'initialised' | 'any'
   /** Answers while the add-on is off, in place of 404. */
   whileOff?: () => Answer
   handle(request: AuthRequest, context: AuthContext): Promise<Answer | Refusal>
@@ -41,6 +60,9 @@ export interface AuthContext {
   /** Leads a login by password through, so that parallel ones do not guess more often than the lockout allows. */
   attempt<State, Value>(key: string, attempt: PasswordAttempt<State, Value>): Promise<Value | Refusal>
   tokens: TokenIssuer
+  /** Undefined while passkeys are not configured. */
+  passkeys: PasskeyCeremonies | undefined
+  oauth: OauthFlow
   nowMs(): number
   random: RandomBytes
 }
@@ -84,6 +106,38 @@ export interface TokenIssuer {
   publicKeys(namespace: Namespace): Promise<PublicJwk[]>
   /** Takes up the keys anew after a rotation. */
   rotated(namespace: Namespace): void
+}
+
+/** The ceremonies of passkeys for the relying party of the settings (src/auth/passkey-ceremony.ts). */
+export interface PasskeyCeremonies {
+  /** What `navigator.credentials.create` is called with. @param passkeys that the user has already */
+  creationOptions(
+    challenge: string,
+    user: Pick<AuthUser, 'userId' | 'email'>,
+    passkeys: readonly PasskeyRow[],
+  ): Promise<CreationOptions>
+  /** What `navigator.credentials.get` is called with. @param allowed credential ids; undefined: any */
+  requestOptions(challenge: string, allowed: readonly string[] | undefined): Promise<RequestOptions>
+  /** The new passkey; undefined when anything about it is not as it has to be. */
+  verifyRegistration(credential: RegistrationCredential, challenge: string): Promise<NewPasskey | undefined>
+  /** What a good assertion said; undefined for any other. Without a passkey it takes as long and is not good. */
+  verifyAssertion(
+    credential: AssertionCredential,
+    expected: ExpectedAssertion,
+  ): Promise<VerifiedAssertion | undefined>
+}
+
+/** Sign-in by other services, as it is set up (contract.md 6.9). */
+export interface OauthFlow {
+  /** Those that are set up. */
+  providers: ReadonlyMap<OauthProviderName, OauthProvider>
+  /** The address of this server for browsers; undefined while none is set. */
+  redirectBaseUrl: string | undefined
+  allowedRedirects: readonly AllowedRedirect[]
+  /** Development only: the list is not asked. */
+  allowAnyRedirect: boolean
+  /** What binds the halves of the sign-in of a state together. */
+  secretsOf(namespace: Namespace, state: string): OauthSecrets
 }
 
 /** What token answers carry (contract.md 6). */

@@ -1,4 +1,6 @@
 import type { Refusal } from '../base/errors.js'
+import type { RecordAction } from '../strand/proposal.js'
+import { Proposed } from '../wire/proposals.js'
 import { MutationDone } from '../wire/records.js'
 import { hashParameter, reachableAgent, withAccess, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
@@ -14,7 +16,7 @@ const remove: CommandRoute = {
   docs: {
     summary: 'Delete a record (soft)',
     tag: 'Records',
-    answers: { 200: MutationDone },
+    answers: { 200: MutationDone, 202: Proposed },
     idempotent: true,
     ifMatch: true,
   },
@@ -32,21 +34,42 @@ const restore: CommandRoute = {
   docs: {
     summary: 'Restore a deleted record',
     tag: 'Records',
-    answers: { 200: MutationDone },
+    answers: { 200: MutationDone, 202: Proposed },
     idempotent: true,
     ifMatch: true,
   },
   toCommand: (request) => mutateCommand(request, 'restore'),
 }
 
-function mutateCommand(request: RouteRequest, action: 'delete' | 'restore'): AddressedCommand | Refusal {
+/** POST /v1/agents/:agent/records/:hash/erase: destroys body and salt; chain, signature and proofs still hold. */
+const erase: CommandRoute = {
+  kind: 'command',
+  method: 'post',
+  path: '/v1/agents/:agent/records/:hash/erase',
+  scope: 'records:write',
+  bodyBytesMax: 1_024,
+  docs: {
+    summary: 'Erase the body of a record for good',
+    tag: 'Records',
+    answers: { 200: MutationDone, 202: Proposed },
+    idempotent: true,
+    ifMatch: true,
+  },
+  toCommand: (request) => mutateCommand(request, 'erase'),
+}
+
+function mutateCommand(request: RouteRequest, action: RecordAction): AddressedCommand | Refusal {
   const agent = reachableAgent(request, request.params[0])
   if (typeof agent !== 'string') return agent
   const hash = hashParameter(request.params[1], ':hash')
   if (typeof hash !== 'string') return hash
   const options = writeOptions(request)
   if ('code' in options) return options
-  return { agent, command: withAccess(request, { kind: 'recordMutate', agent, action, hash, options }) }
+  const { id: principal } = request.principal
+  return {
+    agent,
+    command: withAccess(request, { kind: 'recordMutate', agent, action, hash, principal, options }),
+  }
 }
 
-export const mutationRoutes = [remove, restore]
+export const mutationRoutes = [remove, restore, erase]

@@ -2,6 +2,8 @@ import { reachesAgent } from '../auth/namespace.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Signing, UserAccess, WriteOptions } from '../protocol/messages.js'
+import type { Hlc } from '../strand/hlc.js'
+import { momentUpper } from '../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
 import type { Principal, RouteRequest } from './route.js'
 
@@ -58,6 +60,24 @@ export function pageLimit(request: RouteRequest): number | Refusal {
   return integerQuery(request, 'limit', { min: 1, max: limits.pageRowsMax, fallback: 100 })
 }
 
+/**
+ * A moment of the query: ISO 8601, Unix milliseconds or an HLC. One in milliseconds means the whole of that millisecond.
+ * @returns undefined when it is not there; 400 when it is none, or is not there though `required`
+ */
+export function momentParameter(request: RouteRequest, name: string, required: 'required'): Hlc | Refusal
+export function momentParameter(request: RouteRequest, name: string): Hlc | undefined | Refusal
+export function momentParameter(
+  request: RouteRequest,
+  name: string,
+  required?: 'required',
+): Hlc | undefined | Refusal {
+  const text = request.query.get(name)
+  if (text === null && required === undefined) return undefined
+  const moment = momentUpper(text ?? '')
+  if (moment !== undefined) return moment
+  return faultyParameter(`?${name}`, 'Expected an ISO 8601 time, Unix milliseconds or an HLC')
+}
+
 /** What a write carries in its headers and query: If-Match, Idempotency-Key, ?signing=. */
 export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   const options: WriteOptions = {}
@@ -111,8 +131,15 @@ export function decodeNumbers(cursor: string, count: number): number[] | undefin
 
 /** The one text of a cursor; undefined when it is none of ours. */
 export function decodeText(cursor: string): string | undefined {
+  return decodeTexts(cursor, 1)?.[0]
+}
+
+/** The texts of a cursor, `count` of them; undefined when it is none of ours. */
+export function decodeTexts(cursor: string, count: number): string[] | undefined {
   const values = decoded(cursor)
-  return values?.length === 1 && typeof values[0] === 'string' ? values[0] : undefined
+  if (values?.length !== count) return undefined
+  const texts = values.filter((value) => typeof value === 'string')
+  return texts.length === count ? texts : undefined
 }
 
 function decoded(cursor: string): unknown[] | undefined {
@@ -132,6 +159,12 @@ export const badCursor: Refusal = faultyParameter('?cursor', 'Expected the next_
 export function reaches(agents: readonly string[], agent: string): boolean {
   if (agents.length === 0) return true
   return agents.some((one) => (one.endsWith('*') ? agent.startsWith(one.slice(0, -1)) : agent === one))
+}
+
+/** Whether a principal may reach every agent whose name begins with `prefix`, there or not. */
+export function reachesPrefix(agents: readonly string[], prefix: string): boolean {
+  const prefixes = agents.filter((one) => one.endsWith('*'))
+  return agents.length === 0 || (prefixes.length > 0 && reaches(prefixes, prefix))
 }
 
 /** 403 when the key is limited to other agents, or the token is of another namespace than the agent. */

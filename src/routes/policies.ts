@@ -2,6 +2,7 @@ import { policyFaults } from '../auth/row-policy.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../wire/policies.js'
+import { Proposed } from '../wire/proposals.js'
 import { reader } from '../wire/validate.js'
 import { reachableAgent, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
@@ -19,7 +20,7 @@ const replace: CommandRoute = {
     summary: 'Replace the row policies of an agent',
     tag: 'Agents',
     request: PoliciesBody,
-    answers: { 200: PoliciesReplaced },
+    answers: { 200: PoliciesReplaced, 202: Proposed },
     idempotent: true,
     ifMatch: true,
   },
@@ -39,7 +40,8 @@ function replaceCommand(request: RouteRequest): AddressedCommand | Refusal {
   }
   const options = writeOptions(request)
   if ('code' in options) return options
-  return { agent, command: { kind: 'policiesSet', agent, policies, options } }
+  const { id: principal } = request.principal
+  return { agent, command: { kind: 'policiesSet', agent, policies, principal, options } }
 }
 
 /** GET /v1/agents/:agent/policies */

@@ -118,9 +118,17 @@ function badMoment(pointer: string): Refusal {
   return faultyParameter(pointer, 'Expected Unix milliseconds, an HLC or an ISO 8601 time')
 }
 
-/** Goes on over pages that end early until the page is full, the strand is through, or enough was looked at. */
 async function rows(command: RecordQuery | Refusal, context: RouteContext): Promise<Answer | Refusal> {
   if ('code' in command) return command
+  const page = await recordPage(command, context)
+  return 'code' in page ? page : resultPage(page.rows, page.nextCursor)
+}
+
+/** Goes on over pages that end early until the page is full, the strand is through, or enough was looked at. */
+export async function recordPage(
+  command: RecordQuery,
+  context: RouteContext,
+): Promise<{ rows: string[]; nextCursor: string | null } | Refusal> {
   const found: string[] = []
   let next: RecordQuery = command
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -130,12 +138,13 @@ async function rows(command: RecordQuery | Refusal, context: RouteContext): Prom
     })
     if (outcome.kind !== 'rows') return unexpected(outcome)
     found.push(...outcome.rows)
-    if (outcome.cursor === undefined) return resultPage(found, null)
+    if (outcome.cursor === undefined) return { rows: found, nextCursor: null }
     next = { ...command, cursor: outcome.cursor }
     if (found.length >= command.limit) break
   }
   const { cursor } = next
-  return resultPage(found, cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq]))
+  const nextCursor = cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq])
+  return { rows: found, nextCursor }
 }
 
 function resultPage(found: readonly string[], nextCursor: string | null): Answer {

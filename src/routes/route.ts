@@ -3,6 +3,7 @@ import type { AuthRoute } from './auth-route.js'
 import type { TokenClaims } from '../auth/jwt.js'
 import type { Namespace } from '../auth/namespace.js'
 import type { Refusal } from '../base/errors.js'
+import type { RandomBytes } from '../base/random.js'
 import type { ApiKeyRow, Command, Outcome, Signing, UserAccess } from '../protocol/messages.js'
 import type { Scope } from '../wire/api-keys.js'
 
@@ -34,6 +35,7 @@ export interface RequestHeaders {
   origin: string
   forwardedFor: string
   userAgent: string
+  cookie: string
 }
 
 /** A request as a route sees it: everything copied out of the HTTP library's buffers. */
@@ -60,6 +62,11 @@ export interface RouteContext {
   /** Asks the shard that owns `agent`. */
   ask(agent: string, command: Command): Promise<Outcome>
   askAll(command: Command): Promise<Outcome[]>
+  /** Asks one shard by its number, from 0 to `shardCount` - 1. */
+  askShard(shard: number, command: Command): Promise<Outcome>
+  shardCount: number
+  /** The shard that owns `agent`. */
+  shardOf(agent: string): number
   /** Asks the shard that keeps what belongs to the whole server: the scoped keys. */
   askFirst(command: Command): Promise<Outcome>
   /** Work on a read-only view, in the pool. */
@@ -70,6 +77,7 @@ export interface RouteContext {
   metrics(): Promise<{ text: string; contentType: string }>
   openApi(): string
   nowMs(): number
+  random: RandomBytes
 }
 
 /** Which strand a reader of the pool walks, and how far. */
@@ -118,6 +126,8 @@ export interface RouteBase {
   path: string
   /** The scope that a key needs; `none` is open to everyone. */
   scope: Scope | 'none'
+  /** Another scope that does as well. */
+  orScope?: Scope
   /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
   whileFull?: true
   /** Users' tokens are taken too, and the row policies of the agent decide (contract.md 3). */

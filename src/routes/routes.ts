@@ -1,13 +1,19 @@
+import { agentChangeRoutes } from './agent-changes.js'
 import { agentRoutes } from './agents.js'
 import { apiKeyRoutes } from './api-keys.js'
 import { authRoutes } from './auth/auth-routes.js'
+import { asOfRoute } from './as-of.js'
 import { docsRoutes } from './docs.js'
+import { graphRoutes } from './graph.js'
 import { healthRoutes } from './health.js'
 import { ingestRoutes } from './ingest.js'
 import { linkPageRoutes } from './link-pages.js'
 import { mutationRoutes } from './mutations.js'
+import { organismAuthRoutes } from './organism-auth.js'
+import { organismRoutes } from './organisms.js'
 import { policyRoutes } from './policies.js'
 import { proofRoutes } from './proof.js'
+import { proposalRoutes } from './proposals.js'
 import { queryRoutes } from './query.js'
 import { recordRoutes } from './records.js'
 import type { Route } from './route.js'
@@ -21,13 +27,19 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...mutationRoutes,
     ...queryRoutes,
     ...agentRoutes,
+    ...agentChangeRoutes,
+    ...proposalRoutes,
     ...policyRoutes,
     ...ingestRoutes,
     ...streamRoutes,
     exportRoute(defaultAgent),
+    asOfRoute(defaultAgent),
     ...proofRoutes(defaultAgent),
+    ...graphRoutes,
     ...apiKeyRoutes,
+    ...organismRoutes,
     ...authRoutes,
+    ...organismAuthRoutes,
     ...healthRoutes,
     ...docsRoutes,
     ...linkPageRoutes,

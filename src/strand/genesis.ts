@@ -31,7 +31,15 @@ export function rotationProofText(strand: string, publicKey: string): string {
   return `strand-key-rotate/v1\n${strand}\n${publicKey}\n`
 }
 
-/** The canonical body of a key rotation. @param proofHex the new key's signature over `rotationProofText`, hex */
-export function keyRotateBody(publicKey: string, proofHex: string): string {
-  return canonicalJson({ proof: proofHex, public_key: publicKey })
+/**
+ * The canonical body of a key rotation.
+ * @param proofHex the new key's signature over `rotationProofText`, hex
+ * @param more members that verifiers pass over
+ */
+export function keyRotateBody(
+  publicKey: string,
+  proofHex: string,
+  more: Readonly<Record<string, unknown>> = {},
+): string {
+  return canonicalJson({ ...more, proof: proofHex, public_key: publicKey })
 }

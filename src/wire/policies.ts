@@ -20,7 +20,7 @@ const RowPolicy = Type.Object(
   { additionalProperties: false },
 )
 
-const RowPolicies = Type.Array(RowPolicy, {
+export const RowPolicies = Type.Array(RowPolicy, {
   maxItems: limits.policiesMax,
   description: 'Any one of them suffices; without one, users reach nothing',
 })

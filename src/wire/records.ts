@@ -66,7 +66,7 @@ export const RecordView = Type.Object({
   seq: Seq,
   timestamp_hlc: HlcText,
   type: Type.String(),
-  payload: JsonObject,
+  payload: Type.Union([JsonObject, Type.Null()], { description: 'The body; null once erased' }),
   signature: Signature,
   sealed_by: Type.Optional(Seq),
   public_key: PublicKey,
@@ -75,10 +75,10 @@ export const RecordView = Type.Object({
 })
 export type RecordView = Static<typeof RecordView>
 
-/** Answer of a delete or restore. */
+/** Answer of a delete, restore or erase that took effect at once. */
 export const MutationDone = Type.Object({
   record_id: Hash,
-  state: Type.Enum(['deleted', 'active']),
+  state: Type.Enum(['deleted', 'active', 'erased']),
   seq: Seq,
 })
 export type MutationDone = Static<typeof MutationDone>

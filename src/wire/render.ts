@@ -16,7 +16,9 @@ export interface ShownRecord {
   type: string
   hash: string
   prev: string
+  /** `null` once erased. */
   body: Uint8Array
+  erased?: true
   signature?: Uint8Array
   sealedBy?: number
 }
@@ -54,7 +56,7 @@ export function recordView(record: ShownRecord, publicKey: string, deleted: bool
     `{"record_id":"${record.hash}","content_hash":"${record.hash}","parent_hash":"${record.prev}",` +
     `"seq":${record.seq},"timestamp_hlc":"${formatHlc(record.hlc)}","type":"${record.type}",` +
     `"payload":${text(record.body)},${seal(record)},"public_key":"${publicKey}",` +
-    `"deleted":${deleted},"erased":false}`
+    `"deleted":${deleted},"erased":${record.erased === true}}`
   )
 }
 
@@ -70,9 +72,14 @@ export function streamEventData(agent: string, record: ShownRecord): string {
 /** Answer to making an agent. */
 export function agentCreated(agent: ShownAgent): string {
   return (
-    `{"agent_id":"${agent.name}","name":"${agent.name}","zone":"${agent.zone}","public_key":"${agent.publicKey}",` +
+    `{"agent_id":"${agent.name}","name":"${ownName(agent)}","zone":"${agent.zone}","public_key":"${agent.publicKey}",` +
     `"strand":"${agent.strand}","created_at_ms":${agent.createdAtMs}}`
   )
+}
+
+/** The name that the creator chose: an organism's id stands before it in the address. */
+function ownName({ name }: ShownAgent): string {
+  return name.slice(name.lastIndexOf(':') + 1)
 }
 
 /** AgentStatusResponse. `strandBytes` counts body bytes. */
@@ -92,8 +99,26 @@ export function chainHead(agent: string, head: ShownHead): string {
   )
 }
 
-/** Answer to a delete or restore. `recordSeq` is the seq of the record that tells of it. */
-export function mutationDone(recordId: string, state: 'deleted' | 'active', recordSeq: number): string {
+/** Answer to a change of zone, and the record that tells of it. */
+export function zoneChanged(agent: string, zone: Zone, { seq, hash }: { seq: number; hash: string }): string {
+  return `{"agent_id":"${agent}","zone":"${zone}","seq":${seq},"record_id":"${hash}"}`
+}
+
+/** Answer to a key rotation, and the record that tells of it. */
+export function keyRotated(
+  agent: string,
+  publicKey: string,
+  { seq, hash }: { seq: number; hash: string },
+): string {
+  return `{"agent_id":"${agent}","public_key":"${publicKey}","seq":${seq},"record_id":"${hash}"}`
+}
+
+/** Answer to a delete, restore or erase. `recordSeq` is the seq of the record that tells of it. */
+export function mutationDone(
+  recordId: string,
+  state: 'deleted' | 'active' | 'erased',
+  recordSeq: number,
+): string {
   return `{"record_id":"${recordId}","state":"${state}","seq":${recordSeq}}`
 }
 

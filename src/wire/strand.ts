@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { AgentAddress, Hash, Seq } from './primitives.js'
+import { AgentAddress, Hash, NextCursor, Seq, ZoneName } from './primitives.js'
+import { RecordView } from './records.js'
 
 /** RFC 6962 inclusion proof of one record. */
 export const InclusionProof = Type.Object({
@@ -19,3 +20,17 @@ export const StreamTicket = Type.Object({
   expires_in: Type.Integer({ description: 'Seconds' }),
 })
 export type StreamTicket = Static<typeof StreamTicket>
+
+/** Answer of GET /v1/strand/as-of: a strand as it was. Before its genesis record there was none. */
+export const StrandAsOf = Type.Object({
+  ts: Type.String({ description: 'The moment, as it was asked for' }),
+  records: Type.Array(RecordView, { description: 'Oldest first' }),
+  chain_head: Type.Union([Hash, Type.Null()], { description: 'Hash of the last record then' }),
+  record_count: Type.Integer({ minimum: 0, description: 'Records then, the genesis record not counted' }),
+  next_cursor: NextCursor,
+  checkpoint: Type.Union([Type.String(), Type.Null()], {
+    description: 'C2SP signed note over the tree then; null where the key was rotated since',
+  }),
+  zone: Type.Union([ZoneName, Type.Null()], { description: 'Of the agent then' }),
+})
+export type StrandAsOf = Static<typeof StrandAsOf>

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { outcomeOf, register, tally, tryLogin, usualPassword } from '../support/accounts.js'
 import { ask, newAgent } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'
@@ -10,13 +10,18 @@ const ATTEMPTS = 5
 const GUESSES = 50
 const SHARDS = '4'
 
+/** Stopped after the test that started them. */
 const servers: TestServer[] = []
 
 async function start(env: Record<string, string> = {}, dataDir?: string): Promise<TestServer> {
-  const server = await startAuthServer({
+  return startAuthServer({
     env: { SERVICE_SHARDS: SHARDS, SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: String(ATTEMPTS), ...env },
     ...(dataDir !== undefined && { dataDir }),
   })
+}
+
+async function startForTest(...how: Parameters<typeof start>): Promise<TestServer> {
+  const server = await start(...how)
   servers.push(server)
   return server
 }
@@ -59,8 +64,13 @@ const spellings: [string, string[]][] = [
 ]
 
 describe('the lockout', () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await start()
+  })
+  afterAll(() => server.stop())
+
   it.each(['known', 'unknown'])('lets five of fifty guesses at once through, e-mail %s', async (kind) => {
-    const server = await start()
     const email = `${kind}@example.org`
     if (kind === 'known') await register(server, email)
     const outcomes = await Promise.all(Array.from({ length: GUESSES }, () => guess(server, email)))
@@ -76,7 +86,6 @@ describe('the lockout', () => {
   })
 
   it('gives no more guesses to who spreads them over login and password change', async () => {
-    const server = await start()
     const { email, token } = await register(server, 'spread@example.org')
     const body = { current_password: 'a wrong guess', new_password: 'some other long password' }
     const change = () => outcomeOf(ask(server, 'POST /v1/auth/password/change', { key: token, body }))
@@ -90,7 +99,6 @@ describe('the lockout', () => {
   })
 
   it.each(spellings)('counts as one: %s', async (_what, forms) => {
-    const server = await start()
     const outcomes: string[] = []
     for (const email of forms) outcomes.push(await guess(server, email))
     expect(outcomes).toEqual([
@@ -102,12 +110,12 @@ describe('the lockout', () => {
   })
 
   it('and what is counted towards it outlive a crash', async () => {
-    const first = await start()
+    const first = await startForTest()
     await register(first, 'locked@example.org')
     for (let n = 0; n < ATTEMPTS; n++) await guess(first, 'locked@example.org')
     for (let n = 0; n < ATTEMPTS - 1; n++) await guess(first, 'nearly@example.org')
     await first.halt('SIGKILL')
-    const second = await start({}, first.dataDir)
+    const second = await startForTest({}, first.dataDir)
     const right = outcomeOf(tryLogin(second, 'locked@example.org', usualPassword))
     expect(await right).toBe('429 account_locked')
     expect(await guess(second, 'nearly@example.org')).toBe('401 invalid_credentials')
@@ -115,19 +123,18 @@ describe('the lockout', () => {
   })
 
   it('is over when its time is, and starts to count anew', async () => {
-    const server = await start({ SERVICE_AUTH_LOCKOUT_DURATION_SECS: '1' })
-    const { email } = await register(server, 'later@example.org')
-    for (let n = 0; n < ATTEMPTS; n++) await guess(server, email)
+    const short = await startForTest({ SERVICE_AUTH_LOCKOUT_DURATION_SECS: '1' })
+    const { email } = await register(short, 'later@example.org')
+    for (let n = 0; n < ATTEMPTS; n++) await guess(short, email)
     // Each look at a locked account is free, so that asking again does not make the lock longer.
     let outcome = ''
-    do outcome = await outcomeOf(tryLogin(server, email, usualPassword))
+    do outcome = await outcomeOf(tryLogin(short, email, usualPassword))
     while (outcome === '429 account_locked')
     expect(outcome).toBe('200')
-    expect(await guess(server, email)).toBe('401 invalid_credentials')
+    expect(await guess(short, email)).toBe('401 invalid_credentials')
   })
 
   it('leaves magic links open', async () => {
-    const server = await start()
     const { email } = await register(server, 'open@example.org')
     for (let n = 0; n < ATTEMPTS; n++) await guess(server, email)
     const sent = await ask(server, 'POST /v1/auth/magic-link/send', { key: null, body: { email } })
@@ -146,8 +153,14 @@ describe('the rate of auth requests', () => {
     SERVICE_TRUSTED_PROXIES: '127.0.0.1/32',
   }
 
+  let server: TestServer
+  beforeAll(async () => {
+    server = await start(rates)
+  })
+  afterAll(() => server.stop())
+
   /** Requests at once from one address, and the most that its bucket can have let through meanwhile. */
-  async function flood(server: TestServer, address: string, routes: readonly string[]) {
+  async function flood(address: string, routes: readonly string[]) {
     const headers = { 'x-forwarded-for': address }
     const startMs = performance.now()
     const answers = await Promise.all(routes.map((route) => ask(server, route, { key: null, headers })))
@@ -159,9 +172,8 @@ describe('the rate of auth requests', () => {
   const many = (route: string) => Array.from({ length: BURST }, () => route)
 
   it('starts a new address with the rate, not with the burst', async () => {
-    const server = await start(rates)
     for (const address of ['203.0.113.1', '203.0.113.2', '2001:db8:1::1']) {
-      const { admitted, most } = await flood(server, address, many('GET /v1/auth/status'))
+      const { admitted, most } = await flood(address, many('GET /v1/auth/status'))
       expect(admitted).toBeGreaterThanOrEqual(RPS)
       expect(admitted).toBeLessThanOrEqual(most)
       expect(most).toBeLessThan(BURST)
@@ -169,11 +181,10 @@ describe('the rate of auth requests', () => {
   })
 
   it('is one for all auth routes, and for all addresses of an IPv6 network', async () => {
-    const server = await start(rates)
     const mixed = Array.from({ length: BURST }, (_none, n) =>
       n % 2 === 0 ? 'GET /v1/auth/status' : 'GET /v1/auth/jwks',
     )
-    const { admitted, most } = await flood(server, '203.0.113.9', mixed)
+    const { admitted, most } = await flood('203.0.113.9', mixed)
     expect(admitted).toBeLessThanOrEqual(most)
     const startMs = performance.now()
     const spread = await Promise.all(
@@ -186,8 +197,7 @@ describe('the rate of auth requests', () => {
   })
 
   it('answers 429 with when to come back and whose limit it was', async () => {
-    const server = await start(rates)
-    const { answers } = await flood(server, '203.0.113.3', many('GET /v1/auth/status'))
+    const { answers } = await flood('203.0.113.3', many('GET /v1/auth/status'))
     const refused = answers.filter(({ status }) => status === 429)
     expect(refused.length).toBeGreaterThan(0)
     for (const { body, headers } of refused) {
@@ -199,10 +209,9 @@ describe('the rate of auth requests', () => {
   })
 
   it('does not hold data routes up', async () => {
-    const server = await start(rates)
     const agent = await newAgent(server, 'plain')
     const headers = { 'x-forwarded-for': '203.0.113.4' }
-    await flood(server, '203.0.113.4', many('GET /v1/auth/status'))
+    await flood('203.0.113.4', many('GET /v1/auth/status'))
     const calls = Array.from({ length: BURST }, () =>
       ask(server, `GET /v1/agents/${agent}/head`, { headers }),
     )
@@ -210,8 +219,21 @@ describe('the rate of auth requests', () => {
     expect(tally(reads.map(({ status }) => String(status)))).toEqual({ '200': BURST })
   })
 
+  it('takes no address from the header of a client that is no trusted proxy', async () => {
+    const { SERVICE_TRUSTED_PROXIES: _proxies, ...direct } = rates
+    const server = await startForTest(direct)
+    const startMs = performance.now()
+    const answers = await Promise.all(
+      Array.from({ length: BURST }, (_none, n) =>
+        ask(server, 'GET /v1/auth/status', { headers: { 'x-forwarded-for': `203.0.113.${n + 1}` } }),
+      ),
+    )
+    const refilled = Math.ceil(((performance.now() - startMs) / 1_000) * RPS)
+    expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(RPS + refilled)
+  })
+
   it('comes on top of the global one, which names itself', async () => {
-    const server = await start({
+    const server = await startForTest({
       SERVICE_RATE_LIMIT_RPS: '2',
       SERVICE_RATE_LIMIT_BURST: '40',
       SERVICE_AUTH_RATE_LIMIT_RPS: '1000',

@@ -20,6 +20,8 @@ const folders: Record<string, Exceptions> = {
       route: 'the shape of a route',
       'auth-route': 'the shape of an auth route',
       routes: 'the list of all routes',
+      'organism-auth': 'the auth routes of organisms, made of those of auth and tested with organisms',
+      'agent-creation': 'how agents and organisms make an agent',
       answers: 'answers that features share',
       parameters: 'readers of paths and queries that features share',
       'docs-page': 'the page that docs answers with',

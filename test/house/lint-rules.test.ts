@@ -77,6 +77,17 @@ const doors: { name: string; door: string; elsewhere: string[] }[] = [
   },
 ]
 
+const postgres = ['pg', 'pg-copy-streams'].map((name) => ({
+  name,
+  door: `src/outbound/${name}.ts`,
+  elsewhere: [
+    `src/http/${name}.ts`,
+    `src/dispatch/${name}.ts`,
+    `workers/${name}.ts`,
+    `workers/sink-${name}.ts`,
+  ],
+}))
+
 const parentPort = "import { parentPort } from 'node:worker_threads'\n\nparentPort?.close()\n"
 const longFile = `${'export {}\n'.repeat(401)}`
 const longFunction = `export function long(): void {\n${'  void 0\n'.repeat(70)}}\n`
@@ -93,9 +104,11 @@ const violations: Violation[] = [
       rule: restricted,
     })),
   ),
-  ...doors.flatMap(({ name, elsewhere }) =>
+  ...[...doors, ...postgres].flatMap(({ name, elsewhere }) =>
     elsewhere.map((path) => ({ path, code: imports(name), rule: restricted })),
   ),
+  { path: 'workers/sink-http.ts', code: imports('../src/http/x.js'), rule: restricted },
+  { path: 'workers/sink-port.ts', code: parentPort, rule: restricted },
   { path: 'workers/port.ts', code: parentPort, rule: restricted },
   { path: 'src/dispatch/port.ts', code: parentPort, rule: restricted },
   { path: 'workers/store/port.ts', code: parentPort, rule: restricted },
@@ -153,8 +166,10 @@ const clean: Planted[] = [
       code: imports(specifier),
     })),
   ),
-  ...doors.map(({ name, door }) => ({ path: door, code: imports(name) })),
+  ...[...doors, ...postgres].map(({ name, door }) => ({ path: door, code: imports(name) })),
   { path: 'workers/password.ts', code: parentPort },
+  { path: 'workers/sink.ts', code: imports('../src/outbound/x.js') + parentPort },
+  { path: 'workers/sink-outbound.ts', code: imports('../src/outbound/x.js') },
   { path: 'src/client/types.ts', code: importsType('../wire/x.js') },
   { path: 'src/client/index.ts', code: "export * from './types.js'\n" },
   { path: 'src/dispatch/config-type.ts', code: importsType('../config.js') },

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ingestRoutes } from '../../src/routes/ingest.js'
 import { verifyExport } from '../../src/strand/verify-export.js'
 import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestCall, type TestServer } from '../support/server.js'
+import { RawConnection } from '../support/raw-http.js'
+import { startServer, testRootKey, type TestCall, type TestServer } from '../support/server.js'
 
 let server: TestServer
 
@@ -193,6 +194,28 @@ describe('lines for one agent', () => {
     expect(body).toMatchObject({ accepted: 20_000, last_seq: 20_000 })
     const parts = Buffer.concat([gzipSync('{"n":1}\n{"n"'), gzipSync(':2}\n')])
     expect((await lines('parts', parts, { headers: gzipped })).body).toMatchObject({ accepted: 2 })
+  })
+
+  // uWebSockets.js reset it, or never answered again: it was resumed without having been paused.
+  it('that are refused at their end leave the connection to its next request', async () => {
+    const fresh = await startServer()
+    const head = `Host: a\r\nAuthorization: Bearer ${testRootKey}\r\n`
+    const upload = `${head}Content-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\nContent-Length: 4`
+    const requests = [
+      `POST /v1/ingest HTTP/1.1\r\n${upload}\r\n\r\nabcd`,
+      `GET /v1/agents/default/head HTTP/1.1\r\n${head}\r\n`,
+    ]
+    try {
+      const connection = await RawConnection.open(fresh)
+      for (const [index, request] of [...requests, ...requests].entries()) {
+        connection.write(request)
+        await connection.until(({ statuses }) => statuses.length > index)
+      }
+      expect(connection.answer.statuses).toEqual([400, 200, 400, 200])
+      connection.destroy()
+    } finally {
+      await fresh.stop()
+    }
   })
 
   it('that are no whole gzip stream are 400, with what was written before', async () => {

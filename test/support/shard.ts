@@ -33,6 +33,11 @@ export class TestShard {
     this.#shard = this.#makeShard()
   }
 
+  /** Where its store lies. */
+  get path(): string {
+    return this.#path
+  }
+
   get store(): ShardStore {
     return this.#store
   }
@@ -98,6 +103,7 @@ export class TestShard {
         recordBytesMax: 262_144,
         signing: 'record',
         auth: testAuthRules,
+        proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
         watched: new Set(),
       },

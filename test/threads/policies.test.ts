@@ -28,7 +28,7 @@ const ann = user('usr_ann')
 const bob = user('usr_bob')
 
 function setPolicies(...policies: Policy[]): Command {
-  return { kind: 'policiesSet', agent: 'notes', policies, options: {} }
+  return { kind: 'policiesSet', agent: 'notes', policies, principal: 'root', options: {} }
 }
 
 function append(data: object, access?: UserAccess, agent = 'notes'): Command {
@@ -57,7 +57,8 @@ function get(hash: string, access: UserAccess, agent = 'notes'): Command {
 }
 
 function mutate(action: 'delete' | 'restore', hash: string, access: UserAccess): Command {
-  return { kind: 'recordMutate', agent: 'notes', action, hash, options: {}, access }
+  const principal = `user::${access.claims.sub}`
+  return { kind: 'recordMutate', agent: 'notes', action, hash, principal, options: {}, access }
 }
 
 function shown(access: UserAccess, more: object = {}): number[] {
@@ -98,7 +99,7 @@ describe('a change of policies', () => {
     const record = recordBySeq(shard.environment, no, seq)
     expect(record).toMatchObject({ type: 'sys/policy', hash })
     expect(record?.signature).toHaveLength(64)
-    expect(JSON.parse(Buffer.from(record?.body ?? []).toString())).toEqual({ policies: [own] })
+    expect(JSON.parse(Buffer.from(record?.body ?? []).toString())).toEqual({ policies: [own], principal: 'root' })
   })
 
   it('outlives a restart', async () => {
@@ -118,7 +119,7 @@ describe('a change of policies', () => {
   it('can come in the commit group that makes the agent', () => {
     const outcomes = shard.run(
       { kind: 'agentCreate', agent: 'fresh', zone: 'free', options: {} },
-      { kind: 'policiesSet', agent: 'fresh', policies: [own], options: {} },
+      { kind: 'policiesSet', agent: 'fresh', policies: [own], principal: 'root', options: {} },
     )
     expect(outcomes.map(codeOf)).toEqual(['reply', 'reply'])
     expect(shard.store.agents.row('fresh')?.policies).toEqual([own])
@@ -131,11 +132,11 @@ describe('a change of policies', () => {
     expect(shard.frames.at(-1)?.policyChanges).toBeUndefined()
   })
 
-  it.each(['immutable_core', 'protected', 'governed'] as const)('is refused in zone %s', (zone) => {
+  it.each(['immutable_core', 'protected', 'governed'] as const)('is a proposal in zone %s', (zone) => {
     shard.ask({ kind: 'agentCreate', agent: zone, zone, options: {} })
-    const refused = shard.ask({ kind: 'policiesSet', agent: zone, policies: [own], options: {} })
-    expect(codeOf(refused)).toBe('zone_requires_approval')
-    expect(headSeq(zone)).toBe(0)
+    const asked = { kind: 'policiesSet' as const, agent: zone, policies: [own], principal: 'root', options: {} }
+    expect(shard.ask(asked)).toMatchObject({ kind: 'reply', status: 202 })
+    expect(headSeq(zone)).toBe(1)
     expect(replyOf(shard.ask({ kind: 'policiesGet', agent: zone })).policies).toEqual([])
   })
 

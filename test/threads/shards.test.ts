@@ -25,6 +25,7 @@ function makeShards(count: number): Shards {
     recordBytesMax: limits.recordBytesDefault,
     signing: 'record' as const,
     auth: testAuthRules,
+    proposals: { governedAutoApproveSecs: 60 },
   }))
   return new Shards(settings, {
     events(_shard, some) {
@@ -32,6 +33,7 @@ function makeShards(count: number): Shards {
       told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
     },
     died: (_shard, error) => died.push(error),
+    erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
     policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
     restarted: () => restarted(),
     failed: () => undefined,
@@ -117,7 +119,7 @@ describe('a change of row policies', () => {
     const agent = 'ruled'
     await shards.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} })
     await shards.ask(agent, { kind: 'watch', agent, on: true })
-    const change: Command = { kind: 'policiesSet', agent, policies: [], options: {} }
+    const change: Command = { kind: 'policiesSet', agent, policies: [], principal: 'root', options: {} }
     // Sent in one tick, so that they make up one commit.
     await Promise.all([ask(agent, 1), shards.ask(agent, change), ask(agent, 2)])
     expect(told).toEqual(['policies of ruled', 'ruled 1', 'ruled 3'])

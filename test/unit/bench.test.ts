@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { argon2Rate } from '../../bench/ceilings/argon2.mjs'
+import { benchUsers, loginRequests } from '../../bench/logins.mjs'
 import { readPlan } from '../../bench/options.mjs'
 import { agentNames, recordBody, writeRequests } from '../../bench/records.mjs'
 import { appendResult, isMet, resultOf, table } from '../../bench/report.mjs'
@@ -181,5 +183,23 @@ describe('recordBody', () => {
     const sizes = [1, 50, 99_999].map((number) => JSON.stringify(recordBody(number)).length)
     for (const size of sizes) expect(Math.abs(size - 230)).toBeLessThan(10)
     expect(recordBody(1)).not.toEqual(recordBody(2))
+  })
+})
+
+describe('loginRequests', () => {
+  it('signs another user in with each request, by no other credential', () => {
+    const users = benchUsers(3)
+    const requests = loginRequests(users)
+    expect(requests.map(({ body }) => JSON.parse(body ?? ''))).toEqual(users)
+    expect(new Set(users.map(({ email }) => email)).size).toBe(3)
+    for (const { headers } of requests) expect(headers).toEqual({ 'content-type': 'application/json' })
+  })
+})
+
+describe('argon2Rate', () => {
+  it('is passwords a second, counted until each thread has done one at least', async () => {
+    const rate = await argon2Rate({ threads: 2, durationMs: 1 })
+    expect(rate).toBeGreaterThan(0)
+    expect(Number.isFinite(rate)).toBe(true)
   })
 })

@@ -130,6 +130,10 @@ describe('readConfig', () => {
     ['SERVICE_LOG_LEVEL', 'verbose'],
     ['SERVICE_MIN_FREE_BYTES', '256M'],
     ['SERVICE_DATA_DIR', ''],
+    ['SERVICE_INGEST_POSTGRES_URL', 'mysql://db.example/facts'],
+    ['SERVICE_INGEST_POSTGRES_URL', 'db.example/facts'],
+    ['SERVICE_INGEST_POSTGRES_URL', 'postgres://db.example/my facts'],
+    ['SERVICE_INGEST_POSTGRES_URL', 'postgres://'],
   ])('refuses %s=%s', (name, value) => {
     expect(faultyNames({ [name]: value })).toEqual([name])
   })
@@ -148,6 +152,7 @@ describe('readConfig', () => {
       SERVICE_CORS_ORIGINS: 'https://app.example.com,http://localhost:5173',
       SERVICE_SIGNING: 'group',
       SERVICE_MIN_FREE_BYTES: '0',
+      SERVICE_INGEST_POSTGRES_URL: 'postgresql://writer:secret@db.example:5433/facts?sslmode=require',
     })
     expect(config).toMatchObject({
       host: '::',
@@ -162,16 +167,22 @@ describe('readConfig', () => {
       corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
       signing: 'group',
       freeBytesMin: 0,
+      ingestPostgresUrl: 'postgresql://writer:secret@db.example:5433/facts?sslmode=require',
     })
   })
 
   it('shows of a secret only how long it is', () => {
-    const env = { SERVICE_ROOT_API_KEY: 'hunter2', SERVICE_MASTER_SEED: 'deadbeef' }
+    const env = {
+      SERVICE_ROOT_API_KEY: 'hunter2',
+      SERVICE_MASTER_SEED: 'deadbeef',
+      SERVICE_INGEST_POSTGRES_URL: 'postgre://writer:swordfish@db.example/facts',
+    }
     const shown = JSON.stringify(readConfig(env))
     expect(shown).toContain('7 characters')
     expect(shown).toContain('8 characters')
     expect(shown).not.toContain('hunter2')
     expect(shown).not.toContain('deadbeef')
+    expect(shown).not.toContain('swordfish')
   })
 
   it('shows no seed that was put where a file belongs', () => {

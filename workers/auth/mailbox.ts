@@ -1,16 +1,18 @@
 import type { UserRow } from '../../src/auth/user.js'
 import { dropLinks } from './links.js'
+import { dropPasskeys } from './passkeys.js'
 import { endSessions } from './sessions.js'
 import type { AuthSpace } from './space.js'
 
 /**
  * The user after it has shown to own its mailbox by a way in. On the first such proof everything that was set before
- * goes, because somebody else may have set it (contract.md 6.5): password, links and sessions.
+ * goes, because somebody else may have set it (contract.md 6.5): password, passkeys, links and sessions.
  * @returns the user to be put, verified
  */
 export function proveMailbox(space: AuthSpace, user: UserRow): UserRow {
   if (user.mailboxProven) return { ...user, verified: true }
   dropLinks(space, user.email)
+  dropPasskeys(space, user.userId)
   endSessions(space, user.userId)
   const { passwordHash: _passwordHash, ...rest } = user
   return { ...rest, verified: true, mailboxProven: true }

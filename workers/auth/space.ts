@@ -1,12 +1,13 @@
 import { auditBody, type AuditEvent, type AuditType } from '../../src/auth/audit.js'
 import { emailHmac } from '../../src/auth/email.js'
 import { assert } from '../../src/base/assert.js'
-import type { Refusal } from '../../src/base/errors.js'
-import type { AuthChange, AuthOrigin, Ended } from '../../src/protocol/auth-messages.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { AuthChange, AuthLookup, AuthOrigin, Ended } from '../../src/protocol/auth-messages.js'
 import type { CommitGroup } from '../commit-group.js'
-import { findAgent, noSuchAgent, type ShardState } from '../shard-state.js'
+import { findAgent, noSuchAgent, noSuchOrganism, type ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
 import { authKey, type AuthKind } from '../store/auth-table.js'
+import { findOrganism } from '../store/organisms.js'
 
 /** Rows that one command looks through at most, such as the sessions of one user. */
 const ROWS_MAX = 10_000
@@ -37,10 +38,16 @@ export class AuthSpace {
     this.#writing = writing
   }
 
+  /** The space of a look; 404 without the audit agent. */
+  static toRead(state: ShardState, command: AuthLookup): AuthSpace | Refusal {
+    if (state.store.agents.find(command.agent) === undefined) return missingSpace(state, command)
+    return new AuthSpace(state, command.namespace)
+  }
+
   /** The space of a change; 404 without the audit agent, 503 clock_skew when its records would have no place. */
   static of(state: ShardState, command: AuthChange, group: CommitGroup): AuthSpace | Refusal {
     const agent = findAgent(state, group, command.agent)
-    if (agent === undefined) return noSuchAgent(command.agent)
+    if (agent === undefined) return missingSpace(state, command)
     const skew = group.reserve(AUDIT_RECORDS_MAX)
     return skew ?? new AuthSpace(state, command.namespace, { group, agent, origin: command.origin })
   }
@@ -127,4 +134,14 @@ export class AuthSpace {
     assert(this.#writing !== undefined, 'only a change writes')
     return this.#writing
   }
+}
+
+/** Why there is no space: 404 organism_not_found, namespace_not_found, or agent_not_found outside organisms. */
+function missingSpace(state: ShardState, { agent, namespace }: AuthChange | AuthLookup): Refusal {
+  if (namespace === '') return noSuchAgent(agent)
+  if (findOrganism(state.store.environment, namespace) === undefined) return noSuchOrganism(namespace)
+  return refuse(
+    'namespace_not_found',
+    `Expected an organism whose auth namespace was made, got "${namespace}"`,
+  )
 }

@@ -46,6 +46,7 @@ export function makeAgent(
     strandBytes: 0,
     mutated: false,
     policies: [],
+    retiredKeys: [],
   }
   const body = genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone })
   const genesis = group.append(agent, { type: genesisType, body: Buffer.from(body), signing: 'record' })

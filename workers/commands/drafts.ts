@@ -9,6 +9,8 @@ import type { Draft } from '../commit-group.js'
 export interface DraftRules {
   recordBytesMax: number
   signing: Signing
+  /** The drafts come by an ingest route. */
+  ingested?: boolean
 }
 
 /** The members of one `{data, type?}`. */
@@ -69,7 +71,7 @@ function draftOfData(
       `Expected a record of at most ${rules.recordBytesMax} bytes, got ${body.length}`,
     )
   }
-  return { type, body, signing: rules.signing }
+  return { type, body, signing: rules.signing, ingested: rules.ingested === true }
 }
 
 /** RFC 6901: `~` and `/` in a member's name. */

@@ -6,6 +6,7 @@ import type {
   IngestedOutcome,
   LineFault,
   UserAccess,
+  WriteOptions,
 } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
@@ -16,9 +17,14 @@ import { appendOne, draftRules, targetAgent } from './records.js'
 
 /** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
-  const draft = readBareDraft(command.body, draftRules(state, command.options))
+  const draft = readBareDraft(command.body, ingestRules(state, command.options))
   if ('code' in draft) return draft
   return appendOne(state, { ...command, emerge: true, draft }, group)
+}
+
+/** Drafts of ingest are marked for good, whether or not a sink is set up: it may be later (docs/adr/0013). */
+function ingestRules(state: ShardState, options: WriteOptions): DraftRules {
+  return { ...draftRules(state, options), ingested: true }
 }
 
 /** One line that was read: what to append, or why not. */
@@ -40,7 +46,7 @@ export function ingestChunk(
     const agent = targetAgent(state, { ...command, emerge: true }, group)
     if ('code' in agent) return agent
   }
-  const rules = draftRules(state, command.options)
+  const rules = ingestRules(state, command.options)
   const { lineNumbers } = command
   const read =
     lineNumbers === undefined ? linesOf(command, rules) : addressedLines(command, lineNumbers, rules)

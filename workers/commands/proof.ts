@@ -18,6 +18,7 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
     agentNo: agent.no,
     strand: agent.strand,
     publicKey: agent.publicKey,
+    retiredKeys: agent.retiredKeys,
     headSeq: agent.head.seq,
     headHash: agent.head.hash,
     ...(grant !== undefined && { readable: grant }),
@@ -28,10 +29,15 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
   return { ...located, seq: record.seq }
 }
 
-/** The signed note of a tree head that a reader of the pool has computed from this shard's store. */
+/**
+ * The signed note of a tree head that a reader of the pool has computed from this shard's store. A key signs no head
+ * from before it was in force, and the one before it is held no more: then it is `done` without a note.
+ */
 export function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return refused(noSuchAgent(command.agent))
+  const last = agent.retiredKeys.at(-1)
+  if (last !== undefined && command.size <= last.lastSeq) return { kind: 'done' }
   const checkpoint = { origin: checkpointOrigin(agent.strand), size: command.size, rootHex: command.root }
   return { kind: 'reply', status: 200, body: signCheckpoint(checkpoint, agent.keyPair) }
 }

@@ -2,12 +2,12 @@ import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { PageCursor } from '../../src/protocol/record-messages.js'
 import { matchesAll } from '../../src/strand/condition.js'
-import { compareHlc } from '../../src/strand/hlc.js'
+import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordView } from '../../src/wire/render.js'
 import { agentToRead, covers, grantOf } from '../row-access.js'
 import { refused, type ShardState } from '../shard-state.js'
-import type { Agent } from '../store/agents.js'
+import { publicKeyOf, type Agent } from '../store/agents.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/records.js'
 
@@ -34,9 +34,10 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
       return { kind: 'rows', rows, cursor: { nextSeq: record.seq, asOfSeq: bounds.asOfSeq } }
     }
     looked++
-    if (!selects(command, record) || !covers(grant, record.body)) continue
+    // An erased record has nothing to show; by its hash it is still found.
+    if (record.erased === true || !selects(command, record) || !covers(grant, record.body)) continue
     if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
-    rows.push(recordView(record, agent.publicKey, false))
+    rows.push(recordView(record, publicKeyOf(agent, record.keyIndex), false))
     bytes += record.body.length
   }
   return { kind: 'rows', rows }
@@ -68,8 +69,13 @@ function asOf(
   command: { cursor?: PageCursor } & CommandOf<'recordQuery'>,
 ): number {
   if (command.cursor !== undefined) return Math.min(command.cursor.asOfSeq, agent.head.seq)
-  if (command.to === undefined || compareHlc(agent.head.hlc, command.to) <= 0) return agent.head.seq
-  const { ms, counter } = command.to
+  return command.to === undefined ? agent.head.seq : lastSeqAt(state, agent, command.to)
+}
+
+/** Seq of the last record at or before `moment`; -1 when all are later. */
+export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number {
+  if (compareHlc(agent.head.hlc, moment) <= 0) return agent.head.seq
+  const { ms, counter } = moment
   return seqAtOrAfter(state.store.environment, agent.no, { ms, counter: counter + 1 }) - 1
 }
 

@@ -7,7 +7,7 @@ import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
 import { agentToRead, covers, grantOf, hasPolicy, notAllowed, type Grant } from '../row-access.js'
 import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
-import type { Agent } from '../store/agents.js'
+import { publicKeyOf, type Agent } from '../store/agents.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 
@@ -64,7 +64,7 @@ export function batchAppend(
   })
 }
 
-/** One record by its hash; a deleted one is shown as such (contract.md 5). */
+/** One record by its hash; a deleted or erased one is shown as such (contract.md 5). */
 export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return refused(agent)
@@ -72,7 +72,7 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
   const seen = record !== undefined && covers(grantOf(agent, 'read', command.access), record.body)
   if (!seen) return refused(noSuchRecord(command.hash))
   const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
-  return { kind: 'reply', status: 200, body: recordView(record, agent.publicKey, deleted) }
+  return { kind: 'reply', status: 200, body: recordView(record, publicKeyOf(agent, record.keyIndex), deleted) }
 }
 
 /** 404 for a record that the agent's strand does not have. */

@@ -12,9 +12,9 @@ export function streamEvent(agent: string, record: StoredRecord): StreamEvent {
   return { agent, seq: record.seq, hlc: formatHlc(record.hlc), data: streamEventData(agent, record) }
 }
 
-/** Whether streams show a record: what `latest` shows, so not the server's own. */
+/** Whether streams show a record: not the server's own, and nothing of which the body is gone. */
 export function isStreamed(record: StoredRecord): boolean {
-  return !isSystemType(record.type)
+  return !isSystemType(record.type) && record.erased !== true
 }
 
 /** One page of a strand for a stream that catches up. */

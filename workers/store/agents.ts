@@ -29,6 +29,15 @@ export interface Agent {
   mutated: boolean
   /** What users may do here (contract.md 3); nothing where there is none. */
   policies: readonly Policy[]
+  /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
+  retiredKeys: readonly RetiredKey[]
+}
+
+/** A public key that an agent had. */
+export interface RetiredKey {
+  publicKey: string
+  /** Seq of the rotation by which it named the next one. */
+  lastSeq: number
 }
 
 /** The last record of a strand. */
@@ -48,12 +57,18 @@ export interface AgentRow {
   publicKey: string
   strand: string
   sealedSeed?: string
+  retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
 }
 
 /** Where the seed of an agent belongs whose creator named it. */
 export function seedPlace(name: string): SealedPlace {
   return { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from(name) }
+}
+
+/** The public key by its number; a record says by which it was signed. */
+export function publicKeyOf(agent: Agent, keyIndex: number): string {
+  return agent.retiredKeys[keyIndex]?.publicKey ?? agent.publicKey
 }
 
 /** The agents of one shard: all on disk, the latest used in memory. */
@@ -119,11 +134,11 @@ export class AgentTable {
     this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
   }
 
-  /** Writes the row policies of an agent into its row, within the caller's transaction. */
-  putPolicies(name: string, policies: readonly Policy[]): void {
+  /** Writes what is new of an agent into its row, within the caller's transaction. */
+  change(name: string, change: Partial<AgentRow>): void {
     const row = this.row(name)
-    assert(row !== undefined, 'an agent has its row before its policies')
-    this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, policies })))
+    assert(row !== undefined, 'an agent has its row before anything of it changes')
+    this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, ...change })))
   }
 
   /** The name of an agent by its number. */
@@ -158,7 +173,7 @@ export class AgentTable {
         ? agentSeed(this.#masterSeed, name)
         : unseal(this.#masterSeed, seedPlace(name), Buffer.from(row.sealedSeed, 'hex'))
     const keyPair = keyPairFromSeed(seed)
-    assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its genesis record')
+    assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
     return {
       name,
       no: row.no,
@@ -166,7 +181,8 @@ export class AgentTable {
       createdAtMs: row.createdAtMs,
       publicKey: row.publicKey,
       strand: row.strand,
-      keyIndex: record.keyIndex,
+      // The last record may be the rotation itself, which the key before has signed.
+      keyIndex: row.retiredKeys?.length ?? 0,
       keyPair,
       head: {
         seq: record.seq,
@@ -177,6 +193,7 @@ export class AgentTable {
       strandBytes,
       mutated: this.#everMutated(row.no),
       policies: row.policies ?? [],
+      retiredKeys: row.retiredKeys ?? [],
     }
   }
 

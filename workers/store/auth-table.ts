@@ -11,6 +11,12 @@ export type AuthKind =
   | 'link'
   | 'email-link'
   | 'lockout'
+  | 'oauth-state'
+  | 'identity'
+  | 'user-identity'
+  | 'passkey'
+  | 'user-passkey'
+  | 'passkey-session'
   | 'keys'
 
 /** A row to be written, or removed where there is no value. */

@@ -19,6 +19,26 @@ export interface Environment {
   hashes: Table
   /** agent number, seq of a record, seq of the mutation → what it did. */
   mutations: Table
+  /** agent number, seq → body commitment of an erased record. */
+  erasures: Table
+  /** Filling that is written over pages which held erased bodies. */
+  filling: Table
+  /** agent number, seq → proposal. */
+  proposals: Table
+  /** agent number, seq of an open proposal → nothing. */
+  proposalsOpen: Table
+  /** agent number, target of an open proposal → its seq. */
+  proposalTargets: Table
+  /** due time, agent number, seq of an open proposal → nothing. */
+  proposalDues: Table
+  /** agent number, seq of a `sys/zone` record → the zone from there on. */
+  zoneChanges: Table
+  /** agent number of the source, type, destination → how the edge stands. */
+  edges: Table
+  /** destination, type, source → the same. */
+  edgesIn: Table
+  /** key in `edges`, clock → how the edge stood before it changed. */
+  edgeHistory: Table
   /** caller and idempotency key → answer. */
   idempotency: Table
   /** expiry, idempotency key → nothing. */
@@ -27,6 +47,8 @@ export interface Environment {
   publicKeys: Table
   /** key id → scoped API key. */
   apiKeys: Table
+  /** organism id → organism. */
+  organisms: Table
   /** namespace, kind, id → a row of auth state. */
   auth: Table
   /** expiry, key of a row of auth state → nothing. */
@@ -48,9 +70,11 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     encoding: 'binary',
     keyEncoding: 'binary',
     overlappingSync: false,
-    maxDbs: 32,
+    maxDbs: 48,
     maxReaders: 126,
     cache: false,
+    // Unused parts of new pages are zeros, not what the memory held before: an erased body, say.
+    noMemInit: false,
     readOnly: access === 'read',
   })
   const table = (name: string): Table =>
@@ -63,10 +87,21 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     strands: table('strands'),
     hashes: table('hashes'),
     mutations: table('mutations'),
+    erasures: table('erasures'),
+    filling: table('filling'),
+    proposals: table('proposals'),
+    proposalsOpen: table('proposals-open'),
+    proposalTargets: table('proposal-targets'),
+    proposalDues: table('proposal-dues'),
+    zoneChanges: table('zone-changes'),
+    edges: table('edges'),
+    edgesIn: table('edges-in'),
+    edgeHistory: table('edge-history'),
     idempotency: table('idempotency'),
     expiries: table('expiries'),
     publicKeys: table('public-keys'),
     apiKeys: table('api-keys'),
+    organisms: table('organisms'),
     auth: table('auth'),
     authExpiries: table('auth-expiries'),
     authEnded: table('auth-ended'),

@@ -15,25 +15,34 @@ export interface StoredRecord {
   prev: string
   /** Which of the agent's keys is in force; 0 is the one of the genesis record. */
   keyIndex: number
-  /** 16 bytes. */
+  /** 16 bytes; zeros once erased. */
   salt: Uint8Array
-  /** The canonical JSON text of the body, UTF-8. */
+  /** The canonical JSON text of the body, UTF-8; `null` once erased. */
   body: Uint8Array
+  /** Body and salt are destroyed; the commitment to them is kept beside (workers/store/erasures.ts). */
+  erased?: true
   /** 64 bytes; absent where a later record of the same commit group seals this one. */
   signature?: Uint8Array
   /** The seq of the record whose signature covers this one. */
   sealedBy?: number
+  /** True for a record that came by an ingest route, which the PostgreSQL sink copies. */
+  ingested?: boolean
 }
 
 /*
  * Layout of a record in a block, little-endian (docs/adr/0002-storage-layout.md):
- *   0 crc32 u32 of everything after it     4 flags u8 (1 = signed)      5 keyIndex u8
+ *   0 crc32 u32 of everything after it     4 flags u8 (below)           5 keyIndex u8
  *   6 typeBytes u16                        8 agentNo u32               12 seq u48
  *  18 hlc ms u48                          24 hlc counter u16           26 hash 32
  *  58 prev 32                             90 salt 16                  106 signature 64, or sealedBy u48
- *  then the type (ASCII), then the body to the end.
+ *  then the type (ASCII), then the body to the end. An erased record keeps its place and length: zeros for salt and body.
  */
 const SIGNED = 1
+const ERASED = 2
+const SALT_AT = 90
+const INGESTED = 4
+/** What the body of an erased record reads as. */
+const erasedBody = Buffer.from('null')
 const FIXED_BYTES = 106
 const SIGNATURE_BYTES = 64
 const SEALED_BY_BYTES = 6
@@ -46,7 +55,7 @@ export function recordBytes(record: StoredRecord): number {
 
 /** Writes `record` at `at`; gives the offset behind it. `target` has room for `recordBytes(record)`. */
 export function writeRecord(target: Buffer, at: number, record: StoredRecord): number {
-  target[at + 4] = record.signature === undefined ? 0 : SIGNED
+  target[at + 4] = (record.signature === undefined ? 0 : SIGNED) | (record.ingested === true ? INGESTED : 0)
   target[at + 5] = record.keyIndex
   target.writeUInt16LE(record.type.length, at + 6)
   target.writeUInt32LE(record.agentNo, at + 8)
@@ -55,7 +64,7 @@ export function writeRecord(target: Buffer, at: number, record: StoredRecord): n
   target.writeUInt16LE(record.hlc.counter, at + 24)
   target.write(record.hash, at + 26, 'hex')
   target.write(record.prev, at + 58, 'hex')
-  target.set(record.salt, at + 90)
+  target.set(record.salt, at + SALT_AT)
   let end = at + FIXED_BYTES
   if (record.signature === undefined) {
     assert(record.sealedBy !== undefined, 'a record is signed or sealed')
@@ -79,7 +88,8 @@ export function readRecord(block: Uint8Array, from: number, to: number): StoredR
   const source = Buffer.from(block.subarray(from, to))
   assert(source.length >= FIXED_BYTES + SEALED_BY_BYTES, 'a stored record is whole')
   assert(crc32(source.subarray(4)) === source.readUInt32LE(0), 'a stored record matches its checksum')
-  const signed = source[4] === SIGNED
+  const flags = source[4] ?? 0
+  const signed = (flags & SIGNED) !== 0
   const typeAt = FIXED_BYTES + (signed ? SIGNATURE_BYTES : SEALED_BY_BYTES)
   const bodyAt = typeAt + source.readUInt16LE(6)
   const record: StoredRecord = {
@@ -90,11 +100,13 @@ export function readRecord(block: Uint8Array, from: number, to: number): StoredR
     hash: source.toString('hex', 26, 58),
     prev: source.toString('hex', 58, 90),
     keyIndex: source[5] ?? 0,
-    salt: source.subarray(90, 106),
-    body: source.subarray(bodyAt),
+    salt: source.subarray(SALT_AT, FIXED_BYTES),
+    body: (flags & ERASED) === 0 ? source.subarray(bodyAt) : erasedBody,
   }
+  if ((flags & ERASED) !== 0) record.erased = true
   if (signed) record.signature = source.subarray(FIXED_BYTES, typeAt)
   else record.sealedBy = source.readUIntLE(FIXED_BYTES, SEALED_BY_BYTES)
+  if ((flags & INGESTED) !== 0) record.ingested = true
   return record
 }
 
@@ -139,6 +151,42 @@ export function recordAt(block: Uint8Array, position: number): StoredRecord {
 export function hashAt(block: Uint8Array, position: number): string {
   const { from } = extentAt(block, position)
   return asBuffer(block).toString('hex', from + 26, from + 58)
+}
+
+/**
+ * Destroys salt and body of the record at `position`, in place: the block keeps its length, so that the store writes
+ * over each of its bytes (docs/adr/0015-erasure.md). The caller has read the record whole.
+ */
+export function eraseAt(block: Buffer, position: number): void {
+  const { from, to } = extentAt(block, position)
+  const flags = block[from + 4] ?? 0
+  const typeAt = from + FIXED_BYTES + ((flags & SIGNED) === 0 ? SEALED_BY_BYTES : SIGNATURE_BYTES)
+  block[from + 4] = flags | ERASED
+  block.fill(0, from + SALT_AT, from + FIXED_BYTES)
+  block.fill(0, typeAt + block.readUInt16LE(from + 6), to)
+  block.writeUInt32LE(crc32(block.subarray(from + 4, to)), from)
+}
+
+/** When the record at `position` was taken, Unix milliseconds of its HLC, without a look at the rest of it. */
+export function hlcMsAt(block: Uint8Array, position: number): number {
+  const { from } = extentAt(block, position)
+  return asBuffer(block).readUIntLE(from + 18, 6)
+}
+
+/** Whether the record at `position` is of that type, without a look at the rest of it. */
+export function hasTypeAt(block: Uint8Array, position: number, type: string): boolean {
+  const { from } = extentAt(block, position)
+  const buffer = asBuffer(block)
+  if (buffer.readUInt16LE(from + 6) !== type.length) return false
+  const signed = ((block[from + 4] ?? 0) & SIGNED) !== 0
+  const typeAt = from + FIXED_BYTES + (signed ? SIGNATURE_BYTES : SEALED_BY_BYTES)
+  return buffer.toString('latin1', typeAt, typeAt + type.length) === type
+}
+
+/** Whether the record at `position` came by an ingest route, without a look at the rest of it. */
+export function isIngestedAt(block: Uint8Array, position: number): boolean {
+  const { from } = extentAt(block, position)
+  return ((block[from + 4] ?? 0) & INGESTED) !== 0
 }
 
 function extentAt(block: Uint8Array, position: number): { from: number; to: number } {

@@ -40,6 +40,17 @@ export function recordBySeq(
   return recordInRun(environment, run, seq)
 }
 
+/** Where the record of an agent at `seq` lies; the strand reaches it. */
+export function placeOf(
+  environment: Environment,
+  agentNo: number,
+  seq: number,
+): { blockNo: number; position: number } {
+  const run = runBefore(environment, agentNo, seq)
+  assert(run !== undefined, 'a strand has a run for each of its records')
+  return { blockNo: run.blockNo, position: placeInRun(run, seq - run.firstSeq) }
+}
+
 /** The record at a place that the hash index named. */
 export function recordByPlace(environment: Environment, blockNo: number, position: number): StoredRecord {
   return recordAt(readBlock(environment, blockNo), position)

@@ -8,13 +8,22 @@ import type { Shards } from '../../dispatch/shards.js'
 import type { AuthAnswer, Ended } from '../../protocol/auth-messages.js'
 import type { Outcome } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
-import type { AuthContext, AuthRouteSettings, TokenIssuer } from '../../routes/auth-route.js'
+import type {
+  AuthContext,
+  AuthRouteSettings,
+  OauthFlow,
+  PasskeyCeremonies,
+  TokenIssuer,
+} from '../../routes/auth-route.js'
 
 /** What auth routes are carried out with. */
 export interface AuthParts {
   shards: Shards
   passwords: PasswordPool
   tokens: TokenIssuer
+  /** Undefined while passkeys are not configured. */
+  passkeys: PasskeyCeremonies | undefined
+  oauth: OauthFlow
   settings: AuthRouteSettings
   clock: Clock
   /** Something has ended: tokens that name it are refused from now on, and their streams end. */
@@ -25,11 +34,13 @@ export interface AuthParts {
 
 /** The working parts behind the auth routes. */
 export function authContext(parts: AuthParts): AuthContext {
-  const { shards, passwords, tokens, settings, clock } = parts
+  const { shards, passwords, tokens, passkeys, oauth, settings, clock } = parts
   const gate = new LoginGate({ attemptsMax: settings.loginAttemptsMax })
   return {
     settings,
     tokens,
+    passkeys,
+    oauth,
     nowMs: clock,
     random: randomBytes,
     async change({ namespace, origin }, change) {

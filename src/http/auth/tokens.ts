@@ -6,7 +6,7 @@ import { type JwtKey, type PublicJwk, jwtKey } from '../../auth/jwt-key.js'
 import { type Namespace, organismNamespace } from '../../auth/namespace.js'
 import { decodeRefreshToken, encodeRefreshToken, refreshKey } from '../../auth/refresh-token.js'
 import type { Clock } from '../../base/clock.js'
-import { refuse, type Refusal } from '../../base/errors.js'
+import { refuse, statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { KeyEpochs, SignedIn } from '../../protocol/auth-messages.js'
 import type { IssuedTokens, TokenIssuer } from '../../routes/auth-route.js'
@@ -23,6 +23,8 @@ export interface UserTokensParts {
   root: Namespace
   ended: EndedTokens
   clock: Clock
+  /** Why there is no such namespace, or why its shard does not tell. */
+  missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
   /** Which keys of a namespace are in force. @throws Error when its shard does not tell */
   epochsOf(namespace: Namespace): Promise<KeyEpochs>
 }
@@ -115,6 +117,8 @@ export class UserTokens implements TokenIssuer {
   async #verify(token: string, digest: string): Promise<UserPrincipal | Refusal> {
     const namespace = this.#namespaceOf(token)
     if (namespace === undefined) return invalid
+    const missing = await this.#parts.missing(namespace)
+    if (missing !== undefined) return statusOf(missing) === 404 ? invalid : missing
     const { current, retired } = await this.#keysOf(namespace)
     const verdict = await verifyToken(token, [current, ...this.#unexpired(retired)], {
       issuer: this.#issuerOf(namespace),
@@ -131,11 +135,13 @@ export class UserTokens implements TokenIssuer {
   /** The namespace that a token says it is of, which its signature has to prove. */
   #namespaceOf(token: string): Namespace | undefined {
     try {
-      const { iss } = decodeJwt(token)
+      const { iss }: { iss?: unknown } = decodeJwt(token)
       const { issuer, root } = this.#parts
       if (iss === issuer) return root
       const before = `${issuer}${ORGANISMS}`
-      return iss?.startsWith(before) === true ? organismNamespace(iss.slice(before.length)) : undefined
+      // Nobody has signed for it yet, so it may be anything.
+      if (typeof iss !== 'string' || !iss.startsWith(before)) return undefined
+      return organismNamespace(iss.slice(before.length))
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined
       throw error

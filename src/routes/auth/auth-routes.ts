@@ -5,6 +5,8 @@ import { loginRoutes } from './login.js'
 import { logoutRoutes } from './logout.js'
 import { magicLinkRoutes } from './magic-link.js'
 import { meRoutes } from './me.js'
+import { passkeyRoutes } from './passkeys.js'
+import { oauthRoutes } from './oauth.js'
 import { passwordRoutes } from './password.js'
 import { refreshRoutes } from './refresh.js'
 import { registerRoutes } from './register.js'
@@ -27,6 +29,8 @@ export const authRoutes: readonly AuthRoute[] = [
   ...magicLinkRoutes,
   ...verifyEmailRoutes,
   ...passwordRoutes,
+  ...passkeyRoutes,
+  ...oauthRoutes,
   ...userRoutes,
   ...jwksRoutes,
   ...keyRoutes,

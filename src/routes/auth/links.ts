@@ -38,6 +38,7 @@ export async function sendLink(
   if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
   const { mailOn, production } = context.settings
   if (mailOn) return secretJson(200, { sent: true })
-  const shown = !production || request.principal.scopes.has('admin:*')
+  // Not every key with admin:*: one that is limited to agents could sign in as anyone.
+  const shown = !production || request.principal.id === 'root'
   return secretJson(200, { sent: false, ...(shown && { token }) })
 }

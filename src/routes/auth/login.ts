@@ -49,7 +49,7 @@ const login: AuthRoute = {
 export interface Guess {
   email: string
   password: string
-  right(verification: Verification, passwordHash: string): Change
+  right(verification: Verification, passwordHash: string): Change | Promise<Change | Refusal>
 }
 
 /**
@@ -76,9 +76,9 @@ export function guessPassword(
       const verification = await context.passwords.verify(password, passwordHash)
       if ('code' in verification) return verification
       const right = verification.matches && passwordHash !== undefined
-      const change = right
-        ? guess.right(verification, passwordHash)
-        : ({ kind: 'loginFailed', email } as const)
+      if (!right) return context.change(request, { kind: 'loginFailed', email })
+      const change = await guess.right(verification, passwordHash)
+      if ('code' in change) return change
       return context.change(request, change)
     },
   })

@@ -10,6 +10,9 @@ import { sendLink } from './links.js'
 const sendBody = reader(MagicLinkSendBody)
 const verifyBody = reader(MagicLinkVerifyBody)
 
+/** One answer to a link that is wrong, used or expired (contract.md 6): the shard's, word by word. */
+const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
+
 /** POST /v1/auth/magic-link/send */
 const send: AuthRoute = {
   kind: 'auth',
@@ -45,7 +48,7 @@ const verify: AuthRoute = {
     const body = verifyBody.bytes(request.body)
     if ('code' in body) return body
     const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) return refuse('invalid_token', 'Expected the token of a magic link')
+    if (hash === undefined) return badLink
     const answer = await context.change(request, { kind: 'magicLinkVerify', hash })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     const { userId, email, verified } = answer.user

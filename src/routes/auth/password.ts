@@ -45,19 +45,15 @@ const change: AuthRoute = {
     const weak = weakness(wanted, context.settings)
     if (weak !== undefined) return weak
     const { email, sub: userId, sid } = claimsOf(request)
-    // Before the current one is compared, so that nothing slow lies between the comparison and the change.
-    const passwordHash = await context.passwords.hash(wanted)
-    if (typeof passwordHash !== 'string') return passwordHash
     const answer = await guessPassword(request, context, {
       email,
       password,
-      right: (_verification, comparedHash) => ({
-        kind: 'passwordChange',
-        userId,
-        sid,
-        comparedHash,
-        passwordHash,
-      }),
+      async right(_verification, comparedHash) {
+        // Not before: nothing is hashed for an e-mail that is locked (contract.md 6).
+        const passwordHash = await context.passwords.hash(wanted)
+        if (typeof passwordHash !== 'string') return passwordHash
+        return { kind: 'passwordChange', userId, sid, comparedHash, passwordHash }
+      },
     })
     return 'code' in answer || answer.kind !== 'done'
       ? unexpectedAnswer(answer)

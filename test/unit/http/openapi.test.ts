@@ -14,11 +14,15 @@ const routes = allRoutes('default')
 /** What a client reads: the document after it has gone through JSON. */
 const document = JSON.parse(JSON.stringify(openApiDocument(routes, '1.2.3')))
 const operationIds = routes.map(operationIdOf)
+const twins = routes.filter((route) => route.kind === 'auth' && route.organism === 'initialised')
 
 function operationOf(method: string, path: string) {
-  const operation = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method === 'del' ? 'delete' : method]
+  const item = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]
+  const operations = item?.$ref === undefined ? item : resolved(item.$ref)
+  const operation = operations?.[method === 'del' ? 'delete' : method]
   expect(operation, `${method} ${path}`).toBeDefined()
-  return operation
+  const parameters = [...(item?.parameters ?? []), ...(operation.parameters ?? [])]
+  return { ...operation, parameters }
 }
 
 /** Every object in the document, with where it stands. */
@@ -34,7 +38,7 @@ function resolved(reference: string): any {
   let at: unknown = document
   for (const part of reference.slice(2).split('/')) {
     if (typeof at !== 'object' || at === null) return undefined
-    at = Reflect.get(at, part)
+    at = Reflect.get(at, decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
   }
   return at
 }
@@ -59,18 +63,27 @@ describe('the OpenAPI document', () => {
   it('has every route, with its scope and its summary, and no other', () => {
     for (const route of routes) {
       const { method, path, docs, scope } = route
-      const authScopes = { anyone: 'none', user: 'user', admin: 'admin:*' }
+      const admin = path.endsWith('/auth/init') ? 'admin:organisms' : 'admin:*'
+      const authScopes = { anyone: 'none', user: 'user', admin }
       expect(operationOf(method, path)).toMatchObject({
         summary: docs.summary,
         'x-scope': route.kind === 'auth' ? authScopes[route.caller] : scope,
         tags: [docs.tag],
       })
     }
-    const count = Object.values<object>(document.paths).reduce(
-      (sum, item) => sum + Object.keys(item).length,
-      0,
-    )
-    expect(count).toBe(routes.length)
+    const items = Object.values<object>(document.paths).filter((item) => !('$ref' in item))
+    expect(items.reduce((sum, item) => sum + Object.keys(item).length, 0)).toBe(routes.length - twins.length)
+  })
+
+  it('leads from each route of an organism’s namespace to its twin of the root, and from no other', () => {
+    const led = Object.entries<{ $ref?: string }>(document.paths).filter(([, { $ref }]) => $ref !== undefined)
+    expect(twins.length).toBeGreaterThan(20)
+    const paths = twins.map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}'))
+    expect(led.map(([path]) => path).toSorted()).toEqual([...new Set(paths)].toSorted())
+    for (const { method, path } of twins) {
+      const root = operationOf(method, path.replace('/organisms/:organism_id', ''))
+      expect(operationOf(method, path).operationId).toBe(root.operationId)
+    }
   })
 
   it('gives each operation a name of its own', () => {

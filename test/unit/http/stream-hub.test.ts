@@ -107,7 +107,7 @@ const ofMany = (...agents: string[]): StreamRequest => ({ scope: 'global', agent
 async function locate(readable = own): Promise<number> {
   const taken = shards.take('strandLocate')
   for (const { shard, receive } of taken) {
-    const place = { agentNo: 1, strand: '0', publicKey: '0', headSeq: 4, headHash: '0' }
+    const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
     receive({ kind: 'located', shard, ...place, readable })
   }
   await settled()
@@ -156,7 +156,7 @@ describe('a user’s stream', () => {
   it('opens by the newer policies when they change while it asks for them', async () => {
     const stream = open(ofMany('a0', 'b1'))
     const [first, second] = shards.take('strandLocate')
-    const place = { agentNo: 1, strand: '0', publicKey: '0', headSeq: 4, headHash: '0' }
+    const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
     first?.receive({ kind: 'located', shard: 0, ...place, readable: [[]] })
     hub.endUsersOf(['a0'])
     second?.receive({ kind: 'located', shard: 1, ...place, readable: [[]] })

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import {
   blockCount,
   encodeBlock,
+  hlcMsAt,
+  isIngestedAt,
   recordAt,
   recordBytes,
   type StoredRecord,
@@ -37,6 +39,8 @@ const fields = {
 const storedRecord: fc.Arbitrary<StoredRecord> = fc.oneof(
   fc.record({ ...fields, signature: bytes(64) }),
   fc.record({ ...fields, sealedBy: u48 }),
+  fc.record({ ...fields, signature: bytes(64), ingested: fc.constant(true) }),
+  fc.record({ ...fields, sealedBy: u48, ingested: fc.constant(true) }),
 )
 
 /** The same with plain byte arrays, so that a view compares equal to a copy. */
@@ -53,6 +57,8 @@ describe('a block', () => {
         expect(blockCount(block)).toBe(records.length)
         for (const [position, record] of records.entries()) {
           expect(plain(recordAt(block, position))).toEqual(plain(record))
+          expect(isIngestedAt(block, position)).toBe(record.ingested === true)
+          expect(hlcMsAt(block, position)).toBe(record.hlc.ms)
         }
       }),
     )

@@ -4,11 +4,21 @@ import type { AuthAnswer, AuthChange, AuthOutcome, Change } from '../../../src/p
 import { AuthSpace } from '../../auth/space.js'
 import type { CommitGroup } from '../../commit-group.js'
 import type { Decision, ShardState } from '../../shard-state.js'
+import { namespaceInit } from '../organisms.js'
 import { keyRotate } from './keys.js'
 import { loginFailed, loginSucceeded } from './login.js'
 import { logout } from './logout.js'
 import { linkSend, magicLinkVerify } from './magic-link.js'
 import { userMetadata } from './me.js'
+import {
+  passkeyAuthentication,
+  passkeyLogin,
+  passkeyRegister,
+  passkeyRegistration,
+  passkeyRemove,
+  passkeySessionTake,
+} from './passkeys.js'
+import { oauthLogin, oauthReturn, oauthStart } from './oauth.js'
 import { passwordChange, passwordReset } from './password.js'
 import { refresh } from './refresh.js'
 import { register } from './register.js'
@@ -25,9 +35,14 @@ export type Changed = AuthAnswer | Refusal | { refused: Refusal }
 
 /** Carries out one change of an auth namespace, with its audit records. */
 export function authChange(state: ShardState, command: AuthChange, group: CommitGroup): Decision {
+  const { change: asked } = command
+  if (asked.kind === 'namespaceInit') {
+    const made = namespaceInit(state, command, group)
+    return 'code' in made ? made : () => ({ kind: 'auth', answer: made })
+  }
   const space = AuthSpace.of(state, command, group)
   if ('code' in space) return space
-  const changed = change(space, command.change)
+  const changed = change(space, asked)
   if ('code' in changed) return changed
   const outcome: AuthOutcome = {
     kind: 'auth',
@@ -38,7 +53,8 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   return () => outcome
 }
 
-function change(space: AuthSpace, change: Change): Changed {
+/** A change of a namespace that is there. */
+function change(space: AuthSpace, change: Exclude<Change, { kind: 'namespaceInit' }>): Changed {
   switch (change.kind) {
     case 'register':
       return register(space, change)
@@ -70,8 +86,26 @@ function change(space: AuthSpace, change: Change): Changed {
       return passwordReset(space, change)
     case 'passwordChange':
       return passwordChange(space, change)
+    case 'passkeyRegistration':
+      return passkeyRegistration(space, change)
+    case 'passkeyAuthentication':
+      return passkeyAuthentication(space, change)
+    case 'passkeySessionTake':
+      return passkeySessionTake(space, change)
+    case 'passkeyRegister':
+      return passkeyRegister(space, change)
+    case 'passkeyLogin':
+      return passkeyLogin(space, change)
+    case 'passkeyRemove':
+      return passkeyRemove(space, change)
     case 'keyRotate':
       return keyRotate(space)
+    case 'oauthStart':
+      return oauthStart(space, change)
+    case 'oauthReturn':
+      return oauthReturn(space, change)
+    case 'oauthLogin':
+      return oauthLogin(space, change)
     default:
       return unreachable(change)
   }

@@ -3,16 +3,18 @@ import type { AuthLookup, AuthOutcome, Lookup } from '../../../src/protocol/auth
 import type { Outcome } from '../../../src/protocol/messages.js'
 import { findLink } from '../../auth/links.js'
 import { AuthSpace } from '../../auth/space.js'
-import type { ShardState } from '../../shard-state.js'
+import { refused, type ShardState } from '../../shard-state.js'
 import { keyEpochs } from './keys.js'
 import { loginState } from './login.js'
 import { userOf } from './me.js'
+import { passkeyList } from './passkeys.js'
 import { sessionList } from './sessions.js'
 import { userList } from './users.js'
 
-/** Answers one look at an auth namespace. */
+/** Answers one look at an auth namespace; 404 when it is not there. */
 export function authLookup(state: ShardState, command: AuthLookup): Outcome {
-  return { kind: 'auth', answer: look(new AuthSpace(state, command.namespace), command.lookup) }
+  const space = AuthSpace.toRead(state, command)
+  return 'code' in space ? refused(space) : { kind: 'auth', answer: look(space, command.lookup) }
 }
 
 /** What is ended and not forgotten, of all namespaces of the shard. */
@@ -32,6 +34,8 @@ function look(space: AuthSpace, lookup: Lookup): AuthOutcome['answer'] {
       return sessionList(space, lookup)
     case 'link':
       return { kind: 'link', usable: findLink(space, lookup.hash, lookup.purpose) !== undefined }
+    case 'passkeys':
+      return passkeyList(space, lookup)
     case 'keyEpochs':
       return keyEpochs(space)
     default:

@@ -1,7 +1,9 @@
 import { metadataRefusal } from '../../../src/auth/metadata.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'
 import { lockedUntilMs } from '../../auth/lockouts.js'
+import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, tokensEndAtMs } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
@@ -39,6 +41,8 @@ export function userDelete(space: AuthSpace, { email }: ChangeOf<'userDelete'>):
   const { userId } = user
   endSessions(space, userId)
   dropLinks(space, email)
+  dropIdentities(space, userId)
+  dropPasskeys(space, userId)
   space.remove('lockout', email)
   space.remove('email', email)
   space.remove('user', userId)

@@ -1,0 +1,84 @@
+import { createHmac } from 'node:crypto'
+import { deriveSeed } from '../strand/keys.js'
+import type { RedirectMode } from './redirect.js'
+
+/** The services that users can sign in by (contract.md 6.9). */
+export const oauthProviderNames = ['google', 'github'] as const
+
+export type OauthProviderName = (typeof oauthProviderNames)[number]
+
+/** The provider that a path names; undefined when there is none of that name. */
+export function oauthProviderName(text: string | undefined): OauthProviderName | undefined {
+  return oauthProviderNames.find((name) => name === text)
+}
+
+/** Who came back from a provider. */
+export interface ProviderIdentity {
+  /** Never changes at the provider, and is never given to somebody else. */
+  subject: string
+  /** Absent unless the provider calls it verified. */
+  verifiedEmail?: string
+}
+
+/**
+ * Why a sign-in by a provider came to nothing, by the codes of RFC 6749, 4.1.2.1. They reach the application; what was
+ * wrong stays in the log.
+ */
+export interface OauthFault {
+  error: 'access_denied' | 'server_error' | 'temporarily_unavailable'
+  /** For the log. Holds no secret. */
+  reason: string
+}
+
+/** What both halves of a sign-in work with: nonce and verifier prove that they belong together. */
+export interface OauthSecrets {
+  /** Bound into the ID token (OpenID Connect Core, 3.1.2.1). */
+  nonce: string
+  /** RFC 7636. */
+  codeVerifier: string
+}
+
+/** What a browser is sent to a provider with. */
+export interface OauthStart extends OauthSecrets {
+  state: string
+  callbackUrl: string
+}
+
+/** What a browser came back from a provider with. */
+export interface OauthReturn extends OauthStart {
+  query: URLSearchParams
+}
+
+/** One service that users can sign in by. */
+export interface OauthProvider {
+  /** Where the browser is sent. */
+  authorizationUrl(start: OauthStart): Promise<URL | OauthFault>
+  /** Who came back: exchanges the code and checks all that the provider says. */
+  identify(back: OauthReturn): Promise<ProviderIdentity | OauthFault>
+}
+
+/** A sign-in on its way, as the store keeps it under the SHA-256 of its state. */
+export interface OauthStateRow {
+  provider: OauthProviderName
+  /** SHA-256 of the cookie of the browser that started it, 64 hex digits. */
+  browserHash: string
+  redirectUri: string
+  mode: RedirectMode
+  expiresAtMs: number
+}
+
+/** The key of nonces and verifiers, 32 bytes, derived from the master seed. */
+export function oauthKey(masterSeed: Uint8Array): Buffer {
+  return deriveSeed(masterSeed, 'strandfast/oauth-state/v1')
+}
+
+/**
+ * Nonce and code verifier of a sign-in, made of its state and a key: so nothing secret has to be kept while the browser
+ * is away, and knowing the state alone, which passes through the provider, gives neither.
+ * @param state 43 characters, so that no two namespaces and states give the same bytes
+ */
+export function oauthSecrets(key: Uint8Array, namespaceId: string, state: string): OauthSecrets {
+  const derive = (purpose: string) =>
+    createHmac('sha256', key).update(`${purpose}\0${namespaceId}\0${state}`).digest('base64url')
+  return { nonce: derive('nonce'), codeVerifier: derive('code-verifier') }
+}

@@ -1,0 +1,201 @@
+import { generateKeyPairSync } from 'node:crypto'
+import {
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server'
+import {
+  COSEALG,
+  decodeAttestationObject,
+  decodeClientDataJSON,
+  isoCBOR,
+} from '@simplewebauthn/server/helpers'
+import { limits } from '../base/limits.js'
+import {
+  type AssertionCredential,
+  type CreationOptions,
+  type ExpectedAssertion,
+  type NewPasskey,
+  type PasskeyRow,
+  type RegistrationCredential,
+  type RelyingParty,
+  type RequestOptions,
+  userHandleOf,
+  type VerifiedAssertion,
+} from './passkey.js'
+
+/** Signatures that are taken: what every authenticator and browser has at least one of. */
+const algorithms = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256]
+
+/** Credential ids have at most 1,023 bytes (WebAuthn Level 3, 7.1). */
+const ID_BYTES_MAX = 1_023
+
+const transportsKnown = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb']
+
+const timeout = limits.passkeySessionSecs * 1_000
+
+/**
+ * The two ceremonies of passkeys for one relying party (WebAuthn Level 3, 7.1 and 7.2): user verification is asked for
+ * and insisted on, passkeys are discoverable, attestation is not looked at.
+ */
+export class PasskeyCeremony {
+  readonly #party: RelyingParty
+
+  constructor(party: RelyingParty) {
+    this.#party = party
+  }
+
+  /** What `navigator.credentials.create` is called with. @param passkeys that the user has already */
+  creationOptions(
+    challenge: string,
+    { userId, email }: { userId: string; email: string },
+    passkeys: readonly Pick<PasskeyRow, 'id' | 'transports'>[],
+  ): Promise<CreationOptions> {
+    const { rpId, name } = this.#party
+    return generateRegistrationOptions({
+      rpID: rpId,
+      rpName: name,
+      userID: new Uint8Array(Buffer.from(userId)),
+      userName: email,
+      userDisplayName: email,
+      challenge: new Uint8Array(Buffer.from(challenge, 'base64url')),
+      timeout,
+      attestationType: 'none',
+      excludeCredentials: passkeys.map(({ id, transports }) => ({ id, transports })),
+      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      supportedAlgorithmIDs: algorithms,
+    })
+  }
+
+  /**
+   * What `navigator.credentials.get` is called with. Without transports: made-up ids have none, and those of real ones
+   * would tell them apart.
+   */
+  requestOptions(challenge: string, allowed: readonly string[] | undefined): Promise<RequestOptions> {
+    return generateAuthenticationOptions({
+      rpID: this.#party.rpId,
+      challenge: new Uint8Array(Buffer.from(challenge, 'base64url')),
+      timeout,
+      userVerification: 'required',
+      ...(allowed !== undefined && { allowCredentials: allowed.map((id) => ({ id })) }),
+    })
+  }
+
+  /** The new passkey; undefined when anything about it is not as it has to be. */
+  verifyRegistration(credential: RegistrationCredential, challenge: string): Promise<NewPasskey | undefined> {
+    return unlessThrown(async () => {
+      const { id, rawId, response } = credential
+      if (isFramed(response.clientDataJSON)) return undefined
+      const { verified, registrationInfo } = await verifyRegistrationResponse({
+        response: {
+          id,
+          rawId,
+          type: 'public-key',
+          clientExtensionResults: {},
+          response: {
+            clientDataJSON: response.clientDataJSON,
+            attestationObject: withoutAttestation(response.attestationObject),
+          },
+        },
+        expectedChallenge: challenge,
+        expectedOrigin: this.#party.origin,
+        expectedRPID: this.#party.rpId,
+        requireUserVerification: true,
+        supportedAlgorithmIDs: algorithms,
+      })
+      if (!verified) return undefined
+      const { credential: made, credentialDeviceType } = registrationInfo
+      const idBytes = Buffer.from(made.id, 'base64url').length
+      if (made.id !== id || idBytes === 0 || idBytes > ID_BYTES_MAX) return undefined
+      if (made.publicKey.length > limits.passkeyKeyBytesMax) return undefined
+      return {
+        id: made.id,
+        publicKey: Buffer.from(made.publicKey).toString('base64url'),
+        counter: made.counter,
+        backupEligible: credentialDeviceType === 'multiDevice',
+        transports: transportsKnown.filter((one) => response.transports?.includes(one)),
+      }
+    })
+  }
+
+  /**
+   * What a good assertion said; undefined for any other. Its counter is judged where the passkey is kept. Without a
+   * passkey the signature is checked against a key that nobody has, so that time does not tell which ids are real.
+   */
+  verifyAssertion(
+    { id, rawId, response }: AssertionCredential,
+    { challenge, named, passkey }: ExpectedAssertion,
+  ): Promise<VerifiedAssertion | undefined> {
+    return unlessThrown(async () => {
+      const { clientDataJSON, authenticatorData, signature, userHandle } = response
+      const publicKey = passkey === undefined ? nobodysKey : Buffer.from(passkey.publicKey, 'base64url')
+      const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+        response: {
+          id,
+          rawId,
+          type: 'public-key',
+          clientExtensionResults: {},
+          response: { clientDataJSON, authenticatorData, signature },
+        },
+        expectedChallenge: challenge,
+        expectedOrigin: this.#party.origin,
+        expectedRPID: this.#party.rpId,
+        requireUserVerification: true,
+        credential: { id, publicKey: new Uint8Array(publicKey), counter: 0 },
+      })
+      if (!verified || passkey === undefined || isFramed(clientDataJSON)) return undefined
+      const says = userHandle ?? (named ? userHandleOf(passkey.userId) : undefined)
+      if (says !== userHandleOf(passkey.userId)) return undefined
+      const { newCounter, credentialDeviceType } = authenticationInfo
+      return { counter: newCounter, backupEligible: credentialDeviceType === 'multiDevice' }
+    })
+  }
+}
+
+/** Whatever is wrong with what came from outside, the library throws an Error of its words for it. */
+async function unlessThrown<T>(verify: () => Promise<T | undefined>): Promise<T | undefined> {
+  try {
+    return await verify()
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether the ceremony ran in a frame of another site's page, where none of ours belongs (7.1, step 10). */
+function isFramed(clientDataJson: string): boolean {
+  return decodeClientDataJSON(clientDataJson).crossOrigin === true
+}
+
+/**
+ * The attestation object as a client makes it where no attestation is asked for. A statement that came all the same is
+ * nothing to go by without roots to trust, and its certificates could have the library fetch what they name.
+ */
+function withoutAttestation(attestationObject: string): string {
+  const decoded = decodeAttestationObject(new Uint8Array(Buffer.from(attestationObject, 'base64url')))
+  const none = new Map<string, string | Uint8Array | Map<string, never>>([
+    ['fmt', 'none'],
+    ['attStmt', new Map<string, never>()],
+    ['authData', decoded.get('authData')],
+  ])
+  return Buffer.from(isoCBOR.encode(none)).toString('base64url')
+}
+
+/** The COSE form of a fresh P-256 key whose private half is dropped at once. */
+function makeNobodysKey(): Uint8Array {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
+  const coordinate = (text: string) => new Uint8Array(Buffer.from(text, 'base64url'))
+  // kty EC2, alg ES256, crv P-256 (RFC 9053, 7.1.1).
+  return isoCBOR.encode(
+    new Map<number, number | Uint8Array>([
+      [1, 2],
+      [3, COSEALG.ES256],
+      [-1, 1],
+      [-2, coordinate(x)],
+      [-3, coordinate(y)],
+    ]),
+  )
+}
+
+const nobodysKey = makeNobodysKey()

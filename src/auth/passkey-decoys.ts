@@ -1,0 +1,51 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { deriveSeed } from '../strand/keys.js'
+
+/**
+ * Lengths of credential ids in bytes as authenticators make them, each in one of sixteen draws as often as it stands
+ * here: password managers and phones 16 and 20, platforms and browsers 32, security keys 48 and 64.
+ */
+const lengths = [16, 16, 16, 16, 16, 20, 20, 20, 32, 32, 32, 32, 32, 48, 48, 64] as const
+
+/** The key of made-up credential ids, 32 bytes, derived from the master seed: the same after every restart. */
+export function decoyKey(masterSeed: Uint8Array): Buffer {
+  return deriveSeed(masterSeed, 'strandfast/passkey-decoy/v1')
+}
+
+/** Whose made-up ids: a mailbox of a namespace. */
+export interface DecoyOwner {
+  namespace: string
+  /** As `normalizeEmail` gives it. */
+  email: string
+}
+
+/**
+ * Credential ids that no authenticator has, always the same for one mailbox, which stand among real ones so that a
+ * list tells neither whether an account exists nor how many passkeys it has (contract.md 6.10).
+ * @returns base64url texts
+ */
+export function decoyIds(key: Uint8Array, { namespace, email }: DecoyOwner, count: number): string[] {
+  return Array.from({ length: count }, (_, place) => {
+    // No namespace or e-mail holds a zero.
+    const chosen = createHmac('sha512', key).update(`id\0${namespace}\0${email}\0${place}`).digest()
+    const length = lengths[(chosen[chosen.length - 1] ?? 0) % lengths.length] ?? 32
+    const first = chosen.subarray(0, length / 2)
+    return Buffer.concat([first, sealOf(key, first)]).toString('base64url')
+  })
+}
+
+/**
+ * Whether an id is a made-up one. To register one is refused just as to register another user's, else who tried would
+ * learn which ids of a list are real. An honest id is taken for one in fewer than 2^-63 cases.
+ */
+export function isDecoy(key: Uint8Array, id: string): boolean {
+  const bytes = Buffer.from(id, 'base64url')
+  if (!lengths.some((length) => length === bytes.length)) return false
+  const first = bytes.subarray(0, bytes.length / 2)
+  return timingSafeEqual(bytes.subarray(bytes.length / 2), sealOf(key, first))
+}
+
+/** The second half of a made-up id, by which it is known again; without the key it looks like any other bytes. */
+function sealOf(key: Uint8Array, first: Uint8Array): Buffer {
+  return createHmac('sha256', key).update('seal\0').update(first).digest().subarray(0, first.length)
+}

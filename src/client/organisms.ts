@@ -1,0 +1,90 @@
+import { changeCall, readCall } from './collection.js'
+import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import type {
+  CallOptions,
+  ChangeOptions,
+  MemberResponse,
+  NamespaceResponse,
+  NewOrganism,
+  OrganismListResponse,
+  OrganismResponse,
+  OrganismViewResponse,
+  Zone,
+} from './types.js'
+
+/** A new member of an organism. */
+export interface NewMember {
+  /** Without the organism's id. */
+  name: string
+  zone: Zone
+  /** 64 hex characters, from which its key pair follows; the server chooses unless given. */
+  seedHex?: string | undefined
+}
+
+const PAGE_ROWS = 1_000
+
+/**
+ * Administration of organisms, with the API key of the client (spec.md, Organism endpoints). Methods reject as those of
+ * the client do.
+ */
+export class OrganismsClient {
+  readonly #transport: Transport
+  readonly #apiKey: CredentialSource
+
+  constructor(transport: Transport, apiKey: CredentialSource) {
+    this.#transport = transport
+    this.#apiKey = apiKey
+  }
+
+  /** Makes an organism and its agents; the server makes an id unless one is given. Errors: 409 `organism_exists`. */
+  create(organism: NewOrganism, options: ChangeOptions = {}): Promise<OrganismResponse> {
+    return this.#send(changeCall('/v1/organisms', JSON.stringify(organism), options))
+  }
+
+  /** Makes one more agent, addressed as `<organism_id>::<name>`. Errors: 409 `agent_exists`, `key_in_use`. */
+  createAgent(
+    organismId: string,
+    { name, zone, seedHex }: NewMember,
+    options: ChangeOptions = {},
+  ): Promise<MemberResponse> {
+    const body = JSON.stringify({ name, zone, seed_hex: seedHex })
+    return this.#send(changeCall(`${pathOf(organismId)}/agents`, body, options))
+  }
+
+  /** Gives the organism users, keys and sessions of its own. Errors: 409 `namespace_exists`. Sent once. */
+  initAuth(organismId: string, { signal }: CallOptions = {}): Promise<NamespaceResponse> {
+    const path = `${pathOf(organismId)}/auth/init`
+    return this.#send({ method: 'POST', path, repeatable: false, signal })
+  }
+
+  /** One organism with its agents. Errors: NotFoundError. */
+  get(organismId: string, options: CallOptions = {}): Promise<OrganismViewResponse> {
+    return this.#send(readCall(pathOf(organismId), options))
+  }
+
+  /** All organisms by id, page after page; `total` counts them. */
+  async list(options: CallOptions = {}): Promise<OrganismListResponse> {
+    const organisms: OrganismListResponse['organisms'] = []
+    let total = 0
+    let cursor: string | undefined
+    do {
+      const page = await this.#send<OrganismListResponse & { next_cursor: string | null }>({
+        ...readCall('/v1/organisms', options),
+        query: { limit: PAGE_ROWS, cursor },
+      })
+      organisms.push(...page.organisms)
+      total = page.total
+      cursor = page.next_cursor ?? undefined
+    } while (cursor !== undefined)
+    return { organisms, total }
+  }
+
+  #send<R>(call: Call): Promise<R> {
+    return this.#transport.json({ ...call, credential: this.#apiKey })
+  }
+}
+
+/** Path of an organism. @throws TypeError for what can be no id */
+export function pathOf(organismId: string): string {
+  return `/v1/organisms/${pathSegment(organismId)}`
+}

@@ -1,0 +1,53 @@
+import { limits } from '../base/limits.js'
+import type { Shards } from './shards.js'
+
+/** What the clock of proposals works with. */
+export interface ProposalClockParts {
+  shards: Shards
+  /** True while nothing may be written. */
+  readOnly(): boolean
+}
+
+/**
+ * Has the shards look for proposals whose time has come: a shard waits for nothing but its next frame, so its timers
+ * are in its store, and the look at them is a command (docs/adr/0014-proposals.md).
+ */
+export class ProposalClock {
+  readonly #parts: ProposalClockParts
+  readonly #timer: NodeJS.Timeout
+  /** Shards that have not answered the last look yet. */
+  readonly #asked = new Set<number>()
+
+  constructor(parts: ProposalClockParts) {
+    this.#parts = parts
+    this.#timer = setInterval(() => this.#tick(), limits.proposalSweepMs)
+  }
+
+  /** Resolves when everything is decided that came due while the server was off. */
+  async catchUp(): Promise<void> {
+    if (this.#parts.readOnly()) return
+    const { shards } = this.#parts
+    await Promise.all(Array.from({ length: shards.count }, (_none, shard) => this.#sweep(shard)))
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #tick(): void {
+    if (this.#parts.readOnly()) return
+    for (let shard = 0; shard < this.#parts.shards.count; shard++) {
+      if (!this.#asked.has(shard)) void this.#sweep(shard)
+    }
+  }
+
+  /** One shard, until nothing that is due is left. A shard that cannot answer now is asked again at the next look. */
+  async #sweep(shard: number): Promise<void> {
+    this.#asked.add(shard)
+    for (let left = true; left; ) {
+      const outcome = await this.#parts.shards.askOne(shard, { kind: 'proposalsSweep', options: {} })
+      left = outcome.kind === 'swept' && outcome.left
+    }
+    this.#asked.delete(shard)
+  }
+}

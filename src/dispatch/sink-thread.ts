@@ -1,0 +1,77 @@
+import { Worker } from 'node:worker_threads'
+import { limits } from '../base/limits.js'
+import type { SinkFigures, SinkOrder, SinkSettings } from '../protocol/sink-messages.js'
+
+/** The front thread's end of the PostgreSQL sink. A thread that ends by itself is started again after a pause. */
+export class SinkThread {
+  readonly #settings: Omit<SinkSettings, 'paused'>
+  readonly #paused = new Set<number>()
+  readonly #died: (error: Error) => void
+  #worker: Worker
+  #restart: NodeJS.Timeout | undefined
+  #figures: SinkFigures = {
+    connected: false,
+    lagRecords: 0,
+    lagSecs: 0,
+    rows: 0,
+    deadLetters: 0,
+    failures: 0,
+  }
+  #running = false
+  #stopping = false
+
+  constructor(settings: Omit<SinkSettings, 'paused'>, died: (error: Error) => void) {
+    this.#settings = settings
+    this.#died = died
+    this.#worker = this.#start()
+  }
+
+  /** The figures that the thread told last. */
+  get figures(): SinkFigures {
+    return this.#figures
+  }
+
+  /** Lets the batch under way finish for a moment, and ends the thread. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    clearTimeout(this.#restart)
+    const worker = this.#worker
+    if (!this.#running) return
+    const ended = new Promise((resolve) => worker.once('exit', resolve))
+    this.#say({ kind: 'stop' })
+    await ended
+  }
+
+  /** A shard's thread has ended: until it serves again, nobody else may have its store open. */
+  pause(shard: number): void {
+    this.#paused.add(shard)
+    this.#say({ kind: 'pause', shard })
+  }
+
+  /** A shard serves again. */
+  resume(shard: number): void {
+    this.#paused.delete(shard)
+    this.#say({ kind: 'resume', shard })
+  }
+
+  #say(order: SinkOrder): void {
+    this.#worker.postMessage(order)
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('../../workers/sink.js', import.meta.url), {
+      workerData: { ...this.#settings, paused: [...this.#paused] },
+      name: 'sink',
+    })
+    this.#running = true
+    worker.on('message', (figures: SinkFigures) => (this.#figures = figures))
+    worker.on('error', (error) => this.#died(error))
+    worker.on('exit', () => {
+      this.#running = false
+      this.#figures = { ...this.#figures, connected: false }
+      if (this.#stopping) return
+      this.#restart = setTimeout(() => (this.#worker = this.#start()), limits.sinkRetryMaxMs)
+    })
+    return worker
+  }
+}

@@ -1,0 +1,36 @@
+import { LRUCache } from 'lru-cache'
+import type { Namespace } from '../../auth/namespace.js'
+import type { Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { Shards } from '../../dispatch/shards.js'
+import { unexpected } from '../../routes/answers.js'
+
+/**
+ * Which organisms have an auth namespace. One that is there stays, so it is asked for once; of one that is not its
+ * shard is asked each time, before anything that costs more.
+ */
+export class Namespaces {
+  readonly #shards: Pick<Shards, 'ask'>
+  readonly #known = new LRUCache<string, true>({ max: limits.namespacesKnownMax })
+
+  constructor(shards: Pick<Shards, 'ask'>) {
+    this.#shards = shards
+  }
+
+  /**
+   * Why the namespace cannot be used: 404 organism_not_found or namespace_not_found, 503 when its shard cannot tell.
+   * @returns at once for one that is known
+   */
+  missing(namespace: Namespace): undefined | Promise<Refusal | undefined> {
+    const { id } = namespace
+    return id === '' || this.#known.get(id) === true ? undefined : this.#ask(namespace)
+  }
+
+  async #ask({ id, agent }: Namespace): Promise<Refusal | undefined> {
+    const lookup = { kind: 'keyEpochs' } as const
+    const outcome = await this.#shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup })
+    if (outcome.kind !== 'auth') return unexpected(outcome)
+    this.#known.set(id, true)
+    return undefined
+  }
+}

@@ -1,0 +1,109 @@
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  calculatePKCECodeChallenge,
+  ClientSecretPost,
+  Configuration,
+  customFetch,
+  type CustomFetch,
+  fetchProtectedResource,
+} from 'openid-client'
+import type { OauthProvider, OauthReturn, ProviderIdentity } from '../auth/oauth.js'
+import { faultOf } from './oauth-faults.js'
+
+/** How this server is known to a GitHub, and how that is reached. */
+export interface GithubSettings {
+  /** Where browsers sign in. */
+  baseUrl: string
+  apiUrl: string
+  clientId: string
+  clientSecret: string
+  fetch: CustomFetch
+}
+
+const apiHeaders = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' }
+
+/**
+ * GitHub, which is no OpenID provider: code flow with PKCE, then two questions to the API. The subject is the number of
+ * the user, as names are given anew; the e-mail is the primary one, where that is verified.
+ */
+export function githubProvider(settings: GithubSettings): OauthProvider {
+  const configuration = configurationOf(settings)
+  return {
+    async authorizationUrl({ state, codeVerifier, callbackUrl }) {
+      return buildAuthorizationUrl(configuration, {
+        redirect_uri: callbackUrl,
+        scope: 'user:email',
+        state,
+        code_challenge: await calculatePKCECodeChallenge(codeVerifier),
+        code_challenge_method: 'S256',
+      })
+    },
+    async identify(back) {
+      try {
+        return await identityOf(configuration, settings.apiUrl, back)
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+  }
+}
+
+function configurationOf({ baseUrl, apiUrl, clientId, clientSecret, fetch }: GithubSettings): Configuration {
+  const oauth = `${baseUrl}/login/oauth`
+  const server = {
+    issuer: oauth,
+    authorization_endpoint: `${oauth}/authorize`,
+    token_endpoint: `${oauth}/access_token`,
+  }
+  const configuration = new Configuration(server, clientId, undefined, ClientSecretPost(clientSecret))
+  configuration[customFetch] = fetch
+  if ([baseUrl, apiUrl].some((url) => url.startsWith('http:'))) allowInsecureRequests(configuration)
+  return configuration
+}
+
+async function identityOf(
+  configuration: Configuration,
+  apiUrl: string,
+  { state, codeVerifier, callbackUrl, query }: OauthReturn,
+): Promise<ProviderIdentity> {
+  const tokens = await authorizationCodeGrant(configuration, new URL(`${callbackUrl}?${query}`), {
+    expectedState: state,
+    pkceCodeVerifier: codeVerifier,
+  })
+  const ask = async (path: string): Promise<unknown> => {
+    const url = new URL(apiUrl + path)
+    const response = await fetchProtectedResource(
+      configuration,
+      tokens.access_token,
+      url,
+      'GET',
+      null,
+      new Headers(apiHeaders),
+    )
+    if (response.status !== 200) throw new Error(`Expected ${path} of the API`, { cause: response })
+    return response.json()
+  }
+  const subject = subjectOf(await ask('/user'))
+  const verifiedEmail = primaryOf(await ask('/user/emails'))
+  return { subject, ...(verifiedEmail !== undefined && { verifiedEmail }) }
+}
+
+function subjectOf(user: unknown): string {
+  const id = member(user, 'id')
+  if (typeof id === 'number' && Number.isSafeInteger(id) && id > 0) return String(id)
+  throw new Error('Expected a user with a number')
+}
+
+/** The primary e-mail, where it is verified. */
+function primaryOf(emails: unknown): string | undefined {
+  if (!Array.isArray(emails)) throw new Error('Expected a list of e-mails')
+  const primary: unknown = emails.find((one) => member(one, 'primary') === true)
+  const email = member(primary, 'email')
+  return typeof email === 'string' && member(primary, 'verified') === true ? email : undefined
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}

@@ -1,0 +1,153 @@
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  calculatePKCECodeChallenge,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  customFetch,
+  type CustomFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+} from 'openid-client'
+import type { OauthProvider, OauthReturn, ProviderIdentity } from '../auth/oauth.js'
+import type { Clock } from '../base/clock.js'
+import { limits } from '../base/limits.js'
+import { faultOf } from './oauth-faults.js'
+
+/** How this server is known to an OpenID provider, and how it is reached. */
+export interface OpenIdSettings {
+  issuerUrl: string
+  clientId: string
+  clientSecret: string
+  fetch: CustomFetch
+  clock: Clock
+}
+
+/** What a provider says of itself, once for each way that the client can show its secret in, the likelier one first. */
+type Discovered = Configuration[]
+
+/** Subjects are at most 255 characters of ASCII (OpenID Connect Core, 2). */
+const subjectShape = /^[\x20-\x7e]{1,255}$/
+
+/**
+ * An OpenID provider by its discovery (OpenID Connect Core): code flow with PKCE and nonce; the ID token's signature,
+ * issuer, audience, time and nonce are checked, and `iss` of the answer (RFC 9207).
+ */
+export function openIdProvider(settings: OpenIdSettings): OauthProvider {
+  let known: { discovered: Promise<Discovered>; untilMs: number } | undefined
+  const discovered = (): Promise<Discovered> => {
+    const nowMs = settings.clock()
+    if (known !== undefined && nowMs < known.untilMs) return known.discovered
+    const fresh = { discovered: discover(settings), untilMs: nowMs + limits.oauthDiscoveryMs }
+    known = fresh
+    // What failed is asked anew by the next.
+    fresh.discovered.catch(() => {
+      if (known === fresh) known = undefined
+    })
+    return fresh.discovered
+  }
+  return {
+    async authorizationUrl({ state, nonce, codeVerifier, callbackUrl }) {
+      try {
+        return buildAuthorizationUrl(first(await discovered()), {
+          redirect_uri: callbackUrl,
+          scope: 'openid email',
+          state,
+          nonce,
+          code_challenge: await calculatePKCECodeChallenge(codeVerifier),
+          code_challenge_method: 'S256',
+        })
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+    async identify(back) {
+      try {
+        return await identityOf(await discovered(), back)
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+  }
+}
+
+async function discover(settings: OpenIdSettings): Promise<Discovered> {
+  const { issuerUrl, clientId, clientSecret, fetch } = settings
+  const issuer = new URL(issuerUrl)
+  const execute = issuer.protocol === 'http:' ? [allowInsecureRequests] : []
+  const options = { [customFetch]: fetch, timeout: limits.oauthRequestMs / 1_000, execute }
+  const server = (await discovery(issuer, clientId, undefined, undefined, options)).serverMetadata()
+  return waysOf(server.token_endpoint_auth_methods_supported, clientSecret).map((way) => {
+    const configuration = new Configuration(server, clientId, undefined, way)
+    configuration[customFetch] = fetch
+    enableNonRepudiationChecks(configuration)
+    for (const extend of execute) extend(configuration)
+    return configuration
+  })
+}
+
+/** Ways to show the secret: that which the provider names first, and the other, which this client may be registered for. */
+function waysOf(supported: readonly string[] | undefined, secret: string): ClientAuth[] {
+  const ways: Readonly<Record<string, ClientAuth>> = {
+    client_secret_basic: ClientSecretBasic(secret),
+    client_secret_post: ClientSecretPost(secret),
+  }
+  const named = [...(supported ?? []), ...Object.keys(ways)]
+  return [...new Set(named)].map((name) => ways[name]).filter((way) => way !== undefined)
+}
+
+async function identityOf(discovered: Discovered, back: OauthReturn): Promise<ProviderIdentity> {
+  const tokens = await redeem(discovered, back)
+  const claims = tokens.claims()
+  if (claims === undefined || !subjectShape.test(claims.sub))
+    throw new Error('Expected an ID token of a subject')
+  // Providers need not put it into the ID token (OpenID Connect Core, 5.4).
+  const about: Readonly<Record<string, unknown>> =
+    claims['email'] === undefined && first(discovered).serverMetadata().userinfo_endpoint !== undefined
+      ? await fetchUserInfo(first(discovered), tokens.access_token, claims.sub)
+      : claims
+  const { email, email_verified: isVerified } = about
+  return {
+    subject: claims.sub,
+    ...(typeof email === 'string' && isVerified === true && { verifiedEmail: email }),
+  }
+}
+
+/** Exchanges the code; a provider that does not know the client in one way is shown the secret in the other. */
+async function redeem(discovered: Discovered, back: OauthReturn) {
+  const { state, nonce, codeVerifier, callbackUrl, query } = back
+  const exchange = (configuration: Configuration) =>
+    authorizationCodeGrant(configuration, new URL(`${callbackUrl}?${query}`), {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: codeVerifier,
+      idTokenExpected: true,
+    })
+  const likely = first(discovered)
+  try {
+    return await exchange(likely)
+  } catch (error) {
+    const other = discovered.find((configuration) => configuration !== likely)
+    if (other === undefined || !isUnknownClient(error)) throw error
+    // From now on, for all.
+    discovered.splice(0, discovered.length, other, likely)
+    return exchange(other)
+  }
+}
+
+function isUnknownClient(error: unknown): boolean {
+  if (error instanceof ResponseBodyError) return error.error === 'invalid_client'
+  return error instanceof WWWAuthenticateChallengeError && error.status === 401
+}
+
+function first(discovered: Discovered): Configuration {
+  const [configuration] = discovered
+  if (configuration === undefined) throw new Error('Expected a way to show the secret')
+  return configuration
+}

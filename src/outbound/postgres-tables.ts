@@ -1,0 +1,80 @@
+import type { Client } from 'pg'
+
+const tables = {
+  strandfast_records: `CREATE TABLE strandfast_records (
+    content_hash text PRIMARY KEY,
+    agent text NOT NULL,
+    seq bigint NOT NULL,
+    timestamp_hlc text NOT NULL,
+    type text NOT NULL,
+    body jsonb
+  )`,
+  // The body as bytes: text is among what PostgreSQL may have refused.
+  strandfast_dead_letters: `CREATE TABLE strandfast_dead_letters (
+    content_hash text PRIMARY KEY,
+    agent text NOT NULL,
+    seq bigint NOT NULL,
+    timestamp_hlc text NOT NULL,
+    type text NOT NULL,
+    body bytea,
+    reason text NOT NULL,
+    refused_at timestamptz NOT NULL DEFAULT now()
+  )`,
+  strandfast_cursors: `CREATE TABLE strandfast_cursors (
+    store text,
+    shard integer,
+    block_no bigint NOT NULL,
+    content_hash text NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (store, shard)
+  )`,
+}
+
+/** Rows wait here within one transaction; the table goes with the connection. */
+const staging = `CREATE TEMPORARY TABLE strandfast_staging (
+    content_hash text,
+    agent text,
+    seq bigint,
+    timestamp_hlc text,
+    type text,
+    body jsonb
+  ) ON COMMIT DELETE ROWS`
+
+/** Holds off other servers that make their tables in this database at the same time; any number serves. */
+const CREATION_LOCK = 7_236_528_301
+
+/**
+ * Makes the tables that are not there yet, and the connection's staging table.
+ *
+ * It looks first: IF NOT EXISTS asks for the right to create even where nothing is created, and a role that may only
+ * write suffices once the tables are there.
+ * @throws Error when PostgreSQL does not allow it or is not there
+ */
+export async function makeTables(client: Client): Promise<void> {
+  if ((await missing(client)).length > 0) {
+    await client.query('BEGIN')
+    await client.query('SELECT pg_advisory_xact_lock($1)', [CREATION_LOCK])
+    for (const name of await missing(client)) await client.query(tables[name])
+    await client.query('COMMIT')
+  }
+  await client.query(staging)
+}
+
+type TableName = keyof typeof tables
+
+async function missing(client: Client): Promise<TableName[]> {
+  const absent: TableName[] = []
+  for (const name of tableNames) {
+    const { rows } = await client.query<{ there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [
+      name,
+    ])
+    if (rows[0]?.there !== true) absent.push(name)
+  }
+  return absent
+}
+
+const tableNames: readonly TableName[] = [
+  'strandfast_records',
+  'strandfast_dead_letters',
+  'strandfast_cursors',
+]

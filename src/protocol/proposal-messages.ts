@@ -1,0 +1,142 @@
+import type { Policy } from '../auth/row-policy.js'
+import type { EdgeAction, ProposalState, RecordAction } from '../strand/proposal.js'
+import type { Zone } from '../strand/zone.js'
+import type { WriteOptions } from './messages.js'
+
+/*
+ * Mutations, and the proposals that they wait in where the zone of an agent does not let them happen at once
+ * (contract.md 5, Zones; docs/adr/0014-proposals.md). A proposal lives in the shard of its agent.
+ */
+
+/** A mutation of one record. */
+export interface RecordMutation {
+  action: RecordAction
+  /** The record's hash. */
+  target: string
+  targetSeq: number
+}
+
+/** A change of the agent itself. */
+export type AgentMutation =
+  | { action: 'zone'; zone: Zone }
+  | { action: 'policies'; policies: readonly Policy[] }
+  /** The new key, with its seed sealed for the agent, hex; the seed is dropped when the proposal has ended. */
+  | { action: 'rotate_key'; publicKey: string; sealedSeed?: string }
+
+/** Takes an edge of the agent away. */
+export interface EdgeMutation {
+  action: EdgeAction
+  dst: string
+  edgeType: string
+}
+
+/** Everything that the zone of an agent decides about. */
+export type Mutation = RecordMutation | EdgeMutation | AgentMutation
+
+/** One vote on a proposal. */
+export interface Vote {
+  /** Id of the principal: `root`, the id of a scoped key, `user:<namespace>:<user_id>`. */
+  principal: string
+  vote: 'approve' | 'reject' | 'cancel'
+  atMs: number
+}
+
+/** A proposal as it is kept. */
+export interface ProposalRow {
+  agent: string
+  /** Seq of its `sys/proposal` record, which with the agent makes its id. */
+  seq: number
+  /** Hash of that record. */
+  hash: string
+  mutation: Mutation
+  /** The zone of the agent when it was made, whose rule it follows. */
+  zone: Zone
+  state: ProposalState
+  proposer: string
+  votes: Vote[]
+  createdAtMs: number
+  /** When it applies itself; absent where it waits for approval. */
+  effectiveAtMs?: number
+  expiresAtMs: number
+  /** When it came to its end. */
+  endedAtMs?: number
+  /** Why it was rejected, where nobody voted so: the code of what stood in its way. */
+  reason?: string
+}
+
+/** Changes the zone of an agent. */
+interface AgentZoneSet {
+  kind: 'agentZoneSet'
+  agent: string
+  zone: Zone
+  principal: string
+  options: WriteOptions
+}
+
+/** Gives an agent another key pair. The seed is absent when the shard is to draw it. */
+interface AgentKeyRotate {
+  kind: 'agentKeyRotate'
+  agent: string
+  seed?: Uint8Array
+  principal: string
+  options: WriteOptions
+}
+
+/** A vote on one proposal, or its withdrawal. */
+interface ProposalDecide {
+  kind: 'proposalDecide'
+  agent: string
+  /** Of the proposal. */
+  seq: number
+  vote: Vote['vote']
+  principal: string
+  /** Whether the principal may do everything (`admin:*`). */
+  admin: boolean
+  options: WriteOptions
+}
+
+/** Ends the proposals whose time has come, some of them. Answered by `swept`. */
+interface ProposalsSweep {
+  kind: 'proposalsSweep'
+  options: WriteOptions
+}
+
+/** Where a page of proposals goes on: the number of an agent, and the seq behind which to look. */
+export interface ProposalPlace {
+  agentNo: number
+  seq: number
+}
+
+/** A page of the shard's proposals, by agent and seq. */
+interface ProposalList {
+  kind: 'proposalList'
+  /** Absent: those of all agents. */
+  agent?: string
+  state?: ProposalState
+  after?: ProposalPlace
+  limit: number
+}
+
+/** Whether proposals whose time has come are left. */
+interface SweptOutcome {
+  kind: 'swept'
+  left: boolean
+}
+
+/** Proposals in wire JSON, and where to go on; no place at the end. */
+interface ProposalsOutcome {
+  kind: 'proposals'
+  rows: string[]
+  next?: ProposalPlace
+}
+
+/** What shards decide proposals by. */
+export interface ProposalRules {
+  governedAutoApproveSecs: number
+}
+
+/** Everything about zones and proposals that a shard can be asked. */
+export type ProposalCommand = AgentZoneSet | AgentKeyRotate | ProposalDecide | ProposalsSweep | ProposalList
+
+/** Everything that it can answer to that, beside replies. */
+export type ProposalOutcome = SweptOutcome | ProposalsOutcome

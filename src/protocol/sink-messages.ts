@@ -1,0 +1,33 @@
+import type { logLevels } from '../base/log.js'
+
+/** What the thread of the PostgreSQL sink is started with. */
+export interface SinkSettings {
+  /** SERVICE_INGEST_POSTGRES_URL, with its password. */
+  url: string
+  dataDir: string
+  /** How many shards the data directory has. */
+  shards: number
+  /** Shards that do not serve at the start. */
+  paused: number[]
+  /** Names the data directory among those that deliver into one database. */
+  store: string
+  logLevel: (typeof logLevels)[number]
+}
+
+/** Figures of the sink since its thread started. */
+export interface SinkFigures {
+  connected: boolean
+  /** Ingest records on disk that PostgreSQL does not have yet, as far as they are counted. */
+  lagRecords: number
+  /** Age of the oldest block that may hold one, seconds; 0 when there is none. */
+  lagSecs: number
+  /** Rows that PostgreSQL took and did not have before. */
+  rows: number
+  /** Rows that PostgreSQL refused. */
+  deadLetters: number
+  /** Tries that failed, because PostgreSQL was not there, or not able. */
+  failures: number
+}
+
+/** What the front thread says to the sink: keep away from the store of a shard, or no more; end. */
+export type SinkOrder = { kind: 'pause' | 'resume'; shard: number } | { kind: 'stop' }

@@ -1,0 +1,84 @@
+import type { Refusal } from '../base/errors.js'
+import { keyPairFromSeed } from '../strand/keys.js'
+import { KeyRotated, Proposed, RotateKeyBody, ZoneBody, ZoneChanged } from '../wire/proposals.js'
+import { reader } from '../wire/validate.js'
+import { answerOf } from './answers.js'
+import { reachableAgent, writeOptions } from './parameters.js'
+import type { AddressedCommand, Answer, CommandRoute, HandlerRoute, RouteContext, RouteRequest } from './route.js'
+
+/*
+ * Changes of an agent itself: as mutations of its records, they happen at once or by a proposal, as its zone says
+ * (contract.md 5, Zones).
+ */
+
+const zoneBody = reader(ZoneBody)
+const rotateBody = reader(RotateKeyBody)
+
+/** PUT /v1/agents/:agent/zone */
+const setZone: CommandRoute = {
+  kind: 'command',
+  method: 'put',
+  path: '/v1/agents/:agent/zone',
+  scope: 'agents:admin',
+  bodyBytesMax: 1_024,
+  docs: {
+    summary: 'Change the zone of an agent',
+    tag: 'Agents',
+    request: ZoneBody,
+    answers: { 200: ZoneChanged, 202: Proposed },
+    idempotent: true,
+    ifMatch: true,
+  },
+  toCommand: zoneCommand,
+}
+
+function zoneCommand(request: RouteRequest): AddressedCommand | Refusal {
+  const agent = reachableAgent(request, request.params[0])
+  if (typeof agent !== 'string') return agent
+  const body = zoneBody.bytes(request.body)
+  if ('code' in body) return body
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  const { id: principal } = request.principal
+  return { agent, command: { kind: 'agentZoneSet', agent, zone: body.value.zone, principal, options } }
+}
+
+/** POST /v1/agents/:agent/rotate-key */
+const rotateKey: HandlerRoute = {
+  kind: 'handler',
+  method: 'post',
+  path: '/v1/agents/:agent/rotate-key',
+  scope: 'agents:admin',
+  bodyBytesMax: 1_024,
+  docs: {
+    summary: 'Give an agent another key pair',
+    tag: 'Agents',
+    request: RotateKeyBody,
+    answers: { 200: KeyRotated, 202: Proposed },
+    idempotent: true,
+    ifMatch: true,
+  },
+  handle: rotate,
+}
+
+async function rotate(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
+  const agent = reachableAgent(request, request.params[0])
+  if (typeof agent !== 'string') return agent
+  const body = request.body.length === 0 ? { value: {} } : rotateBody.bytes(request.body)
+  if ('code' in body) return body
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  const command = { kind: 'agentKeyRotate' as const, agent, principal: request.principal.id, options }
+  const { seed_hex: seedHex } = body.value
+  if (seedHex === undefined) return answerOf(await context.ask(agent, command))
+  const seed = Buffer.from(seedHex, 'hex')
+  const existing = await context.ask(agent, { kind: 'agentHead', agent })
+  if (existing.kind !== 'reply') return answerOf(existing)
+  // Keys are owned by another shard than agents, so a key is claimed first; a claim that is not used does no harm.
+  const { publicKey } = keyPairFromSeed(seed)
+  const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
+  if (claim.kind !== 'done') return answerOf(claim)
+  return answerOf(await context.ask(agent, { ...command, seed }))
+}
+
+export const agentChangeRoutes = [setZone, rotateKey]

@@ -1,0 +1,119 @@
+import { Type } from 'typebox'
+import type { Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { StrandThen, StrandThenOutcome } from '../protocol/graph-messages.js'
+import type { RecordQuery } from '../protocol/record-messages.js'
+import { Cursor } from '../wire/primitives.js'
+import { StrandAsOf } from '../wire/strand.js'
+import { unexpected } from './answers.js'
+import {
+  badCursor,
+  decodeNumbers,
+  momentParameter,
+  pageLimit,
+  reachableAgent,
+  withAccess,
+} from './parameters.js'
+import { signTreeHead } from './proof.js'
+import { recordPage } from './query.js'
+import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
+
+/**
+ * GET /v1/strand/as-of: a strand as it was at a moment, with the signed tree head and the zone of that moment
+ * (spec.md, Strand endpoints; contract.md 5).
+ */
+export function asOfRoute(defaultAgent: string): HandlerRoute {
+  return {
+    kind: 'handler',
+    method: 'get',
+    path: '/v1/strand/as-of',
+    scope: 'records:read',
+    users: true,
+    bodyBytesMax: 0,
+    docs: {
+      summary: 'A strand as it was at a moment',
+      tag: 'Strands',
+      query: {
+        ts: Type.String({ description: 'ISO 8601, Unix milliseconds or an HLC' }),
+        agent: Type.String({ default: defaultAgent }),
+        limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
+        cursor: Cursor,
+      },
+      answers: { 200: StrandAsOf },
+    },
+    handle: (request, context) => asOf(request, { context, defaultAgent }),
+  }
+}
+
+async function asOf(
+  request: RouteRequest,
+  { context, defaultAgent }: { context: RouteContext; defaultAgent: string },
+): Promise<Answer | Refusal> {
+  const agent = reachableAgent(request, request.query.get('agent') ?? defaultAgent)
+  if (typeof agent !== 'string') return agent
+  const moment = momentParameter(request, 'ts', 'required')
+  if ('code' in moment) return moment
+  const limit = pageLimit(request)
+  if (typeof limit !== 'number') return limit
+  const cursor = cursorOf(request)
+  if (cursor !== undefined && 'code' in cursor) return cursor
+  // A later page names where the first one stood: a moment that is still to come moves on.
+  const at: StrandThen['at'] = cursor === undefined ? { moment } : { seq: cursor.asOfSeq }
+  const then = await context.ask(agent, withAccess(request, { kind: 'strandThen', agent, at }))
+  if (then.kind !== 'strandThen') return unexpected(then)
+  const ts = request.query.get('ts') ?? ''
+  if (then.head === undefined) return noStrand(ts)
+  const page: RecordQuery = withAccess(request, {
+    kind: 'recordQuery',
+    agent,
+    order: 'asc',
+    limit,
+    cursor: { nextSeq: cursor?.nextSeq ?? 0, asOfSeq: then.head.seq },
+  })
+  return strandAnswer({ ts, then, head: then.head, page }, context)
+}
+
+interface Found {
+  ts: string
+  then: StrandThenOutcome
+  head: NonNullable<StrandThenOutcome['head']>
+  page: RecordQuery
+}
+
+async function strandAnswer(
+  { ts, then: { shard, agentNo }, head, page }: Found,
+  context: RouteContext,
+): Promise<Answer | Refusal> {
+  const records = await recordPage(page, context)
+  if ('code' in records) return records
+  const size = head.seq + 1
+  const root = await context.read.treeRoot({ shard, agentNo, size })
+  const checkpoint = await signTreeHead(page.agent, { size, root }, context)
+  if (typeof checkpoint === 'object') return checkpoint
+  const body =
+    `{"ts":${JSON.stringify(ts)},"records":[${records.rows.join(',')}],"chain_head":"${head.hash}",` +
+    `"record_count":${head.seq},"next_cursor":${JSON.stringify(records.nextCursor)},` +
+    `"checkpoint":${JSON.stringify(checkpoint ?? null)},"zone":"${head.zone}"}`
+  return { status: 200, body }
+}
+
+/** The moment lies before the genesis record: nothing was there, which is an answer as good as any other. */
+function noStrand(ts: string): Answer {
+  const nothing: StrandAsOf = {
+    ts,
+    records: [],
+    chain_head: null,
+    record_count: 0,
+    next_cursor: null,
+    checkpoint: null,
+    zone: null,
+  }
+  return { status: 200, body: JSON.stringify(nothing) }
+}
+
+function cursorOf({ query }: RouteRequest): RecordQuery['cursor'] | Refusal {
+  const text = query.get('cursor')
+  if (text === null) return undefined
+  const [nextSeq, asOfSeq] = decodeNumbers(text, 2) ?? []
+  return nextSeq === undefined || asOfSeq === undefined ? badCursor : { nextSeq, asOfSeq }
+}

@@ -1,0 +1,272 @@
+import { Type } from 'typebox'
+import { isOrganismId, memberAddress } from '../auth/namespace.js'
+import { refuse, type Fault, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { authMember, memberSeparator } from '../base/organism-id.js'
+import type { OrganismMember, OrganismOutcome } from '../protocol/organism-messages.js'
+import { AgentCreateBody, AgentCreated } from '../wire/agents.js'
+import { OrganismCreateBody, OrganismCreated, OrganismPage, OrganismView } from '../wire/organisms.js'
+import { Cursor } from '../wire/primitives.js'
+import { reader } from '../wire/validate.js'
+import { claimRequest, createAgent } from './agent-creation.js'
+import { answerOf, json, unexpected } from './answers.js'
+import {
+  agentRefusal,
+  badCursor,
+  decodeText,
+  encodeCursor,
+  pageLimit,
+  reachesPrefix,
+  writeOptions,
+} from './parameters.js'
+import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
+
+const createBody = reader(OrganismCreateBody)
+const memberBody = reader(AgentCreateBody)
+
+/** Before the chance in an id that the server makes. */
+const MADE_ID = 'org_'
+const MADE_ID_BYTES = 12
+
+/**
+ * POST /v1/organisms: its row first, then its agents, each on its own shard. What a crash cuts off is made when the
+ * request comes again under its Idempotency-Key.
+ */
+const create: HandlerRoute = {
+  kind: 'handler',
+  method: 'post',
+  path: '/v1/organisms',
+  scope: 'admin:organisms',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Create an organism, with agents',
+    tag: 'Organisms',
+    request: OrganismCreateBody,
+    answers: { 201: OrganismCreated },
+    idempotent: true,
+  },
+  async handle(request, context) {
+    const body = createBody.bytes(request.body)
+    if ('code' in body) return body
+    const { organism_id: given, name, agents: members = [] } = body.value
+    const options = writeOptions(request)
+    if ('code' in options) return options
+    const refusal =
+      membersRefusal(members) ??
+      reachRefusal(request, given === undefined ? MADE_ID : given + memberSeparator)
+    if (refusal !== undefined) return refusal
+    const drawn = await claimRequest(request, { options, realm: 'organisms' }, context)
+    if (typeof drawn !== 'string') return drawn
+    const organismId = given ?? `${MADE_ID}${drawn || chance(context)}`
+    const agent = ownerOf(organismId)
+    const made = await context.ask(agent, {
+      kind: 'organismCreate',
+      agent,
+      organismId,
+      name,
+      members,
+      options,
+    })
+    if (made.kind !== 'reply') return unexpected(made)
+    return (await makeMembers(context, organismId, members)) ?? answerOf(made)
+  },
+}
+
+/** Makes those that are not there yet; they stand in the row, so nobody else has made them. */
+async function makeMembers(
+  context: RouteContext,
+  organismId: string,
+  members: readonly OrganismMember[],
+): Promise<Refusal | undefined> {
+  const outcomes = await Promise.all(
+    members.map(({ name, zone }) => {
+      const agent = memberAddress(organismId, name)
+      return context.ask(agent, { kind: 'agentCreate', agent, zone, options: {} })
+    }),
+  )
+  const refusals = outcomes.flatMap((outcome) => (outcome.kind === 'refused' ? [outcome.refusal] : []))
+  return refusals.find(({ code }) => code !== 'agent_exists')
+}
+
+/** POST /v1/organisms/:organism_id/agents: an agent among those of an organism. */
+const createMember: HandlerRoute = {
+  kind: 'handler',
+  method: 'post',
+  path: '/v1/organisms/:organism_id/agents',
+  scope: 'admin:organisms',
+  bodyBytesMax: limits.requestBytesMax,
+  docs: {
+    summary: 'Create an agent of an organism',
+    tag: 'Organisms',
+    request: AgentCreateBody,
+    answers: { 201: AgentCreated },
+    idempotent: true,
+  },
+  async handle(request, context) {
+    const organismId = organismParameter(request)
+    if (typeof organismId !== 'string') return organismId
+    const body = memberBody.bytes(request.body)
+    if ('code' in body) return body
+    const { name, zone, seed_hex: seedHex } = body.value
+    const options = writeOptions(request)
+    if ('code' in options) return options
+    if (name === authMember) return memberRefusal([reservedAt('/name')])
+    const agent = memberAddress(organismId, name)
+    const refusal = agentRefusal(request, agent)
+    if (refusal !== undefined) return refusal
+    const organism = await organismOf(context, organismId)
+    if ('code' in organism) return organism
+    const claimed = await claimRequest(request, { options, realm: `organisms\n${organismId}` }, context)
+    if (typeof claimed !== 'string') return claimed
+    return createAgent(context, { agent, zone, seedHex, options })
+  },
+}
+
+/** GET /v1/organisms/:organism_id */
+const show: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/organisms/:organism_id',
+  scope: 'admin:organisms',
+  bodyBytesMax: 0,
+  docs: { summary: 'An organism and its agents', tag: 'Organisms', answers: { 200: OrganismView } },
+  async handle(request, context) {
+    const organismId = organismParameter(request)
+    if (typeof organismId !== 'string') return organismId
+    const prefix = organismId + memberSeparator
+    const refusal = reachRefusal(request, prefix)
+    if (refusal !== undefined) return refusal
+    const organism = await organismOf(context, organismId)
+    if ('code' in organism) return organism
+    const agents = await membersOf(context, prefix)
+    if ('code' in agents) return agents
+    const { row, initialised } = organism
+    const view: OrganismView = {
+      organism_id: organismId,
+      name: row.name,
+      ...agents,
+      auth: initialised,
+      created_at_ms: row.createdAtMs,
+    }
+    return json(200, view)
+  },
+}
+
+async function membersOf(
+  context: RouteContext,
+  prefix: string,
+): Promise<Pick<OrganismView, 'agents' | 'agent_count'> | Refusal> {
+  const limit = limits.pageRowsMax
+  const outcomes = await context.askAll({ kind: 'agentList', prefix, after: '', limit })
+  const names: string[] = []
+  let count = 0
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 'names') return unexpected(outcome)
+    names.push(...outcome.names)
+    count += outcome.total
+  }
+  return { agents: names.sort().slice(0, limit), agent_count: count }
+}
+
+/** GET /v1/organisms: all organisms, by id. */
+const list: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/organisms',
+  scope: 'admin:organisms',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'List organisms',
+    tag: 'Organisms',
+    query: {
+      limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
+      cursor: Cursor,
+    },
+    answers: { 200: OrganismPage },
+  },
+  handle: listOrganisms,
+}
+
+async function listOrganisms(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
+  const refusal = reachRefusal(request, '')
+  if (refusal !== undefined) return refusal
+  const limit = pageLimit(request)
+  if (typeof limit !== 'number') return limit
+  const cursor = request.query.get('cursor')
+  const after = cursor === null ? '' : decodeText(cursor)
+  if (after === undefined || (after !== '' && !isOrganismId(after))) return badCursor
+  const rows: OrganismPage['organisms'] = []
+  let total = 0
+  for (const outcome of await context.askAll({ kind: 'organismList', after, limit: limit + 1 })) {
+    if (outcome.kind !== 'organisms') return unexpected(outcome)
+    total += outcome.total
+    for (const { organismId, name, createdAtMs } of outcome.rows) {
+      rows.push({ organism_id: organismId, name, created_at_ms: createdAtMs })
+    }
+  }
+  // Ids are ASCII: the order of the shards' keys.
+  rows.sort((left, right) => (left.organism_id < right.organism_id ? -1 : 1))
+  const organisms = rows.slice(0, limit)
+  const last = organisms.at(-1)
+  const more = rows.length > limit && last !== undefined
+  const page: OrganismPage = {
+    organisms,
+    total,
+    next_cursor: more ? encodeCursor([last.organism_id]) : null,
+  }
+  return json(200, page)
+}
+
+/** An id that cannot be one belongs to no organism: 404. */
+function organismParameter({ params }: RouteRequest): string | Refusal {
+  const [organismId = ''] = params
+  if (isOrganismId(organismId)) return organismId
+  return refuse('organism_not_found', 'Expected the id of an organism')
+}
+
+async function organismOf(context: RouteContext, organismId: string): Promise<OrganismOutcome | Refusal> {
+  const agent = ownerOf(organismId)
+  const outcome = await context.ask(agent, { kind: 'organismGet', agent, organismId })
+  return outcome.kind === 'organism' ? outcome : unexpected(outcome)
+}
+
+/** The agent whose shard keeps the organism's row. */
+function ownerOf(organismId: string): string {
+  return memberAddress(organismId, authMember)
+}
+
+/** 403 for a key that does not reach all agents whose names begin so. */
+function reachRefusal({ principal }: RouteRequest, prefix: string): Refusal | undefined {
+  if (reachesPrefix(principal.agents, prefix)) return undefined
+  return refuse('forbidden', `Expected a key that reaches every agent of "${prefix}*"`)
+}
+
+/** 400 for names that are reserved or there twice. */
+function membersRefusal(members: readonly OrganismMember[]): Refusal | undefined {
+  const seen = new Set<string>()
+  const faults: Fault[] = []
+  for (const [place, { name }] of members.entries()) {
+    const pointer = `/agents/${place}/name`
+    if (name === authMember) faults.push(reservedAt(pointer))
+    if (seen.has(name)) {
+      faults.push({ pointer, code: 'validation_failed', detail: 'Expected each name once' })
+    }
+    seen.add(name)
+  }
+  return faults.length === 0 ? undefined : memberRefusal(faults)
+}
+
+function reservedAt(pointer: string): Fault {
+  const detail = `Expected another name than "${authMember}", which is reserved for the auth namespace`
+  return { pointer, code: 'validation_failed', detail }
+}
+
+function memberRefusal(faults: Fault[]): Refusal {
+  return refuse('validation_failed', faults[0]?.detail ?? 'Expected other agents', { faults })
+}
+
+function chance({ random }: RouteContext): string {
+  return Buffer.from(random(MADE_ID_BYTES)).toString('hex')
+}
+
+export const organismRoutes = [create, createMember, show, list]

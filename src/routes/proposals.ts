@@ -1,0 +1,176 @@
+import { Type } from 'typebox'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { ProposalPlace } from '../protocol/proposal-messages.js'
+import { parseProposalId, proposalStates, type ProposalState } from '../strand/proposal.js'
+import { AgentAddress, Cursor } from '../wire/primitives.js'
+import { ProposalPage, ProposalStateName, ProposalView } from '../wire/proposals.js'
+import { unexpected } from './answers.js'
+import {
+  badCursor,
+  decodeNumbers,
+  encodeCursor,
+  faultyParameter,
+  pageLimit,
+  reachableAgent,
+  writeOptions,
+} from './parameters.js'
+import type {
+  AddressedCommand,
+  Answer,
+  CommandRoute,
+  HandlerRoute,
+  RouteContext,
+  RouteRequest,
+} from './route.js'
+
+/** GET /v1/proposals: those of one agent, or of all. */
+const list: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/proposals',
+  scope: 'proposals:decide',
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'Proposed mutations, and what became of them',
+    tag: 'Proposals',
+    query: {
+      agent: AgentAddress,
+      state: ProposalStateName,
+      limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
+      cursor: Cursor,
+    },
+    answers: { 200: ProposalPage },
+  },
+  handle: listProposals,
+}
+
+/** What a list asks for. */
+interface Asked {
+  agent?: string
+  state?: ProposalState
+  limit: number
+  shard: number
+  after?: ProposalPlace
+}
+
+async function listProposals(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
+  const asked = readAsked(request, context)
+  return 'code' in asked ? asked : page(asked, context)
+}
+
+function readAsked(request: RouteRequest, context: RouteContext): Asked | Refusal {
+  const limit = pageLimit(request)
+  if (typeof limit !== 'number') return limit
+  const state = stateQuery(request)
+  if (typeof state === 'object') return state
+  const agent = agentQuery(request)
+  if (typeof agent === 'object') return agent
+  const asked: Asked = {
+    limit,
+    shard: agent === undefined ? 0 : context.shardOf(agent),
+    ...(state !== undefined && { state }),
+    ...(agent !== undefined && { agent }),
+  }
+  const cursor = request.query.get('cursor')
+  if (cursor === null) return asked
+  const [shard, agentNo, seq] = decodeNumbers(cursor, 3) ?? []
+  if (shard === undefined || agentNo === undefined || seq === undefined) return badCursor
+  const ofOther = agent !== undefined && shard !== asked.shard
+  if (shard >= context.shardCount || ofOther || agentNo > AGENT_NO_MAX) return badCursor
+  // The seq counts from 1 here: 0 stands for the beginning of a shard.
+  return { ...asked, shard, ...(seq > 0 && { after: { agentNo, seq: seq - 1 } }) }
+}
+
+/** Agents of a shard are numbered by u32. */
+const AGENT_NO_MAX = 2 ** 32 - 1
+
+function stateQuery(request: RouteRequest): ProposalState | undefined | Refusal {
+  const text = request.query.get('state')
+  if (text === null) return undefined
+  const state = proposalStates.find((one) => one === text)
+  return state ?? faultyParameter('?state', `Expected one of ${proposalStates.join(', ')}`)
+}
+
+function agentQuery(request: RouteRequest): string | undefined | Refusal {
+  const text = request.query.get('agent')
+  if (text !== null) return reachableAgent(request, text)
+  if (request.principal.agents.length === 0) return undefined
+  return refuse('forbidden', 'Expected ?agent= to name an agent that the key reaches')
+}
+
+/** Goes from shard to shard until the page is full, or enough was looked at. */
+async function page(asked: Asked, context: RouteContext): Promise<Answer | Refusal> {
+  const rows: string[] = []
+  let { shard, after } = asked
+  const lastShard = asked.agent === undefined ? context.shardCount - 1 : shard
+  while (shard <= lastShard) {
+    const outcome = await context.askShard(shard, {
+      kind: 'proposalList',
+      limit: asked.limit - rows.length,
+      ...(asked.agent !== undefined && { agent: asked.agent }),
+      ...(asked.state !== undefined && { state: asked.state }),
+      ...(after !== undefined && { after }),
+    })
+    if (outcome.kind !== 'proposals') return unexpected(outcome)
+    rows.push(...outcome.rows)
+    const { next } = outcome
+    if (next !== undefined) return pageAnswer(rows, encodeCursor([shard, next.agentNo, next.seq + 1]))
+    shard++
+    after = undefined
+    if (rows.length >= asked.limit) break
+  }
+  return pageAnswer(rows, shard <= lastShard ? encodeCursor([shard, 0, 0]) : null)
+}
+
+function pageAnswer(rows: readonly string[], cursor: string | null): Answer {
+  return {
+    status: 200,
+    body: `{"proposals":[${rows.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`,
+  }
+}
+
+const summaries = {
+  approve: 'Approve a proposal; where that suffices it is applied at once',
+  reject: 'Reject a proposal, which ends it',
+  cancel: 'Take a proposal back: its proposer, or a key with admin:*',
+} as const
+
+type VoteName = keyof typeof summaries
+
+/** POST /v1/proposals/:id/approve, /reject, /cancel */
+function voteRoute(vote: VoteName): CommandRoute {
+  const anyProposer = { scope: 'records:write', orScope: 'agents:admin', users: true } as const
+  return {
+    kind: 'command',
+    method: 'post',
+    path: `/v1/proposals/:proposal_id/${vote}`,
+    ...(vote === 'cancel' ? anyProposer : { scope: 'proposals:decide' }),
+    bodyBytesMax: 1_024,
+    docs: {
+      summary: summaries[vote],
+      tag: 'Proposals',
+      answers: { 200: ProposalView },
+      idempotent: true,
+    },
+    toCommand: (request) => voteCommand(request, vote),
+  }
+}
+
+function voteCommand(request: RouteRequest, vote: VoteName): AddressedCommand | Refusal {
+  const parsed = parseProposalId(request.params[0] ?? '')
+  if (parsed === undefined)
+    return faultyParameter(':proposal_id', 'Expected the proposal_id of a proposal: p_<seq>_<agent>')
+  const agent = reachableAgent(request, parsed.agent)
+  if (typeof agent !== 'string') return agent
+  const options = writeOptions(request)
+  if ('code' in options) return options
+  const { id: principal, scopes } = request.principal
+  const admin = scopes.has('admin:*')
+  return {
+    agent,
+    command: { kind: 'proposalDecide', agent, seq: parsed.seq, vote, principal, admin, options },
+  }
+}
+
+export const proposalRoutes = [list, voteRoute('approve'), voteRoute('reject'), voteRoute('cancel')]

@@ -1,0 +1,69 @@
+import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
+import { organismIdPattern } from '../base/organism-id.js'
+import { AgentAddress, AgentName, NextCursor, UnixMs, ZoneName } from './primitives.js'
+
+/*
+ * Bodies and answers of the organism routes (spec.md, Organism endpoints; contract.md 5).
+ */
+
+export const OrganismId = Type.String({
+  pattern: organismIdPattern,
+  description: 'Id of an organism; its agents are addressed as `<organism_id>::<name>`',
+})
+
+const OrganismName = Type.String({ minLength: 1, maxLength: 128, description: 'For people' })
+
+/** Body of POST /v1/organisms. */
+export const OrganismCreateBody = Type.Object(
+  {
+    organism_id: Type.Optional(OrganismId),
+    name: OrganismName,
+    agents: Type.Optional(
+      Type.Array(Type.Object({ name: AgentName, zone: ZoneName }, { additionalProperties: false }), {
+        maxItems: limits.organismAgentsMax,
+        description: 'Agents that are made together with it; none of the name `auth`, none twice',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+export type OrganismCreateBody = Static<typeof OrganismCreateBody>
+
+/** Answer to making an organism. */
+export const OrganismCreated = Type.Object({
+  organism_id: OrganismId,
+  name: OrganismName,
+  agents: Type.Array(Type.Object({ agent_id: AgentAddress, name: AgentName, zone: ZoneName })),
+  created_at_ms: UnixMs,
+})
+export type OrganismCreated = Static<typeof OrganismCreated>
+
+/** Answer of GET /v1/organisms/:id. */
+export const OrganismView = Type.Object({
+  organism_id: OrganismId,
+  name: OrganismName,
+  agents: Type.Array(AgentAddress, {
+    description: `The first ${limits.pageRowsMax} by name; GET /v1/agents?prefix= lists them all`,
+  }),
+  agent_count: Type.Integer({ minimum: 0 }),
+  auth: Type.Boolean({ description: 'Whether it has an auth namespace' }),
+  created_at_ms: UnixMs,
+})
+export type OrganismView = Static<typeof OrganismView>
+
+/** Answer of GET /v1/organisms. */
+export const OrganismPage = Type.Object({
+  organisms: Type.Array(Type.Object({ organism_id: OrganismId, name: OrganismName, created_at_ms: UnixMs })),
+  total: Type.Integer({ minimum: 0 }),
+  next_cursor: NextCursor,
+})
+export type OrganismPage = Static<typeof OrganismPage>
+
+/** Answer to making the auth namespace of an organism (spec.md, Organism auth namespace). */
+export const NamespaceInitialised = Type.Object({
+  organism_id: OrganismId,
+  agent_id: AgentAddress,
+  created_at_ms: UnixMs,
+})
+export type NamespaceInitialised = Static<typeof NamespaceInitialised>

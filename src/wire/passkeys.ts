@@ -1,0 +1,152 @@
+import { Type, type Static } from 'typebox'
+import { UnixMs } from './primitives.js'
+
+/*
+ * Bodies and answers of the passkey routes (spec.md, Auth endpoints; contract.md 6.10). Options and credentials are the
+ * JSON of WebAuthn Level 3: what `PublicKeyCredential.parseCreationOptionsFromJSON` takes and `toJSON` gives.
+ */
+
+const base64url = '^[A-Za-z0-9_-]+$'
+const Base64Url = Type.String({ pattern: base64url, description: 'Bytes in base64url without padding' })
+
+/** A credential id: at most 1,023 bytes. */
+export const PasskeyId = Type.String({
+  pattern: base64url,
+  maxLength: 1_364,
+  description: 'Credential id in base64url',
+})
+
+const SessionToken = Type.String({
+  description: 'Sent back once, within 300 seconds, with what the browser gave',
+})
+const Challenge = Type.String({ pattern: base64url, description: 'What the authenticator signs' })
+const Timeout = Type.Integer({ minimum: 1, description: 'Milliseconds' })
+const Required = Type.Literal('required')
+
+const Named = Type.Object({
+  id: PasskeyId,
+  type: Type.Literal('public-key'),
+  transports: Type.Optional(Type.Array(Type.String())),
+})
+
+/** Answer of POST /v1/auth/passkey/register-challenge. */
+export const PasskeyCreation = Type.Object({
+  session_token: SessionToken,
+  creation_options: Type.Object({
+    rp: Type.Object({ id: Type.String(), name: Type.String() }),
+    user: Type.Object({ id: Base64Url, name: Type.String(), displayName: Type.String() }),
+    challenge: Challenge,
+    pubKeyCredParams: Type.Array(Type.Object({ type: Type.Literal('public-key'), alg: Type.Integer() })),
+    timeout: Timeout,
+    attestation: Type.Literal('none'),
+    excludeCredentials: Type.Array(Named, { description: 'The passkeys that the user has already' }),
+    authenticatorSelection: Type.Object({
+      residentKey: Required,
+      requireResidentKey: Type.Literal(true),
+      userVerification: Required,
+    }),
+    extensions: Type.Object({ credProps: Type.Literal(true) }),
+    hints: Type.Array(Type.String()),
+  }),
+})
+export type PasskeyCreation = Static<typeof PasskeyCreation>
+
+/** Body of POST /v1/auth/passkey/register. */
+export const PasskeyRegisterBody = Type.Object(
+  {
+    session_token: SessionToken,
+    registration: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'The RegistrationResponseJSON of WebAuthn: the new credential by its `toJSON()`',
+    }),
+  },
+  { additionalProperties: false },
+)
+export type PasskeyRegisterBody = Static<typeof PasskeyRegisterBody>
+
+/** Answer to a passkey that was registered. */
+export const PasskeyRegistered = Type.Object({ verified: Type.Literal(true) })
+export type PasskeyRegistered = Static<typeof PasskeyRegistered>
+
+/** Body of POST /v1/auth/passkey/authenticate-challenge: nothing, or `{}`, lets the user choose a passkey. */
+export const PasskeyAuthenticateBody = Type.Object(
+  {
+    email: Type.Optional(
+      Type.String({ description: 'Names the passkeys that may serve; absent: any of the namespace' }),
+    ),
+  },
+  { additionalProperties: false },
+)
+export type PasskeyAuthenticateBody = Static<typeof PasskeyAuthenticateBody>
+
+/** Answer of POST /v1/auth/passkey/authenticate-challenge. */
+export const PasskeyRequest = Type.Object({
+  session_token: SessionToken,
+  request_options: Type.Object({
+    rpId: Type.String(),
+    challenge: Challenge,
+    timeout: Timeout,
+    userVerification: Required,
+    allowCredentials: Type.Optional(
+      Type.Array(Named, {
+        description: 'As many for every e-mail: it is filled up with made-up ones, which are always the same',
+      }),
+    ),
+  }),
+})
+export type PasskeyRequest = Static<typeof PasskeyRequest>
+
+/** Body of POST /v1/auth/passkey/authenticate. */
+export const PasskeyAssertionBody = Type.Object(
+  {
+    session_token: SessionToken,
+    assertion: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'The AuthenticationResponseJSON of WebAuthn: the assertion by its `toJSON()`',
+    }),
+  },
+  { additionalProperties: false },
+)
+export type PasskeyAssertionBody = Static<typeof PasskeyAssertionBody>
+
+/** Answer of GET /v1/auth/passkeys, the oldest first. */
+export const PasskeyPage = Type.Object({
+  passkeys: Type.Array(
+    Type.Object({
+      id: PasskeyId,
+      created_at_ms: UnixMs,
+      last_used_at_ms: Type.Union([UnixMs, Type.Null()], { description: 'Null before the first sign-in' }),
+    }),
+  ),
+})
+export type PasskeyPage = Static<typeof PasskeyPage>
+
+/** Answer of DELETE /v1/auth/passkeys/:passkey_id. */
+export const PasskeyDeleted = Type.Object({ deleted: Type.Literal(true), id: PasskeyId })
+export type PasskeyDeleted = Static<typeof PasskeyDeleted>
+
+/**
+ * What a browser gives for a new credential. Read apart from the body: to send something else is a failed attempt,
+ * which uses the session up, and no malformed request.
+ */
+export const Registration = Type.Object({
+  id: PasskeyId,
+  rawId: PasskeyId,
+  type: Type.Literal('public-key'),
+  response: Type.Object({
+    clientDataJSON: Base64Url,
+    attestationObject: Base64Url,
+    transports: Type.Optional(Type.Array(Type.String())),
+  }),
+})
+
+/** What a browser gives for an assertion. */
+export const Assertion = Type.Object({
+  id: PasskeyId,
+  rawId: PasskeyId,
+  type: Type.Literal('public-key'),
+  response: Type.Object({
+    clientDataJSON: Base64Url,
+    authenticatorData: Base64Url,
+    signature: Base64Url,
+    userHandle: Type.Optional(Type.Union([Base64Url, Type.Null()])),
+  }),
+})

@@ -1,0 +1,107 @@
+import { Type, type Static } from 'typebox'
+import { agentActions, edgeActions, proposalStates, recordActions } from '../strand/proposal.js'
+import { AgentAddress, Hash, NextCursor, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
+import { EdgeType } from './graph.js'
+import { RowPolicies } from './policies.js'
+
+/** Id of a proposal, as path parameter and member. */
+export const ProposalId = Type.String({
+  pattern: '^p_(0|[1-9][0-9]{0,14})_.+$',
+  description: 'The seq of the sys/proposal record, and the agent: p_<seq>_<agent>',
+})
+
+/** How a proposal stands. */
+export const ProposalStateName = Type.Enum([...proposalStates], {
+  description: 'Approved and applied are one transaction, so approved is never seen',
+})
+
+const PrincipalId = Type.String({
+  description: 'root, the id of a scoped key, or user:<namespace>:<user_id>',
+})
+
+const whenEffective = Type.Union([UnixMs, Type.Null()], {
+  description: 'When it applies itself unless rejected; null where it waits for approval',
+})
+
+/** Answer 202 to a mutation that the zone of the agent does not let happen at once. */
+export const Proposed = Type.Object({
+  proposal_id: ProposalId,
+  state: ProposalStateName,
+  effective_at_ms: whenEffective,
+})
+export type Proposed = Static<typeof Proposed>
+
+const VoteView = Type.Object({
+  principal: PrincipalId,
+  vote: Type.Enum(['approve', 'reject', 'cancel']),
+  at_ms: UnixMs,
+})
+
+const AgentChange = Type.Object(
+  {
+    zone: Type.Optional(ZoneName),
+    policies: Type.Optional(RowPolicies),
+    public_key: Type.Optional(PublicKey),
+    edge: Type.Optional(Type.Object({ edge_type: EdgeType, dst: AgentAddress })),
+  },
+  { description: 'What the agent is to have: its zone, policies or key; or the edge that it is to lose' },
+)
+
+/** One proposal (contract.md 5). */
+export const ProposalView = Type.Object({
+  proposal_id: ProposalId,
+  agent: AgentAddress,
+  action: Type.Enum([...recordActions, ...edgeActions, ...agentActions]),
+  target: Type.Union([Hash, Type.Null()], { description: 'The record; null where it is an edge or the agent itself' }),
+  change: Type.Union([AgentChange, Type.Null()]),
+  zone: ZoneName,
+  state: ProposalStateName,
+  proposer: PrincipalId,
+  votes: Type.Array(VoteView),
+  created_at_ms: UnixMs,
+  effective_at_ms: whenEffective,
+  expires_at_ms: UnixMs,
+  ended_at_ms: Type.Union([UnixMs, Type.Null()]),
+  reason: Type.Union([Type.String(), Type.Null()], {
+    description: 'Why it was rejected where nobody voted so: what stood in its way when its time came',
+  }),
+})
+export type ProposalView = Static<typeof ProposalView>
+
+/** Answer of GET /v1/proposals. */
+export const ProposalPage = Type.Object({ proposals: Type.Array(ProposalView), next_cursor: NextCursor })
+export type ProposalPage = Static<typeof ProposalPage>
+
+/** Body of PUT /v1/agents/:agent/zone. */
+export const ZoneBody = Type.Object({ zone: ZoneName }, { additionalProperties: false })
+
+/** Answer of a change of zone that took effect at once. */
+export const ZoneChanged = Type.Object({
+  agent_id: AgentAddress,
+  zone: ZoneName,
+  seq: Seq,
+  record_id: Hash,
+})
+export type ZoneChanged = Static<typeof ZoneChanged>
+
+/** Body of POST /v1/agents/:agent/rotate-key; without a seed, or without a body, the server draws one. */
+export const RotateKeyBody = Type.Object(
+  {
+    seed_hex: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-fA-F]{64}$',
+        description: 'Ed25519 seed of the new key; drawn when absent. Never given back',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** Answer of a key rotation that took effect at once. */
+export const KeyRotated = Type.Object({
+  agent_id: AgentAddress,
+  public_key: PublicKey,
+  seq: Seq,
+  record_id: Hash,
+})
+export type KeyRotated = Static<typeof KeyRotated>

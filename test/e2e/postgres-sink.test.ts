@@ -1,0 +1,319 @@
+import type { Client } from 'pg'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { call, startServer, type ServerAddress, type TestServer } from '../support/server.js'
+import { captureWorkers } from '../support/worker-capture.js'
+import { eventually } from '../support/eventually.js'
+import { startInProcess } from '../support/in-process-server.js'
+import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres.js'
+
+interface Row {
+  content_hash: string
+  agent: string
+  seq: string
+  timestamp_hlc: string
+  type: string
+  body: unknown
+}
+
+let postgres: TestPostgres
+let server: TestServer | undefined
+
+const env = () => ({ SERVICE_INGEST_POSTGRES_URL: postgres.url, SERVICE_SHARDS: '2' })
+
+async function start(dataDir?: string): Promise<TestServer> {
+  server = await startServer({ env: env(), ...(dataDir === undefined ? {} : { dataDir }) })
+  return server
+}
+
+/** Lines `{agent, data}` numbered from `from`, spread over so many agents that both shards have some. */
+function lines(from: number, count: number): string {
+  const numbers = Array.from({ length: count }, (_none, index) => from + index)
+  return numbers
+    .map((n) => JSON.stringify({ agent: `feed-${n % 8}`, data: { n, text: 'a\tb\\n"' } }))
+    .join('\n')
+}
+
+async function ingest(to: ServerAddress, raw: string, path = '/v1/ingest'): Promise<void> {
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const { status, body, text } = await call(to, `POST ${path}`, { raw, headers })
+  expect(status, text).toBe(200)
+  expect(body.rejected, text).toBe(0)
+}
+
+const stored = async () =>
+  Number((await postgres.query<{ count: string }>('SELECT count(*) FROM strandfast_records'))[0]?.count)
+
+/** 0 while the table is not there yet or PostgreSQL is down. */
+const storedSoFar = () => stored().catch(() => 0)
+
+const rows = () => postgres.query<Row>('SELECT * FROM strandfast_records ORDER BY agent, seq')
+
+async function figure(of: ServerAddress, name: string): Promise<number | undefined> {
+  const { text } = await call(of, 'GET /metrics')
+  const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]
+  return value === undefined ? undefined : Number(value)
+}
+
+/** Every record of the agents as the server has it, in the form of a row. */
+async function strandRows(of: ServerAddress, agents: readonly string[]): Promise<Row[]> {
+  const found: Row[] = []
+  for (const agent of agents) {
+    let cursor: string | undefined
+    do {
+      const query = { type: 'time_range', from_ts: 0, order: 'asc', limit: 1000, cursor }
+      const { body } = await call(of, `POST /v1/agents/${agent}/query`, { body: query })
+      for (const record of body.records) {
+        const { content_hash, seq, timestamp_hlc, type, payload } = record
+        found.push({ content_hash, agent, seq: String(seq), timestamp_hlc, type, body: payload })
+      }
+      cursor = body.next_cursor ?? undefined
+    } while (cursor !== undefined)
+  }
+  return found
+}
+
+/** Has the sink hang in the middle of a batch of what `bring` brings, until the connection given back ends. */
+async function holdBatch(bring: () => Promise<void>): Promise<Client> {
+  const holder = await postgres.connect()
+  await holder.query('BEGIN; LOCK TABLE strandfast_records IN SHARE MODE')
+  await bring()
+  await eventually(async () => {
+    const waiting = await postgres.query(
+      "SELECT 1 FROM pg_stat_activity WHERE application_name = 'strandfast' AND wait_event_type = 'Lock'",
+    )
+    return waiting.length > 0
+  })
+  return holder
+}
+
+const feeds = Array.from({ length: 8 }, (_none, index) => `feed-${index}`)
+
+describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
+  beforeEach(async () => {
+    postgres = await makePostgres()
+    await postgres.start()
+  })
+
+  afterEach(async () => {
+    await server?.stop()
+    server = undefined
+    await postgres.remove()
+  })
+
+  it('stores 20,000 records, each once, while PostgreSQL is killed and started twice', async () => {
+    const running = await start()
+    await ingest(running, lines(0, 5_000))
+    await eventually(async () => (await storedSoFar()) > 0)
+    await postgres.kill()
+    await ingest(running, lines(5_000, 5_000))
+    await postgres.start()
+    await eventually(async () => (await storedSoFar()) === 10_000)
+    // The second time it dies for certain with a transaction open.
+    await holdBatch(async () => {
+      await ingest(running, lines(10_000, 5_000))
+    })
+    await postgres.kill()
+    await ingest(running, lines(15_000, 5_000))
+    await postgres.start()
+    await eventually(async () => (await stored()) >= 20_000)
+    await eventually(async () => (await figure(running, 'strandfast_sink_lag_records')) === 0)
+    const found = await rows()
+    expect(found.length).toBe(20_000)
+    expect(found).toEqual(await strandRows(running, feeds))
+    expect(await figure(running, 'strandfast_sink_failures_total')).toBeGreaterThan(0)
+    expect(await postgres.query('SELECT * FROM strandfast_dead_letters')).toEqual([])
+  })
+
+  it('goes on where it was after the server is killed in the middle', async () => {
+    const running = await start()
+    await ingest(running, lines(0, 5_000))
+    await eventually(async () => (await storedSoFar()) === 5_000)
+    const holder = await holdBatch(() => ingest(running, lines(5_000, 5_000)))
+    await running.halt('SIGKILL')
+    await holder.end()
+    const again = await start(running.dataDir)
+    await ingest(again, lines(10_000, 2_000))
+    await eventually(async () => (await stored()) === 12_000)
+    expect(await rows()).toEqual(await strandRows(again, feeds))
+    // The batch that was under way came again, and nothing of what had been confirmed.
+    await eventually(async () => (await figure(again, 'strandfast_sink_lag_records')) === 0)
+    expect(await figure(again, 'strandfast_sink_rows_total')).toBe(7_000)
+  })
+
+  it('puts a row that PostgreSQL refuses among the dead letters, and the rest of its batch in place', async () => {
+    const running = await start()
+    const refused = ['{"n":-1,"text":"\\u0000"}', '{"n":-2,"deep":{"text":"a\\u0000b"}}']
+    const bodies = Array.from({ length: 500 }, (_none, n) => refused[n - 250] ?? JSON.stringify({ n }))
+    await ingest(running, bodies.join('\n'), '/v1/ingest/mixed')
+    await eventually(async () => (await storedSoFar()) === 498)
+    const letters = await postgres.query<Row & { reason: string; body: Buffer }>(
+      'SELECT * FROM strandfast_dead_letters ORDER BY seq',
+    )
+    expect(letters.map(({ agent, seq, body }) => ({ agent, seq, body: body.toString() }))).toEqual([
+      { agent: 'mixed', seq: '251', body: '{"n":-1,"text":"\\u0000"}' },
+      { agent: 'mixed', seq: '252', body: '{"deep":{"text":"a\\u0000b"},"n":-2}' },
+    ])
+    expect(letters[0]?.reason).toMatch(/^22P05: unsupported Unicode escape sequence/)
+    await ingest(running, '{"n":500}', '/v1/ingest/mixed')
+    await eventually(async () => (await stored()) === 499)
+    await eventually(async () => (await figure(running, 'strandfast_sink_rows_total')) === 499)
+    expect(await figure(running, 'strandfast_sink_dead_letters_total')).toBe(2)
+    expect(running.stderr()).toContain('PostgreSQL refused rows')
+  })
+
+  it('keeps a row that a constraint of the database refuses as a dead letter, too', async () => {
+    const running = await start()
+    await ingest(running, '{"n":1}', '/v1/ingest/checked')
+    await eventually(async () => (await storedSoFar()) === 1)
+    await postgres.query(
+      "ALTER TABLE strandfast_records ADD CONSTRAINT small CHECK ((body->>'n')::numeric < 10)",
+    )
+    await ingest(running, '{"n":2}\n{"n":11}\n{"n":3}', '/v1/ingest/checked')
+    await eventually(async () => (await stored()) === 3)
+    const letters = await postgres.query<{ reason: string }>('SELECT reason FROM strandfast_dead_letters')
+    expect(letters.map(({ reason }) => reason.split(' (')[0])).toEqual([
+      '23514: new row for relation "strandfast_records" violates check constraint "small"',
+    ])
+  })
+
+  it('serves and takes ingest while there is no PostgreSQL yet, and delivers when there is', async () => {
+    await postgres.kill()
+    const running = await start()
+    await ingest(running, lines(0, 3_000))
+    expect((await call(running, 'GET /readyz')).status).toBe(200)
+    await eventually(async () => (await figure(running, 'strandfast_sink_lag_records')) === 3_000)
+    expect(await figure(running, 'strandfast_sink_connected')).toBe(0)
+    await postgres.start()
+    await eventually(async () => (await storedSoFar()) === 3_000)
+    await eventually(async () => (await figure(running, 'strandfast_sink_lag_records')) === 0)
+    expect(await figure(running, 'strandfast_sink_connected')).toBe(1)
+    expect(await rows()).toEqual(await strandRows(running, feeds))
+  })
+
+  it('waits for a locked table, while ingest goes on', async () => {
+    const running = await start()
+    await ingest(running, lines(0, 100))
+    await eventually(async () => (await storedSoFar()) === 100)
+    const holder = await holdBatch(() => ingest(running, lines(100, 10_000)))
+    await eventually(async () => (await figure(running, 'strandfast_sink_lag_records')) === 10_000)
+    expect((await call(running, 'GET /readyz')).status).toBe(200)
+    // The server stops in time though its batch hangs.
+    expect(await running.halt()).toBe(0)
+    await holder.end()
+    const again = await start(running.dataDir)
+    await eventually(async () => (await storedSoFar()) === 10_100)
+    expect(await rows()).toEqual(await strandRows(again, feeds))
+  })
+
+  it('delivers what came by an ingest route, from both shards, and nothing else', async () => {
+    const running = await start()
+    const write = (path: string, body: unknown) => call(running, `POST ${path}`, { body })
+    expect((await write('/v1/collections/feed-0/records', { data: { by: 'record' } })).status).toBe(201)
+    const batch = { records: [{ data: { by: 'batch' } }, { data: { by: 'batch' } }] }
+    expect((await write('/v1/collections/feed-1/records/batch', batch)).status).toBe(201)
+    await ingest(running, lines(0, 8))
+    const one = await call(running, 'POST /v1/ingest/feed-0', { body: { by: 'ingest', n: 8 } })
+    expect(one.status).toBe(201)
+    const typed = { agent: 'feed-2', data: { n: 9 }, type: 'reading' }
+    await ingest(running, JSON.stringify(typed))
+    await eventually(async () => (await storedSoFar()) === 10)
+    expect((await rows()).map(({ agent, seq, type }) => `${agent} ${seq} ${type}`)).toEqual([
+      'feed-0 2 record',
+      'feed-0 3 record',
+      'feed-1 3 record',
+      'feed-2 1 record',
+      'feed-2 2 reading',
+      ...feeds.slice(3).map((feed) => `${feed} 1 record`),
+    ])
+    expect((await rows())[1]).toMatchObject({ content_hash: one.body.content_hash, seq: `${one.body.seq}` })
+    const cursors = await postgres.query('SELECT shard FROM strandfast_cursors ORDER BY shard')
+    expect(cursors).toEqual([{ shard: 0 }, { shard: 1 }])
+  })
+
+  it('erases there what is erased here, dead letters too', async () => {
+    const running = await start()
+    await call(running, 'POST /v1/agents', { body: { name: 'private', zone: 'free' } })
+    await ingest(running, '{"n":1}\n{"n":2,"text":"\\u0000"}\n{"n":3}', '/v1/ingest/private')
+    await eventually(async () => (await storedSoFar()) === 2)
+    for (const { content_hash } of (await strandRows(running, ['private'])).slice(0, 2)) {
+      const erased = await call(running, `POST /v1/agents/private/records/${content_hash}/erase`)
+      expect(erased.status, erased.text).toBe(200)
+    }
+    const bodies = async (table: string) =>
+      (await postgres.query<{ body: unknown }>(`SELECT body FROM ${table} ORDER BY seq`)).map(
+        ({ body }) => body,
+      )
+    await eventually(async () => (await bodies('strandfast_dead_letters'))[0] === null)
+    expect(await bodies('strandfast_records')).toEqual([null, { n: 3 }])
+  })
+
+  it('goes on after a shard thread has died', async () => {
+    const capture = captureWorkers()
+    const running = await startInProcess(env())
+    try {
+      await ingest(running, lines(0, 100))
+      await eventually(async () => (await storedSoFar()) === 100)
+      for (const shard of ['shard-0', 'shard-1']) capture.fail(capture.latest(shard))
+      await eventually(async () => (await call(running, 'GET /readyz')).status === 503)
+      await eventually(async () => (await call(running, 'GET /readyz')).status === 200)
+      await ingest(running, lines(100, 100))
+      await eventually(async () => (await stored()) === 200)
+      expect(await rows()).toEqual(await strandRows(running, feeds))
+    } finally {
+      await running.stop()
+      capture.release()
+    }
+  })
+
+  it('keeps the cursors of two servers in one database apart, and their records together', async () => {
+    const one = await start()
+    const other = await startServer({ env: { ...env(), SERVICE_MASTER_SEED: 'ab'.repeat(32) } })
+    try {
+      await Promise.all([ingest(one, lines(0, 2_000)), ingest(other, lines(0, 3_000))])
+      await eventually(async () => (await storedSoFar()) === 5_000)
+      const stores = await postgres.query('SELECT DISTINCT store FROM strandfast_cursors')
+      expect(stores.length).toBe(2)
+    } finally {
+      await other.stop()
+    }
+  })
+
+  it('starts anew where the data directory is not the one that the cursor was kept for', async () => {
+    const running = await start()
+    await ingest(running, lines(0, 100))
+    await eventually(async () => (await storedSoFar()) === 100)
+    await running.halt()
+    // As after restoring a backup: the log that PostgreSQL knows of goes on further than the one that is there.
+    await postgres.query('UPDATE strandfast_cursors SET block_no = 1000000')
+    const again = await start(running.dataDir)
+    await ingest(again, lines(100, 100))
+    await eventually(async () => (await storedSoFar()) === 200)
+    expect(await rows()).toEqual(await strandRows(again, feeds))
+    expect(again.stderr()).toContain('starting anew')
+  })
+
+  it('delivers what was ingested before it was set up', async () => {
+    const before = await startServer({ env: { SERVICE_SHARDS: '2' } })
+    await ingest(before, lines(0, 50))
+    expect(await figure(before, 'strandfast_sink_connected')).toBeUndefined()
+    await before.halt()
+    await start(before.dataDir)
+    await eventually(async () => (await storedSoFar()) === 50)
+  })
+
+  it('needs no right to create anything once the tables are there', async () => {
+    const first = await start()
+    await ingest(first, lines(0, 10))
+    await eventually(async () => (await storedSoFar()) === 10)
+    await first.stop()
+    await postgres.query(
+      `CREATE ROLE writer LOGIN;
+       REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+       GRANT SELECT, INSERT, UPDATE ON strandfast_records, strandfast_dead_letters, strandfast_cursors TO writer`,
+    )
+    const url = postgres.url.replace('strandfast@', 'writer@')
+    server = await startServer({ env: { ...env(), SERVICE_INGEST_POSTGRES_URL: url } })
+    await ingest(server, lines(0, 10))
+    await eventually(async () => (await stored()) === 20)
+  })
+})

@@ -1,0 +1,268 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { auditTypes } from '../../src/auth/audit.js'
+import { type Account, linkToken, logIn, register, tryLogin } from '../support/accounts.js'
+import { ask } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { partsOf } from '../support/forging.js'
+import { addPasskey, passkeyEnv, signInBy } from '../support/passkeys.js'
+import { call, type TestServer } from '../support/server.js'
+
+/*
+ * Everything that happens to accounts stands on the strand, proved by anyone who has the agent's key, and nothing of it
+ * gives away an e-mail, a password or a token (contract.md 6.11).
+ */
+
+const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+
+/** Audit records of ways that this run does not go: other providers and organisms. */
+const elsewhere = ['auth/oauth_login', 'auth/namespace_initialised']
+
+/** What must not be found on the strand. */
+const secrets = new Set<string>()
+const directory = mkdtempSync(join(tmpdir(), 'strandfast-audit-'))
+
+let server: TestServer
+let exported = ''
+
+beforeAll(async () => {
+  server = await startAuthServer({
+    env: {
+      SERVICE_SHARDS: '2',
+      SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '3',
+      SERVICE_DATA_OPEN: 'false',
+      ...passkeyEnv,
+    },
+  })
+  await goAllWays()
+  exported = (await call(server, 'GET /v1/strand/export')).text
+})
+afterAll(async () => {
+  await server.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function keep<T extends string>(secret: T): T {
+  secrets.add(secret)
+  return secret
+}
+
+/** Notes all that is secret about an answer's tokens. */
+function keepTokens({ token, refreshToken }: { token: string; refreshToken: string }): void {
+  for (const one of [token, refreshToken]) keep(one)
+  keep(partsOf(token).signature)
+  keep(String(partsOf(token).claims['jti']))
+}
+
+async function enrol(email: string, password: string): Promise<Account> {
+  for (const secret of [email, password]) keep(secret)
+  const account = await register(server, email, password)
+  keepTokens(account)
+  return account
+}
+
+async function enter(
+  account: Pick<Account, 'email' | 'password'>,
+): Promise<{ token: string; refreshToken: string }> {
+  for (const secret of [account.email, account.password]) keep(secret)
+  const tokens = await logIn(server, account)
+  keepTokens(tokens)
+  return tokens
+}
+
+const link = async (...about: [Parameters<typeof linkToken>[1], string]) =>
+  keep(await linkToken(server, ...about))
+
+const post = async (path: string, options: { key?: string | null; body?: unknown }) => {
+  const answer = await ask(server, `POST ${path}`, options)
+  expect(answer.status, `${path}: ${answer.text}`).toBe(200)
+  return answer.body
+}
+
+/** Each thing that an account can go through, by root key, by its own token, and by strangers. */
+async function goAllWays(): Promise<void> {
+  const ann = await enrol('ann.audited@example.org', 'first quiet heron by the lake')
+  const tokens = await enter(ann)
+  await post('/v1/auth/verify-email', {
+    key: null,
+    body: { token: await link('verify-email/send', ann.email) },
+  })
+  const byLink = await post('/v1/auth/magic-link/verify', {
+    key: null,
+    body: { token: await link('magic-link/send', keep('new.audited@example.org')) },
+  })
+  keepTokens({ token: byLink.token, refreshToken: byLink.refresh_token })
+  await changeMetadata(ann, tokens.token)
+  await usePasskey(ann, tokens.token)
+  await changePasswords(ann, tokens.token)
+  await reuseRefreshToken(tokens.refreshToken)
+  await lockOut(keep('locked.audited@example.org'))
+  const bob = await enrol('bob.audited@example.org', 'second quiet heron by the lake')
+  await post('/v1/auth/revoke', { key: bob.token })
+  const again = await enter(bob)
+  await post('/v1/auth/logout', { key: again.token })
+  await ask(server, `DELETE /v1/auth/users/${bob.email}`)
+  await post('/v1/auth/keys/rotate', {})
+  await sendSecretsWhereTheyDoNotBelong()
+}
+
+async function changeMetadata({ email }: Account, token: string): Promise<void> {
+  const body = { metadata: { note: keep('metadata that only tokens carry') } }
+  expect((await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: token, body })).status).toBe(200)
+  expect((await ask(server, `PATCH /v1/auth/users/${email}/app-metadata`, { body })).status).toBe(200)
+}
+
+async function usePasskey({ email }: Account, token: string): Promise<void> {
+  const passkey = await addPasskey(server, token)
+  keep(passkey.id)
+  const { status, body } = await signInBy(server, passkey, { email })
+  expect(status).toBe(200)
+  keepTokens({ token: body.token, refreshToken: body.refresh_token })
+  const removed = await ask(server, `DELETE /v1/auth/passkeys/${passkey.id}`, { key: token })
+  expect(removed.status).toBe(200)
+}
+
+async function changePasswords({ email, password }: Account, token: string): Promise<void> {
+  const next = keep('third quiet heron by the lake')
+  await post('/v1/auth/password/change', {
+    key: token,
+    body: { current_password: password, new_password: next },
+  })
+  const other = keep('fourth quiet heron by the lake')
+  const reset = await link('password/reset-request', email)
+  await post('/v1/auth/password/reset', { key: null, body: { token: reset, password: other } })
+  await enter({ email, password: other })
+}
+
+/** The token before the last but one, which only a thief still has. */
+async function reuseRefreshToken(ended: string): Promise<void> {
+  // The session that it belonged to has ended, so another one is opened for it.
+  const refused = await ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: ended } })
+  expect(refused.status).toBe(401)
+  const cat = await enrol('cat.audited@example.org', 'fifth quiet heron by the lake')
+  let token = cat.refreshToken
+  for (let n = 0; n < 3; n++) {
+    const next = await post('/v1/auth/refresh', { key: null, body: { refresh_token: token } })
+    keepTokens({ token: next.token, refreshToken: next.refresh_token })
+    token = next.refresh_token
+  }
+  const reused = await ask(server, 'POST /v1/auth/refresh', {
+    key: null,
+    body: { refresh_token: cat.refreshToken },
+  })
+  expect(reused.body.code).toBe('refresh_reused')
+}
+
+async function lockOut(email: string): Promise<void> {
+  const password = keep('a guess that is wrong, sorry')
+  for (let n = 0; n < 3; n++) expect((await tryLogin(server, email, password)).status).toBe(401)
+  expect((await tryLogin(server, email, password)).status).toBe(429)
+}
+
+/** E-mails and passwords that come with blanks, capitals, in wrong members and wrong places. */
+async function sendSecretsWhereTheyDoNotBelong(): Promise<void> {
+  const email = keep('Misplaced.Audited@Example.org')
+  keep(email.toLowerCase())
+  const password = keep('sixth quiet heron by the lake')
+  await tryLogin(server, ` ${email} `, password)
+  await tryLogin(server, password, email)
+  await ask(server, 'POST /v1/auth/login', { key: null, body: { email, password, extra: password } })
+  await ask(server, `DELETE /v1/auth/users/${encodeURIComponent(email)}`)
+  await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token: password } })
+}
+
+/** The types of the records of the strand, by the headers that are signed. */
+function typesOf(text: string): string[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => /^type (.*)$/m.exec(JSON.parse(line).h)?.[1] ?? '')
+}
+
+describe('the strand of the default agent', () => {
+  it('verifies offline with its audit records', async () => {
+    const file = join(directory, 'default.ndjson')
+    writeFileSync(file, exported)
+    const { body } = await ask(server, 'GET /v1/agents/default/status')
+    const args = [entry, 'verify', file, '--key', body.public_key]
+    const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    expect(status, stdout).toBe(0)
+    expect(stdout).toContain('VERIFIED')
+    const spoiled = join(directory, 'spoiled.ndjson')
+    writeFileSync(spoiled, exported.replace('failure', 'success'))
+    const refused = spawnSync(process.execPath, [...args.slice(0, 2), spoiled, ...args.slice(3)])
+    expect(refused.status).toBe(1)
+  })
+
+  it('has a record of every type that can have happened', () => {
+    const seen = new Set(typesOf(exported))
+    const expected = auditTypes.filter((type) => !elsewhere.includes(type))
+    expect(expected.filter((type) => !seen.has(type))).toEqual([])
+  })
+
+  it('has no e-mail, password, token or hash on it, nor the beginning of one', () => {
+    expect(secrets.size).toBeGreaterThan(40)
+    const found = [...secrets].filter(
+      (secret) => exported.includes(secret) || exported.includes(secret.slice(0, 16)),
+    )
+    expect(found).toEqual([])
+    const lower = exported.toLowerCase()
+    expect([...secrets].filter((secret) => lower.includes(secret.toLowerCase()))).toEqual([])
+  })
+
+  it('has no plain hash or other writing of them, by which they could be guessed', () => {
+    const writings = [...secrets].flatMap((secret) => [
+      createHash('sha256').update(secret).digest('hex'),
+      createHash('sha256').update(Buffer.from(secret, 'base64url')).digest('hex'),
+      createHash('sha1').update(secret).digest('hex'),
+      createHash('md5').update(secret).digest('hex'),
+      Buffer.from(secret).toString('hex'),
+      Buffer.from(secret).toString('base64'),
+      encodeURIComponent(secret),
+    ])
+    expect(writings.filter((writing) => exported.includes(writing.slice(0, 32)))).toEqual([])
+    for (const word of ['argon2', '@', 'eyJhbGci', 'heron', 'audited', 'password"', 'token"']) {
+      expect(exported, word).not.toContain(word)
+    }
+  })
+
+  it('finds them where they are: the same search sees a token and an e-mail in an answer', async () => {
+    const { text } = await ask(server, 'GET /v1/auth/users')
+    expect([...secrets].filter((secret) => text.includes(secret))).not.toEqual([])
+  })
+
+  it('tells who, from where and how it went, in the members that are named and no others', () => {
+    const bodies = exported
+      .trimEnd()
+      .split('\n')
+      .slice(1, -1)
+      .map((line) => JSON.parse(line))
+      .filter(({ h }) => /^type auth\//m.test(h))
+      .map(({ body }) => JSON.parse(body))
+    const members = ['user_id', 'email_hmac', 'sid', 'ip', 'user_agent', 'outcome', 'request_id']
+    for (const body of bodies) {
+      const { count, ...rest } = body
+      expect(Object.keys(rest).toSorted()).toEqual(members.toSorted())
+      expect(count === undefined || Number.isInteger(count)).toBe(true)
+      expect(rest.ip).toBe('127.0.0.1')
+      expect(['success', 'failure']).toContain(rest.outcome)
+    }
+  })
+
+  it('leaves none of them in the log either, and no password or token in the files of the store', () => {
+    for (const secret of secrets) expect(server.stderr()).not.toContain(secret)
+    const files = ['shard-0', 'shard-1'].map((shard) => join(server.dataDir, shard, 'data.mdb'))
+    const stored = Buffer.concat(files.map((file) => readFileSync(file)))
+    const found = [...secrets].filter((secret) => stored.includes(secret))
+    // E-mails and metadata are what the store is for, and ids of tokens are how it knows the revoked ones.
+    const kept = (secret: string) =>
+      secret.includes('@') || secret.startsWith('metadata') || secret.length === 22
+    expect(found.filter((secret) => !kept(secret))).toEqual([])
+    expect(found.filter((secret) => secret.includes('@'))).not.toEqual([])
+  })
+})

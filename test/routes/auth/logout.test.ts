@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { logoutRoutes } from '../../../src/routes/auth/logout.js'
+import { type Account, logIn, outcomeOf, register } from '../../support/accounts.js'
+import { ask, unseenSuccesses } from '../../support/answers.js'
+import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
+import { subjectOf } from '../../support/users.js'
+
+let server: TestServer
+let ada: Account
+
+beforeAll(async () => {
+  server = await startAuthServer()
+  ada = await register(server, 'ada@example.org')
+})
+afterAll(() => server.stop())
+
+const route = 'POST /v1/auth/logout'
+const me = (token: string) => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+const exchange = (refreshToken: string) =>
+  outcomeOf(ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } }))
+
+/** An account with three sessions; the first is the one that registering opened. */
+async function threeSessions(email: string) {
+  const account = await register(server, email)
+  return [account, await logIn(server, account), await logIn(server, account)] as const
+}
+
+describe('logging out', () => {
+  it.each([
+    ['', 1, [false, true, true]],
+    ['?scope=local', 1, [false, true, true]],
+    ['?scope=others', 2, [true, false, false]],
+    ['?scope=global', 3, [false, false, false]],
+  ])('with "%s" ends %i sessions, and their tokens at once', async (query, ended, stays) => {
+    const sessions = await threeSessions(`scope${query.length}-${ended}@example.org`)
+    const [first] = sessions
+    const call = { key: first.token }
+    const { result, records, types } = await auditsOf(server, () => ask(server, route + query, call))
+    expect(result.body).toEqual({ logged_out: true, sessions: ended })
+    expect(types).toEqual(['auth/logout'])
+    expect(records[0]?.payload).toMatchObject({ user_id: subjectOf(first.token), outcome: 'success' })
+    for (const [place, { token, refreshToken }] of sessions.entries()) {
+      expect(await me(token)).toBe(stays[place] ? '200' : '401 token_revoked')
+      expect(await exchange(refreshToken)).toBe(stays[place] ? '200' : '401 refresh_invalid')
+    }
+  })
+
+  it('ends the tokens that the session was refreshed to, too', async () => {
+    const account = await register(server, 'renewed@example.org')
+    const body = { refresh_token: account.refreshToken }
+    const renewed = (await ask(server, 'POST /v1/auth/refresh', { key: null, body })).body
+    await ask(server, route, { key: account.token })
+    expect(await me(renewed.token)).toBe('401 token_revoked')
+    expect(await exchange(renewed.refresh_token)).toBe('401 refresh_invalid')
+  })
+
+  it('leaves other users alone', async () => {
+    const bob = await register(server, 'bob@example.org')
+    await ask(server, `${route}?scope=global`, { key: bob.token })
+    expect(await me(ada.token)).toBe('200')
+  })
+
+  it('answers 401 the second time', async () => {
+    const account = await register(server, 'twice@example.org')
+    await ask(server, route, { key: account.token })
+    await refused(server, route, { key: account.token, outcome: '401 token_revoked' })
+  })
+
+  it.each(['all', '', 'Local', 'local,global'])('answers 400 for the scope "%s"', async (scope) => {
+    const call = { key: ada.token, outcome: '400 validation_failed' }
+    const { body } = await refused(server, `${route}?scope=${scope}`, call)
+    expect(body.errors).toMatchObject([{ pointer: '?scope' }])
+    expect(await me(ada.token)).toBe('200')
+  })
+
+  takesUsersOnly({ server: () => server, route, key: () => ada.token })
+})
+
+it('is remembered over a restart', async () => {
+  const account = await register(server, 'restart@example.org')
+  await ask(server, route, { key: account.token })
+  await server.halt()
+  server = await startAuthServer({ dataDir: server.dataDir })
+  expect(await me(account.token)).toBe('401 token_revoked')
+  expect(await exchange(account.refreshToken)).toBe('401 refresh_invalid')
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(logoutRoutes)).toEqual([])
+})
+
+it('works while the disk is full: it takes something away from a thief', async () => {
+  const account = await register(server, 'full@example.org')
+  server = await restartedFull(server)
+  expect(await outcomeOf(ask(server, route, { key: account.token }))).toBe('200')
+  expect(await me(account.token)).toBe('401 token_revoked')
+})

@@ -1,0 +1,150 @@
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { meRoutes } from '../../../src/routes/auth/me.js'
+import { type Account, logIn, outcomeOf, register } from '../../support/accounts.js'
+import { ask, unseenSuccesses } from '../../support/answers.js'
+import {
+  auditsOf,
+  refused,
+  refusesOtherBodies,
+  restartedFull,
+  takesUsersOnly,
+} from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
+
+let server: TestServer
+let ada: Account
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_AUTH_METADATA_MAX_BYTES: '256' } })
+  ada = await register(server, 'ada@example.org')
+})
+afterAll(() => server.stop())
+
+const show = 'GET /v1/auth/me'
+const update = 'PATCH /v1/auth/me/user-metadata'
+const set = (token: string, metadata: unknown) => ask(server, update, { key: token, body: { metadata } })
+
+describe('showing the signed-in user', () => {
+  it('tells what is stored now, which the token may lag behind', async () => {
+    const bob = await register(server, 'bob@example.org')
+    await set(bob.token, { theme: 'dark' })
+    await ask(server, `PATCH /v1/auth/users/${bob.email}/app-metadata`, { body: { metadata: { role: 'x' } } })
+    const { status, body } = await ask(server, show, { key: bob.token })
+    expect([status, body]).toMatchObject([
+      200,
+      {
+        user_id: bob.userId,
+        email: bob.email,
+        verified: false,
+        app_metadata: { role: 'x' },
+        user_metadata: { theme: 'dark' },
+      },
+    ])
+    expect(body.last_login_at_ms).toBeGreaterThanOrEqual(body.created_at_ms)
+    expect(decodeJwt(bob.token)).toMatchObject({ app_metadata: {}, user_metadata: {} })
+  })
+
+  it('tells each user of itself, and nothing of a password', async () => {
+    const bodies = []
+    for (const email of ['one@example.org', 'two@example.org']) {
+      const { token } = await register(server, email)
+      bodies.push((await ask(server, show, { key: token })).body)
+    }
+    expect(bodies.map(({ email }) => email)).toEqual(['one@example.org', 'two@example.org'])
+    expect(JSON.stringify(bodies)).not.toMatch(/password|argon2/i)
+  })
+
+  it('answers 401 to the token of a user who was deleted, also when the e-mail has an account again', async () => {
+    const gone = await register(server, 'gone@example.org')
+    await ask(server, `DELETE /v1/auth/users/${gone.email}`)
+    await refused(server, show, { key: gone.token, outcome: '401 token_revoked' })
+    const again = await register(server, gone.email)
+    expect(again.userId).not.toBe(gone.userId)
+    await refused(server, show, { key: gone.token, outcome: '401 token_revoked' })
+    expect((await ask(server, show, { key: again.token })).body.user_id).toBe(again.userId)
+  })
+
+  takesUsersOnly({ server: () => server, route: show, key: () => ada.token })
+})
+
+describe('replacing user_metadata', () => {
+  it('replaces the whole object, is written down without it, and is in the next tokens', async () => {
+    const account = await register(server, 'eve@example.org')
+    await set(account.token, { theme: 'dark', secretive: 'first value' })
+    const metadata = { name: 'Éve', nested: { list: [1, 2.5, null, true], empty: {} } }
+    const { result, records, types } = await auditsOf(server, () => set(account.token, metadata))
+    expect(result.body).toEqual({ email: account.email, user_metadata: metadata })
+    expect(types).toEqual(['auth/user_metadata_updated'])
+    expect(JSON.stringify(records)).not.toContain('Éve')
+    expect(decodeJwt((await logIn(server, account)).token)['user_metadata']).toEqual(metadata)
+    expect((await set(account.token, {})).body.user_metadata).toEqual({})
+  })
+
+  it('leaves app_metadata as it is', async () => {
+    const account = await register(server, 'apart@example.org')
+    const route = `PATCH /v1/auth/users/${account.email}/app-metadata`
+    await ask(server, route, { body: { metadata: { role: 'reader' } } })
+    await set(account.token, { role: 'root', app_metadata: { role: 'root' } })
+    const { body } = await ask(server, show, { key: account.token })
+    expect(body.app_metadata).toEqual({ role: 'reader' })
+  })
+
+  it('takes as many bytes as both objects may have together, and answers 422 for one more', async () => {
+    const account = await register(server, 'bytes@example.org')
+    const route = `PATCH /v1/auth/users/${account.email}/app-metadata`
+    // {"k":"…"} is 8 bytes beside the text.
+    await ask(server, route, { body: { metadata: { k: 'x'.repeat(92) } } })
+    expect((await set(account.token, { k: 'é'.repeat(74) })).status).toBe(200)
+    const body = { metadata: { k: `${'é'.repeat(74)}x` } }
+    await refused(server, update, { key: account.token, body, outcome: '422 metadata_too_large' })
+    const shown = (await ask(server, show, { key: account.token })).body
+    expect(shown.user_metadata).toEqual({ k: 'é'.repeat(74) })
+  })
+
+  it.each([
+    ['an array', '{"metadata":[]}'],
+    ['a text', '{"metadata":"x"}'],
+    ['__proto__ within', '{"metadata":{"a":{"__proto__":{"admin":true}}}}'],
+    ['__proto__ spelled by an escape', '{"metadata":{"\\u005f_proto__":1}}'],
+    ['a key twice within', '{"metadata":{"a":1,"a":2}}'],
+    ['a number that is none', '{"metadata":{"a":1e400}}'],
+    ['a lone surrogate', '{"metadata":{"a":"\\udc00"}}'],
+    ['too much nesting', `{"metadata":{"a":${'['.repeat(40)}${']'.repeat(40)}}}`],
+  ])('answers 400 for %s', async (_what, raw) => {
+    await refused(server, update, { key: ada.token, raw, outcome: '400 validation_failed' })
+  })
+
+  refusesOtherBodies({
+    server: () => server,
+    route: update,
+    body: { metadata: {} },
+    key: () => ada.token,
+  })
+  takesUsersOnly({ server: () => server, route: update, body: { metadata: {} }, key: () => ada.token })
+})
+
+it('answers 401 token_expired once the time of a token is over', async () => {
+  const brief = await startAuthServer({ env: { SERVICE_AUTH_JWT_EXPIRY_SECS: '1' } })
+  try {
+    const { token } = await register(brief, 'ada@example.org')
+    await expect
+      .poll(() => outcomeOf(ask(brief, show, { key: token })), { timeout: 30_000, interval: 100 })
+      .toBe('401 token_expired')
+  } finally {
+    await brief.stop()
+  }
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(meRoutes)).toEqual([])
+})
+
+it('shows the user while the disk is full, and changes nothing', async () => {
+  server = await restartedFull(server)
+  expect((await ask(server, show, { key: ada.token })).status).toBe(200)
+  const body = { metadata: { late: true } }
+  await refused(server, update, { key: ada.token, body, outcome: '507 storage_full' })
+})

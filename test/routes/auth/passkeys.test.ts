@@ -1,0 +1,395 @@
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { passkeyRoutes } from '../../../src/routes/auth/passkeys.js'
+import { type Account, linkToken, outcomeOf, register, tally, tryLogin } from '../../support/accounts.js'
+import { ask, unseenSuccesses } from '../../support/answers.js'
+import {
+  auditsOf,
+  refused,
+  refusesOtherBodies,
+  restartedFull,
+  takesUsersOnly,
+} from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import { type Deviation, SoftAuthenticator } from '../../support/authenticator.js'
+import {
+  addPasskey,
+  beginRegistration,
+  beginSignIn,
+  finishRegistration,
+  finishSignIn,
+  passkeyEnv,
+  passkeyPlace,
+  signInBy,
+} from '../../support/passkeys.js'
+import type { TestServer } from '../../support/server.js'
+
+let server: TestServer
+let ada: Account
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: passkeyEnv })
+  ada = await register(server, 'ada@example.org')
+})
+afterAll(() => server.stop())
+
+let accounts = 0
+const newAccount = () => register(server, `user-${accounts++}@example.org`)
+
+const registerRoute = 'POST /v1/auth/passkey/register'
+const authenticateRoute = 'POST /v1/auth/passkey/authenticate'
+const challengeRoute = 'POST /v1/auth/passkey/authenticate-challenge'
+const failed = '401 passkey_failed'
+
+/** What the client or the authenticator can do wrong in both ceremonies. */
+const wrongs: [what: string, deviation: Deviation][] = [
+  ['another origin', { origin: 'https://app.example.org.evil.test' }],
+  ['another port', { origin: 'https://app.example.org:8443' }],
+  ['the domain of another party', { rpId: 'evil.test' }],
+  ['a user who was not verified', { userVerified: false }],
+  ['a user who was not there', { userPresent: false }],
+  ['another challenge', { challenge: Buffer.alloc(32).toString('base64url') }],
+  ['a page framed by another site', { crossOrigin: true }],
+]
+
+describe('registering a passkey', () => {
+  it('begins with options of the user, which no cache keeps', async () => {
+    const answer = await ask(server, 'POST /v1/auth/passkey/register-challenge', { key: ada.token })
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    const { session_token, creation_options: options } = answer.body
+    expect(Buffer.from(session_token, 'base64url')).toHaveLength(32)
+    expect(Buffer.from(options.challenge, 'base64url')).toHaveLength(32)
+    expect(Buffer.from(options.user.id, 'base64url').toString()).toBe(ada.userId)
+    expect(options).toMatchObject({
+      rp: { id: 'example.org', name: 'Strandfast' },
+      user: { name: ada.email },
+      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      attestation: 'none',
+    })
+  })
+
+  it('writes it down, and lists the passkey, which is left out the next time', async () => {
+    const { token, userId } = await newAccount()
+    const { result, records, types } = await auditsOf(server, () => addPasskey(server, token))
+    expect(types).toEqual(['auth/passkey_registered'])
+    expect(records[0]?.payload).toMatchObject({ user_id: userId, outcome: 'success' })
+    const { body } = await ask(server, 'GET /v1/auth/passkeys', { key: token })
+    expect(body.passkeys).toMatchObject([{ id: result.id, last_used_at_ms: null }])
+    const { creation_options } = await beginRegistration(server, token)
+    const known = { id: result.id, type: 'public-key', transports: ['internal'] }
+    expect(creation_options.excludeCredentials).toEqual([known])
+  })
+
+  it.each(wrongs)('is refused with %s, and its session is used up', async (_what, deviation) => {
+    const authenticator = new SoftAuthenticator(passkeyPlace)
+    const { session_token, creation_options } = await beginRegistration(server, ada.token)
+    const wrong = { session_token, registration: authenticator.register(creation_options, deviation) }
+    await refused(server, registerRoute, { key: ada.token, body: wrong, outcome: failed })
+    const right = { session_token, registration: authenticator.register(creation_options) }
+    await refused(server, registerRoute, { key: ada.token, body: right, outcome: failed })
+    expect((await ask(server, 'GET /v1/auth/passkeys', { key: ada.token })).body.passkeys).toEqual([])
+  })
+
+  it('is refused for what is no registration, and its session is used up', async () => {
+    const authenticator = new SoftAuthenticator(passkeyPlace)
+    for (const registration of [{}, { id: 'AAAA' }, authenticator.assert({ challenge: 'AAAA' })]) {
+      const { session_token, creation_options } = await beginRegistration(server, ada.token)
+      const body = { session_token, registration }
+      await refused(server, registerRoute, { key: ada.token, body, outcome: failed })
+      const right = { session_token, registration: authenticator.register(creation_options) }
+      await refused(server, registerRoute, { key: ada.token, body: right, outcome: failed })
+    }
+  })
+
+  it('is refused with a session that was used, is unknown, of another user or for signing in', async () => {
+    const { token } = await newAccount()
+    const authenticator = new SoftAuthenticator(passkeyPlace)
+    const own = await beginRegistration(server, token)
+    const registration = authenticator.register(own.creation_options)
+    const use = (session_token: string) => ({
+      key: token,
+      body: { session_token, registration },
+      outcome: failed,
+    })
+    const others = await beginRegistration(server, ada.token)
+    const signIn = await beginSignIn(server)
+    for (const session of [others.session_token, signIn.session_token, '', 'A'.repeat(43), ada.token]) {
+      await refused(server, registerRoute, use(session))
+    }
+    const answer = await finishRegistration(server, token, { session_token: own.session_token, registration })
+    expect(answer.status, answer.text).toBe(200)
+    await refused(server, registerRoute, use(own.session_token))
+  })
+
+  it('succeeds once when one session is finished many times at once', async () => {
+    const { token } = await newAccount()
+    const { session_token, creation_options } = await beginRegistration(server, token)
+    const attempts = Array.from({ length: 20 }, () => {
+      const registration = new SoftAuthenticator(passkeyPlace).register(creation_options)
+      return outcomeOf(finishRegistration(server, token, { session_token, registration }))
+    })
+    expect(tally(await Promise.all(attempts))).toEqual({ '200': 1, [failed]: 19 })
+  })
+
+  it('is refused for the passkey of another user, and for one of the made-up ones', async () => {
+    const owner = await newAccount()
+    const { id } = await addPasskey(server, owner.token)
+    const { request_options } = await beginSignIn(server, owner.email)
+    const [first, second] = request_options.allowCredentials
+    expect(first.id).toBe(id)
+    for (const known of [first.id, second.id]) {
+      const thief = new SoftAuthenticator(passkeyPlace, Buffer.from(known, 'base64url'))
+      const { session_token, creation_options } = await beginRegistration(server, ada.token)
+      const body = { session_token, registration: thief.register(creation_options) }
+      await refused(server, registerRoute, { key: ada.token, body, outcome: failed })
+    }
+  })
+
+  it('is refused with 413 to a user who has too many', async () => {
+    const { token } = await newAccount()
+    for (let count = 0; count < limits.passkeysPerUserMax; count++) await addPasskey(server, token)
+    const route = 'POST /v1/auth/passkey/register-challenge'
+    await refused(server, route, { key: token, outcome: '413 too_large' })
+  })
+
+  takesUsersOnly({
+    server: () => server,
+    route: 'POST /v1/auth/passkey/register-challenge',
+    key: () => ada.token,
+  })
+  const body = { session_token: 'x', registration: {} }
+  takesUsersOnly({ server: () => server, route: registerRoute, body, key: () => ada.token })
+  refusesOtherBodies({ server: () => server, route: registerRoute, body, key: () => ada.token })
+})
+
+describe('signing in by a passkey', () => {
+  it.each([
+    ['by e-mail', true],
+    ['by a passkey that says whose it is', false],
+  ])('opens a session %s, and writes it down', async (_how, named) => {
+    const { token, email, userId } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { result, records, types } = await auditsOf(server, () =>
+      signInBy(server, authenticator, named ? { email } : {}),
+    )
+    expect(result.status, result.text).toBe(200)
+    expect(result.headers.get('cache-control')).toBe('no-store')
+    expect(result.body).toMatchObject({ user_id: userId, email, verified: false, token_type: 'Bearer' })
+    const { sub, sid, amr } = decodeJwt(result.body.token)
+    expect([sub, amr]).toEqual([userId, ['pop', 'mfa', 'user']])
+    expect(types).toEqual(['auth/passkey_login'])
+    expect(records[0]?.payload).toMatchObject({ user_id: userId, sid, outcome: 'success' })
+    const { body } = await ask(server, 'GET /v1/auth/passkeys', { key: result.body.token })
+    expect(body.passkeys).toMatchObject([{ id: authenticator.id, last_used_at_ms: expect.any(Number) }])
+    const refresh = { refresh_token: result.body.refresh_token }
+    expect((await ask(server, 'POST /v1/auth/refresh', { key: null, body: refresh })).status).toBe(200)
+  })
+
+  it.each([
+    ...wrongs,
+    ['a registration', { type: 'webauthn.create' }] as const,
+    ['another user', { userHandle: Buffer.from('usr_1').toString('base64url') }] as const,
+  ])('is refused with %s, and its session is used up', async (_what, deviation) => {
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { session_token, request_options } = await beginSignIn(server, email)
+    const wrong = { session_token, assertion: authenticator.assert(request_options, deviation) }
+    await refused(server, authenticateRoute, { body: wrong, outcome: failed })
+    const right = { session_token, assertion: authenticator.assert(request_options) }
+    await refused(server, authenticateRoute, { body: right, outcome: failed })
+    expect((await signInBy(server, authenticator, { email })).status).toBe(200)
+  })
+
+  it('is refused for what is no assertion, and its session is used up', async () => {
+    const { token } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { session_token, request_options } = await beginSignIn(server)
+    await refused(server, authenticateRoute, { body: { session_token, assertion: {} }, outcome: failed })
+    const right = { session_token, assertion: authenticator.assert(request_options) }
+    await refused(server, authenticateRoute, { body: right, outcome: failed })
+  })
+
+  it('is refused with a session that was used, is unknown, of another e-mail or for registering', async () => {
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const attempt = async (session_token: string, options: { challenge: string }) => {
+      const body = { session_token, assertion: authenticator.assert(options) }
+      await refused(server, authenticateRoute, { body, outcome: failed })
+    }
+    for (const other of [ada.email, 'nobody@example.org']) {
+      const { session_token, request_options } = await beginSignIn(server, other)
+      await attempt(session_token, request_options)
+    }
+    const registration = await beginRegistration(server, token)
+    await attempt(registration.session_token, registration.creation_options)
+    await attempt('A'.repeat(43), { challenge: 'AAAA' })
+    const { session_token, request_options } = await beginSignIn(server, email)
+    const assertion = authenticator.assert(request_options)
+    expect((await finishSignIn(server, { session_token, assertion })).status).toBe(200)
+    await attempt(session_token, request_options)
+  })
+
+  it('succeeds once when one session is finished many times at once', async () => {
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const { session_token, request_options } = await beginSignIn(server, email)
+    const attempts = Array.from({ length: 20 }, () =>
+      outcomeOf(finishSignIn(server, { session_token, assertion: authenticator.assert(request_options) })),
+    )
+    expect(tally(await Promise.all(attempts))).toEqual({ '200': 1, [failed]: 19 })
+  })
+
+  it('is refused when the counter has not grown, which is written down', async () => {
+    const { token, email, userId } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    expect((await signInBy(server, authenticator, { email, counter: 9 })).status).toBe(200)
+    for (const counter of [9, 8, 0]) {
+      const { result, records, types } = await auditsOf(server, () =>
+        signInBy(server, authenticator, { email, counter }),
+      )
+      expect(`${result.status} ${result.body.code}`).toBe(failed)
+      expect(types).toEqual(['auth/passkey_login'])
+      expect(records[0]?.payload).toMatchObject({ user_id: userId, sid: null, outcome: 'failure' })
+    }
+    expect((await signInBy(server, authenticator, { email, counter: 10 })).status).toBe(200)
+  })
+
+  it('stays open while the password is locked, and leaves it locked', async () => {
+    const { token, email, password } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    for (let failure = 0; failure < 5; failure++) await tryLogin(server, email, 'wrong')
+    expect((await tryLogin(server, email, password)).body.code).toBe('account_locked')
+    expect((await signInBy(server, authenticator, { email })).status).toBe(200)
+    expect((await tryLogin(server, email, password)).body.code).toBe('account_locked')
+  })
+
+  it('tells by nothing whether an e-mail has an account or passkeys', async () => {
+    const some = await newAccount()
+    const { id } = await addPasskey(server, some.token)
+    await addPasskey(server, some.token)
+    const bare = await newAccount()
+    const shapes = []
+    for (const email of [some.email, bare.email, 'nobody@example.org']) {
+      const first = await beginSignIn(server, email)
+      const again = await beginSignIn(server, ` ${email.toUpperCase()} `)
+      const { challenge, allowCredentials, ...rest } = first.request_options
+      expect(again.request_options.allowCredentials).toEqual(allowCredentials)
+      expect(again.request_options.challenge).not.toBe(challenge)
+      expect(new Set(allowCredentials.map((one: { id: string }) => one.id)).size).toBe(
+        allowCredentials.length,
+      )
+      shapes.push({ rest, each: allowCredentials.map((one: object) => Object.keys(one)) })
+    }
+    expect(shapes).toEqual(Array(3).fill(shapes[0]))
+    const { request_options } = await beginSignIn(server, some.email)
+    expect(request_options.allowCredentials.map((one: { id: string }) => one.id)).toContain(id)
+  })
+
+  it('begins without a body as without an e-mail, and takes none that is no address', async () => {
+    const answer = await ask(server, challengeRoute, { key: null })
+    expect(answer.status).toBe(200)
+    expect(answer.body.request_options).not.toHaveProperty('allowCredentials')
+    for (const email of ['', 'ada', 'ada@example.org\u0000']) {
+      await refused(server, challengeRoute, { body: { email }, outcome: '400 validation_failed' })
+    }
+    for (const raw of ['null', '[]', '{"email":1}', '{"email":null}', '{"mail":"a@b.co"}']) {
+      await refused(server, challengeRoute, { raw, outcome: '400 validation_failed' })
+    }
+  })
+
+  refusesOtherBodies({
+    server: () => server,
+    route: authenticateRoute,
+    body: { session_token: 'x', assertion: {} },
+  })
+})
+
+describe('the passkeys of a user', () => {
+  it('are deleted by the user only, which is written down', async () => {
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    const route = `DELETE /v1/auth/passkeys/${authenticator.id}`
+    for (const other of [route, 'DELETE /v1/auth/passkeys/AAAA', 'DELETE /v1/auth/passkeys/a%2Fb']) {
+      await refused(server, other, { key: ada.token, outcome: '404 not_found' })
+    }
+    const { result, types } = await auditsOf(server, () => ask(server, route, { key: token }))
+    expect([result.status, result.body]).toEqual([200, { deleted: true, id: authenticator.id }])
+    expect(types).toEqual(['auth/passkey_removed'])
+    await refused(server, route, { key: token, outcome: '404 not_found' })
+    expect((await ask(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({ passkeys: [] })
+    expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe(failed)
+  })
+
+  it('are dropped with the user', async () => {
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    expect((await ask(server, `DELETE /v1/auth/users/${email}`)).status).toBe(200)
+    expect(await outcomeOf(signInBy(server, authenticator))).toBe(failed)
+  })
+
+  takesUsersOnly({ server: () => server, route: 'GET /v1/auth/passkeys', key: () => ada.token })
+  takesUsersOnly({
+    server: () => server,
+    route: 'DELETE /v1/auth/passkeys/AAAA',
+    key: () => ada.token,
+  })
+})
+
+describe('servers of other settings', () => {
+  it('answer 501 without a relying party, and list and delete all the same', async () => {
+    const dataDir = server.dataDir
+    await server.halt()
+    server = await startAuthServer({ dataDir })
+    const { token } = await newAccount()
+    const body = { session_token: 'x', registration: {}, assertion: {} }
+    for (const route of [
+      'POST /v1/auth/passkey/register-challenge',
+      registerRoute,
+      challengeRoute,
+      authenticateRoute,
+    ]) {
+      await refused(server, route, { key: token, body, outcome: '501 passkeys_not_configured' })
+    }
+    expect((await ask(server, 'GET /v1/auth/passkeys', { key: token })).body).toEqual({ passkeys: [] })
+    await refused(server, 'DELETE /v1/auth/passkeys/AAAA', { key: token, outcome: '404 not_found' })
+  })
+
+  it('keep unverified users out where verification is required, after the right passkey only', async () => {
+    await server.halt()
+    server = await startAuthServer({ dataDir: server.dataDir, env: passkeyEnv })
+    const { token, email } = await newAccount()
+    const authenticator = await addPasskey(server, token)
+    await server.halt()
+    const env = { ...passkeyEnv, SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' }
+    server = await startAuthServer({ dataDir: server.dataDir, env })
+    expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe('403 email_not_verified')
+    expect(await outcomeOf(signInBy(server, authenticator, { email, userVerified: false }))).toBe(failed)
+    const verify = await linkToken(server, 'verify-email/send', email)
+    await ask(server, 'POST /v1/auth/verify-email', { key: null, body: { token: verify } })
+    expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe('200')
+  })
+
+  it('show the same made-up passkeys after a restart', async () => {
+    const allowed = async () =>
+      (await beginSignIn(server, 'nobody@example.org')).request_options.allowCredentials
+    const before = await allowed()
+    await server.halt()
+    server = await startAuthServer({ dataDir: server.dataDir, env: passkeyEnv })
+    expect(await allowed()).toEqual(before)
+  })
+
+  it('take no ceremony while the disk is full, and delete passkeys all the same', async () => {
+    const { token } = await newAccount()
+    const { id } = await addPasskey(server, token)
+    server = await restartedFull(server)
+    const full = '507 storage_full'
+    await refused(server, challengeRoute, { outcome: full })
+    await refused(server, 'POST /v1/auth/passkey/register-challenge', { key: token, outcome: full })
+    expect((await ask(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
+  })
+})
+
+it('has seen every success that the routes document', () => {
+  expect(unseenSuccesses(passkeyRoutes)).toEqual([])
+})

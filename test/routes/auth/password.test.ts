@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { passwordRoutes } from '../../../src/routes/auth/password.js'
+import {
+  type Account,
+  linkToken,
+  logIn,
+  outcomeOf,
+  register,
+  tryLogin,
+  usualPassword,
+} from '../../support/accounts.js'
+import { ask, unseenSuccesses } from '../../support/answers.js'
+import {
+  auditsOf,
+  refused,
+  refusesOtherBodies,
+  restartedFull,
+  takesUsersOnly,
+} from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
+
+let server: TestServer
+let ada: Account
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '3' } })
+  ada = await register(server, 'ada@example.org')
+})
+afterAll(() => server.stop())
+
+const change = 'POST /v1/auth/password/change'
+const request = 'POST /v1/auth/password/reset-request'
+const reset = 'POST /v1/auth/password/reset'
+const next = 'seven green bicycles'
+const wrong = 'not the password of anyone'
+const changing = (current: string, wanted: string) => ({ current_password: current, new_password: wanted })
+const me = (token: string) => outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))
+const exchange = (refreshToken: string) =>
+  outcomeOf(ask(server, 'POST /v1/auth/refresh', { key: null, body: { refresh_token: refreshToken } }))
+
+describe('changing a password', () => {
+  it('takes the new one from then on, ends the other sessions only, and is written down', async () => {
+    const account = await register(server, 'change@example.org')
+    const other = await logIn(server, account)
+    const call = { key: account.token, body: changing(usualPassword, next) }
+    const { result, records, types } = await auditsOf(server, () => ask(server, change, call))
+    expect(result.body).toEqual({ changed: true })
+    expect(types).toEqual(['auth/password_changed'])
+    expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'success' })
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(401)
+    expect((await tryLogin(server, account.email, next)).status).toBe(200)
+    expect(await me(account.token)).toBe('200')
+    expect(await exchange(account.refreshToken)).toBe('200')
+    expect(await me(other.token)).toBe('401 token_revoked')
+    expect(await exchange(other.refreshToken)).toBe('401 refresh_invalid')
+  })
+
+  it('answers 401 to a wrong current password, which counts towards the lock that logins have', async () => {
+    const account = await register(server, 'guess@example.org')
+    const guess = () => ask(server, change, { key: account.token, body: changing(wrong, next) })
+    const { types } = await auditsOf(server, async () => {
+      for (let failures = 0; failures < 3; failures++) {
+        expect(await outcomeOf(guess())).toBe('401 invalid_credentials')
+      }
+    })
+    expect(types).toEqual(['auth/login_failed', 'auth/login_failed', 'auth/locked'])
+    const body = changing(usualPassword, next)
+    const locked = await refused(server, change, {
+      key: account.token,
+      body,
+      outcome: '429 account_locked',
+    })
+    expect(Number(locked.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(429)
+    expect(await me(account.token)).toBe('200')
+  })
+
+  it('answers 422 for a weak password, before it looks at the current one', async () => {
+    for (const current of [usualPassword, wrong]) {
+      const call = { key: ada.token, body: changing(current, 'password1'), outcome: '422 weak_password' }
+      expect((await refused(server, change, call)).body.reasons).toHaveLength(1)
+    }
+  })
+
+  it('answers 401 to who has no password, and sets none', async () => {
+    const token = await linkToken(server, 'magic-link/send', 'linked@example.org')
+    const { body } = await ask(server, 'POST /v1/auth/magic-link/verify', { key: null, body: { token } })
+    const call = { key: body.token, body: changing('', next) }
+    expect(await outcomeOf(ask(server, change, call))).toBe('401 invalid_credentials')
+    expect((await tryLogin(server, 'linked@example.org', next)).status).toBe(401)
+  })
+
+  it('lets one of many changes at once win', async () => {
+    const account = await register(server, 'race@example.org')
+    const wanted = Array.from({ length: 6 }, (_none, at) => `${next} ${at}`)
+    const codes = await Promise.all(
+      wanted.map((one) =>
+        outcomeOf(ask(server, change, { key: account.token, body: changing(usualPassword, one) })),
+      ),
+    )
+    expect(codes.filter((code) => code === '200')).toHaveLength(1)
+    const winner = wanted[codes.indexOf('200')] ?? ''
+    expect(new Set(codes.filter((code) => code !== '200'))).not.toContain('500 internal_error')
+    // The losers may have locked the e-mail; the password is the winner's either way.
+    const resetToken = await linkToken(server, 'password/reset-request', account.email)
+    await ask(server, reset, { key: null, body: { token: resetToken, password: winner } })
+    expect((await tryLogin(server, account.email, winner)).status).toBe(200)
+  })
+
+  refusesOtherBodies({
+    server: () => server,
+    route: change,
+    body: changing(usualPassword, next),
+    key: () => ada.token,
+  })
+  takesUsersOnly({
+    server: () => server,
+    route: change,
+    body: changing(usualPassword, next),
+    key: () => ada.token,
+  })
+})
+
+describe('asking for a reset', () => {
+  it('answers known and unknown e-mails alike, and appends nothing', async () => {
+    for (const email of ['ada@example.org', 'unknown@example.org']) {
+      const call = { key: null, body: { email } }
+      const { result, types } = await auditsOf(server, () => ask(server, request, call))
+      expect([result.status, Object.keys(result.body), result.body.sent]).toEqual([
+        200,
+        ['sent', 'token'],
+        false,
+      ])
+      expect(result.headers.get('cache-control')).toBe('no-store')
+      expect(types).toEqual([])
+    }
+  })
+
+  it('answers 400 with a pointer for what is no e-mail', async () => {
+    const body = { email: 'nobody' }
+    const answer = await refused(server, request, { body, outcome: '400 validation_failed' })
+    expect(answer.body.errors).toMatchObject([{ pointer: '/email' }])
+  })
+
+  refusesOtherBodies({ server: () => server, route: request, body: { email: 'ada@example.org' } })
+})
+
+describe('resetting a password', () => {
+  it('sets the password, ends every session, unlocks, and is written down', async () => {
+    const account = await register(server, 'reset@example.org')
+    for (let failures = 0; failures < 3; failures++) await tryLogin(server, account.email, wrong)
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(429)
+    const token = await linkToken(server, 'password/reset-request', account.email)
+    const call = { key: null, body: { token, password: next } }
+    const { result, types } = await auditsOf(server, () => ask(server, reset, call))
+    expect(result.body).toEqual({ reset: true, user_id: account.userId, email: account.email })
+    expect(types).toContain('auth/password_changed')
+    expect((await tryLogin(server, account.email, next)).status).toBe(200)
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(401)
+    expect(await me(account.token)).toBe('401 token_revoked')
+    expect(await exchange(account.refreshToken)).toBe('401 refresh_invalid')
+  })
+
+  it('works once, also for many at once', async () => {
+    const account = await register(server, 'once@example.org')
+    const token = await linkToken(server, 'password/reset-request', account.email)
+    const codes = await Promise.all(
+      Array.from({ length: 6 }, (_none, at) =>
+        outcomeOf(ask(server, reset, { key: null, body: { token, password: `${next} ${at}` } })),
+      ),
+    )
+    expect(codes.toSorted()).toEqual(['200', ...Array(5).fill('400 invalid_token')])
+    const again = { token, password: wrong }
+    await refused(server, reset, { body: again, outcome: '400 invalid_token' })
+    expect((await tryLogin(server, account.email, `${next} ${codes.indexOf('200')}`)).status).toBe(200)
+  })
+
+  it('answers 422 for a weak password, and the link stays good', async () => {
+    const account = await register(server, 'weak@example.org')
+    const token = await linkToken(server, 'password/reset-request', account.email)
+    const body = { token, password: 'password1' }
+    const answer = await refused(server, reset, { body, outcome: '422 weak_password' })
+    expect(answer.body.reasons).toHaveLength(1)
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(200)
+    const done = await ask(server, reset, { key: null, body: { token, password: next } })
+    expect(done.status).toBe(200)
+  })
+
+  it('answers 400 to every token that is none, also to one of an e-mail without an account', async () => {
+    const others = [
+      '',
+      'A'.repeat(43),
+      await linkToken(server, 'password/reset-request', 'unknown@example.org'),
+      await linkToken(server, 'magic-link/send', ada.email),
+      await linkToken(server, 'verify-email/send', ada.email),
+    ]
+    for (const token of others) {
+      const body = { token, password: next }
+      const { headers } = await refused(server, reset, { body, outcome: '400 invalid_token' })
+      expect(headers.get('www-authenticate')).toBeNull()
+    }
+    expect((await tryLogin(server, ada.email, usualPassword)).status).toBe(200)
+  })
+
+  refusesOtherBodies({
+    server: () => server,
+    route: reset,
+    body: { token: 'A'.repeat(43), password: next },
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(passwordRoutes)).toEqual([])
+})
+
+it('answers 507 while the disk is full', async () => {
+  const token = await linkToken(server, 'password/reset-request', ada.email)
+  server = await restartedFull(server)
+  const outcome = '507 storage_full'
+  await refused(server, change, { key: ada.token, body: changing(usualPassword, next), outcome })
+  await refused(server, request, { body: { email: ada.email }, outcome })
+  await refused(server, reset, { body: { token, password: next }, outcome })
+})

@@ -1,0 +1,139 @@
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { refreshRoutes } from '../../../src/routes/auth/refresh.js'
+import { logIn, outcomeOf, register } from '../../support/accounts.js'
+import { ask, unseenSuccesses } from '../../support/answers.js'
+import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import { eventually } from '../../support/eventually.js'
+import type { TestServer } from '../../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer()
+})
+afterAll(() => server.stop())
+
+const route = 'POST /v1/auth/refresh'
+const exchange = (refreshToken: string) =>
+  ask(server, route, { key: null, body: { refresh_token: refreshToken } })
+
+/** Exchanges a token `times` times, and gives every refresh token there was, the first among them. */
+async function rotate(first: string, times: number): Promise<string[]> {
+  const all = [first]
+  for (let time = 0; time < times; time++) {
+    all.push((await exchange(all.at(-1) ?? '')).body.refresh_token)
+  }
+  return all
+}
+
+describe('exchanging a refresh token', () => {
+  it('gives another one and a new token of the same session, and appends nothing', async () => {
+    const account = await register(server, 'ada@example.org')
+    const { result, types } = await auditsOf(server, () => exchange(account.refreshToken))
+    expect([result.status, types]).toEqual([200, []])
+    expect(result.headers.get('cache-control')).toBe('no-store')
+    expect(result.body).toMatchObject({ token_type: 'Bearer', expires_in: 3_600 })
+    expect(result.body.refresh_token).not.toBe(account.refreshToken)
+    const [before, after] = [decodeJwt(account.token), decodeJwt(result.body.token)]
+    expect(after).toMatchObject({ sub: before.sub, sid: before['sid'], amr: before['amr'] })
+    expect(after.jti).not.toBe(before.jti)
+    expect((await ask(server, 'GET /v1/auth/me', { key: result.body.token })).status).toBe(200)
+    expect((await ask(server, 'GET /v1/auth/me', { key: account.token })).status).toBe(200)
+  })
+
+  it('puts metadata as it is now into the new token', async () => {
+    const account = await register(server, 'meta@example.org')
+    const body = { metadata: { role: 'editor' } }
+    await ask(server, `PATCH /v1/auth/users/${account.email}/app-metadata`, { body })
+    const { body: tokens } = await exchange(account.refreshToken)
+    expect(decodeJwt(account.token)['app_metadata']).toEqual({})
+    expect(decodeJwt(tokens.token)['app_metadata']).toEqual({ role: 'editor' })
+  })
+
+  it('answers the same successor to the token before, while that successor is unused', async () => {
+    const { refreshToken } = await register(server, 'tabs@example.org')
+    const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(refreshToken)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
+  })
+
+  it('answers the same successor to the token before that, for a moment', async () => {
+    const [first = '', second] = await rotate((await register(server, 'lost@example.org')).refreshToken, 2)
+    expect((await exchange(first)).body.refresh_token).toBe(second)
+  })
+
+  it('ends the session when an older token comes back, whoever has the one in force', async () => {
+    const account = await register(server, 'stolen@example.org')
+    const other = await logIn(server, account)
+    const all = await rotate(account.refreshToken, 3)
+    const { result, records, types } = await auditsOf(server, () => exchange(account.refreshToken))
+    expect([result.status, result.body.code]).toEqual([401, 'refresh_reused'])
+    expect(types).toEqual(['auth/refresh_reused'])
+    expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'failure' })
+    for (const token of all) {
+      const body = { refresh_token: token }
+      await refused(server, route, { body, outcome: '401 refresh_invalid' })
+    }
+    expect(await outcomeOf(ask(server, 'GET /v1/auth/me', { key: account.token }))).toBe('401 token_revoked')
+    expect((await exchange(other.refreshToken)).status).toBe(200)
+  })
+
+  it('answers 401 to a token that was not made here, or was changed on the way', async () => {
+    const { refreshToken, token } = await register(server, 'forged@example.org')
+    const bytes = Buffer.from(refreshToken, 'base64url')
+    const flipped = Array.from({ length: bytes.length }, (_none, at) => {
+      const copy = Buffer.from(bytes)
+      copy[at] = (copy[at] ?? 0) ^ 1
+      return copy.toString('base64url')
+    })
+    const others = ['', 'x', `${refreshToken}=`, ` ${refreshToken}`, token, 'A'.repeat(70), ...flipped]
+    for (const other of others) {
+      await refused(server, route, { body: { refresh_token: other }, outcome: '401 refresh_invalid' })
+    }
+    expect((await exchange(refreshToken)).status).toBe(200)
+  })
+
+  it('answers 401 after a logout', async () => {
+    const account = await register(server, 'out@example.org')
+    await ask(server, 'POST /v1/auth/logout', { key: account.token })
+    const body = { refresh_token: account.refreshToken }
+    await refused(server, route, { body, outcome: '401 refresh_invalid' })
+  })
+
+  refusesOtherBodies({ server: () => server, route, body: { refresh_token: 'A'.repeat(70) } })
+})
+
+it('answers 401 to a token whose time is over', async () => {
+  const brief = await startAuthServer({ env: { SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '1' } })
+  try {
+    const { refreshToken } = await register(brief, 'ada@example.org')
+    const overAtMs = Date.now() + 1_000
+    await eventually(() => Date.now() >= overAtMs)
+    const { status, body } = await ask(brief, route, { key: null, body: { refresh_token: refreshToken } })
+    expect([status, body.code]).toEqual([401, 'refresh_expired'])
+  } finally {
+    await brief.stop()
+  }
+})
+
+it('goes on after a restart', async () => {
+  const { refreshToken } = await register(server, 'restart@example.org')
+  const { body } = await exchange(refreshToken)
+  await server.halt()
+  server = await startAuthServer({ dataDir: server.dataDir })
+  expect((await exchange(refreshToken)).body.refresh_token).toBe(body.refresh_token)
+  expect((await exchange(body.refresh_token)).status).toBe(200)
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(refreshRoutes)).toEqual([])
+})
+
+it('answers 507 while the disk is full, and uses no token up', async () => {
+  const { refreshToken } = await register(server, 'full@example.org')
+  server = await restartedFull(server)
+  await refused(server, route, { body: { refresh_token: refreshToken }, outcome: '507 storage_full' })
+})

@@ -1,0 +1,222 @@
+import { decodeJwt } from 'jose'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { userRoutes } from '../../../src/routes/auth/users.js'
+import {
+  type Account,
+  linkToken,
+  logIn,
+  outcomeOf,
+  register,
+  registerMany,
+  tryLogin,
+  usualPassword,
+} from '../../support/accounts.js'
+import { ask, scopedKey, unseenSuccesses } from '../../support/answers.js'
+import {
+  auditsOf,
+  refused,
+  refusesOtherBodies,
+  restartedFull,
+  takesAdminsOnly,
+} from '../../support/auth-cases.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import type { TestServer } from '../../support/server.js'
+
+let server: TestServer
+let ada: Account
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_AUTH_METADATA_MAX_BYTES: '256' } })
+  ada = await register(server, 'ada@example.org')
+})
+afterAll(() => server.stop())
+
+const list = 'GET /v1/auth/users'
+const updateOf = (email: string) => `PATCH /v1/auth/users/${email}/app-metadata`
+const set = (email: string, metadata: unknown) => ask(server, updateOf(email), { body: { metadata } })
+const rootKey = () => server.rootKey
+
+describe('listing users', () => {
+  it('tells of each what it is, in the order of their e-mails, and nothing of passwords', async () => {
+    const { body, text } = await ask(server, list)
+    expect(body).toMatchObject({ total: 1, next_cursor: null })
+    expect(body.users).toEqual([
+      {
+        user_id: ada.userId,
+        email: ada.email,
+        verified: false,
+        app_metadata: {},
+        user_metadata: {},
+        created_at_ms: expect.any(Number),
+        last_login_at_ms: expect.any(Number),
+        locked_until_ms: null,
+      },
+    ])
+    expect(text).not.toMatch(/password|argon2|hash/i)
+  })
+
+  it('goes through every user once, page by page, whatever the size of the page', async () => {
+    const emails = Array.from(
+      { length: 11 },
+      (_none, at) => `page-${String(at).padStart(2, '0')}@example.org`,
+    )
+    await registerMany(server, emails)
+    const expected = [ada.email, ...emails].toSorted()
+    for (const limit of [1, 5, 12, 1_000]) {
+      const seen: string[] = []
+      let cursor: string | null = ''
+      while (cursor !== null) {
+        const query: string = cursor === '' ? '' : `&cursor=${cursor}`
+        const { body } = await ask(server, `${list}?limit=${limit}${query}`)
+        expect(body.total).toBe(12)
+        expect(body.users.length).toBeLessThanOrEqual(limit)
+        seen.push(...body.users.map((user: { email: string }) => user.email))
+        cursor = body.next_cursor
+      }
+      expect(seen).toEqual(expected)
+    }
+  })
+
+  it.each(['limit=0', 'limit=1001', 'limit=x', 'cursor=x', 'cursor=', `cursor=${'x'.repeat(3_000)}`])(
+    'answers 400 for ?%s',
+    async (query) => {
+      await refused(server, `${list}?${query}`, { key: rootKey(), outcome: '400 validation_failed' })
+    },
+  )
+
+  it('answers 400 for cursors that hold what is no e-mail', async () => {
+    for (const held of ['', '\u0000', 'zzz', 'x'.repeat(5_000), '../user']) {
+      const cursor = Buffer.from(JSON.stringify([held])).toString('base64url')
+      const { status } = await ask(server, `${list}?cursor=${cursor}`)
+      expect([held.slice(0, 9), status]).toEqual([held.slice(0, 9), held === '' ? 200 : 400])
+    }
+  })
+
+  it('takes a scoped key with admin:*', async () => {
+    const { key } = await scopedKey(server, ['admin:*'])
+    expect((await ask(server, list, { key })).status).toBe(200)
+  })
+
+  takesAdminsOnly({ server: () => server, route: list, user: () => ada.token })
+})
+
+describe('deleting a user', () => {
+  it('ends all that the user had, at once, and is written down', async () => {
+    const account = await register(server, 'gone@example.org')
+    const other = await logIn(server, account)
+    const links = [
+      ['verify-email', await linkToken(server, 'verify-email/send', account.email)],
+      ['password/reset', await linkToken(server, 'password/reset-request', account.email)],
+    ] as const
+    const { result, records, types } = await auditsOf(server, () =>
+      ask(server, `DELETE /v1/auth/users/${account.email}`),
+    )
+    expect(result.body).toEqual({ deleted: true, user_id: account.userId, email: account.email })
+    expect(types).toEqual(['auth/user_deleted'])
+    expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'success' })
+    for (const token of [account.token, other.token]) {
+      await refused(server, 'GET /v1/auth/me', { key: token, outcome: '401 token_revoked' })
+    }
+    for (const refresh_token of [account.refreshToken, other.refreshToken]) {
+      const body = { refresh_token }
+      await refused(server, 'POST /v1/auth/refresh', { body, outcome: '401 refresh_invalid' })
+    }
+    for (const [path, token] of links) {
+      const body = path === 'verify-email' ? { token } : { token, password: usualPassword }
+      await refused(server, `POST /v1/auth/${path}`, { body, outcome: '400 invalid_token' })
+    }
+    expect(await outcomeOf(tryLogin(server, account.email, usualPassword))).toBe('401 invalid_credentials')
+    expect((await ask(server, list)).text).not.toContain(account.email)
+  })
+
+  it('sets the e-mail free for another account, which has nothing of the first', async () => {
+    const first = await register(server, 'again@example.org')
+    await set(first.email, { role: 'admin' })
+    await ask(server, `DELETE /v1/auth/users/${first.email}`)
+    const second = await register(server, first.email, 'another good password')
+    expect(second.userId).not.toBe(first.userId)
+    expect(decodeJwt(second.token)['app_metadata']).toEqual({})
+    expect(await outcomeOf(tryLogin(server, first.email, usualPassword))).toBe('401 invalid_credentials')
+  })
+
+  it('finds the user by any way to write the e-mail', async () => {
+    await register(server, 'plus+tag@example.org')
+    const { status, body } = await ask(server, 'DELETE /v1/auth/users/%20PLUS%2Btag%40Example.ORG')
+    expect([status, body.email]).toEqual([200, 'plus+tag@example.org'])
+  })
+
+  it.each(['nobody@example.org', 'nobody', '%00', '..%2Fada@example.org', 'x'.repeat(3_000)])(
+    'answers 404 for %s',
+    async (email) => {
+      const outcome = '404 not_found'
+      await refused(server, `DELETE /v1/auth/users/${email}`, { key: rootKey(), outcome })
+      await refused(server, updateOf(email), { key: rootKey(), body: { metadata: {} }, outcome })
+    },
+  )
+
+  takesAdminsOnly({
+    server: () => server,
+    route: 'DELETE /v1/auth/users/ada@example.org',
+    user: () => ada.token,
+  })
+})
+
+describe('replacing app_metadata', () => {
+  it('replaces the whole object, is written down without it, and is in the next tokens only', async () => {
+    const account = await register(server, 'bob@example.org')
+    await set(account.email, { role: 'reader', tenant: 'first' })
+    const { result, records, types } = await auditsOf(server, () => set(account.email, { role: 'wörter' }))
+    expect(result.body).toEqual({ email: account.email, app_metadata: { role: 'wörter' } })
+    expect(types).toEqual(['auth/app_metadata_updated'])
+    expect(JSON.stringify(records)).not.toContain('wörter')
+    expect(decodeJwt(account.token)['app_metadata']).toEqual({})
+    expect((await ask(server, 'GET /v1/auth/me', { key: account.token })).status).toBe(200)
+    expect(decodeJwt((await logIn(server, account)).token)['app_metadata']).toEqual({ role: 'wörter' })
+  })
+
+  it('answers 422 for more bytes than both objects may have together', async () => {
+    const account = await register(server, 'bytes@example.org')
+    const own = { metadata: { k: 'x'.repeat(92) } }
+    await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, body: own })
+    expect((await set(account.email, { k: 'x'.repeat(148) })).status).toBe(200)
+    const body = { metadata: { k: 'x'.repeat(149) } }
+    const call = { key: rootKey(), body, outcome: '422 metadata_too_large' }
+    await refused(server, updateOf(account.email), call)
+  })
+
+  it.each([
+    ['an array', '{"metadata":[]}'],
+    ['__proto__ within', '{"metadata":{"a":{"__proto__":{"admin":true}}}}'],
+    ['a key twice within', '{"metadata":{"role":"a","role":"b"}}'],
+  ])('answers 400 for %s', async (_what, raw) => {
+    await refused(server, updateOf(ada.email), { key: rootKey(), raw, outcome: '400 validation_failed' })
+  })
+
+  refusesOtherBodies({
+    server: () => server,
+    route: () => updateOf(ada.email),
+    body: { metadata: {} },
+    key: rootKey,
+  })
+  takesAdminsOnly({
+    server: () => server,
+    route: () => updateOf(ada.email),
+    body: { metadata: { role: 'root' } },
+    user: () => ada.token,
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(userRoutes)).toEqual([])
+})
+
+it('lists and deletes users while the disk is full, and changes no other', async () => {
+  server = await restartedFull(server)
+  const { body } = await ask(server, list)
+  expect(body.users.map((user: { email: string }) => user.email)).toContain(ada.email)
+  const call = { key: rootKey(), body: { metadata: { late: true } }, outcome: '507 storage_full' }
+  await refused(server, updateOf(ada.email), call)
+  expect((await ask(server, `DELETE /v1/auth/users/${ada.email}`)).status).toBe(200)
+  await refused(server, 'GET /v1/auth/me', { key: ada.token, outcome: '401 token_revoked' })
+})

@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { OauthStateRow } from '../../src/auth/oauth.js'
+import { makeOneTimeToken } from '../../src/auth/one-time-token.js'
+import { pooledRandom } from '../../src/base/random.js'
+import type { AuthChange, AuthOutcome, Change, Lookup } from '../../src/protocol/auth-messages.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import { TestShard } from '../support/shard.js'
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+  shard.ask({ kind: 'agentCreate', agent: 'default', zone: 'governed', options: {} })
+})
+
+afterEach(() => shard.remove())
+
+const email = 'ada@example.com'
+const stateHash = 'ab'.repeat(32)
+const browserHash = 'cd'.repeat(32)
+
+function command(change: Change, namespace = ''): AuthChange {
+  const origin = { ip: '192.0.2.1', userAgent: 'test', requestId: 'r-1' }
+  return { kind: 'authChange', agent: 'default', namespace, change, origin, options: {} }
+}
+
+function answerOf(outcome: Outcome): AuthOutcome['answer'] {
+  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
+  return outcome.answer
+}
+
+const change = (one: Change, namespace = '') => answerOf(shard.ask(command(one, namespace)))
+const look = (lookup: Lookup) =>
+  answerOf(shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup }))
+const codeOf = (answer: AuthOutcome['answer']) =>
+  answer.kind === 'refused' ? answer.refusal.code : answer.kind
+
+function signedIn(answer: AuthOutcome['answer']) {
+  if (answer.kind !== 'signedIn') throw new Error(`Expected to be signed in, got ${codeOf(answer)}`)
+  return answer
+}
+
+const login = (subject: string, verifiedEmail?: string) =>
+  ({
+    kind: 'oauthLogin',
+    provider: 'google',
+    subject,
+    ...(verifiedEmail !== undefined && { email: verifiedEmail }),
+  }) as const
+
+const row = (): OauthStateRow => ({
+  provider: 'google',
+  browserHash,
+  redirectUri: 'https://app.example.com/cb',
+  mode: 'query',
+  expiresAtMs: shard.nowMs + 600_000,
+})
+const back = { kind: 'oauthReturn', stateHash, provider: 'google', browserHash } as const
+
+function types(): string[] {
+  const page = shard.ask({
+    kind: 'recordQuery',
+    agent: 'default',
+    order: 'asc',
+    limit: 1_000,
+    types: ['auth/*'],
+  })
+  if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
+  return page.rows.map((one) => JSON.parse(one).type)
+}
+
+function keys(kind: string): string[] {
+  return [...shard.environment.auth.getKeys({})]
+    .map((key) => key.toString())
+    .filter((key) => key.includes(`auth:${kind}:`))
+}
+
+it('lets one of a hundred returns through that arrive together, and one after a restart', async () => {
+  expect(change({ kind: 'oauthStart', stateHash, row: row() })).toEqual({ kind: 'done' })
+  await shard.reopen()
+  const codes = shard
+    .run(...Array.from({ length: 100 }, () => command(back)))
+    .map((outcome) => codeOf(answerOf(outcome)))
+  expect(codes.filter((code) => code === 'oauthReturn')).toHaveLength(1)
+  expect(codes.filter((code) => code === 'oauth_failed')).toHaveLength(99)
+  expect(types()).toEqual([])
+})
+
+it('takes a return of another browser, provider or namespace for none, and ends nothing by it', () => {
+  change({ kind: 'oauthStart', stateHash, row: row() })
+  expect(codeOf(change({ ...back, browserHash: 'ef'.repeat(32) }))).toBe('oauth_failed')
+  expect(codeOf(change({ ...back, provider: 'github' }))).toBe('oauth_failed')
+  expect(codeOf(change({ ...back, stateHash: 'ef'.repeat(32) }))).toBe('oauth_failed')
+  expect(codeOf(change(back, 'acme'))).toBe('oauth_failed')
+  expect(change(back)).toEqual({
+    kind: 'oauthReturn',
+    redirectUri: 'https://app.example.com/cb',
+    mode: 'query',
+  })
+})
+
+it('takes no return after ten minutes, and forgets who never came back', () => {
+  change({ kind: 'oauthStart', stateHash, row: row() })
+  shard.nowMs += 600_000
+  expect(codeOf(change(back))).toBe('oauth_failed')
+  shard.nowMs += 1
+  change({ kind: 'loginFailed', email: 'other@example.com' })
+  expect(keys('oauth-state')).toEqual([])
+})
+
+it('makes a verified account of a new identity, and knows it by the subject from then on', async () => {
+  const { user, session } = signedIn(change(login('s-1', email)))
+  expect(user).toMatchObject({ email, verified: true, mailboxProven: true })
+  expect(session.amr).toEqual(['fed'])
+  await shard.reopen()
+  for (const later of [undefined, 'elsewhere@example.com']) {
+    expect(signedIn(change(login('s-1', later))).user).toMatchObject({ userId: user.userId, email })
+  }
+  expect(types()).toEqual(['auth/register', 'auth/oauth_login', 'auth/oauth_login', 'auth/oauth_login'])
+})
+
+it('signs nobody in by a new identity without a verified e-mail, and writes nothing', () => {
+  change({ kind: 'register', email, passwordHash: 'hash' })
+  const commits = shard.commits
+  expect(codeOf(change(login('s-1')))).toBe('email_not_verified')
+  expect(shard.commits).toBe(commits)
+})
+
+it('drops what an attacker had set for the e-mail before its owner came by a provider', () => {
+  const attacker = signedIn(change({ kind: 'register', email, passwordHash: 'of the attacker' }))
+  const { token, hash } = makeOneTimeToken(pooledRandom())
+  const expiresAtMs = shard.nowMs + 900_000
+  for (const link of [
+    { purpose: 'passwordReset', hash, expiresAtMs } as const,
+    { purpose: 'magicLink', hash: 'ef'.repeat(32), expiresAtMs, mailToken: token } as const,
+  ]) {
+    change({ kind: 'linkSend', email, link })
+  }
+  const owner = signedIn(change(login('s-1', email)))
+  expect(owner.user).toMatchObject({ userId: attacker.user.userId, verified: true, mailboxProven: true })
+  expect(look({ kind: 'loginState', email })).not.toHaveProperty('passwordHash')
+  expect(codeOf(change({ kind: 'refresh', sid: attacker.session.sid, generation: 0 }))).toBe(
+    'refresh_invalid',
+  )
+  expect(codeOf(change({ kind: 'passwordReset', hash, passwordHash: 'x' }))).toBe('invalid_token')
+  expect(codeOf(change({ kind: 'magicLinkVerify', hash: 'ef'.repeat(32) }))).toBe('invalid_token')
+  expect(look({ kind: 'sessions', userId: owner.user.userId })).toMatchObject({
+    sessions: [{ sid: owner.session.sid }],
+  })
+})
+
+it('keeps the password of an account whose mailbox was proven before', () => {
+  const owner = signedIn(change(login('s-1', email)))
+  const { userId, email: address } = owner.user
+  change({
+    kind: 'linkSend',
+    email,
+    link: { purpose: 'passwordReset', hash: stateHash, expiresAtMs: shard.nowMs + 1_000 },
+  })
+  change({ kind: 'passwordReset', hash: stateHash, passwordHash: 'of the owner' })
+  expect(signedIn(change({ ...login('7', address), provider: 'github' })).user.userId).toBe(userId)
+  expect(look({ kind: 'loginState', email })).toMatchObject({ passwordHash: 'of the owner' })
+})
+
+it('keeps identities of two providers, two namespaces and two users apart', () => {
+  const one = signedIn(change(login('1', email)))
+  const other = signedIn(change({ ...login('1', 'bob@example.com'), provider: 'github' }))
+  const elsewhere = signedIn(change(login('1', email), 'acme'))
+  expect(new Set([one, other, elsewhere].map(({ user }) => user.userId)).size).toBe(3)
+})
+
+it('takes the identities away with the user, so that who comes back is somebody new', () => {
+  const { user } = signedIn(change(login('1', email)))
+  change({ ...login('2', email), provider: 'github' })
+  change(login('3', 'bob@example.com'))
+  change({ kind: 'userDelete', email })
+  expect(codeOf(change(login('1')))).toBe('email_not_verified')
+  expect(keys('identity')).toEqual(['\0auth:identity:google:3'])
+  expect(keys('user-identity')).toHaveLength(1)
+  expect(signedIn(change(login('1', email))).user.userId).not.toBe(user.userId)
+})

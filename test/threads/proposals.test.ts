@@ -1,0 +1,421 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Command, WriteOptions } from '../../src/protocol/messages.js'
+import { verifyText } from '../../src/strand/keys.js'
+import { rotationProofText } from '../../src/strand/genesis.js'
+import type { Zone } from '../../src/strand/zone.js'
+import { recordsFrom } from '../../workers/store/records.js'
+import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard.js'
+
+const MINUTE_MS = 60_000
+const WEEK_MS = 7 * 86_400_000
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+})
+
+afterEach(() => shard.remove())
+
+/** Makes an agent of a zone, and gives its name. */
+function agentIn(zone: Zone, name: string = zone): string {
+  replyOf(shard.ask({ kind: 'agentCreate', agent: name, zone, options: {} }))
+  return name
+}
+
+function write(agent: string, n = 1): string {
+  return replyOf(shard.ask({ ...appendNumber(agent, n), emerge: false })).record_id
+}
+
+const mutate = (
+  agent: string,
+  action: 'delete' | 'restore' | 'erase',
+  hash: string,
+  more: { principal?: string; options?: WriteOptions } = {},
+): Command => ({ kind: 'recordMutate', agent, action, hash, principal: 'ann', options: {}, ...more })
+
+const setZone = (agent: string, zone: Zone, principal = 'ann'): Command => ({
+  kind: 'agentZoneSet',
+  agent,
+  zone,
+  principal,
+  options: {},
+})
+
+const rotate = (agent: string, seed?: Uint8Array): Command => ({
+  kind: 'agentKeyRotate',
+  agent,
+  principal: 'ann',
+  options: {},
+  ...(seed !== undefined && { seed }),
+})
+
+/** A vote on a proposal by its id. */
+function vote(id: string, how: 'approve' | 'reject' | 'cancel', principal = 'bob', admin = false): Command {
+  const [, seq, agent] = /^p_(\d+)_(.+)$/.exec(id) ?? []
+  if (seq === undefined || agent === undefined) throw new Error(`Expected a proposal_id, got ${id}`)
+  return { kind: 'proposalDecide', agent, seq: Number(seq), vote: how, principal, admin, options: {} }
+}
+
+const sweep: Command = { kind: 'proposalsSweep', options: {} }
+
+function proposals(state?: 'proposed' | 'applied'): { proposal_id: string; state: string }[] {
+  const listed = shard.ask({ kind: 'proposalList', limit: 100, ...(state !== undefined && { state }) })
+  if (listed.kind !== 'proposals') throw new Error('Expected proposals')
+  return listed.rows.map((row) => JSON.parse(row))
+}
+
+/** Types and bodies of the records of a strand, the genesis record left out. */
+function story(agent: string): [type: string, body: Record<string, unknown>][] {
+  const { no } = shard.store.agents.find(agent) ?? { no: -1 }
+  const records = [...recordsFrom(shard.environment, no, { fromSeq: 1, order: 'asc' })]
+  return records.map(({ type, body }) => [type, JSON.parse(Buffer.from(body).toString())])
+}
+
+const types = (agent: string) => story(agent).map(([type]) => type)
+const isDeleted = (agent: string, hash: string) =>
+  replyOf(shard.ask({ kind: 'recordGet', agent, hash })).deleted
+const headSeq = (agent: string) => replyOf(shard.ask({ kind: 'agentHead', agent })).seq
+
+describe('zone free', () => {
+  it('lets mutations happen at once, and their records say who asked', () => {
+    const agent = agentIn('free')
+    const hash = write(agent)
+    expect(replyOf(shard.ask(mutate(agent, 'delete', hash)))).toEqual({ record_id: hash, state: 'deleted', seq: 2 })
+    expect(story(agent).at(-1)).toEqual(['sys/tombstone', { target: hash, target_seq: 1, principal: 'ann' }])
+    expect(replyOf(shard.ask(setZone(agent, 'governed')))).toMatchObject({ zone: 'governed', seq: 3 })
+    expect(story(agent).at(-1)).toEqual(['sys/zone', { zone: 'governed', from: 'free', principal: 'ann' }])
+    expect(codeOf(shard.ask(mutate(agent, 'restore', hash)))).toBe('reply')
+    expect(proposals('proposed')).toHaveLength(1)
+  })
+})
+
+describe('zone governed', () => {
+  it('applies a proposal when its time has come, and not a millisecond before', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    const asked = replyOf(shard.ask(mutate(agent, 'delete', hash)))
+    expect(asked).toEqual({
+      proposal_id: `p_2_${agent}`,
+      state: 'proposed',
+      effective_at_ms: shard.nowMs + MINUTE_MS,
+    })
+    shard.nowMs += MINUTE_MS - 1
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: false })
+    expect(isDeleted(agent, hash)).toBe(false)
+    shard.nowMs += 1
+    shard.ask(sweep)
+    expect(isDeleted(agent, hash)).toBe(true)
+    expect(proposals()).toMatchObject([{ state: 'applied', ended_at_ms: shard.nowMs, votes: [] }])
+    const commits = shard.commits
+    shard.ask(sweep)
+    expect(shard.commits).toBe(commits)
+  })
+
+  it('tells every step on the strand: who asked, under which rule, and what came of it', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    const madeAtMs = shard.nowMs
+    shard.ask(mutate(agent, 'delete', hash, { principal: 'user::usr_1' }))
+    shard.nowMs += MINUTE_MS
+    shard.ask(sweep)
+    const [, [, proposal], [, tombstone], [, applied]] = story(agent)
+    expect(types(agent)).toEqual(['record', 'sys/proposal', 'sys/tombstone', 'sys/applied'])
+    expect(proposal).toEqual({
+      action: 'delete',
+      target: hash,
+      target_seq: 1,
+      principal: 'user::usr_1',
+      in_zone: 'governed',
+      effective_at_ms: madeAtMs + MINUTE_MS,
+      expires_at_ms: madeAtMs + WEEK_MS,
+    })
+    expect(tombstone).toMatchObject({ target: hash, principal: 'user::usr_1', proposal_seq: 2 })
+    expect(applied).toMatchObject({ proposal_seq: 2, state: 'applied', effect_seq: 3 })
+  })
+
+  it('is stopped by one rejection, and applied early by the approval of another', () => {
+    const agent = agentIn('governed')
+    const [kept, gone] = [write(agent), write(agent, 2)]
+    const first = replyOf(shard.ask(mutate(agent, 'delete', kept))).proposal_id
+    const second = replyOf(shard.ask(mutate(agent, 'delete', gone))).proposal_id
+    expect(replyOf(shard.ask(vote(first, 'reject')))).toMatchObject({ state: 'rejected', reason: null })
+    expect(replyOf(shard.ask(vote(second, 'approve')))).toMatchObject({ state: 'applied' })
+    shard.nowMs += MINUTE_MS
+    shard.ask(sweep)
+    expect([isDeleted(agent, kept), isDeleted(agent, gone)]).toEqual([false, true])
+  })
+
+  it('has one open proposal about a record, and takes another once that has ended', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    const [first, second] = shard.run(mutate(agent, 'delete', hash), mutate(agent, 'erase', hash))
+    const id = replyOf(first).proposal_id
+    expect(second).toMatchObject({ refusal: { code: 'proposal_open', extra: { proposal_id: id } } })
+    expect(codeOf(shard.ask(mutate(agent, 'erase', hash)))).toBe('proposal_open')
+    const [cancelled, next] = shard.run(vote(id, 'cancel', 'ann'), mutate(agent, 'erase', hash))
+    expect(replyOf(cancelled).state).toBe('cancelled')
+    expect(codeOf(next)).toBe('reply')
+    expect(codeOf(shard.ask(mutate(agent, 'delete', hash)))).toBe('proposal_open')
+  })
+
+  it('answers a repeated request under its key with the first proposal', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    const asked = mutate(agent, 'delete', hash, { options: keyed('once') })
+    const [first, second] = shard.run(asked, asked)
+    expect(replyOf(second)).toEqual(replyOf(first))
+    expect(types(agent)).toEqual(['record', 'sys/proposal'])
+  })
+
+  it('refuses what there is nothing to do about, and appends nothing', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    expect(codeOf(shard.ask(mutate(agent, 'restore', hash)))).toBe('not_deleted')
+    expect(codeOf(shard.ask(mutate(agent, 'delete', '0'.repeat(64))))).toBe('record_not_found')
+    expect(headSeq(agent)).toBe(1)
+  })
+})
+
+describe('a proposal whose target has changed meanwhile', () => {
+  it('ends as rejected, with the reason on the strand', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    replyOf(shard.ask(mutate(agent, 'delete', hash)))
+    const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
+    replyOf(shard.ask(vote(zone, 'approve')))
+    expect(proposals()).toMatchObject([
+      { action: 'delete', state: 'rejected', reason: 'zone_changed' },
+      { action: 'zone', state: 'applied' },
+    ])
+    expect(types(agent).slice(-4)).toEqual(['sys/vote', 'sys/zone', 'sys/applied', 'sys/applied'])
+    expect(story(agent).at(-1)?.[1]).toMatchObject({ state: 'rejected', reason: 'zone_changed' })
+    shard.nowMs += MINUTE_MS
+    shard.ask(sweep)
+    expect(isDeleted(agent, hash)).toBe(false)
+    expect(replyOf(shard.ask(mutate(agent, 'delete', hash))).state).toBe('deleted')
+  })
+})
+
+describe('zone protected', () => {
+  it('waits for another than the proposer', () => {
+    const agent = agentIn('protected')
+    const hash = write(agent)
+    const { proposal_id: id, effective_at_ms: effective } = replyOf(shard.ask(mutate(agent, 'delete', hash)))
+    expect(effective).toBeNull()
+    expect(codeOf(shard.ask(vote(id, 'approve', 'ann', true)))).toBe('forbidden')
+    shard.nowMs += WEEK_MS - 1
+    shard.ask(sweep)
+    expect(isDeleted(agent, hash)).toBe(false)
+    expect(replyOf(shard.ask(vote(id, 'approve')))).toMatchObject({
+      state: 'applied',
+      votes: [{ principal: 'bob', vote: 'approve', at_ms: shard.nowMs }],
+    })
+    expect(isDeleted(agent, hash)).toBe(true)
+    expect(types(agent)).toEqual(['record', 'sys/proposal', 'sys/vote', 'sys/tombstone', 'sys/applied'])
+  })
+
+  it('commits approval, effect and end together', () => {
+    const agent = agentIn('protected')
+    const id = replyOf(shard.ask(mutate(agent, 'delete', write(agent)))).proposal_id
+    const commits = shard.commits
+    shard.ask(vote(id, 'approve'))
+    expect(shard.commits).toBe(commits + 1)
+  })
+
+  it('lets a proposal expire after 7 days, and no vote revive it', () => {
+    const agent = agentIn('protected')
+    const hash = write(agent)
+    const id = replyOf(shard.ask(mutate(agent, 'delete', hash))).proposal_id
+    shard.nowMs += WEEK_MS
+    const late = shard.ask(vote(id, 'approve'))
+    expect(late).toMatchObject({ refusal: { code: 'proposal_closed', extra: { state: 'expired' } } })
+    shard.ask(sweep)
+    expect(proposals()).toMatchObject([{ state: 'expired' }])
+    expect(story(agent).at(-1)).toMatchObject(['sys/applied', { state: 'expired', proposal_seq: 2 }])
+    expect(isDeleted(agent, hash)).toBe(false)
+  })
+
+  it('lets the proposer and an admin cancel, and nobody else', () => {
+    const agent = agentIn('protected')
+    const [first, second] = [write(agent), write(agent, 2)].map(
+      (hash) => replyOf(shard.ask(mutate(agent, 'delete', hash))).proposal_id,
+    )
+    expect(codeOf(shard.ask(vote(first, 'cancel', 'bob')))).toBe('forbidden')
+    expect(codeOf(shard.ask(vote(first, 'cancel', 'user::usr_2')))).toBe('proposal_not_found')
+    expect(replyOf(shard.ask(vote(first, 'cancel', 'ann'))).state).toBe('cancelled')
+    expect(replyOf(shard.ask(vote(second, 'cancel', 'root', true))).state).toBe('cancelled')
+    expect(codeOf(shard.ask(vote(first, 'approve')))).toBe('proposal_closed')
+    expect(codeOf(shard.ask(vote('p_99_protected', 'approve')))).toBe('proposal_not_found')
+    expect(codeOf(shard.ask(vote('p_99_nobody', 'approve')))).toBe('proposal_not_found')
+  })
+
+  it('lets one of many racing approvals apply it', () => {
+    const agent = agentIn('protected')
+    const id = replyOf(shard.ask(mutate(agent, 'delete', write(agent)))).proposal_id
+    const outcomes = shard.run(...['b', 'c', 'd'].map((name) => vote(id, 'approve', name)))
+    expect(outcomes.map(codeOf)).toEqual(['reply', 'proposal_closed', 'proposal_closed'])
+    expect(types(agent).filter((type) => type === 'sys/tombstone')).toHaveLength(1)
+  })
+})
+
+describe('zone immutable_core', () => {
+  it('refuses mutations of records, always', () => {
+    const agent = agentIn('immutable_core')
+    const hash = write(agent)
+    for (const action of ['delete', 'restore', 'erase'] as const) {
+      expect(codeOf(shard.ask(mutate(agent, action, hash)))).toBe('zone_immutable')
+    }
+    expect(headSeq(agent)).toBe(1)
+  })
+
+  it('changes its zone by approvals of two different admins, neither of them the proposer', () => {
+    const agent = agentIn('immutable_core')
+    const id = replyOf(shard.ask(setZone(agent, 'protected', 'root'))).proposal_id
+    expect(codeOf(shard.ask(vote(id, 'approve', 'bob', false)))).toBe('forbidden')
+    expect(codeOf(shard.ask(vote(id, 'approve', 'root', true)))).toBe('forbidden')
+    expect(replyOf(shard.ask(vote(id, 'approve', 'admin-1', true))).state).toBe('proposed')
+    expect(codeOf(shard.ask(vote(id, 'approve', 'admin-1', true)))).toBe('already_voted')
+    expect(replyOf(shard.ask({ kind: 'agentStatus', agent })).zone).toBe('immutable_core')
+    expect(replyOf(shard.ask(vote(id, 'approve', 'admin-2', true))).state).toBe('applied')
+    expect(replyOf(shard.ask({ kind: 'agentStatus', agent })).zone).toBe('protected')
+    expect(types(agent)).toEqual(['sys/proposal', 'sys/vote', 'sys/vote', 'sys/zone', 'sys/applied'])
+  })
+})
+
+describe('timers of proposals', () => {
+  it('survive a restart, and what came due meanwhile is applied at the first look', async () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    shard.ask(mutate(agent, 'delete', hash))
+    shard.nowMs += 10 * MINUTE_MS
+    await shard.reopen()
+    expect(isDeleted(agent, hash)).toBe(false)
+    shard.ask(sweep)
+    expect(isDeleted(agent, hash)).toBe(true)
+    await shard.reopen()
+    expect(isDeleted(agent, hash)).toBe(true)
+    expect(proposals('applied')).toHaveLength(1)
+  })
+
+  it('neither apply early nor are forgotten when the clock is set back, over a restart too', async () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    shard.ask(mutate(agent, 'delete', hash))
+    const dueMs = shard.nowMs + MINUTE_MS
+    shard.nowMs -= 30 * 86_400_000
+    shard.ask(sweep)
+    await shard.reopen()
+    shard.ask(sweep)
+    expect(proposals('proposed')).toHaveLength(1)
+    shard.nowMs = dueMs
+    shard.ask(sweep)
+    expect(isDeleted(agent, hash)).toBe(true)
+  })
+
+  it('wait while the clock is so far behind its records that nothing can be written', () => {
+    const agent = agentIn('governed')
+    const hash = write(agent)
+    shard.ask(mutate(agent, 'delete', hash))
+    const dueMs = shard.nowMs + MINUTE_MS
+    shard.nowMs += 5 * MINUTE_MS
+    write(agent, 2)
+    shard.nowMs = dueMs
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: false })
+    expect(proposals('proposed')).toHaveLength(1)
+    shard.nowMs = dueMs + 5 * MINUTE_MS
+    shard.ask(sweep)
+    expect(isDeleted(agent, hash)).toBe(true)
+  })
+
+  it('end many in a row of looks, each of a bounded size', () => {
+    const agent = agentIn('governed')
+    const count = 100
+    const hashes = Array.from({ length: count }, (_none, n) => write(agent, n))
+    shard.run(...hashes.map((hash) => mutate(agent, 'delete', hash)))
+    shard.nowMs += MINUTE_MS
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: true })
+    expect(proposals('proposed').length).toBeGreaterThan(0)
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: false })
+    expect(proposals('applied')).toHaveLength(count)
+  })
+})
+
+describe('rotating the key of an agent', () => {
+  it('is signed by the old key, proves the new one, and is followed by records of the new one', async () => {
+    const agent = agentIn('free')
+    const hash = write(agent)
+    const before = replyOf(shard.ask({ kind: 'agentStatus', agent }))
+    const seed = Buffer.alloc(32, 5)
+    const rotated = replyOf(shard.ask(rotate(agent, seed)))
+    const [type, body] = story(agent).at(-1) ?? []
+    expect(type).toBe('sys/key_rotate')
+    expect(body).toMatchObject({ public_key: rotated.public_key, principal: 'ann' })
+    const proof = Buffer.from(String(body?.['proof']), 'hex')
+    expect(verifyText(rotated.public_key, rotationProofText(before.strand, rotated.public_key), proof)).toBe(true)
+    await shard.reopen()
+    const next = write(agent, 2)
+    const shown = [hash, rotated.record_id, next].map(
+      (one) => replyOf(shard.ask({ kind: 'recordGet', agent, hash: one })).public_key,
+    )
+    expect(shown).toEqual([before.public_key, before.public_key, rotated.public_key])
+  })
+
+  it('keeps the seed that the shard drew, over restarts', async () => {
+    const agent = agentIn('free')
+    const { public_key: publicKey } = replyOf(shard.ask(rotate(agent)))
+    await shard.reopen()
+    expect(replyOf(shard.ask({ kind: 'agentStatus', agent })).public_key).toBe(publicKey)
+    write(agent)
+  })
+
+  it('takes no key that the agent had before', () => {
+    const agent = agentIn('free')
+    const seed = Buffer.alloc(32, 5)
+    replyOf(shard.ask(rotate(agent, seed)))
+    expect(codeOf(shard.ask(rotate(agent, seed)))).toBe('key_in_use')
+    replyOf(shard.ask(rotate(agent)))
+    expect(codeOf(shard.ask(rotate(agent, seed)))).toBe('key_in_use')
+  })
+
+  it('signs each record of one commit by the key in force for it', async () => {
+    const agent = agentIn('free')
+    const grouped = { signing: 'group' } as const
+    shard.run(
+      { ...appendNumber(agent, 1, grouped), emerge: false },
+      { ...appendNumber(agent, 2, grouped), emerge: false },
+      rotate(agent),
+      { ...appendNumber(agent, 3, grouped), emerge: false },
+    )
+    expect(shard.commits).toBe(2)
+    await shard.reopen()
+    write(agent, 4)
+    expect(types(agent)).toEqual(['record', 'record', 'sys/key_rotate', 'record', 'record'])
+  })
+
+  it('waits sealed in a proposal, whose row holds no seed any more once it has ended', () => {
+    const agent = agentIn('protected')
+    const first = replyOf(shard.ask(rotate(agent))).proposal_id
+    const row = () => [...shard.environment.proposals.getRange({})].map(({ value }) => value.toString()).join()
+    expect(row()).toContain('sealedSeed')
+    shard.ask(vote(first, 'reject'))
+    expect(row()).not.toContain('sealedSeed')
+    const second = replyOf(shard.ask(rotate(agent))).proposal_id
+    expect(replyOf(shard.ask(vote(second, 'approve')))).toMatchObject({ action: 'rotate_key', state: 'applied' })
+    expect(row()).not.toContain('sealedSeed')
+    write(agent)
+  })
+})
+
+it('bounds the open proposals about records of one agent, which keep no change of its zone out', () => {
+  const agent = agentIn('protected')
+  const hashes = shard
+    .run(...Array.from({ length: 1_001 }, (_none, n) => ({ ...appendNumber(agent, n), emerge: false })))
+    .map((outcome) => replyOf(outcome).record_id as string)
+  const outcomes = shard.run(...hashes.map((hash) => mutate(agent, 'delete', hash)))
+  expect(outcomes.filter((outcome) => codeOf(outcome) === 'reply')).toHaveLength(1_000)
+  expect(codeOf(outcomes.at(-1))).toBe('overloaded')
+  const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
+  expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
+  expect(proposals('proposed')).toEqual([])
+})

@@ -1,0 +1,65 @@
+import type { Ceremony, PasskeyRow } from '../../src/auth/passkey.js'
+import type { PasskeySessionDraft } from '../../src/protocol/auth-messages.js'
+import type { AuthSpace } from './space.js'
+
+/** A ceremony that has begun, found by the SHA-256 of its session token. */
+export interface PasskeySessionRow {
+  ceremony: Ceremony
+  challenge: string
+  /** Whether it is for one user only; always so for a registration. */
+  named: boolean
+  /** That user; absent for an e-mail that no account has, with which nothing can be done. */
+  userId?: string
+  expiresAtMs: number
+}
+
+/** A passkey by its credential id, base64url. */
+export function passkeyById(space: AuthSpace, id: string): PasskeyRow | undefined {
+  return space.find<PasskeyRow>('passkey', id)
+}
+
+/** The passkeys of a user, the oldest first. */
+export function passkeysOf(space: AuthSpace, userId: string): PasskeyRow[] {
+  return space
+    .ids('user-passkey', `${userId}:`)
+    .map((id) => passkeyById(space, id.slice(userId.length + 1)))
+    .filter((passkey) => passkey !== undefined)
+    .toSorted((one, other) => one.createdAtMs - other.createdAtMs)
+}
+
+/** Keeps a passkey as it is now. */
+export function putPasskey(space: AuthSpace, passkey: PasskeyRow): void {
+  space.put(['passkey', passkey.id], passkey)
+  space.put(['user-passkey', `${passkey.userId}:${passkey.id}`], true)
+}
+
+/** Takes a passkey out. */
+export function dropPasskey(space: AuthSpace, { userId, id }: Pick<PasskeyRow, 'userId' | 'id'>): void {
+  space.remove('passkey', id)
+  space.remove('user-passkey', `${userId}:${id}`)
+}
+
+/** Takes every passkey of a user out. */
+export function dropPasskeys(space: AuthSpace, userId: string): void {
+  for (const id of space.ids('user-passkey', `${userId}:`)) {
+    dropPasskey(space, { userId, id: id.slice(userId.length + 1) })
+  }
+}
+
+/** Keeps a ceremony until it ends. */
+export function putPasskeySession(
+  space: AuthSpace,
+  { hash, challenge, expiresAtMs }: PasskeySessionDraft,
+  about: Pick<PasskeySessionRow, 'ceremony' | 'named' | 'userId'>,
+): void {
+  const row: PasskeySessionRow = { ...about, challenge, expiresAtMs }
+  space.put(['passkey-session', hash], row, expiresAtMs)
+}
+
+/** Takes a ceremony out: its first finishing attempt ends it, whatever comes of that. */
+export function takePasskeySession(space: AuthSpace, hash: string): PasskeySessionRow | undefined {
+  const row = space.find<PasskeySessionRow>('passkey-session', hash)
+  if (row === undefined) return undefined
+  space.remove('passkey-session', hash)
+  return row
+}

@@ -1,0 +1,41 @@
+import type { CommandOf } from '../../src/protocol/messages.js'
+import { keyPairFromSeed, seedBytes } from '../../src/strand/keys.js'
+import { seal } from '../../src/strand/seal.js'
+import { keyRotated, zoneChanged } from '../../src/wire/render.js'
+import type { CommitGroup, PendingRecord } from '../commit-group.js'
+import { askForMutation } from '../mutations/ask.js'
+import type { Decision, ShardState } from '../shard-state.js'
+import { seedPlace } from '../store/agents.js'
+import { targetAgent } from './records.js'
+
+/** Changes the zone of an agent, at once or by a proposal; 404 agent_not_found, 412 head_mismatch. */
+export function agentZoneSet(
+  state: ShardState,
+  command: CommandOf<'agentZoneSet'>,
+  group: CommitGroup,
+): Decision {
+  const agent = targetAgent(state, { ...command, emerge: false }, group)
+  if ('code' in agent) return agent
+  const { zone, principal } = command
+  const done = ({ seq, hash }: PendingRecord) => zoneChanged(agent.name, zone, { seq, hash })
+  return askForMutation(state, { agent, mutation: { action: 'zone', zone }, principal, done }, group)
+}
+
+/**
+ * Gives an agent another key pair, at once or by a proposal. A key that the caller chose was claimed before.
+ * 404 agent_not_found, 409 key_in_use, 412 head_mismatch.
+ */
+export function agentKeyRotate(
+  state: ShardState,
+  command: CommandOf<'agentKeyRotate'>,
+  group: CommitGroup,
+): Decision {
+  const agent = targetAgent(state, { ...command, emerge: false }, group)
+  if ('code' in agent) return agent
+  const seed = command.seed ?? state.random(seedBytes)
+  const { publicKey } = keyPairFromSeed(seed)
+  const sealed = seal(state.masterSeed, { ...seedPlace(agent.name), secret: seed }, state.random)
+  const mutation = { action: 'rotate_key' as const, publicKey, sealedSeed: sealed.toString('hex') }
+  const done = ({ seq, hash }: PendingRecord) => keyRotated(agent.name, publicKey, { seq, hash })
+  return askForMutation(state, { agent, mutation, principal: command.principal, done }, group)
+}

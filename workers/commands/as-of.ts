@@ -1,0 +1,23 @@
+import { assert } from '../../src/base/assert.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { agentToRead } from '../row-access.js'
+import { refused, type ShardState } from '../shard-state.js'
+import { recordBySeq } from '../store/records.js'
+import { zoneAt } from '../store/zone-changes.js'
+import { lastSeqAt } from './query.js'
+
+/**
+ * Where a strand stood at a moment: its last record then, and the zone of its agent. Before the genesis record there
+ * was no strand. 404 agent_not_found, for users 403 without a read policy.
+ */
+export function strandThen(state: ShardState, command: CommandOf<'strandThen'>): Outcome {
+  const agent = agentToRead(state, command)
+  if ('code' in agent) return refused(agent)
+  const { environment } = state.store
+  const seq = 'seq' in command.at ? command.at.seq : lastSeqAt(state, agent, command.at.moment)
+  const strand = { kind: 'strandThen', shard: state.shard, agentNo: agent.no } as const
+  if (seq < 0 || seq > agent.head.seq) return strand
+  const last = recordBySeq(environment, agent.no, seq)
+  assert(last !== undefined, 'a strand has no gaps')
+  return { ...strand, head: { seq, hash: last.hash, zone: zoneAt(environment, agent.no, seq) } }
+}

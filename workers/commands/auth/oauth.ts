@@ -1,0 +1,63 @@
+import { refuse } from '../../../src/base/errors.js'
+import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import type { OauthStateRow } from '../../../src/auth/oauth.js'
+import type { UserRow } from '../../../src/auth/user.js'
+import { linkIdentity, userByIdentity } from '../../auth/identities.js'
+import { proveMailbox } from '../../auth/mailbox.js'
+import { signIn } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { createUser, userByEmail } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+
+/** Keeps a sign-in by a provider while the browser is there (contract.md 6.9). */
+export function oauthStart(space: AuthSpace, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {
+  space.put(['oauth-state', stateHash], row, row.expiresAtMs)
+  return { kind: 'done' }
+}
+
+/**
+ * Takes a sign-in out when the browser that started it is back: it works once. Nothing tells what was wrong with one
+ * that is refused, and who brings another browser's does not end that browser's.
+ */
+export function oauthReturn(space: AuthSpace, change: ChangeOf<'oauthReturn'>): Changed {
+  const { stateHash, provider, browserHash } = change
+  const row = space.find<OauthStateRow>('oauth-state', stateHash)
+  const isGood =
+    row !== undefined &&
+    row.provider === provider &&
+    row.browserHash === browserHash &&
+    row.expiresAtMs > space.nowMs
+  if (!isGood) {
+    return refuse('oauth_failed', 'Expected a sign-in that this browser started less than ten minutes ago')
+  }
+  space.remove('oauth-state', stateHash)
+  return { kind: 'oauthReturn', redirectUri: row.redirectUri, mode: row.mode }
+}
+
+/**
+ * Signs in who a provider says it is: by its identity there, else by the e-mail that the provider calls verified, else
+ * as somebody new (contract.md 6.9). An e-mail that changed at the provider changes nothing here.
+ */
+export function oauthLogin(space: AuthSpace, change: ChangeOf<'oauthLogin'>): Changed {
+  const known = userByIdentity(space, change)
+  if (known !== undefined) return enter(space, known)
+  const { email } = change
+  if (email === undefined) {
+    return refuse('email_not_verified', 'Expected an e-mail that the provider calls verified')
+  }
+  const found = userByEmail(space, email)
+  const user =
+    found === undefined
+      ? createUser(space, { email, verified: true, mailboxProven: true })
+      : proveMailbox(space, found)
+  linkIdentity(space, change, user.userId)
+  if (found === undefined) space.audit('auth/register', { userId: user.userId, email })
+  return enter(space, user)
+}
+
+function enter(space: AuthSpace, user: UserRow): Changed {
+  const { userId, email } = user
+  const signedIn = signIn(space, user, ['fed'])
+  space.audit('auth/oauth_login', { userId, email, sid: signedIn.session.sid })
+  return signedIn
+}

@@ -1,0 +1,128 @@
+import { counterGrows, passkeyAmr } from '../../../src/auth/passkey.js'
+import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js'
+import { refuse, type Refusal } from '../../../src/base/errors.js'
+import { limits } from '../../../src/base/limits.js'
+import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import {
+  dropPasskey,
+  passkeyById,
+  passkeysOf,
+  putPasskey,
+  putPasskeySession,
+  takePasskeySession,
+} from '../../auth/passkeys.js'
+import { sessionById, signIn } from '../../auth/sessions.js'
+import type { AuthSpace } from '../../auth/space.js'
+import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
+import type { Changed } from './changes.js'
+import { notVerified } from './login.js'
+import { noSuchUser } from './me.js'
+
+/** The one answer to whatever is wrong with a passkey or its ceremony (contract.md 6). */
+const passkeyFailed = refuse('passkey_failed', 'Expected a passkey that answers a challenge not used before')
+
+/** The passkeys of a user, the oldest first. */
+export function passkeyList(space: AuthSpace, { userId }: LookupOf<'passkeys'>): AuthAnswer {
+  return { kind: 'passkeys', passkeys: passkeysOf(space, userId) }
+}
+
+/** Begins the registration of a passkey; 413 for a user who has as many as one may have. */
+export function passkeyRegistration(space: AuthSpace, change: ChangeOf<'passkeyRegistration'>): Changed {
+  const { userId, session } = change
+  const user = userById(space, userId)
+  if (user === undefined) return noSuchUser
+  const passkeys = passkeysOf(space, userId)
+  if (passkeys.length >= limits.passkeysPerUserMax) return tooMany
+  putPasskeySession(space, session, { ceremony: 'register', named: true, userId })
+  return { kind: 'passkeyRegistration', user: withoutPassword(user), passkeys }
+}
+
+const tooMany = refuse('too_large', `Expected at most ${limits.passkeysPerUserMax} passkeys of one user`)
+
+/**
+ * Begins an authentication. For an e-mail the list is as long whether there is an account or not and however many
+ * passkeys it has, and as much is read, made and written (contract.md 6.10).
+ */
+export function passkeyAuthentication(space: AuthSpace, change: ChangeOf<'passkeyAuthentication'>): Changed {
+  const { email, session } = change
+  if (email === undefined) {
+    putPasskeySession(space, session, { ceremony: 'authenticate', named: false })
+    return { kind: 'passkeyAuthentication' }
+  }
+  const userId = userByEmail(space, email)?.userId
+  const count = limits.passkeysPerUserMax
+  const decoys = decoyIds(decoyKey(space.state.masterSeed), { namespace: space.namespace, email }, count)
+  const real = passkeysOf(space, userId ?? '').map(({ id }) => id)
+  putPasskeySession(space, session, {
+    ceremony: 'authenticate',
+    named: true,
+    ...(userId !== undefined && { userId }),
+  })
+  // Real ones come first, so that an authenticator which asks for one after the other is soon through.
+  return { kind: 'passkeyAuthentication', allowed: [...real, ...decoys].slice(0, count) }
+}
+
+/** Uses a passkey session up, and gives what the answer of the authenticator is held to. */
+export function passkeySessionTake(space: AuthSpace, change: ChangeOf<'passkeySessionTake'>): Changed {
+  const { hash, ceremony, userId, passkeyId } = change
+  const session = takePasskeySession(space, hash)
+  if (session === undefined) return passkeyFailed
+  const expired = session.expiresAtMs <= space.nowMs
+  if (expired || session.ceremony !== ceremony) return { refused: passkeyFailed }
+  if (ceremony === 'register' && session.userId !== userId) return { refused: passkeyFailed }
+  const { challenge, named } = session
+  const found = passkeyId === undefined ? undefined : passkeyById(space, passkeyId)
+  const serves = found !== undefined && (!named || found.userId === session.userId)
+  return { kind: 'passkeySession', challenge, named, ...(serves && { passkey: found }) }
+}
+
+/** Keeps a passkey whose registration was verified; one id belongs to one user of the namespace. */
+export function passkeyRegister(space: AuthSpace, change: ChangeOf<'passkeyRegister'>): Changed {
+  const { userId, sid, passkey } = change
+  const user = userById(space, userId)
+  // Whoever proved the mailbox first may have ended the caller's session while the registration was verified.
+  if (user === undefined || sessionById(space, sid)?.userId !== userId) return sessionOver
+  const taken = passkeyById(space, passkey.id) !== undefined
+  if (taken || isDecoy(decoyKey(space.state.masterSeed), passkey.id)) return passkeyFailed
+  if (passkeysOf(space, userId).length >= limits.passkeysPerUserMax) return tooMany
+  putPasskey(space, { ...passkey, userId, createdAtMs: space.nowMs })
+  space.audit('auth/passkey_registered', { userId, email: user.email, sid })
+  return { kind: 'done' }
+}
+
+const sessionOver: Refusal = refuse('token_revoked', 'Expected a token whose session goes on')
+
+/**
+ * Signs in by a passkey whose assertion was verified, unless it has changed since. A counter that does not grow is
+ * written down as a failure and changes nothing; lockouts of passwords are another matter.
+ */
+export function passkeyLogin(space: AuthSpace, change: ChangeOf<'passkeyLogin'>): Changed {
+  const { passkeyId, publicKey, assertion } = change
+  const passkey = passkeyById(space, passkeyId)
+  const user = passkey === undefined ? undefined : userById(space, passkey.userId)
+  if (passkey?.publicKey !== publicKey || user === undefined) return passkeyFailed
+  const { userId, email } = user
+  const sameKind = passkey.backupEligible === assertion.backupEligible
+  if (!sameKind || !counterGrows(passkey.counter, assertion.counter)) {
+    space.audit('auth/passkey_login', { userId, email, outcome: 'failure' })
+    return { refused: passkeyFailed }
+  }
+  putPasskey(space, { ...passkey, counter: assertion.counter, lastUsedAtMs: space.nowMs })
+  if (space.state.auth.requireEmailVerify && !user.verified) return { refused: notVerified }
+  const signedIn = signIn(space, user, [...passkeyAmr])
+  space.audit('auth/passkey_login', { userId, email, sid: signedIn.session.sid })
+  return signedIn
+}
+
+/** Takes a passkey of its own user out; 404 for any other. */
+export function passkeyRemove(space: AuthSpace, change: ChangeOf<'passkeyRemove'>): Changed {
+  const { userId, sid, passkeyId } = change
+  const passkey = passkeyById(space, passkeyId)
+  const user = userById(space, userId)
+  if (passkey?.userId !== userId || user === undefined) {
+    return refuse('not_found', 'Expected the id of a passkey of yours')
+  }
+  dropPasskey(space, passkey)
+  space.audit('auth/passkey_removed', { userId, email: user.email, sid })
+  return { kind: 'done' }
+}

@@ -1,0 +1,85 @@
+import type { EdgePlace, EdgeRow } from '../../src/protocol/graph-messages.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { formatHlc } from '../../src/strand/hlc.js'
+import { canonicalJson } from '../../src/strand/json.js'
+import type { EdgeAdded, EdgeRemoved } from '../../src/wire/graph.js'
+import type { CommitGroup, PendingRecord } from '../commit-group.js'
+import { askForMutation } from '../mutations/ask.js'
+import { noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import { edgesOf, type EdgeRange } from '../store/edges.js'
+import { targetAgent } from './records.js'
+
+/**
+ * Adds an edge by a record on the strand of its source; one that is there gets the weight of this one (contract.md 5).
+ * It appends, so that every zone allows it. 404 agent_not_found, 412 head_mismatch, 503 clock_skew.
+ */
+export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group: CommitGroup): Decision {
+  const agent = targetAgent(state, { ...command, emerge: false }, group)
+  if ('code' in agent) return agent
+  const { dst, edgeType, weight } = command
+  const edge = { src: agent.name, dst, edge_type: edgeType, weight }
+  const body = Buffer.from(canonicalJson(edge))
+  const record = group.append(agent, { type: 'edge/add', body, signing: 'record' })
+  if ('code' in record) return record
+  const { seq, hlc, hash } = record
+  group.changeEdge({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live: true, weight })
+  const answer: EdgeAdded = { ...edge, record_id: hash, seq, timestamp_hlc: formatHlc(hlc) }
+  return () => ({ kind: 'reply', status: 201, body: JSON.stringify(answer) })
+}
+
+/**
+ * Takes an edge away, which is a mutation: at once, by a proposal, or not at all, as the zone of its source says. 404
+ * agent_not_found, edge_not_found; 412 head_mismatch.
+ */
+export function edgeRemove(
+  state: ShardState,
+  command: CommandOf<'edgeRemove'>,
+  group: CommitGroup,
+): Decision {
+  const agent = targetAgent(state, { ...command, emerge: false }, group)
+  if ('code' in agent) return agent
+  const { dst, edgeType, principal } = command
+  const done = ({ seq, hlc, hash }: PendingRecord) => {
+    const ends = { src: agent.name, dst, edge_type: edgeType }
+    const answer: EdgeRemoved = {
+      ...ends,
+      removed: true,
+      record_id: hash,
+      seq,
+      timestamp_hlc: formatHlc(hlc),
+    }
+    return JSON.stringify(answer)
+  }
+  const mutation = { action: 'remove_edge', dst, edgeType } as const
+  return askForMutation(state, { agent, mutation, principal, done }, group)
+}
+
+/** Some edges of an agent; for outbound ones 404 agent_not_found. */
+export function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
+  const of = ownerOf(state, command)
+  if (of === undefined) return refused(noSuchAgent(command.agent))
+  const { environment } = state.store
+  const edges: EdgeRow[] = []
+  let reached: EdgePlace | undefined
+  let looked = 0
+  for (const { edgeType, other, state: edge } of edgesOf(environment, { ...command, of })) {
+    if (edges.length >= command.limit || looked >= command.lookMax) {
+      return { kind: 'edges', edges, looked, ...(reached !== undefined && { reached }) }
+    }
+    looked++
+    reached = { edgeType, other }
+    if (edge?.live !== true) continue
+    const [src, dst] = command.direction === 'out' ? [command.agent, other] : [other, command.agent]
+    edges.push({ src, dst, edgeType, weight: edge.weight })
+  }
+  return { kind: 'edges', edges, looked }
+}
+
+function ownerOf(
+  state: ShardState,
+  { agent: name, direction }: CommandOf<'edgeList'>,
+): EdgeRange['of'] | undefined {
+  if (direction === 'in') return { name }
+  const agent = state.store.agents.find(name)
+  return agent === undefined ? undefined : { agentNo: agent.no }
+}

@@ -1,0 +1,78 @@
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { memberAddress } from '../../src/auth/namespace.js'
+import type { AuthAnswer, AuthChange } from '../../src/protocol/auth-messages.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { OrganismRow } from '../../src/protocol/organism-messages.js'
+import type { OrganismCreated } from '../../src/wire/organisms.js'
+import { AuthSpace } from '../auth/space.js'
+import type { CommitGroup } from '../commit-group.js'
+import { findAgent, noSuchOrganism, refused, type Decision, type ShardState } from '../shard-state.js'
+import { findOrganism, listOrganisms } from '../store/organisms.js'
+import { makeAgent } from './agents.js'
+
+/** Makes the row of an organism; 409 organism_exists. Its members are asked for by the front thread, after it. */
+export function organismCreate(
+  state: ShardState,
+  { organismId, name, members }: CommandOf<'organismCreate'>,
+  group: CommitGroup,
+): Decision {
+  if (organismOf(state, group, organismId) !== undefined) {
+    return refuse('organism_exists', `Expected an organism_id that is free, got "${organismId}"`)
+  }
+  const row: OrganismRow = { organismId, name, members, createdAtMs: state.clock() }
+  group.organisms.set(organismId, row)
+  const answer: OrganismCreated = {
+    organism_id: organismId,
+    name,
+    agents: members.map((member) => ({
+      agent_id: memberAddress(organismId, member.name),
+      name: member.name,
+      zone: member.zone,
+    })),
+    created_at_ms: row.createdAtMs,
+  }
+  return () => ({ kind: 'reply', status: 201, body: JSON.stringify(answer) })
+}
+
+/** One organism; 404 organism_not_found. */
+export function organismGet(state: ShardState, command: CommandOf<'organismGet'>): Outcome {
+  const { organismId, agent } = command
+  const row = findOrganism(state.store.environment, organismId)
+  if (row === undefined) return refused(noSuchOrganism(organismId))
+  return { kind: 'organism', row, initialised: state.store.agents.row(agent) !== undefined }
+}
+
+/** The organisms of this shard. */
+export function organismList(state: ShardState, command: CommandOf<'organismList'>): Outcome {
+  return { kind: 'organisms', ...listOrganisms(state.store.environment, command) }
+}
+
+/**
+ * Makes the auth namespace of an organism: its agent, the agent's genesis and the audit record are one transaction
+ * (spec.md, Organism auth namespace). 404 organism_not_found, 409 namespace_exists, 503 clock_skew.
+ */
+export function namespaceInit(
+  state: ShardState,
+  { agent: name, namespace, origin }: AuthChange,
+  group: CommitGroup,
+): AuthAnswer | Refusal {
+  if (organismOf(state, group, namespace) === undefined) return noSuchOrganism(namespace)
+  if (findAgent(state, group, name) !== undefined) {
+    return refuse('namespace_exists', `Expected an organism without an auth namespace, got "${namespace}"`)
+  }
+  const skew = group.reserve(INIT_RECORDS)
+  if (skew !== undefined) return skew
+  const agent = makeAgent(state, { agent: name, zone: 'immutable_core' }, group)
+  if ('code' in agent) return agent
+  const space = new AuthSpace(state, namespace, { group, agent, origin })
+  space.audit('auth/namespace_initialised', {})
+  return { kind: 'initialised', createdAtMs: agent.createdAtMs }
+}
+
+/** The genesis record and the audit record. */
+const INIT_RECORDS = 2
+
+/** The organism as this group sees it. */
+function organismOf(state: ShardState, group: CommitGroup, organismId: string): OrganismRow | undefined {
+  return group.organisms.get(organismId) ?? findOrganism(state.store.environment, organismId)
+}

@@ -1,0 +1,173 @@
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { Mutation, ProposalPlace, ProposalRow, Vote } from '../../src/protocol/proposal-messages.js'
+import { canonicalJson } from '../../src/strand/json.js'
+import { proposalId } from '../../src/strand/proposal.js'
+import type { ProposalView } from '../../src/wire/proposals.js'
+import type { CommitGroup } from '../commit-group.js'
+import { keepProposal, proposalAt } from '../mutations/book.js'
+import { end, recordsToSettle, settle, type Open } from '../mutations/settle.js'
+import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
+
+/** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */
+const SWEEP_MAX = 64
+
+/** Approvals by different keys that a change of an immutable agent needs (contract.md 5, Zones). */
+const DUAL_APPROVALS = 2
+
+/**
+ * Takes a vote, and applies or ends the proposal where it decides: all of it in one transaction. 404
+ * proposal_not_found, 409 proposal_closed, 409 already_voted, 403 forbidden, 503 clock_skew.
+ */
+export function proposalDecide(
+  state: ShardState,
+  command: CommandOf<'proposalDecide'>,
+  group: CommitGroup,
+): Decision {
+  const agent = findAgent(state, group, command.agent)
+  const row =
+    agent === undefined ? undefined : proposalAt(state, group, { agentNo: agent.no, seq: command.seq })
+  // A user is not to learn of what others propose.
+  const hidden = command.principal.startsWith('user:') && row?.proposer !== command.principal
+  if (agent === undefined || row === undefined || hidden) {
+    return refuse('proposal_not_found', 'Expected the proposal_id of a proposal')
+  }
+  const refusal =
+    closedRefusal(state, row) ??
+    voterRefusal(row, command) ??
+    group.reserve(recordsToSettle(state, { agent, row }, group))
+  if (refusal !== undefined) return refusal
+  const after = decided(state, { agent, row: takeVote(state, { agent, row }, { command, group }) }, group)
+  return () => ({ kind: 'reply', status: 200, body: JSON.stringify(viewOf(after)) })
+}
+
+function closedRefusal(state: ShardState, row: ProposalRow): Refusal | undefined {
+  const expired = state.clock() >= row.expiresAtMs
+  if (row.state === 'proposed' && !expired) return undefined
+  return refuse('proposal_closed', 'Expected a proposal that is open', {
+    extra: { state: row.state === 'proposed' ? 'expired' : row.state },
+  })
+}
+
+function voterRefusal(
+  row: ProposalRow,
+  { vote, principal, admin }: CommandOf<'proposalDecide'>,
+): Refusal | undefined {
+  const own = principal === row.proposer
+  if (vote === 'cancel') {
+    return own || admin ? undefined : refuse('forbidden', 'Expected the proposer, or a key with admin:*')
+  }
+  if (vote === 'approve' && own) return refuse('forbidden', 'Expected another principal than the proposer')
+  if (vote === 'approve' && row.zone === 'immutable_core' && !admin) {
+    return refuse('forbidden', 'Expected a key with admin:* for an agent of zone immutable_core')
+  }
+  const voted = row.votes.some((one) => one.principal === principal && one.vote === vote)
+  return voted ? refuse('already_voted', 'Expected one vote of each principal') : undefined
+}
+
+function takeVote(
+  state: ShardState,
+  { agent, row }: Open,
+  { command, group }: { command: CommandOf<'proposalDecide'>; group: CommitGroup },
+): ProposalRow {
+  const { principal, vote } = command
+  const body = canonicalJson({ principal, proposal: row.hash, proposal_seq: row.seq, vote })
+  group.append(agent, { type: 'sys/vote', body: Buffer.from(body), signing: 'record' })
+  const one: Vote = { principal, vote, atMs: state.clock() }
+  const after = { ...row, votes: [...row.votes, one] }
+  keepProposal(group, agent.no, after)
+  return after
+}
+
+/** What the last vote makes of a proposal. */
+function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
+  const vote = row.votes.at(-1)?.vote
+  if (vote === 'cancel') return end(state, { agent, row }, { state: 'cancelled', group })
+  if (vote === 'reject') return end(state, { agent, row }, { state: 'rejected', group })
+  const approvals = row.votes.filter((one) => one.vote === 'approve').length
+  const needed = row.zone === 'immutable_core' ? DUAL_APPROVALS : 1
+  return approvals < needed ? row : settle(state, { agent, row }, group)
+}
+
+/**
+ * Applies the proposals whose time has come, and ends those that nobody decided about. It goes by the wall clock as it
+ * is now: set back, they wait; set forward, what it says is due is due (docs/adr/0014-proposals.md).
+ */
+export function proposalsSweep(state: ShardState, group: CommitGroup): Decision {
+  const { environment, agents } = state.store
+  const due = dueProposals(environment, { nowMs: state.clock(), limit: SWEEP_MAX + 1 })
+  for (const place of due.slice(0, SWEEP_MAX)) {
+    const agent = findAgent(state, group, agents.nameOf(place.agentNo))
+    const row = proposalAt(state, group, place)
+    if (agent === undefined || row?.state !== 'proposed') continue
+    // Behind a clock that is behind its records, they wait for the next look.
+    const skew = group.reserve(recordsToSettle(state, { agent, row }, group))
+    if (skew !== undefined) return () => ({ kind: 'swept', left: false })
+    if (row.effectiveAtMs === undefined) end(state, { agent, row }, { state: 'expired', group })
+    else settle(state, { agent, row }, group)
+  }
+  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX })
+}
+
+/** A page of proposals, by agent and seq; 404 agent_not_found. */
+export function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Outcome {
+  const agent = command.agent === undefined ? undefined : state.store.agents.find(command.agent)
+  if (command.agent !== undefined && agent === undefined) return refused(noSuchAgent(command.agent))
+  const rows: string[] = []
+  let last: ProposalPlace | undefined
+  let looked = 0
+  const places = proposalPlaces(state.store.environment, {
+    open: command.state === 'proposed',
+    ...(command.after !== undefined && { after: command.after }),
+    ...(agent !== undefined && { agentNo: agent.no }),
+  })
+  for (const place of places) {
+    if (last !== undefined && (rows.length >= command.limit || looked >= limits.pageScanRecordsMax)) {
+      return { kind: 'proposals', rows, next: last }
+    }
+    looked++
+    last = place
+    const row = findProposal(state.store.environment, place)
+    if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue
+    rows.push(JSON.stringify(viewOf(row)))
+  }
+  return { kind: 'proposals', rows }
+}
+
+/** A proposal as the interface shows it. */
+function viewOf(row: ProposalRow): ProposalView {
+  const { mutation } = row
+  return {
+    proposal_id: proposalId(row.agent, row.seq),
+    agent: row.agent,
+    action: mutation.action,
+    target: 'target' in mutation ? mutation.target : null,
+    change: changeOf(mutation),
+    zone: row.zone,
+    state: row.state,
+    proposer: row.proposer,
+    votes: row.votes.map(({ principal, vote, atMs }) => ({ principal, vote, at_ms: atMs })),
+    created_at_ms: row.createdAtMs,
+    effective_at_ms: row.effectiveAtMs ?? null,
+    expires_at_ms: row.expiresAtMs,
+    ended_at_ms: row.endedAtMs ?? null,
+    reason: row.reason ?? null,
+  }
+}
+
+function changeOf(mutation: Mutation): ProposalView['change'] {
+  switch (mutation.action) {
+    case 'zone':
+      return { zone: mutation.zone }
+    case 'policies':
+      return { policies: mutation.policies.map(({ actions, conditions }) => ({ actions, conditions })) }
+    case 'remove_edge':
+      return { edge: { edge_type: mutation.edgeType, dst: mutation.dst } }
+    case 'rotate_key':
+      return { public_key: mutation.publicKey }
+    default:
+      return null
+  }
+}

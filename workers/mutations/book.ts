@@ -1,0 +1,67 @@
+import type { ProposalRow, ProposalPlace } from '../../src/protocol/proposal-messages.js'
+import type { CommitGroup } from '../commit-group.js'
+import type { ShardState } from '../shard-state.js'
+import type { Agent } from '../store/agents.js'
+import {
+  findProposal,
+  openProposalAbout,
+  openProposalCount,
+  proposalPlaces,
+  proposalTarget,
+} from '../store/proposals.js'
+
+/*
+ * Proposals as a commit group sees them: those on disk, with what commands before in the same group made of them.
+ */
+
+/** Puts a proposal as it is from now on. */
+export function keepProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
+  group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
+}
+
+/** One proposal. */
+export function proposalAt(
+  state: ShardState,
+  group: CommitGroup,
+  place: ProposalPlace,
+): ProposalRow | undefined {
+  return group.proposals.get(placeName(place))?.row ?? findProposal(state.store.environment, place)
+}
+
+/** The open proposal about a target of an agent. */
+export function openAbout(
+  state: ShardState,
+  group: CommitGroup,
+  { agent, target }: { agent: Agent; target: string },
+): ProposalRow | undefined {
+  for (const { row } of pendingOf(group, agent)) {
+    if (row.state === 'proposed' && proposalTarget(row) === target) return row
+  }
+  const seq = openProposalAbout(state.store.environment, agent.no, target)
+  const row = seq === undefined ? undefined : proposalAt(state, group, { agentNo: agent.no, seq })
+  return row?.state === 'proposed' ? row : undefined
+}
+
+/** Every open proposal of an agent. */
+export function openOf(state: ShardState, group: CommitGroup, agent: Agent): ProposalRow[] {
+  const seqs = new Set(pendingOf(group, agent).map(({ row }) => row.seq))
+  for (const { seq } of proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })) seqs.add(seq)
+  return [...seqs].flatMap((seq) => {
+    const row = proposalAt(state, group, { agentNo: agent.no, seq })
+    return row?.state === 'proposed' ? [row] : []
+  })
+}
+
+/** How many proposals of an agent are open, as far as a bound needs it: those that this group has ended count. */
+export function openCount(state: ShardState, group: CommitGroup, agent: Agent): number {
+  return openProposalCount(state.store.environment, agent.no) + pendingOf(group, agent).length
+}
+
+function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {
+  if (group.proposals.size === 0) return []
+  return [...group.proposals.values()].filter(({ agentNo }) => agentNo === agent.no)
+}
+
+function placeName({ agentNo, seq }: ProposalPlace): string {
+  return `${agentNo}/${seq}`
+}

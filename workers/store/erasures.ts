@@ -1,0 +1,37 @@
+import { assert } from '../../src/base/assert.js'
+import { bodyCommitment } from '../../src/strand/hash.js'
+import type { Environment } from './environment.js'
+import { eraseAt, recordAt } from './record-codec.js'
+import { placeOf, readBlock } from './records.js'
+import { blockKey, runKey } from './tables.js'
+
+/** A record whose body and salt are to be destroyed. */
+export interface PendingErasure {
+  agentNo: number
+  seq: number
+}
+
+/**
+ * Destroys bodies and salts within the caller's transaction, and keeps the commitments that their headers are made of.
+ * A block keeps its length: LMDB then writes over it in place, in the copy that it makes of the page.
+ */
+export function eraseRecords(environment: Environment, erasures: readonly PendingErasure[]): void {
+  for (const { agentNo, seq } of erasures) {
+    const { blockNo, position } = placeOf(environment, agentNo, seq)
+    const block = Buffer.from(readBlock(environment, blockNo))
+    const record = recordAt(block, position)
+    assert(record.agentNo === agentNo && record.seq === seq, 'a place leads to its record')
+    assert(record.erased === undefined, 'a record is erased once')
+    const commitment = Buffer.from(bodyCommitment(record.salt, record.body), 'hex')
+    eraseAt(block, position)
+    environment.blocks.put(blockKey(blockNo), block)
+    environment.erasures.put(runKey(agentNo, seq), commitment)
+  }
+}
+
+/** The body commitment of an erased record, 64 hex digits. */
+export function erasedCommitment(environment: Environment, { agentNo, seq }: PendingErasure): string {
+  const commitment = environment.erasures.get(runKey(agentNo, seq))
+  assert(commitment?.length === 32, 'the commitment of an erased record is kept')
+  return commitment.toString('hex')
+}

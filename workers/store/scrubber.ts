@@ -1,0 +1,138 @@
+import { commitDurably, type Environment } from './environment.js'
+
+/** Rows of filling that one step writes at most: a megabyte. */
+const STEP_ROWS_MAX = 256
+
+/** Free pages that transactions pass on among themselves, about: steps are the smaller the nearer they come to it. */
+const PAGES_IN_TURN = 32
+
+/** Bytes of a row: with LMDB's headers one page of its own. */
+const ROW_BYTES = 4_000
+
+/** Pages at the beginning of the file that are in no tree. */
+const META_PAGES = 2
+
+/** Pages of one tree. */
+interface PageCounts {
+  treeBranchPageCount: number
+  treeLeafPageCount: number
+  overflowPages: number
+}
+
+/** Rows that one step takes away again. */
+const CLEAR_ROWS = 1_024
+
+/** The row that says that there is something to write over; it lies behind all others, whose keys have 6 bytes. */
+const mark = Buffer.alloc(7, 0xff)
+
+const filling = Buffer.alloc(ROW_BYTES)
+
+/**
+ * Writes over the free pages of the data file after an erasure. LMDB never changes a page in place: the one that held
+ * an erased body is free from then on, and keeps its bytes until it is used again. So rows are written that take a page
+ * each until the file has to grow, which says that no free page is left, and are removed
+ * (docs/adr/0015-erasure.md).
+ */
+export class Scrubber {
+  readonly #environment: Environment
+  #phase: 'idle' | 'fill' | 'clear'
+  /** The transaction that made the pages free. Later snapshots do not see them, and later transactions may use them. */
+  #freedBy: number
+  #nextRow = 0
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+    const interrupted = environment.filling.get(mark) !== undefined
+    this.#phase = interrupted ? 'fill' : 'idle'
+    this.#freedBy = this.#stats().lastTxnId
+    for (const key of environment.filling.getKeys({ reverse: true, limit: 1, start: lastRow })) {
+      this.#nextRow = key.readUIntBE(0, 6) + 1
+    }
+  }
+
+  /** Keeps, within the transaction of an erasure, that there is something to write over. */
+  mark(): void {
+    this.#environment.filling.put(mark, Buffer.alloc(0))
+  }
+
+  /** Begins, after the transaction of an erasure. */
+  begin(): void {
+    this.#phase = 'fill'
+    this.#freedBy = this.#stats().lastTxnId
+  }
+
+  /** Whether there is something to do now: a snapshot from before the erasure keeps its pages from being used. */
+  get ready(): boolean {
+    if (this.#phase === 'idle') return false
+    return this.#phase === 'clear' || this.#oldestSnapshot() > this.#freedBy
+  }
+
+  /** One part of the work, in a transaction of its own. */
+  step(): void {
+    if (this.#phase === 'fill') this.#fill()
+    else if (this.#phase === 'clear') this.#clear()
+  }
+
+  #fill(): void {
+    const before = this.#stats()
+    const ahead = Math.floor((this.#freePages(before.lastPageNumber) - PAGES_IN_TURN) / 2)
+    // Small steps in the end, so that the file grows by a few pages only.
+    const rows = Math.max(1, Math.min(ahead, STEP_ROWS_MAX))
+    commitDurably(this.#environment, () => {
+      for (let row = 0; row < rows; row++) this.#environment.filling.put(rowKey(this.#nextRow++), filling)
+    })
+    // The transaction right after the erasure may not use its pages yet: LMDB could still have to fall back behind it.
+    if (before.lastTxnId <= this.#freedBy) return
+    // A long list of free pages may itself need some at the end of the file: that alone says nothing.
+    const grown = this.#stats().lastPageNumber - before.lastPageNumber
+    if (grown >= Math.ceil(rows / 2)) this.#phase = 'clear'
+  }
+
+  #clear(): void {
+    let cleared = false
+    commitDurably(this.#environment, () => {
+      const keys = [...this.#environment.filling.getKeys({ start: rowKey(0), end: lastRow, limit: CLEAR_ROWS })]
+      for (const key of keys) this.#environment.filling.remove(key)
+      cleared = keys.length < CLEAR_ROWS
+      if (cleared) this.#environment.filling.remove(mark)
+    })
+    if (!cleared) return
+    this.#phase = 'idle'
+    this.#nextRow = 0
+  }
+
+  /** Number of the transaction that the oldest open snapshot sees, in whichever thread or process; Infinity for none. */
+  #oldestSnapshot(): number {
+    const { root } = this.#environment
+    // Our own is renewed by the next read.
+    root.resetReadTxn()
+    const seen = [...root.readerList().matchAll(/^\s*\d+\s+[0-9a-f]+\s+(\d+)\s*$/gm)].map(([, id]) => Number(id))
+    return Math.min(...seen)
+  }
+
+  /** Pages of the file that no table takes. */
+  #freePages(lastPageNumber: number): number {
+    const { root, ...tables } = this.#environment
+    const { free, ...own } = root.getStats() as PageCounts & { free: PageCounts }
+    const used = [own, free, ...Object.values(tables).map((table) => table.getStats() as PageCounts)]
+    const pages = used.reduce(
+      (sum, one) => sum + one.treeBranchPageCount + one.treeLeafPageCount + one.overflowPages,
+      META_PAGES,
+    )
+    return lastPageNumber + 1 - pages
+  }
+
+  #stats(): { lastTxnId: number; lastPageNumber: number } {
+    const { root } = this.#environment
+    root.resetReadTxn()
+    return root.getStats() as { lastTxnId: number; lastPageNumber: number }
+  }
+}
+
+const lastRow = rowKey(2 ** 48 - 1)
+
+function rowKey(row: number): Buffer {
+  const key = Buffer.alloc(6)
+  key.writeUIntBE(row, 0, 6)
+  return key
+}

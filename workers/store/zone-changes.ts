@@ -1,0 +1,39 @@
+import { assert } from '../../src/base/assert.js'
+import { isZone, type Zone } from '../../src/strand/zone.js'
+import type { Environment } from './environment.js'
+import { recordBySeq } from './records.js'
+import { runKey } from './tables.js'
+
+/** A change of an agent's zone that is decided. */
+export interface ZoneChange {
+  agentNo: number
+  /** Of the `sys/zone` record. */
+  seq: number
+  zone: Zone
+}
+
+/** Writes changes of zones, within the caller's transaction. */
+export function putZoneChanges({ zoneChanges }: Environment, changes: readonly ZoneChange[]): void {
+  for (const { agentNo, seq, zone } of changes) zoneChanges.put(runKey(agentNo, seq), Buffer.from(zone))
+}
+
+/** The zone that an agent was in when its strand reached `seq`: the last one that it was given, or that of its genesis. */
+export function zoneAt(environment: Environment, agentNo: number, seq: number): Zone {
+  const range = {
+    start: runKey(agentNo, seq),
+    end: runKey(agentNo, 0),
+    reverse: true,
+    inclusiveEnd: true,
+    limit: 1,
+  }
+  for (const { value } of environment.zoneChanges.getRange(range)) return known(value.toString())
+  const genesis = recordBySeq(environment, agentNo, 0)
+  assert(genesis !== undefined, 'an agent has its genesis record')
+  const body: { zone: string } = JSON.parse(Buffer.from(genesis.body).toString())
+  return known(body.zone)
+}
+
+function known(text: string): Zone {
+  assert(isZone(text), 'a zone on a strand is one of the four')
+  return text
+}
