@@ -90,10 +90,7 @@ function leafReader({ shard, agentNo }: TreeTask): LeafReader {
   }
 }
 
-function exportLine(
-  record: StoredRecord,
-  { shard, strand, publicKeys, readable }: ExportPageTask,
-): string {
+function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable }: ExportPageTask): string {
   const key = publicKeys[record.keyIndex]
   assert(key !== undefined, 'each record of an export is of a key that the strand had')
   const erased = record.erased === true
@@ -104,9 +101,7 @@ function exportLine(
     prev: record.prev,
     hlc: formatHlc(record.hlc),
     type: record.type,
-    body: erased
-      ? erasedCommitment(environmentOf(shard), record)
-      : bodyCommitment(record.salt, record.body),
+    body: erased ? erasedCommitment(environmentOf(shard), record) : bodyCommitment(record.salt, record.body),
   })
   const line = {
     h: header,

@@ -117,8 +117,12 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : refused(decision),
     ])
-    const policyChanges = [...group.agentChanges].flatMap(([name, { policies }]) => (policies === undefined ? [] : [name]))
-    const erasedOf = [...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo)))]
+    const policyChanges = [...group.agentChanges].flatMap(([name, { policies }]) =>
+      policies === undefined ? [] : [name],
+    )
+    const erasedOf = [
+      ...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))),
+    ]
     const events = this.#eventsOf(group)
     this.#tell({
       outcomes,

@@ -1,24 +1,41 @@
 import { ServiceError } from './errors.js'
 import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
+import { momentText } from './moment.js'
 import type {
   AgentStatusResponse,
+  AsOfResponse,
   BatchItem,
   BatchOptions,
   CallOptions,
   ChainHeadResponse,
   ChangeOptions,
+  KeyRotated,
+  Moment,
   MutationResponse,
   NucleotideRecord,
   PagedQueryBody,
+  ProposedMutation,
   QueryBody,
   RecordView,
   SaqlQueryResult,
   WriteOptions,
   WriteResponse,
+  Zone,
+  ZoneChanged,
 } from './types.js'
 
 /** What a record looks like before this client puts `data` beside `payload`. */
 type BareRecord<T> = Omit<RecordView<T>, 'data'>
+
+/** Options of asOf. */
+export interface AsOfOptions extends CallOptions {
+  /** Records of one page, at most 1,000; 100 unless given. */
+  limit?: number | undefined
+  /** The `next_cursor` of the page before, which sees the same moment. */
+  cursor?: string | undefined
+}
+
+type BareAsOf<T> = Omit<AsOfResponse<T>, 'records'> & { records: BareRecord<T>[] }
 
 /** Where a handle's writes go: a collection comes to be at its first write, an agent must exist. */
 export type WritesTo = 'collections' | 'agents'
@@ -113,6 +130,20 @@ export class CollectionHandle<T = Record<string, unknown>> {
     }
   }
 
+  /**
+   * One page of the strand as it was at a moment: records, head, zone, and the signed checkpoint of then. Changes that
+   * came later do not count.
+   * @param ts Unix milliseconds, an HLC or ISO 8601 as a string, or a date
+   */
+  async asOf(ts: Moment, options: AsOfOptions = {}): Promise<AsOfResponse<T>> {
+    const { limit, cursor } = options
+    const answer = await this.#transport.json<BareAsOf<T>>({
+      ...readCall('/v1/strand/as-of', options),
+      query: { ts: momentText(ts), agent: this.name, limit, cursor },
+    })
+    return { ...answer, records: answer.records.map((record) => withData<T>(record)) }
+  }
+
   /** Head of the strand. */
   head(options: CallOptions = {}): Promise<ChainHeadResponse> {
     return this.#transport.json(readCall(`${this.#readPath}/head`, options))
@@ -136,6 +167,31 @@ export class CollectionHandle<T = Record<string, unknown>> {
   restore(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}/restore`
     return this.#transport.json(changeCall(path, undefined, options))
+  }
+
+  /**
+   * Destroys a record's body for good; its place in the chain, its signature and proofs still hold.
+   * Errors: `already_erased` (409), `zone_immutable` (403).
+   */
+  eraseRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+    const path = `${this.#readPath}/records/${pathSegment(contentHash)}/erase`
+    return this.#transport.json(changeCall(path, undefined, options))
+  }
+
+  /** Changes the agent's zone, at once or by a proposal, as its zone says now. */
+  setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | ProposedMutation> {
+    const body = JSON.stringify({ zone })
+    return this.#transport.json({ ...changeCall(`${this.#readPath}/zone`, body, options), method: 'PUT' })
+  }
+
+  /**
+   * Gives the agent another key pair, at once or by a proposal.
+   * @param seedHex 64 hex characters, from which it follows; undefined lets the server choose
+   * Errors: 409 `key_in_use`
+   */
+  rotateKey(seedHex?: string, options: ChangeOptions = {}): Promise<KeyRotated | ProposedMutation> {
+    const body = JSON.stringify({ seed_hex: seedHex })
+    return this.#transport.json(changeCall(`${this.#readPath}/rotate-key`, body, options))
   }
 }
 

@@ -24,7 +24,7 @@ export interface CredentialSource {
 
 /** One request of the client, before address and credential are added. */
 export interface Call {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Path from the service's address, with a leading slash. */
   path: string
   query?: Record<string, QueryValue>

@@ -3,6 +3,7 @@ import { SessionKeeper } from './auth-session.js'
 import { type Timing, systemTiming } from './backoff.js'
 import { CollectionHandle, changeCall, readCall } from './collection.js'
 import { NetworkError } from './errors.js'
+import { GraphClient } from './graph.js'
 import { Transport, pathSegment } from './http.js'
 import { type IngestManyOptions, type RecordSource, ingestMany, ingestOne } from './ingest.js'
 import { OrganismsClient, pathOf } from './organisms.js'
@@ -12,6 +13,7 @@ import {
   type SubscribeGlobalOptions,
   Subscription,
 } from './subscription.js'
+import { ProposalsClient } from './proposals.js'
 import type { Refreshed } from './auth-types.js'
 import type {
   AgentListResponse,
@@ -29,7 +31,8 @@ import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-ex
 
 /**
  * Options of a client. While somebody is signed in (`client.auth`), calls carry the session's token, whatever is given
- * here; else `getToken` goes before `token`, `token` before `apiKey`. Administration of users carries `apiKey` always.
+ * here; else `getToken` goes before `token`, `token` before `apiKey`. Administration of users carries `apiKey` always,
+ * the graph where it is given.
  * After a session that the service ended, calls carry nothing until a sign-in, `auth.setSession` or `auth.logout`.
  */
 export interface ServiceClientOptions {
@@ -88,6 +91,10 @@ const LIST_PAGE_NAMES = 1_000
 export class ServiceClient {
   /** Sign-in, and the session whose token goes with all calls. */
   readonly auth: AuthClient
+  /** Edges between agents. */
+  readonly graph: GraphClient
+  /** Changes that wait for their time or for approval. */
+  readonly proposals: ProposalsClient
   /** Administration of organisms. */
   readonly organisms: OrganismsClient
   readonly #options: ServiceClientOptions
@@ -111,8 +118,10 @@ export class ServiceClient {
       timing,
     })
     this.#transport = transport
+    this.proposals = new ProposalsClient(transport)
     const apiKey = fixedSource(async () => options.apiKey)
     this.organisms = new OrganismsClient(transport, apiKey)
+    this.graph = new GraphClient(transport, options.apiKey === undefined ? undefined : apiKey)
     this.auth = new AuthClient({
       transport,
       keeper,

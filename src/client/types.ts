@@ -1,7 +1,9 @@
 import type * as agents from '../wire/agents.js'
+import type * as graph from '../wire/graph.js'
 import type * as ingest from '../wire/ingest.js'
 import type * as organisms from '../wire/organisms.js'
 import type * as queries from '../wire/query.js'
+import type * as proposals from '../wire/proposals.js'
 import type * as records from '../wire/records.js'
 import type * as strand from '../wire/strand.js'
 
@@ -81,17 +83,28 @@ export interface AgentResponse extends agents.AgentCreated {}
 /** Names of agents; `total` counts all that match, on this page or not. */
 export interface AgentListResponse extends Omit<agents.AgentPage, 'next_cursor'> {}
 
-/** A deletion or restoration that took effect at once. */
+/** A deletion, restoration or erasure that took effect at once. */
 export interface AppliedMutation extends records.MutationDone {}
 
-/** A deletion or restoration that waits for its time or for approval, as the agent's zone says. */
-export interface ProposedMutation {
-  proposal_id: string
-  state: string
-  effective_at_ms: number | null
-}
+/** A change that waits for its time or for approval, as the agent's zone says. */
+export interface ProposedMutation extends proposals.Proposed {}
 
-/** Answer to a deletion or restoration. */
+/** How a proposal stands. */
+export type ProposalState = proposals.Proposed['state']
+
+/** A proposed change, its votes, and what became of it. */
+export interface Proposal extends proposals.ProposalView {}
+
+/** One page of proposals. */
+export interface ProposalPage extends proposals.ProposalPage {}
+
+/** A change of zone that took effect at once. */
+export interface ZoneChanged extends proposals.ZoneChanged {}
+
+/** A key rotation that took effect at once. */
+export interface KeyRotated extends proposals.KeyRotated {}
+
+/** Answer to a deletion, restoration or erasure. */
 export type MutationResponse = AppliedMutation | ProposedMutation
 
 /** What became of an ingest of many records. */
@@ -102,6 +115,32 @@ export type IngestFault = ingest.IngestSummary['errors'][number]
 
 /** RFC 6962 inclusion proof of one record, with the checkpoint it leads to. */
 export interface ProofResponse extends strand.InclusionProof {}
+
+/** A moment: Unix milliseconds, an HLC or ISO 8601 as a string, or a date. */
+export type Moment = number | string | Date
+
+/** A strand as it was at a moment; head, checkpoint and zone are null before its genesis record. */
+export interface AsOfResponse<T = Record<string, unknown>> extends Omit<strand.StrandAsOf, 'records'> {
+  records: NucleotideRecord<T>[]
+}
+
+/** A directed edge between two agents. */
+export interface GraphEdge extends graph.GraphEdge {}
+
+/** An edge to be added; its weight is 1 unless given. */
+export interface NewEdge extends graph.EdgeBody {}
+
+/** An edge that was added, and the record that tells of it. */
+export interface EdgeAddedResponse extends graph.EdgeAdded {}
+
+/** An edge that was taken away at once, and the record that tells of it. */
+export interface EdgeRemovedResponse extends graph.EdgeRemoved {}
+
+/** One page of edges. */
+export interface EdgePageResponse extends graph.EdgePage {}
+
+/** What a traversal has reached: the start first among the nodes. */
+export interface TraversalResult extends graph.TraversalResult {}
 
 /** A single-use ticket for a stream, good for `expires_in` seconds. */
 export interface StreamTicket extends strand.StreamTicket {}

@@ -44,7 +44,7 @@ export class ProposalClock {
   /** One shard, until nothing that is due is left. A shard that cannot answer now is asked again at the next look. */
   async #sweep(shard: number): Promise<void> {
     this.#asked.add(shard)
-    for (let left = true; left; ) {
+    for (let left = true; left;) {
       const outcome = await this.#parts.shards.askOne(shard, { kind: 'proposalsSweep', options: {} })
       left = outcome.kind === 'swept' && outcome.left
     }

@@ -111,11 +111,7 @@ export class Admission {
   }
 
   /** The same for a stream, which can come with a ticket in place of a credential. */
-  authorizeStream(
-    authorization: string,
-    ticket: string | null,
-    route: Access,
-  ): Admitted {
+  authorizeStream(authorization: string, ticket: string | null, route: Access): Admitted {
     if (ticket === null || authorization !== '') return this.authorize(authorization, route)
     const principal = this.#tickets.redeem(ticket)
     if (principal === undefined)

@@ -209,7 +209,7 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   RecordWriteBody: { record: { data: reading, type: 'reading' } },
   RotateKeyBody: { drawn: {}, chosen: { seed_hex: strand } },
   StrandAsOf: {
-    then: {
+    moment: {
       ts: '2026-01-01T00:00:00Z',
       records: [record],
       chain_head: second,

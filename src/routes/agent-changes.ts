@@ -4,7 +4,14 @@ import { KeyRotated, Proposed, RotateKeyBody, ZoneBody, ZoneChanged } from '../w
 import { reader } from '../wire/validate.js'
 import { answerOf } from './answers.js'
 import { reachableAgent, writeOptions } from './parameters.js'
-import type { AddressedCommand, Answer, CommandRoute, HandlerRoute, RouteContext, RouteRequest } from './route.js'
+import type {
+  AddressedCommand,
+  Answer,
+  CommandRoute,
+  HandlerRoute,
+  RouteContext,
+  RouteRequest,
+} from './route.js'
 
 /*
  * Changes of an agent itself: as mutations of its records, they happen at once or by a proposal, as its zone says

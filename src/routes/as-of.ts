@@ -59,29 +59,29 @@ async function asOf(
   if (cursor !== undefined && 'code' in cursor) return cursor
   // A later page names where the first one stood: a moment that is still to come moves on.
   const at: StrandThen['at'] = cursor === undefined ? { moment } : { seq: cursor.asOfSeq }
-  const then = await context.ask(agent, withAccess(request, { kind: 'strandThen', agent, at }))
-  if (then.kind !== 'strandThen') return unexpected(then)
+  const stood = await context.ask(agent, withAccess(request, { kind: 'strandThen', agent, at }))
+  if (stood.kind !== 'strandThen') return unexpected(stood)
   const ts = request.query.get('ts') ?? ''
-  if (then.head === undefined) return noStrand(ts)
+  if (stood.head === undefined) return cursor === undefined ? noStrand(ts) : badCursor
   const page: RecordQuery = withAccess(request, {
     kind: 'recordQuery',
     agent,
     order: 'asc',
     limit,
-    cursor: { nextSeq: cursor?.nextSeq ?? 0, asOfSeq: then.head.seq },
+    cursor: { nextSeq: cursor?.nextSeq ?? 0, asOfSeq: stood.head.seq },
   })
-  return strandAnswer({ ts, then, head: then.head, page }, context)
+  return strandAnswer({ ts, stood, head: stood.head, page }, context)
 }
 
 interface Found {
   ts: string
-  then: StrandThenOutcome
+  stood: StrandThenOutcome
   head: NonNullable<StrandThenOutcome['head']>
   page: RecordQuery
 }
 
 async function strandAnswer(
-  { ts, then: { shard, agentNo }, head, page }: Found,
+  { ts, stood: { shard, agentNo }, head, page }: Found,
   context: RouteContext,
 ): Promise<Answer | Refusal> {
   const records = await recordPage(page, context)

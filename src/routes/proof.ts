@@ -29,7 +29,11 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
         const located = await locate(command, context)
         if ('code' in located) return located
         const view = viewOf(located)
-        const note = await signTreeHead(agent, { size: view.size, root: await context.read.treeRoot(view) }, context)
+        const note = await signTreeHead(
+          agent,
+          { size: view.size, root: await context.read.treeRoot(view) },
+          context,
+        )
         return typeof note === 'string'
           ? { status: 200, body: note, contentType: 'text/plain; charset=utf-8' }
           : note

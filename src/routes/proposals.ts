@@ -77,13 +77,15 @@ function readAsked(request: RouteRequest, context: RouteContext): Asked | Refusa
   const [shard, agentNo, seq] = decodeNumbers(cursor, 3) ?? []
   if (shard === undefined || agentNo === undefined || seq === undefined) return badCursor
   const ofOther = agent !== undefined && shard !== asked.shard
-  if (shard >= context.shardCount || ofOther || agentNo > AGENT_NO_MAX) return badCursor
+  const outside = shard >= context.shardCount || agentNo > AGENT_NO_MAX || seq > SEQ_MAX
+  if (outside || ofOther) return badCursor
   // The seq counts from 1 here: 0 stands for the beginning of a shard.
   return { ...asked, shard, ...(seq > 0 && { after: { agentNo, seq: seq - 1 } }) }
 }
 
-/** Agents of a shard are numbered by u32. */
+/** Agents of a shard are numbered by u32, seqs by u48. */
 const AGENT_NO_MAX = 2 ** 32 - 1
+const SEQ_MAX = 2 ** 48 - 1
 
 function stateQuery(request: RouteRequest): ProposalState | undefined | Refusal {
   const text = request.query.get('state')

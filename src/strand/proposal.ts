@@ -3,14 +3,7 @@
  */
 
 /** How a proposal stands. Approved and applied are one transaction, so `approved` is never seen from outside. */
-export const proposalStates = [
-  'proposed',
-  'approved',
-  'applied',
-  'rejected',
-  'cancelled',
-  'expired',
-] as const
+export const proposalStates = ['proposed', 'approved', 'applied', 'rejected', 'cancelled', 'expired'] as const
 
 export type ProposalState = (typeof proposalStates)[number]
 
@@ -32,9 +25,12 @@ export function proposalId(agent: string, seq: number): string {
   return `p_${seq}_${agent}`
 }
 
-/** What an id names; undefined when it is none. Whether the agent's name is one is for the caller to see. */
+/**
+ * What an id names; undefined when it is none. The seq has 14 digits at most, so that it fits the store's 48 bits.
+ * Whether the agent's name is one is for the caller to see.
+ */
 export function parseProposalId(text: string): { agent: string; seq: number } | undefined {
-  const match = /^p_(0|[1-9]\d{0,14})_(.+)$/.exec(text)
+  const match = /^p_(0|[1-9]\d{0,13})_(.+)$/.exec(text)
   const [, seq, agent] = match ?? []
   return seq === undefined || agent === undefined ? undefined : { agent, seq: Number(seq) }
 }

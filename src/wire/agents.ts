@@ -55,7 +55,7 @@ export const AgentStatus = Type.Object({
   public_key: PublicKey,
   strand: Hash,
   timestamp_hlc: HlcText,
-  bytes: Type.Integer({ minimum: 0, description: 'Bytes of all bodies' }),
+  bytes: Type.Integer({ minimum: 0, description: 'Bytes of all bodies as written, erased ones too' }),
   created_at_ms: UnixMs,
 })
 export type AgentStatus = Static<typeof AgentStatus>

@@ -6,7 +6,7 @@ import { RowPolicies } from './policies.js'
 
 /** Id of a proposal, as path parameter and member. */
 export const ProposalId = Type.String({
-  pattern: '^p_(0|[1-9][0-9]{0,14})_.+$',
+  pattern: '^p_(0|[1-9][0-9]{0,13})_.+$',
   description: 'The seq of the sys/proposal record, and the agent: p_<seq>_<agent>',
 })
 
@@ -52,7 +52,9 @@ export const ProposalView = Type.Object({
   proposal_id: ProposalId,
   agent: AgentAddress,
   action: Type.Enum([...recordActions, ...edgeActions, ...agentActions]),
-  target: Type.Union([Hash, Type.Null()], { description: 'The record; null where it is an edge or the agent itself' }),
+  target: Type.Union([Hash, Type.Null()], {
+    description: 'The record; null where it is an edge or the agent itself',
+  }),
   change: Type.Union([AgentChange, Type.Null()]),
   zone: ZoneName,
   state: ProposalStateName,

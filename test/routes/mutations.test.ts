@@ -1,6 +1,12 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
 import { mutationRoutes } from '../../src/routes/mutations.js'
+import { verifyExport } from '../../src/strand/verify-export.js'
 import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { isCaughtUp, openStream } from '../support/events.js'
+import { eventually } from '../support/eventually.js'
 import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
 
 let server: TestServer
@@ -16,6 +22,8 @@ const write = async (data: unknown = { n: 1 }, agent = 'a') =>
 const remove = (hash: string, headers = {}) => ask(server, `DELETE /v1/agents/a/records/${hash}`, { headers })
 const restore = (hash: string, headers = {}) =>
   ask(server, `POST /v1/agents/a/records/${hash}/restore`, { headers })
+const erase = (hash: string, headers = {}) =>
+  ask(server, `POST /v1/agents/a/records/${hash}/erase`, { headers })
 const view = async (hash: string) => (await ask(server, `GET /v1/agents/a/records/${hash}`)).body
 
 async function latest(): Promise<string[]> {
@@ -62,7 +70,7 @@ describe('deleting and restoring', () => {
 
   it('answer 404 for what is not there, and 400 for what is no hash', async () => {
     const elsewhere = await write({ n: 1 }, 'default')
-    for (const act of [remove, restore]) {
+    for (const act of [remove, restore, erase]) {
       expect(await refusedUnchanged(() => act('0'.repeat(64)))).toEqual([404, 'record_not_found'])
       expect(await refusedUnchanged(() => act(elsewhere))).toEqual([404, 'record_not_found'])
       expect(await refusedUnchanged(() => act('nothing'))).toEqual([400, 'validation_failed'])
@@ -74,7 +82,9 @@ describe('deleting and restoring', () => {
 
   it('are refused for records of the server', async () => {
     const { body } = await ask(server, 'GET /v1/agents/a/status')
-    expect(await refusedUnchanged(() => remove(body.strand))).toEqual([403, 'forbidden'])
+    for (const act of [remove, restore, erase]) {
+      expect(await refusedUnchanged(() => act(body.strand))).toEqual([403, 'forbidden'])
+    }
   })
 
   it('need the scope to write', async () => {
@@ -83,6 +93,7 @@ describe('deleting and restoring', () => {
     for (const route of [
       `DELETE /v1/agents/a/records/${hash}`,
       `POST /v1/agents/a/records/${hash}/restore`,
+      `POST /v1/agents/a/records/${hash}/erase`,
     ]) {
       expect(await refusedUnchanged(() => ask(server, route, { key }))).toEqual([403, 'forbidden'])
       expect(await refusedUnchanged(() => ask(server, route, { key: null }))).toEqual([401, 'unauthorized'])
@@ -91,9 +102,11 @@ describe('deleting and restoring', () => {
 
   it('answer 413 for a body that they have no use for', async () => {
     const hash = await write()
-    const route = `POST /v1/agents/a/records/${hash}/restore`
-    const big = () => ask(server, route, { raw: ' '.repeat(2_000) })
-    expect(await refusedUnchanged(big)).toEqual([413, 'too_large'])
+    for (const action of ['restore', 'erase']) {
+      const route = `POST /v1/agents/a/records/${hash}/${action}`
+      const big = () => ask(server, route, { raw: ' '.repeat(2_000) })
+      expect(await refusedUnchanged(big)).toEqual([413, 'too_large'])
+    }
   })
 
   it('honour If-Match', async () => {
@@ -103,6 +116,8 @@ describe('deleting and restoring', () => {
     expect([refused.status, refused.body.code]).toEqual([412, 'head_mismatch'])
     expect(refused.body.chain_head).toBe((await headOf(server, 'a'))?.chain_head)
     expect((await remove(hash, { 'if-match': `"${refused.body.chain_head}"` })).status).toBe(200)
+    const late = await leavesUnchanged(server, 'a', () => erase(hash, stale))
+    expect([late.status, late.body.code]).toEqual([412, 'head_mismatch'])
   })
 
   it('honour an Idempotency-Key, for many at the same time too', async () => {
@@ -118,23 +133,119 @@ describe('deleting and restoring', () => {
   })
 })
 
-describe('the zone of an agent', () => {
-  it.each([
-    ['immutable_core', 403, 'zone_immutable'],
-    ['protected', 422, 'zone_requires_approval'],
-    ['governed', 422, 'zone_requires_approval'],
-  ])('%s refuses mutations with %i %s, and takes appends', async (zone, status, code) => {
-    const agent = await newAgent(server, `zone-${zone}`, zone)
-    const hash = await write({ n: 1 }, agent)
-    for (const route of [`DELETE /v1/agents/${agent}/records/${hash}`]) {
-      const refused = await leavesUnchanged(server, agent, () => ask(server, route))
-      expect([refused.status, refused.body.code]).toEqual([status, code])
+describe('erasing', () => {
+  it('leaves the record without its body in every answer, and its place in the chain as it was', async () => {
+    const hash = await write({ name: 'Ada Lovelace' })
+    const before = await view(hash)
+    const proof = (await ask(server, `GET /v1/strand/proof?agent=a&hash=${hash}`)).body
+    const erased = await erase(hash)
+    const head = await headOf(server, 'a')
+    expect(erased.body).toEqual({ record_id: hash, state: 'erased', seq: head?.seq })
+    expect(await view(hash)).toEqual({ ...before, payload: null, erased: true })
+    expect(await view(head?.chain_head ?? '')).toMatchObject({
+      type: 'sys/erase',
+      payload: { target: hash, target_seq: before.seq, principal: 'root' },
+    })
+    expect(await latest()).not.toContain(hash)
+    for (const body of [
+      { type: 'hash', hash },
+      { type: 'time_range', from_ts: 0, to_ts: before.timestamp_hlc, types: ['record'], limit: 1_000 },
+    ]) {
+      const { text } = await ask(server, 'POST /v1/agents/a/query', { body })
+      expect(text).not.toContain(hash)
     }
-    const shown = await ask(server, `GET /v1/agents/${agent}/records/${hash}`)
-    expect(shown.body.deleted).toBe(false)
+    const after = (await ask(server, `GET /v1/strand/proof?agent=a&hash=${hash}`)).body
+    expect([after.seq, after.hash]).toEqual([proof.seq, proof.hash])
+  })
+
+  it('is shown by exports, which both verifiers accept', async () => {
+    const agent = await newAgent(server, 'exported')
+    const hashes = [await write({ n: 1 }, agent), await write({ secret: 'Ada Lovelace' }, agent)]
+    await ask(server, `POST /v1/agents/${agent}/records/${hashes[1]}/erase`)
+    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+    const lines = text.trimEnd().split('\n')
+    const line = JSON.parse(lines[3] ?? '')
+    expect(Object.keys(line).toSorted()).toEqual(['erased', 'h', 'sig'])
+    expect(text).not.toContain('Lovelace')
+    const { public_key: publicKey } = (await ask(server, `GET /v1/agents/${agent}/status`)).body
+    expect(await verifyExport(lines, { publicKey })).toMatchObject({ ok: true, records: 4, erased: 1 })
+    expect(await verifyByClient(text, { publicKey })).toMatchObject({ ok: true, erased: 1 })
+  })
+
+  it('takes deleted records too, and is final', async () => {
+    const hash = await write()
+    await remove(hash)
+    expect((await erase(hash)).status).toBe(200)
+    for (const act of [erase, remove, restore]) {
+      expect(await refusedUnchanged(() => act(hash))).toEqual([409, 'already_erased'])
+    }
+  })
+
+  it('reaches replays of streams', async () => {
+    const agent = await newAgent(server, 'streamed')
+    const [gone, kept] = [await write({ n: 1 }, agent), await write({ n: 2 }, agent)]
+    await ask(server, `POST /v1/agents/${agent}/records/${gone}/erase`)
+    const stream = await openStream(server, `/v1/agents/${agent}/stream?since=0`)
+    await stream.until(isCaughtUp)
+    stream.close()
+    const records = stream.events.filter(({ event }) => event === 'record')
+    expect(records.map(({ data }) => data.record_id)).toEqual([kept])
+  })
+
+  it('leaves nothing of the body in the files of the store', async () => {
+    const secret = 'a text that stands nowhere else, 4f1d'
+    const hash = await write({ secret })
+    const files = () => storeFiles(server.dataDir).filter((bytes) => bytes.includes(secret)).length
+    expect(files()).toBe(1)
+    // A reader thread that has just read it idles with the view that it had, were it not to let go of it.
+    expect((await ask(server, 'GET /v1/strand/export?agent=a')).text).toContain(secret)
+    await erase(hash)
+    await eventually(() => files() === 0)
+    // The thread itself would end after 30 s, and its view with it.
+  }, 20_000)
+})
+
+/** The data files of all shards. */
+function storeFiles(dataDir: string): Buffer[] {
+  return readdirSync(dataDir)
+    .filter((name) => name.startsWith('shard-'))
+    .map((name) => readFileSync(join(dataDir, name, 'data.mdb')))
+}
+
+describe('the zone of an agent', () => {
+  it('immutable_core refuses mutations, always, and takes appends', async () => {
+    const agent = await newAgent(server, 'zone-immutable', 'immutable_core')
+    const hash = await write({ n: 1 }, agent)
+    const path = `/v1/agents/${agent}/records/${hash}`
+    for (const route of [`DELETE ${path}`, `POST ${path}/restore`, `POST ${path}/erase`]) {
+      const refused = await leavesUnchanged(server, agent, () => ask(server, route))
+      expect([refused.status, refused.body.code]).toEqual([403, 'zone_immutable'])
+    }
+    expect((await ask(server, `GET ${path}`)).body).toMatchObject({ deleted: false, erased: false })
     expect(await write({ n: 2 }, agent)).toMatch(/^[0-9a-f]{64}$/)
   })
+
+  it.each(['protected', 'governed'])('%s makes proposals of mutations', async (zone) => {
+    const agent = await newAgent(server, `zone-${zone}`, zone)
+    const { key } = await scopedKey(server, ['proposals:decide'])
+    for (const route of ['DELETE /', 'POST /restore', 'POST /erase']) {
+      const hash = await write({ n: 1 }, agent)
+      const path = `/v1/agents/${agent}/records/${hash}`
+      const [method = '', action = ''] = route.split(' ')
+      if (action === '/restore') await approve(await ask(server, `DELETE ${path}`), key)
+      const before = Date.now()
+      const asked = await ask(server, `${method} ${path}${action === '/' ? '' : action}`)
+      expect([asked.status, asked.body.state]).toEqual([202, 'proposed'])
+      if (zone === 'protected') expect(asked.body.effective_at_ms).toBeNull()
+      else expect(asked.body.effective_at_ms).toBeGreaterThanOrEqual(before + 60_000)
+      expect((await approve(asked, key)).body.state).toBe('applied')
+    }
+  })
 })
+
+function approve(asked: TestAnswer, key: string): Promise<TestAnswer> {
+  return ask(server, `POST /v1/proposals/${asked.body.proposal_id}/approve`, { key })
+}
 
 it('answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')

@@ -153,10 +153,17 @@ describe('replacing the policies of an agent', () => {
 
   it.each(['immutable_core', 'protected', 'governed'])('waits for approvals in zone %s', async (zone) => {
     const agent = await newAgent(server, `zone-${zone}`, zone)
-    const { status, body } = await leavesUnchanged(server, agent, () =>
-      ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies: [ownRows] } }),
+    const call = { body: { policies: [ownRows] } }
+    const { status, body } = await ask(server, `PUT /v1/agents/${agent}/policies`, call)
+    expect([status, body.state]).toEqual([202, 'proposed'])
+    const again = await leavesUnchanged(server, agent, () =>
+      ask(server, `PUT /v1/agents/${agent}/policies`, call),
     )
-    expect([status, body.code]).toEqual([422, 'zone_requires_approval'])
+    expect([again.status, again.body.code, again.body.proposal_id]).toEqual([
+      409,
+      'proposal_open',
+      body.proposal_id,
+    ])
     expect((await shown(agent)).policies).toEqual([])
   })
 

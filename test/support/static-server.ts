@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 
@@ -23,8 +23,11 @@ const types: Record<string, string> = {
  */
 export async function startStaticServer(rootPage = ''): Promise<StaticServer> {
   const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://static')
+    const { pathname, search } = new URL(request.url ?? '/', 'http://static')
     if (pathname === '/') return response.writeHead(200, { 'content-type': 'text/html' }).end(rootPage)
+    if (await isOpenFolder(pathname)) {
+      return response.writeHead(301, { location: `${pathname}/${search}` }).end()
+    }
     const path = pathname.endsWith('/') ? `${pathname}index.html` : pathname
     const type = types[extname(path)]
     const bytes = type === undefined ? undefined : await readFile(join(root, path)).catch(() => undefined)
@@ -42,4 +45,11 @@ export async function startStaticServer(rootPage = ''): Promise<StaticServer> {
       server.close()
     },
   }
+}
+
+/** Whether a path names a folder without the slash that relative addresses in its page are resolved by. */
+async function isOpenFolder(pathname: string): Promise<boolean> {
+  if (pathname.endsWith('/') || extname(pathname) !== '') return false
+  const found = await stat(join(root, pathname)).catch(() => undefined)
+  return found?.isDirectory() === true
 }

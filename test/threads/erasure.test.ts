@@ -100,7 +100,9 @@ describe('an erased record', () => {
   })
 
   it('is erased once, however many ask at the same time, and others of its block with it', () => {
-    const hashes = shard.run(...[1, 2, 3].map((n) => append({ n }))).map((one) => replyOf(one).record_id as string)
+    const hashes = shard
+      .run(...[1, 2, 3].map((n) => append({ n })))
+      .map((one) => replyOf(one).record_id as string)
     const [first = '', second = '', third = ''] = hashes
     const outcomes = shard.run(mutate('erase', first), mutate('erase', second), mutate('erase', first))
     expect(outcomes.map(codeOf)).toEqual(['reply', 'reply', 'already_erased'])
@@ -129,12 +131,17 @@ describe('the data file after an erasure', () => {
     })
     for (const secret of secrets) {
       secret.hash = write(secret.data)
-      shard.run(...Array.from({ length: 5 }, (_none, n) => appendNumber(`other-${n}`, n, keyed(`${secret.hash}${n}`))))
+      shard.run(
+        ...Array.from({ length: 5 }, (_none, n) =>
+          appendNumber(`other-${n}`, n, keyed(`${secret.hash}${n}`)),
+        ),
+      )
     }
     for (const { texts } of secrets) for (const text of texts) expect(timesInFile(text)).toBeGreaterThan(0)
     for (const { hash } of secrets) shard.ask(mutate('erase', hash))
     shard.settle()
-    for (const { texts } of secrets) for (const text of texts) expect([text, timesInFile(text)]).toEqual([text, 0])
+    for (const { texts } of secrets)
+      for (const text of texts) expect([text, timesInFile(text)]).toEqual([text, 0])
   })
 
   it('goes on with writing over after a restart in the middle', async () => {

@@ -22,7 +22,7 @@ function zoned(agent: string, zone: Zone): void {
   replyOf(shard.ask({ kind: 'agentCreate', agent, zone, options: {} }))
 }
 
-const adding = (agent: string, dst: string, weight = 1, edgeType = 'likes') =>
+const adding = (agent: string, dst: string, { weight = 1, edgeType = 'likes' } = {}) =>
   ({ kind: 'edgeAdd', agent, dst, edgeType, weight, options: {} }) as const
 
 const removing = (agent: string, dst: string, edgeType = 'likes') =>
@@ -49,7 +49,7 @@ function hlcOf(reply: { timestamp_hlc: string }): Hlc {
 describe('an edge', () => {
   it('is a signed record on the strand of its source, and stands in both indexes', () => {
     make('a', 'b')
-    const { seq, record_id: hash } = replyOf(shard.ask(adding('a', 'b', 2.5)))
+    const { seq, record_id: hash } = replyOf(shard.ask(adding('a', 'b', { weight: 2.5 })))
     const agent = shard.store.agents.find('a')
     expect(agent?.head).toMatchObject({ seq, hash })
     const record = agent && shard.store.findRecord(agent, hash)
@@ -66,7 +66,7 @@ describe('an edge', () => {
 
   it('that is added again has the new weight, by a new record', () => {
     make('a', 'b')
-    const [first, second] = shard.run(adding('a', 'b', 1), adding('a', 'b', 7)).map(replyOf)
+    const [first, second] = shard.run(adding('a', 'b'), adding('a', 'b', { weight: 7 })).map(replyOf)
     expect(second.seq).toBe(first.seq + 1)
     expect(told(edges('a', 'out'))).toEqual(['a likes b 7'])
     expect(told(edges('b', 'in'))).toEqual(['a likes b 7'])
@@ -75,14 +75,19 @@ describe('an edge', () => {
 
   it('can lead to its own source, and be one of several types between the same two', () => {
     make('a')
-    for (const edgeType of ['x', 'y']) replyOf(shard.ask(adding('a', 'a', 1, edgeType)))
+    for (const edgeType of ['x', 'y']) replyOf(shard.ask(adding('a', 'a', { edgeType })))
     expect(told(edges('a', 'in'))).toEqual(['a x a 1', 'a y a 1'])
     expect(told(edges('a', 'out', { edgeType: 'y' }))).toEqual(['a y a 1'])
   })
 
   it('is added and removed again in one group, as often as is asked', () => {
     make('a', 'b')
-    const outcomes = shard.run(adding('a', 'b'), removing('a', 'b'), removing('a', 'b'), adding('a', 'b', 3))
+    const outcomes = shard.run(
+      adding('a', 'b'),
+      removing('a', 'b'),
+      removing('a', 'b'),
+      adding('a', 'b', { weight: 3 }),
+    )
     expect(outcomes.map(codeOf)).toEqual(['reply', 'reply', 'edge_not_found', 'reply'])
     expect(told(edges('b', 'in'))).toEqual(['a likes b 3'])
     const [added, removed] = outcomes
@@ -97,8 +102,8 @@ describe('an edge', () => {
       ['a', 'bb'],
       ['ab', 'b'],
     ] as const) {
-      replyOf(shard.ask(adding(src, dst, 1, 'l')))
-      replyOf(shard.ask(adding(src, dst, 1, 'll')))
+      replyOf(shard.ask(adding(src, dst, { edgeType: 'l' })))
+      replyOf(shard.ask(adding(src, dst, { edgeType: 'll' })))
     }
     expect(told(edges('a', 'out', { edgeType: 'l' }))).toEqual(['a l b 1', 'a l bb 1'])
     expect(told(edges('b', 'in', { edgeType: 'll' }))).toEqual(['a ll b 1', 'ab ll b 1'])
@@ -179,7 +184,9 @@ describe('a page of edges', () => {
   beforeEach(() => {
     const others = Array.from({ length: 40 }, (_none, n) => `b${String(n).padStart(2, '0')}`)
     make('a', ...others)
-    shard.run(...others.map((dst, n) => adding('a', dst, n, n % 2 === 0 ? 'even' : 'odd')))
+    shard.run(
+      ...others.map((dst, n) => adding('a', dst, { weight: n, edgeType: n % 2 === 0 ? 'even' : 'odd' })),
+    )
   })
 
   it('goes on behind the place that the one before reached, to the end', () => {
@@ -254,7 +261,7 @@ describe('edges against a plain model', () => {
             if (restarts) await own.reopen()
             const outcomes = own.run(
               ...group.map(({ src, dst, edgeType, weight }) =>
-                weight === undefined ? removing(src, dst, edgeType) : adding(src, dst, weight, edgeType),
+                weight === undefined ? removing(src, dst, edgeType) : adding(src, dst, { weight, edgeType }),
               ),
             )
             // A shard puts the writes of one agent together: the clock says in which order they were decided.

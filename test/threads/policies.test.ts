@@ -99,7 +99,10 @@ describe('a change of policies', () => {
     const record = recordBySeq(shard.environment, no, seq)
     expect(record).toMatchObject({ type: 'sys/policy', hash })
     expect(record?.signature).toHaveLength(64)
-    expect(JSON.parse(Buffer.from(record?.body ?? []).toString())).toEqual({ policies: [own], principal: 'root' })
+    expect(JSON.parse(Buffer.from(record?.body ?? []).toString())).toEqual({
+      policies: [own],
+      principal: 'root',
+    })
   })
 
   it('outlives a restart', async () => {
@@ -134,7 +137,13 @@ describe('a change of policies', () => {
 
   it.each(['immutable_core', 'protected', 'governed'] as const)('is a proposal in zone %s', (zone) => {
     shard.ask({ kind: 'agentCreate', agent: zone, zone, options: {} })
-    const asked = { kind: 'policiesSet' as const, agent: zone, policies: [own], principal: 'root', options: {} }
+    const asked = {
+      kind: 'policiesSet' as const,
+      agent: zone,
+      policies: [own],
+      principal: 'root',
+      options: {},
+    }
     expect(shard.ask(asked)).toMatchObject({ kind: 'reply', status: 202 })
     expect(headSeq(zone)).toBe(1)
     expect(replyOf(shard.ask({ kind: 'policiesGet', agent: zone })).policies).toEqual([])

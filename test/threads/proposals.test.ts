@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Command, WriteOptions } from '../../src/protocol/messages.js'
+import type { Command, CommandOf } from '../../src/protocol/messages.js'
 import { verifyText } from '../../src/strand/keys.js'
 import { rotationProofText } from '../../src/strand/genesis.js'
 import type { Zone } from '../../src/strand/zone.js'
@@ -27,12 +27,8 @@ function write(agent: string, n = 1): string {
   return replyOf(shard.ask({ ...appendNumber(agent, n), emerge: false })).record_id
 }
 
-const mutate = (
-  agent: string,
-  action: 'delete' | 'restore' | 'erase',
-  hash: string,
-  more: { principal?: string; options?: WriteOptions } = {},
-): Command => ({ kind: 'recordMutate', agent, action, hash, principal: 'ann', options: {}, ...more })
+const mutate = (action: 'delete' | 'restore' | 'erase', [agent, hash]: [string, string], principal = 'ann') =>
+  ({ kind: 'recordMutate', agent, action, hash, principal, options: {} }) as const
 
 const setZone = (agent: string, zone: Zone, principal = 'ann'): Command => ({
   kind: 'agentZoneSet',
@@ -51,10 +47,19 @@ const rotate = (agent: string, seed?: Uint8Array): Command => ({
 })
 
 /** A vote on a proposal by its id. */
-function vote(id: string, how: 'approve' | 'reject' | 'cancel', principal = 'bob', admin = false): Command {
+function vote(
+  id: string,
+  how: 'approve' | 'reject' | 'cancel',
+  principal = 'bob',
+): CommandOf<'proposalDecide'> {
   const [, seq, agent] = /^p_(\d+)_(.+)$/.exec(id) ?? []
   if (seq === undefined || agent === undefined) throw new Error(`Expected a proposal_id, got ${id}`)
-  return { kind: 'proposalDecide', agent, seq: Number(seq), vote: how, principal, admin, options: {} }
+  return { kind: 'proposalDecide', agent, seq: Number(seq), vote: how, principal, admin: false, options: {} }
+}
+
+/** The same by a key with `admin:*`. */
+function adminVote(...asked: Parameters<typeof vote>): Command {
+  return { ...vote(...asked), admin: true }
 }
 
 const sweep: Command = { kind: 'proposalsSweep', options: {} }
@@ -81,11 +86,15 @@ describe('zone free', () => {
   it('lets mutations happen at once, and their records say who asked', () => {
     const agent = agentIn('free')
     const hash = write(agent)
-    expect(replyOf(shard.ask(mutate(agent, 'delete', hash)))).toEqual({ record_id: hash, state: 'deleted', seq: 2 })
+    expect(replyOf(shard.ask(mutate('delete', [agent, hash])))).toEqual({
+      record_id: hash,
+      state: 'deleted',
+      seq: 2,
+    })
     expect(story(agent).at(-1)).toEqual(['sys/tombstone', { target: hash, target_seq: 1, principal: 'ann' }])
     expect(replyOf(shard.ask(setZone(agent, 'governed')))).toMatchObject({ zone: 'governed', seq: 3 })
     expect(story(agent).at(-1)).toEqual(['sys/zone', { zone: 'governed', from: 'free', principal: 'ann' }])
-    expect(codeOf(shard.ask(mutate(agent, 'restore', hash)))).toBe('reply')
+    expect(codeOf(shard.ask(mutate('restore', [agent, hash])))).toBe('reply')
     expect(proposals('proposed')).toHaveLength(1)
   })
 })
@@ -94,7 +103,7 @@ describe('zone governed', () => {
   it('applies a proposal when its time has come, and not a millisecond before', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const asked = replyOf(shard.ask(mutate(agent, 'delete', hash)))
+    const asked = replyOf(shard.ask(mutate('delete', [agent, hash])))
     expect(asked).toEqual({
       proposal_id: `p_2_${agent}`,
       state: 'proposed',
@@ -116,7 +125,7 @@ describe('zone governed', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
     const madeAtMs = shard.nowMs
-    shard.ask(mutate(agent, 'delete', hash, { principal: 'user::usr_1' }))
+    shard.ask(mutate('delete', [agent, hash], 'user::usr_1'))
     shard.nowMs += MINUTE_MS
     shard.ask(sweep)
     const [, [, proposal], [, tombstone], [, applied]] = story(agent)
@@ -137,8 +146,8 @@ describe('zone governed', () => {
   it('is stopped by one rejection, and applied early by the approval of another', () => {
     const agent = agentIn('governed')
     const [kept, gone] = [write(agent), write(agent, 2)]
-    const first = replyOf(shard.ask(mutate(agent, 'delete', kept))).proposal_id
-    const second = replyOf(shard.ask(mutate(agent, 'delete', gone))).proposal_id
+    const first = replyOf(shard.ask(mutate('delete', [agent, kept]))).proposal_id
+    const second = replyOf(shard.ask(mutate('delete', [agent, gone]))).proposal_id
     expect(replyOf(shard.ask(vote(first, 'reject')))).toMatchObject({ state: 'rejected', reason: null })
     expect(replyOf(shard.ask(vote(second, 'approve')))).toMatchObject({ state: 'applied' })
     shard.nowMs += MINUTE_MS
@@ -149,20 +158,20 @@ describe('zone governed', () => {
   it('has one open proposal about a record, and takes another once that has ended', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const [first, second] = shard.run(mutate(agent, 'delete', hash), mutate(agent, 'erase', hash))
+    const [first, second] = shard.run(mutate('delete', [agent, hash]), mutate('erase', [agent, hash]))
     const id = replyOf(first).proposal_id
     expect(second).toMatchObject({ refusal: { code: 'proposal_open', extra: { proposal_id: id } } })
-    expect(codeOf(shard.ask(mutate(agent, 'erase', hash)))).toBe('proposal_open')
-    const [cancelled, next] = shard.run(vote(id, 'cancel', 'ann'), mutate(agent, 'erase', hash))
+    expect(codeOf(shard.ask(mutate('erase', [agent, hash])))).toBe('proposal_open')
+    const [cancelled, next] = shard.run(vote(id, 'cancel', 'ann'), mutate('erase', [agent, hash]))
     expect(replyOf(cancelled).state).toBe('cancelled')
     expect(codeOf(next)).toBe('reply')
-    expect(codeOf(shard.ask(mutate(agent, 'delete', hash)))).toBe('proposal_open')
+    expect(codeOf(shard.ask(mutate('delete', [agent, hash])))).toBe('proposal_open')
   })
 
   it('answers a repeated request under its key with the first proposal', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const asked = mutate(agent, 'delete', hash, { options: keyed('once') })
+    const asked = { ...mutate('delete', [agent, hash]), options: keyed('once') }
     const [first, second] = shard.run(asked, asked)
     expect(replyOf(second)).toEqual(replyOf(first))
     expect(types(agent)).toEqual(['record', 'sys/proposal'])
@@ -171,8 +180,8 @@ describe('zone governed', () => {
   it('refuses what there is nothing to do about, and appends nothing', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    expect(codeOf(shard.ask(mutate(agent, 'restore', hash)))).toBe('not_deleted')
-    expect(codeOf(shard.ask(mutate(agent, 'delete', '0'.repeat(64))))).toBe('record_not_found')
+    expect(codeOf(shard.ask(mutate('restore', [agent, hash])))).toBe('not_deleted')
+    expect(codeOf(shard.ask(mutate('delete', [agent, '0'.repeat(64)])))).toBe('record_not_found')
     expect(headSeq(agent)).toBe(1)
   })
 })
@@ -181,7 +190,7 @@ describe('a proposal whose target has changed meanwhile', () => {
   it('ends as rejected, with the reason on the strand', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    replyOf(shard.ask(mutate(agent, 'delete', hash)))
+    replyOf(shard.ask(mutate('delete', [agent, hash])))
     const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
     replyOf(shard.ask(vote(zone, 'approve')))
     expect(proposals()).toMatchObject([
@@ -193,7 +202,7 @@ describe('a proposal whose target has changed meanwhile', () => {
     shard.nowMs += MINUTE_MS
     shard.ask(sweep)
     expect(isDeleted(agent, hash)).toBe(false)
-    expect(replyOf(shard.ask(mutate(agent, 'delete', hash))).state).toBe('deleted')
+    expect(replyOf(shard.ask(mutate('delete', [agent, hash]))).state).toBe('deleted')
   })
 })
 
@@ -201,9 +210,11 @@ describe('zone protected', () => {
   it('waits for another than the proposer', () => {
     const agent = agentIn('protected')
     const hash = write(agent)
-    const { proposal_id: id, effective_at_ms: effective } = replyOf(shard.ask(mutate(agent, 'delete', hash)))
+    const { proposal_id: id, effective_at_ms: effective } = replyOf(
+      shard.ask(mutate('delete', [agent, hash])),
+    )
     expect(effective).toBeNull()
-    expect(codeOf(shard.ask(vote(id, 'approve', 'ann', true)))).toBe('forbidden')
+    expect(codeOf(shard.ask(adminVote(id, 'approve', 'ann')))).toBe('forbidden')
     shard.nowMs += WEEK_MS - 1
     shard.ask(sweep)
     expect(isDeleted(agent, hash)).toBe(false)
@@ -217,7 +228,7 @@ describe('zone protected', () => {
 
   it('commits approval, effect and end together', () => {
     const agent = agentIn('protected')
-    const id = replyOf(shard.ask(mutate(agent, 'delete', write(agent)))).proposal_id
+    const id = replyOf(shard.ask(mutate('delete', [agent, write(agent)]))).proposal_id
     const commits = shard.commits
     shard.ask(vote(id, 'approve'))
     expect(shard.commits).toBe(commits + 1)
@@ -226,7 +237,7 @@ describe('zone protected', () => {
   it('lets a proposal expire after 7 days, and no vote revive it', () => {
     const agent = agentIn('protected')
     const hash = write(agent)
-    const id = replyOf(shard.ask(mutate(agent, 'delete', hash))).proposal_id
+    const id = replyOf(shard.ask(mutate('delete', [agent, hash]))).proposal_id
     shard.nowMs += WEEK_MS
     const late = shard.ask(vote(id, 'approve'))
     expect(late).toMatchObject({ refusal: { code: 'proposal_closed', extra: { state: 'expired' } } })
@@ -239,12 +250,12 @@ describe('zone protected', () => {
   it('lets the proposer and an admin cancel, and nobody else', () => {
     const agent = agentIn('protected')
     const [first, second] = [write(agent), write(agent, 2)].map(
-      (hash) => replyOf(shard.ask(mutate(agent, 'delete', hash))).proposal_id,
+      (hash) => replyOf(shard.ask(mutate('delete', [agent, hash]))).proposal_id,
     )
     expect(codeOf(shard.ask(vote(first, 'cancel', 'bob')))).toBe('forbidden')
     expect(codeOf(shard.ask(vote(first, 'cancel', 'user::usr_2')))).toBe('proposal_not_found')
     expect(replyOf(shard.ask(vote(first, 'cancel', 'ann'))).state).toBe('cancelled')
-    expect(replyOf(shard.ask(vote(second, 'cancel', 'root', true))).state).toBe('cancelled')
+    expect(replyOf(shard.ask(adminVote(second, 'cancel', 'root'))).state).toBe('cancelled')
     expect(codeOf(shard.ask(vote(first, 'approve')))).toBe('proposal_closed')
     expect(codeOf(shard.ask(vote('p_99_protected', 'approve')))).toBe('proposal_not_found')
     expect(codeOf(shard.ask(vote('p_99_nobody', 'approve')))).toBe('proposal_not_found')
@@ -252,7 +263,7 @@ describe('zone protected', () => {
 
   it('lets one of many racing approvals apply it', () => {
     const agent = agentIn('protected')
-    const id = replyOf(shard.ask(mutate(agent, 'delete', write(agent)))).proposal_id
+    const id = replyOf(shard.ask(mutate('delete', [agent, write(agent)]))).proposal_id
     const outcomes = shard.run(...['b', 'c', 'd'].map((name) => vote(id, 'approve', name)))
     expect(outcomes.map(codeOf)).toEqual(['reply', 'proposal_closed', 'proposal_closed'])
     expect(types(agent).filter((type) => type === 'sys/tombstone')).toHaveLength(1)
@@ -264,7 +275,7 @@ describe('zone immutable_core', () => {
     const agent = agentIn('immutable_core')
     const hash = write(agent)
     for (const action of ['delete', 'restore', 'erase'] as const) {
-      expect(codeOf(shard.ask(mutate(agent, action, hash)))).toBe('zone_immutable')
+      expect(codeOf(shard.ask(mutate(action, [agent, hash])))).toBe('zone_immutable')
     }
     expect(headSeq(agent)).toBe(1)
   })
@@ -272,12 +283,12 @@ describe('zone immutable_core', () => {
   it('changes its zone by approvals of two different admins, neither of them the proposer', () => {
     const agent = agentIn('immutable_core')
     const id = replyOf(shard.ask(setZone(agent, 'protected', 'root'))).proposal_id
-    expect(codeOf(shard.ask(vote(id, 'approve', 'bob', false)))).toBe('forbidden')
-    expect(codeOf(shard.ask(vote(id, 'approve', 'root', true)))).toBe('forbidden')
-    expect(replyOf(shard.ask(vote(id, 'approve', 'admin-1', true))).state).toBe('proposed')
-    expect(codeOf(shard.ask(vote(id, 'approve', 'admin-1', true)))).toBe('already_voted')
+    expect(codeOf(shard.ask(vote(id, 'approve', 'bob')))).toBe('forbidden')
+    expect(codeOf(shard.ask(adminVote(id, 'approve', 'root')))).toBe('forbidden')
+    expect(replyOf(shard.ask(adminVote(id, 'approve', 'admin-1'))).state).toBe('proposed')
+    expect(codeOf(shard.ask(adminVote(id, 'approve', 'admin-1')))).toBe('already_voted')
     expect(replyOf(shard.ask({ kind: 'agentStatus', agent })).zone).toBe('immutable_core')
-    expect(replyOf(shard.ask(vote(id, 'approve', 'admin-2', true))).state).toBe('applied')
+    expect(replyOf(shard.ask(adminVote(id, 'approve', 'admin-2'))).state).toBe('applied')
     expect(replyOf(shard.ask({ kind: 'agentStatus', agent })).zone).toBe('protected')
     expect(types(agent)).toEqual(['sys/proposal', 'sys/vote', 'sys/vote', 'sys/zone', 'sys/applied'])
   })
@@ -287,7 +298,7 @@ describe('timers of proposals', () => {
   it('survive a restart, and what came due meanwhile is applied at the first look', async () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    shard.ask(mutate(agent, 'delete', hash))
+    shard.ask(mutate('delete', [agent, hash]))
     shard.nowMs += 10 * MINUTE_MS
     await shard.reopen()
     expect(isDeleted(agent, hash)).toBe(false)
@@ -301,7 +312,7 @@ describe('timers of proposals', () => {
   it('neither apply early nor are forgotten when the clock is set back, over a restart too', async () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    shard.ask(mutate(agent, 'delete', hash))
+    shard.ask(mutate('delete', [agent, hash]))
     const dueMs = shard.nowMs + MINUTE_MS
     shard.nowMs -= 30 * 86_400_000
     shard.ask(sweep)
@@ -316,7 +327,7 @@ describe('timers of proposals', () => {
   it('wait while the clock is so far behind its records that nothing can be written', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    shard.ask(mutate(agent, 'delete', hash))
+    shard.ask(mutate('delete', [agent, hash]))
     const dueMs = shard.nowMs + MINUTE_MS
     shard.nowMs += 5 * MINUTE_MS
     write(agent, 2)
@@ -332,7 +343,7 @@ describe('timers of proposals', () => {
     const agent = agentIn('governed')
     const count = 100
     const hashes = Array.from({ length: count }, (_none, n) => write(agent, n))
-    shard.run(...hashes.map((hash) => mutate(agent, 'delete', hash)))
+    shard.run(...hashes.map((hash) => mutate('delete', [agent, hash])))
     shard.nowMs += MINUTE_MS
     expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: true })
     expect(proposals('proposed').length).toBeGreaterThan(0)
@@ -352,7 +363,9 @@ describe('rotating the key of an agent', () => {
     expect(type).toBe('sys/key_rotate')
     expect(body).toMatchObject({ public_key: rotated.public_key, principal: 'ann' })
     const proof = Buffer.from(String(body?.['proof']), 'hex')
-    expect(verifyText(rotated.public_key, rotationProofText(before.strand, rotated.public_key), proof)).toBe(true)
+    expect(verifyText(rotated.public_key, rotationProofText(before.strand, rotated.public_key), proof)).toBe(
+      true,
+    )
     await shard.reopen()
     const next = write(agent, 2)
     const shown = [hash, rotated.record_id, next].map(
@@ -396,12 +409,16 @@ describe('rotating the key of an agent', () => {
   it('waits sealed in a proposal, whose row holds no seed any more once it has ended', () => {
     const agent = agentIn('protected')
     const first = replyOf(shard.ask(rotate(agent))).proposal_id
-    const row = () => [...shard.environment.proposals.getRange({})].map(({ value }) => value.toString()).join()
+    const row = () =>
+      [...shard.environment.proposals.getRange({})].map(({ value }) => value.toString()).join()
     expect(row()).toContain('sealedSeed')
     shard.ask(vote(first, 'reject'))
     expect(row()).not.toContain('sealedSeed')
     const second = replyOf(shard.ask(rotate(agent))).proposal_id
-    expect(replyOf(shard.ask(vote(second, 'approve')))).toMatchObject({ action: 'rotate_key', state: 'applied' })
+    expect(replyOf(shard.ask(vote(second, 'approve')))).toMatchObject({
+      action: 'rotate_key',
+      state: 'applied',
+    })
     expect(row()).not.toContain('sealedSeed')
     write(agent)
   })
@@ -412,7 +429,7 @@ it('bounds the open proposals about records of one agent, which keep no change o
   const hashes = shard
     .run(...Array.from({ length: 1_001 }, (_none, n) => ({ ...appendNumber(agent, n), emerge: false })))
     .map((outcome) => replyOf(outcome).record_id as string)
-  const outcomes = shard.run(...hashes.map((hash) => mutate(agent, 'delete', hash)))
+  const outcomes = shard.run(...hashes.map((hash) => mutate('delete', [agent, hash])))
   expect(outcomes.filter((outcome) => codeOf(outcome) === 'reply')).toHaveLength(1_000)
   expect(codeOf(outcomes.at(-1))).toBe('overloaded')
   const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id

@@ -80,6 +80,7 @@ function ownerOf(
   { agent: name, direction }: CommandOf<'edgeList'>,
 ): EdgeRange['of'] | undefined {
   if (direction === 'in') return { name }
-  const agent = state.store.agents.find(name)
-  return agent === undefined ? undefined : { agentNo: agent.no }
+  // Its row is enough: a traversal passes through many agents, whose keys nobody needs.
+  const row = state.store.agents.row(name)
+  return row === undefined ? undefined : { agentNo: row.no }
 }

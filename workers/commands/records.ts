@@ -72,7 +72,11 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
   const seen = record !== undefined && covers(grantOf(agent, 'read', command.access), record.body)
   if (!seen) return refused(noSuchRecord(command.hash))
   const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
-  return { kind: 'reply', status: 200, body: recordView(record, publicKeyOf(agent, record.keyIndex), deleted) }
+  return {
+    kind: 'reply',
+    status: 200,
+    body: recordView(record, publicKeyOf(agent, record.keyIndex), deleted),
+  }
 }
 
 /** 404 for a record that the agent's strand does not have. */

@@ -4,7 +4,7 @@ import type { Mutation } from '../../src/protocol/proposal-messages.js'
 import type { Zone } from '../../src/strand/zone.js'
 import type { CommitGroup, PendingRecord } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
-import { carryOut, obstacle, type Asked } from './carry-out.js'
+import { carryOut, isOfAgent, obstacle, type Asked } from './carry-out.js'
 import { propose } from './propose.js'
 
 /**
@@ -27,7 +27,7 @@ export function askForMutation(
 
 /** Records and edges of an immutable agent never change; the agent itself may, with two approvals. */
 function zoneRefusal(zone: Zone, mutation: Mutation): Refusal | undefined {
-  const ofAgent = !('target' in mutation) && mutation.action !== 'remove_edge'
+  const ofAgent = isOfAgent(mutation)
   if (zone !== 'immutable_core' || ofAgent) return undefined
   return refuse('zone_immutable', 'Expected an agent whose zone allows mutations, got zone immutable_core')
 }

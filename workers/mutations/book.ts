@@ -45,7 +45,8 @@ export function openAbout(
 /** Every open proposal of an agent. */
 export function openOf(state: ShardState, group: CommitGroup, agent: Agent): ProposalRow[] {
   const seqs = new Set(pendingOf(group, agent).map(({ row }) => row.seq))
-  for (const { seq } of proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })) seqs.add(seq)
+  for (const { seq } of proposalPlaces(state.store.environment, { agentNo: agent.no, open: true }))
+    seqs.add(seq)
   return [...seqs].flatMap((seq) => {
     const row = proposalAt(state, group, { agentNo: agent.no, seq })
     return row?.state === 'proposed' ? [row] : []

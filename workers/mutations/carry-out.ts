@@ -1,7 +1,12 @@
 import { assert, unreachable } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import type { AgentMutation, EdgeMutation, Mutation, RecordMutation } from '../../src/protocol/proposal-messages.js'
+import type {
+  AgentMutation,
+  EdgeMutation,
+  Mutation,
+  RecordMutation,
+} from '../../src/protocol/proposal-messages.js'
 import { keyRotateBody, keyRotateType, rotationProofText } from '../../src/strand/genesis.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { keyPairFromSeed, signText } from '../../src/strand/keys.js'
@@ -19,6 +24,11 @@ export interface Asked<M extends Mutation = Mutation> {
   principal: string
   /** Seq of the proposal that led to it. */
   proposalSeq?: number
+}
+
+/** Whether a mutation changes the agent itself, and not a record or an edge of it. */
+export function isOfAgent(mutation: Mutation): mutation is AgentMutation {
+  return !('target' in mutation) && mutation.action !== 'remove_edge'
 }
 
 /** Why a mutation cannot be done as things stand; undefined when nothing is in its way. */

@@ -9,7 +9,7 @@ import type { CommitGroup } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import { proposalTarget } from '../store/proposals.js'
 import { keepProposal, openAbout, openCount } from './book.js'
-import type { Asked } from './carry-out.js'
+import { isOfAgent, type Asked } from './carry-out.js'
 
 /**
  * Makes a proposal by a record of its own, the reading of which was reserved; 409 proposal_open where one is open about
@@ -47,7 +47,11 @@ export function propose(state: ShardState, asked: Asked, group: CommitGroup): De
 
 const DAY_MS = 86_400_000
 
-function placeRefusal(state: ShardState, { agent, mutation }: Asked, group: CommitGroup): Refusal | undefined {
+function placeRefusal(
+  state: ShardState,
+  { agent, mutation }: Asked,
+  group: CommitGroup,
+): Refusal | undefined {
   const open = openAbout(state, group, { agent, target: proposalTarget({ mutation }) })
   if (open !== undefined) {
     return refuse('proposal_open', 'Expected no other proposal about the same to be open', {
@@ -55,7 +59,7 @@ function placeRefusal(state: ShardState, { agent, mutation }: Asked, group: Comm
     })
   }
   // Changes of the agent itself are one of each kind at most: proposals about its records never keep them out.
-  if (!('target' in mutation) || openCount(state, group, agent) < limits.proposalsOpenMax) return undefined
+  if (isOfAgent(mutation) || openCount(state, group, agent) < limits.proposalsOpenMax) return undefined
   return refuse('overloaded', `Expected at most ${limits.proposalsOpenMax} open proposals of one agent`, {
     retryAfterSecs: 60,
   })

@@ -34,7 +34,8 @@ export function recordsToSettle(state: ShardState, { agent, row }: Open, group: 
 export function settle(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
   const { mutation } = row
   const inTheWay = obstacle(state, group, { agent, mutation })
-  if (inTheWay !== undefined) return end(state, { agent, row }, { state: 'rejected', reason: inTheWay.code, group })
+  if (inTheWay !== undefined)
+    return end(state, { agent, row }, { state: 'rejected', reason: inTheWay.code, group })
   const asked = { agent, mutation, principal: row.proposer, proposalSeq: row.seq }
   const effect = carryOut(state, asked, group)
   const applied = end(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })

@@ -45,8 +45,7 @@ export function* proposalPlaces(
   environment: Environment,
   { after, open, agentNo }: { after?: ProposalPlace; open: boolean; agentNo?: number },
 ): Generator<ProposalPlace> {
-  const start =
-    after === undefined ? proposalKey(agentNo ?? 0, 0) : proposalKey(after.agentNo, after.seq + 1)
+  const start = after === undefined ? proposalKey(agentNo ?? 0, 0) : proposalKey(after.agentNo, after.seq + 1)
   const end = agentNo === undefined ? undefined : proposalKey(agentNo + 1, 0)
   const table = open ? environment.proposalsOpen : environment.proposals
   for (const key of table.getKeys({ start, ...(end !== undefined && { end }) })) {

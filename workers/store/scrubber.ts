@@ -91,7 +91,9 @@ export class Scrubber {
   #clear(): void {
     let cleared = false
     commitDurably(this.#environment, () => {
-      const keys = [...this.#environment.filling.getKeys({ start: rowKey(0), end: lastRow, limit: CLEAR_ROWS })]
+      const keys = [
+        ...this.#environment.filling.getKeys({ start: rowKey(0), end: lastRow, limit: CLEAR_ROWS }),
+      ]
       for (const key of keys) this.#environment.filling.remove(key)
       cleared = keys.length < CLEAR_ROWS
       if (cleared) this.#environment.filling.remove(mark)
@@ -106,7 +108,9 @@ export class Scrubber {
     const { root } = this.#environment
     // Our own is renewed by the next read.
     root.resetReadTxn()
-    const seen = [...root.readerList().matchAll(/^\s*\d+\s+[0-9a-f]+\s+(\d+)\s*$/gm)].map(([, id]) => Number(id))
+    const seen = [...root.readerList().matchAll(/^\s*\d+\s+[0-9a-f]+\s+(\d+)\s*$/gm)].map(([, id]) =>
+      Number(id),
+    )
     return Math.min(...seen)
   }
 

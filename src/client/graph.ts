@@ -1,0 +1,137 @@
+import { changeCall, readCall } from './collection.js'
+import { ServiceError } from './errors.js'
+import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
+import { momentText } from './moment.js'
+import type {
+  CallOptions,
+  ChangeOptions,
+  EdgeAddedResponse,
+  EdgePageResponse,
+  EdgeRemovedResponse,
+  GraphEdge,
+  Moment,
+  NewEdge,
+  ProposedMutation,
+  TraversalResult,
+} from './types.js'
+
+/** Which edges are told. */
+export interface EdgeOptions extends CallOptions {
+  /** Only those of this type. */
+  edge_type?: string | undefined
+  /** The edges as they were then. */
+  as_of?: Moment | undefined
+}
+
+/** Which page of edges is told. */
+export interface EdgePageOptions extends EdgeOptions {
+  /** `out` unless given. */
+  direction?: 'out' | 'in' | undefined
+  /** Edges of one page, at most 1,000; 100 unless given. */
+  limit?: number | undefined
+  /** The `next_cursor` of the page before. */
+  cursor?: string | undefined
+}
+
+/** How far a traversal goes. */
+export interface TraverseOptions extends EdgeOptions {
+  /** Steps, 1 to 3; 1 unless given. */
+  depth?: number | undefined
+}
+
+const PATH = '/v1/graph'
+const PAGE_ROWS = 1_000
+
+/**
+ * Typed, directed edges between agents (spec.md, Data client operations). The service takes keys for them, no users'
+ * tokens: calls carry the client's API key, where it has one. Methods reject as those of the client do.
+ */
+export class GraphClient {
+  readonly #transport: Transport
+  readonly #apiKey: CredentialSource | undefined
+
+  constructor(transport: Transport, apiKey: CredentialSource | undefined) {
+    this.#transport = transport
+    this.#apiKey = apiKey
+  }
+
+  /** Adds an edge. Errors: 404 `agent_not_found` for either end. */
+  // The operation has these four (spec.md, Data client operations).
+  // oxlint-disable-next-line max-params
+  relate(src: string, dst: string, edgeType: string, weight = 1): Promise<EdgeAddedResponse> {
+    return this.addEdge({ src, dst, edge_type: edgeType, weight })
+  }
+
+  /** Adds an edge; one that is there gets this weight, 1 unless given. Errors: 404 `agent_not_found` for either end. */
+  addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
+    return this.#send(changeCall(`${PATH}/edges`, JSON.stringify(edge), options))
+  }
+
+  /** Every edge that leads from an agent, by type and then by the other agent. */
+  edges(agentId: string, options: EdgeOptions = {}): Promise<GraphEdge[]> {
+    return this.#all(agentId, { ...options, direction: 'out' })
+  }
+
+  /** Every edge that leads to an agent, by type and then by the other agent. */
+  inboundEdges(agentId: string, options: EdgeOptions = {}): Promise<GraphEdge[]> {
+    return this.#all(agentId, { ...options, direction: 'in' })
+  }
+
+  /** One page of the edges of an agent. */
+  edgePage(agentId: string, options: EdgePageOptions = {}): Promise<EdgePageResponse> {
+    const { direction, limit, cursor } = options
+    return this.#send({
+      ...readCall(`${PATH}/edges/${pathSegment(agentId)}`, options),
+      query: { direction, limit, cursor, ...filterOf(options) },
+    })
+  }
+
+  /** What is reached from an agent over outbound edges; `truncated` where there is more than the service looks at. */
+  traverse(agentId: string, options: TraverseOptions = {}): Promise<TraversalResult> {
+    return this.#send({
+      ...readCall(`${PATH}/traverse/${pathSegment(agentId)}`, options),
+      query: { depth: options.depth, ...filterOf(options) },
+    })
+  }
+
+  /**
+   * Takes an edge away, at once or by a proposal, as the zone of its source says.
+   * Errors: 404 `edge_not_found`, 403 `zone_immutable`
+   */
+  // The operation has its three ends, and every change has options.
+  // oxlint-disable-next-line max-params
+  removeEdge(
+    src: string,
+    edgeType: string,
+    dst: string,
+    options: ChangeOptions = {},
+  ): Promise<EdgeRemovedResponse | ProposedMutation> {
+    const call = changeCall(`${PATH}/edges`, undefined, options)
+    return this.#send({ ...call, method: 'DELETE', query: { src, edge_type: edgeType, dst } })
+  }
+
+  async #all(agentId: string, options: EdgePageOptions): Promise<GraphEdge[]> {
+    const edges: GraphEdge[] = []
+    let cursor: string | undefined
+    do {
+      const page = await this.edgePage(agentId, { ...options, limit: PAGE_ROWS, cursor })
+      edges.push(...page.edges)
+      if (page.next_cursor !== null && page.next_cursor === cursor) {
+        throw new ServiceError(200, 'Expected a cursor that moves on', { code: 'invalid_response' })
+      }
+      cursor = page.next_cursor ?? undefined
+    } while (cursor !== undefined)
+    return edges
+  }
+
+  #send<R>(call: Call): Promise<R> {
+    return this.#transport.json(this.#apiKey === undefined ? call : { ...call, credential: this.#apiKey })
+  }
+}
+
+function filterOf({ edge_type, as_of }: EdgeOptions): { edge_type?: string; as_of?: string } {
+  return {
+    ...(edge_type !== undefined && { edge_type }),
+    ...(as_of !== undefined && { as_of: momentText(as_of) }),
+  }
+}

@@ -1,0 +1,70 @@
+import { changeCall, readCall } from './collection.js'
+import { type Transport, pathSegment } from './http.js'
+import type { CallOptions, ChangeOptions, Proposal, ProposalPage, ProposalState } from './types.js'
+
+/** Which proposals are listed. */
+export interface ProposalListOptions extends CallOptions {
+  /** Only those of this agent. */
+  agent?: string | undefined
+  /** Only those that stand so; `proposed` are the open ones. */
+  state?: ProposalState | undefined
+  /** Rows of one page, at most 1,000; 100 unless given. */
+  limit?: number | undefined
+  /** The `next_cursor` of the page before. */
+  cursor?: string | undefined
+}
+
+/**
+ * Mutations that wait for their time or for approval, as the zone of their agent says (contract.md 5, Zones). Needs
+ * the scope `proposals:decide`, except `cancel`.
+ */
+export class ProposalsClient {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** One page of proposals, by agent in the order they were made. */
+  list(options: ProposalListOptions = {}): Promise<ProposalPage> {
+    const { agent, state, limit, cursor } = options
+    return this.#transport.json({
+      ...readCall('/v1/proposals', options),
+      query: { agent, state, limit, cursor },
+    })
+  }
+
+  /** Every proposal that is asked for, page after page. */
+  async *listAll(options: Omit<ProposalListOptions, 'cursor'> = {}): AsyncGenerator<Proposal, void> {
+    let cursor: string | undefined
+    do {
+      const page = await this.list({ ...options, cursor })
+      yield* page.proposals
+      cursor = page.next_cursor ?? undefined
+    } while (cursor !== undefined)
+  }
+
+  /**
+   * Approves a proposal of another; where that suffices it is applied at once.
+   * Errors: 404 `proposal_not_found`, 409 `proposal_closed`, `already_voted`, 403 for the proposer itself
+   */
+  approve(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
+    return this.#vote(proposalId, 'approve', options)
+  }
+
+  /** Rejects a proposal, which ends it. Errors: 404 `proposal_not_found`, 409 `proposal_closed`. */
+  reject(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
+    return this.#vote(proposalId, 'reject', options)
+  }
+
+  /** Takes a proposal back: its proposer, or a key with `admin:*`. Errors as of `reject`. */
+  cancel(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
+    return this.#vote(proposalId, 'cancel', options)
+  }
+
+  #vote(proposalId: string, vote: string, options: ChangeOptions): Promise<Proposal> {
+    return this.#transport.json(
+      changeCall(`/v1/proposals/${pathSegment(proposalId)}/${vote}`, undefined, options),
+    )
+  }
+}

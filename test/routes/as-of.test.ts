@@ -1,0 +1,266 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { asOfRoute } from '../../src/routes/as-of.js'
+import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
+import { TreeHasher } from '../../src/strand/merkle.js'
+import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import type { TestServer } from '../support/server.js'
+import { signUp, subjectOf } from '../support/users.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '3' } })
+})
+afterAll(() => server.stop())
+
+/** One page of a strand as it was. */
+async function asOf(agent: string, ts: string, more: Record<string, string> = {}) {
+  const route = `GET /v1/strand/as-of?${new URLSearchParams({ agent, ts, ...more })}`
+  const { status, body, text } = await ask(server, route)
+  expect(status, text).toBe(200)
+  return body
+}
+
+async function write(agent: string, n: number): Promise<{ id: string; timestamp_hlc: string }> {
+  const { status, body } = await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
+  expect(status).toBe(201)
+  return body
+}
+
+/** The moment of the last record of an agent. */
+async function now(agent: string): Promise<string> {
+  const { body } = await ask(server, `GET /v1/agents/${agent}/head`)
+  return body.timestamp_hlc
+}
+
+const numbersOf = (body: { records: { payload: { n: number } }[] }) =>
+  body.records.map(({ payload }) => payload.n)
+
+function rootOf(hashes: readonly string[]): string {
+  const tree = new TreeHasher()
+  for (const hash of hashes) tree.append(Buffer.from(hash, 'hex'))
+  return Buffer.from(tree.root()).toString('hex')
+}
+
+/** The hashes of a strand, in order. */
+async function hashesOf(agent: string): Promise<string[]> {
+  const body = { type: 'time_range', types: ['*'], limit: 1_000 }
+  const { body: found } = await ask(server, `POST /v1/agents/${agent}/query`, { body })
+  return found.records.map(({ record_id: id }: { record_id: string }) => id)
+}
+
+describe('a strand as of a moment', () => {
+  it('shows the records of then, oldest first, with head and count', async () => {
+    const agent = await newAgent(server, 'told')
+    const written = [await write(agent, 0), await write(agent, 1), await write(agent, 2)]
+    for (const [n, { id, timestamp_hlc: ts }] of written.entries()) {
+      const body = await asOf(agent, ts)
+      expect(numbersOf(body)).toEqual([0, 1, 2].slice(0, n + 1))
+      expect(body).toMatchObject({ ts, chain_head: id, record_count: n + 1, next_cursor: null, zone: 'free' })
+    }
+  })
+
+  it('does not count tombstones and restores that came later, nor what was deleted then', async () => {
+    const agent = await newAgent(server, 'changed')
+    const { id } = await write(agent, 0)
+    await write(agent, 1)
+    const moments = [await now(agent)]
+    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    moments.push(await now(agent))
+    await ask(server, `POST /v1/agents/${agent}/records/${id}/restore`)
+    moments.push(await now(agent))
+    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    moments.push(await now(agent))
+    const seen = await Promise.all(moments.map(async (ts) => numbersOf(await asOf(agent, ts))))
+    expect(seen).toEqual([[0, 1], [1], [0, 1], [1]])
+    const counts = await Promise.all(moments.map(async (ts) => (await asOf(agent, ts)).record_count))
+    expect(counts).toEqual([2, 3, 4, 5])
+  })
+
+  it('leaves out what was erased since, and still counts it', async () => {
+    const agent = await newAgent(server, 'forgotten')
+    const { id } = await write(agent, 0)
+    const { timestamp_hlc: ts } = await write(agent, 1)
+    expect((await ask(server, `POST /v1/agents/${agent}/records/${id}/erase`)).status).toBe(200)
+    const then = await asOf(agent, ts)
+    expect([numbersOf(then), then.record_count]).toEqual([[1], 2])
+    const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
+    expect(verifyCheckpoint(then.checkpoint, body.public_key)).toMatchObject({ size: 3 })
+  })
+
+  it('is told by ISO 8601 and Unix milliseconds, which mean the whole millisecond, and by an HLC', async () => {
+    const agent = await newAgent(server, 'timed')
+    const records = Array.from({ length: 20 }, (_none, n) => ({ data: { n } }))
+    const { body } = await ask(server, `POST /v1/agents/${agent}/records/batch`, { body: { records } })
+    const ms = Number.parseInt(body.results[0].timestamp_hlc.slice(0, 12), 16)
+    const whole = body.results.filter(
+      (one: { timestamp_hlc: string }) => Number.parseInt(one.timestamp_hlc.slice(0, 12), 16) === ms,
+    ).length
+    for (const ts of [
+      String(ms),
+      new Date(ms).toISOString(),
+      new Date(ms).toISOString().replace('Z', '+00:00'),
+    ]) {
+      expect(numbersOf(await asOf(agent, ts))).toHaveLength(whole)
+    }
+    expect(numbersOf(await asOf(agent, body.results[4].timestamp_hlc))).toEqual([0, 1, 2, 3, 4])
+  })
+
+  it('is nothing before the genesis record, and the present in the future', async () => {
+    const agent = await newAgent(server, 'young')
+    await write(agent, 0)
+    expect(await asOf(agent, '2001-09-09T01:46:40Z')).toEqual({
+      ts: '2001-09-09T01:46:40Z',
+      records: [],
+      chain_head: null,
+      record_count: 0,
+      next_cursor: null,
+      checkpoint: null,
+      zone: null,
+    })
+    const head = await headOf(server, agent)
+    expect(await asOf(agent, '2999-01-01')).toMatchObject({
+      chain_head: head?.chain_head,
+      record_count: head?.record_count,
+    })
+  })
+
+  it('carries the checkpoint of then, which verifies over the tree of then', async () => {
+    const agent = await newAgent(server, 'proved')
+    const { body: status } = await ask(server, `GET /v1/agents/${agent}/status`)
+    // More than 256 leaves, and a group of which only the last is signed.
+    const records = Array.from({ length: 300 }, (_none, n) => ({ data: { n } }))
+    const route = `POST /v1/agents/${agent}/records/batch?signing=group`
+    const { body } = await ask(server, route, { body: { records } })
+    const hashes = await hashesOf(agent)
+    for (const seq of [1, 2, 255, 256, 257, 300]) {
+      const { timestamp_hlc: ts } = body.results[seq - 1]
+      const then = await asOf(agent, ts, { limit: '1' })
+      expect(then.record_count).toBe(seq)
+      expect(verifyCheckpoint(then.checkpoint, status.public_key)).toMatchObject({
+        size: seq + 1,
+        rootHex: rootOf(hashes.slice(0, seq + 1)),
+      })
+    }
+  })
+
+  it('has no checkpoint where the key was rotated since', async () => {
+    const agent = await newAgent(server, 'rotated')
+    const { timestamp_hlc: ts } = await write(agent, 0)
+    expect((await asOf(agent, ts)).checkpoint).toMatch(/^strandfast\//)
+    expect((await ask(server, `POST /v1/agents/${agent}/rotate-key`)).status).toBe(200)
+    await write(agent, 1)
+    expect(await asOf(agent, ts)).toMatchObject({ checkpoint: null, record_count: 1, records: [{ seq: 1 }] })
+    const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
+    const { checkpoint } = await asOf(agent, await now(agent))
+    expect(verifyCheckpoint(checkpoint, body.public_key)).toMatchObject({ size: 4 })
+  })
+
+  it('tells the zone of then', async () => {
+    const agent = await newAgent(server, 'zoned')
+    const moments = [await now(agent)]
+    for (const zone of ['free', 'governed']) {
+      const changed = await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone } })
+      expect(changed.status).toBe(200)
+      moments.push(await now(agent))
+      moments.push((await write(agent, 1)).timestamp_hlc)
+    }
+    const zones = await Promise.all(moments.map(async (ts) => (await asOf(agent, ts)).zone))
+    expect(zones).toEqual(['free', 'free', 'free', 'governed', 'governed'])
+  })
+})
+
+describe('its pages', () => {
+  it('all show the same moment, though the strand goes on, and one in the future too', async () => {
+    const agent = await newAgent(server, 'paged')
+    for (let n = 0; n < 10; n++) await write(agent, n)
+    const hashes = await hashesOf(agent)
+    for (const ts of [await now(agent), '2999-12-31T23:59:59.999Z']) {
+      const before = await headOf(server, agent)
+      const seen: number[] = []
+      const heads = new Set<string>()
+      let cursor: string | null = null
+      do {
+        const body: Awaited<ReturnType<typeof asOf>> = await asOf(agent, ts, {
+          limit: '3',
+          ...(cursor !== null && { cursor }),
+        })
+        seen.push(...numbersOf(body))
+        heads.add(`${body.chain_head} ${body.record_count} ${body.zone}`)
+        cursor = body.next_cursor
+        await write(agent, 100)
+        // Its own tombstone comes behind the moment.
+        if (seen.length === 3) await ask(server, `DELETE /v1/agents/${agent}/records/${hashes[9]}`)
+      } while (cursor !== null)
+      expect(seen.filter((n) => n < 100)).toEqual(
+        ts.startsWith('2999') ? [0, 1, 2, 3, 4, 5, 6, 7, 9] : [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+      )
+      const count = before?.record_count ?? 0
+      expect([...heads]).toEqual([expect.stringMatching(new RegExp(`^${before?.chain_head} ${count} free$`))])
+    }
+  })
+})
+
+describe('who may look', () => {
+  it('is a key with the scope that reaches the agent', async () => {
+    const agent = await newAgent(server, 'guarded')
+    const { timestamp_hlc: ts } = await write(agent, 0)
+    const path = `GET /v1/strand/as-of?agent=${agent}&ts=${ts}`
+    const writer = await scopedKey(server, ['records:write'])
+    const other = await scopedKey(server, ['records:read'], ['another'])
+    const own = await scopedKey(server, ['records:read'], [agent])
+    const statuses = [null, writer.key, other.key, own.key].map(
+      async (key) => (await ask(server, path, { key })).status,
+    )
+    expect(await Promise.all(statuses)).toEqual([401, 403, 403, 200])
+  })
+
+  it('is a user by the row policies of now, for the rows that they show', async () => {
+    const agent = await newAgent(server, 'shared')
+    const token = await signUp(server, 'as-of@example.org')
+    const owner = subjectOf(token)
+    for (const [n, one] of [owner, 'somebody', owner].entries()) {
+      await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n, owner: one } } })
+    }
+    const ts = await now(agent)
+    const path = `GET /v1/strand/as-of?agent=${agent}&ts=${ts}`
+    expect((await ask(server, path, { key: token })).status).toBe(403)
+    const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
+    const policies = [{ actions: ['read'], conditions }]
+    await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
+    const { status, body } = await ask(server, path, { key: token })
+    expect([status, numbersOf(body), body.record_count]).toEqual([200, [0, 2], 3])
+    expect(numbersOf(await asOf(agent, ts))).toEqual([0, 1, 2])
+  })
+})
+
+it('answers 400 for a moment, limit or cursor that is none, and 404 for an agent that is not there', async () => {
+  for (const query of [
+    '',
+    'ts=',
+    'ts=yesterday',
+    'ts=2026-02-30T00:00:00Z',
+    'ts=-1',
+    'ts=0&limit=0',
+    'ts=0&limit=1001',
+    'ts=0&cursor=x',
+    `ts=0&cursor=${Buffer.from('[0,999999]').toString('base64url')}`,
+    'ts=0&agent=../x',
+  ]) {
+    const { status, body } = await ask(server, `GET /v1/strand/as-of?${query}`)
+    expect([status, body.code], query).toEqual([400, 'validation_failed'])
+  }
+  const { status, body } = await ask(server, 'GET /v1/strand/as-of?ts=0&agent=nobody')
+  expect([status, body.code]).toEqual([404, 'agent_not_found'])
+})
+
+it('is of the default agent when none is named', async () => {
+  const { body } = await ask(server, 'GET /v1/strand/as-of?ts=2999-01-01')
+  expect(body.chain_head).toBe((await headOf(server, 'default'))?.chain_head)
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses([asOfRoute('default')])).toEqual([])
+})

@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { encodeCursor } from '../../src/routes/parameters.js'
+import { proposalRoutes } from '../../src/routes/proposals.js'
+import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
+import { subjectOf, signUp } from '../support/users.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import type { TestAnswer, TestServer } from '../support/server.js'
+
+let server: TestServer
+/** Two keys that decide about proposals, and one that proposes. */
+let decider: string
+let deciderId: string
+let writer: string
+let writerId: string
+
+beforeAll(async () => {
+  const env = { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '3600', SERVICE_SHARDS: '2' }
+  server = await startAuthServer({ env })
+  ;({ key: decider, key_id: deciderId } = await scopedKey(server, ['proposals:decide']))
+  ;({ key: writer, key_id: writerId } = await scopedKey(server, ['records:write', 'records:read']))
+})
+afterAll(() => server.stop())
+
+async function write(agent: string, data: object = { n: 1 }): Promise<string> {
+  return (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
+}
+
+/** Asks for the deletion of a fresh record, and gives the proposal's id. */
+async function propose(agent: string, key = writer): Promise<{ id: string; hash: string }> {
+  const hash = await write(agent)
+  const { status, body } = await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key })
+  expect(status).toBe(202)
+  return { id: body.proposal_id, hash }
+}
+
+const vote = (id: string, how: string, key?: string) =>
+  ask(server, `POST /v1/proposals/${id}/${how}`, key === undefined ? {} : { key })
+const list = (query: string, key?: string) =>
+  ask(server, `GET /v1/proposals${query}`, key === undefined ? {} : { key })
+const isDeleted = async (agent: string, hash: string): Promise<boolean> =>
+  (await ask(server, `GET /v1/agents/${agent}/records/${hash}`)).body.deleted
+const codeOf = ({ status, body }: TestAnswer): [number, string] => [status, body.code]
+
+describe('a proposal', () => {
+  it('is applied by the approval of another, and its strand alone tells who asked, who approved and when', async () => {
+    const agent = await newAgent(server, 'audited', 'protected')
+    const { id, hash } = await propose(agent)
+    const waiting = (await list(`?agent=${agent}`)).body.proposals
+    expect(waiting).toMatchObject([
+      {
+        proposal_id: id,
+        agent,
+        action: 'delete',
+        target: hash,
+        state: 'proposed',
+        proposer: writerId,
+        votes: [],
+      },
+    ])
+    const approved = await vote(id, 'approve', decider)
+    expect(approved.body).toMatchObject({
+      proposal_id: id,
+      state: 'applied',
+      votes: [{ principal: deciderId, vote: 'approve' }],
+    })
+    expect(await isDeleted(agent, hash)).toBe(true)
+    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+    const { public_key: publicKey } = (await ask(server, `GET /v1/agents/${agent}/status`)).body
+    expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({
+      ok: true,
+      records: 6,
+    })
+    const told = text
+      .trimEnd()
+      .split('\n')
+      .slice(1, -1)
+      .map((line): { h: string; body: string } => JSON.parse(line))
+      .map(({ h, body }) => ({ type: /^type (.*)$/m.exec(h)?.[1], ...JSON.parse(body) }))
+    expect(told.slice(2)).toMatchObject([
+      { type: 'sys/proposal', action: 'delete', target: hash, principal: writerId },
+      { type: 'sys/vote', vote: 'approve', principal: deciderId, proposal_seq: 2 },
+      { type: 'sys/tombstone', target: hash, principal: writerId, proposal_seq: 2 },
+      { type: 'sys/applied', state: 'applied', proposal_seq: 2, effect_seq: 4 },
+    ])
+    expect(text).not.toContain(decider)
+  })
+
+  it('is rejected by one vote, and not voted on any more', async () => {
+    const agent = await newAgent(server, 'rejected', 'governed')
+    const { id, hash } = await propose(agent)
+    expect((await vote(id, 'reject', decider)).body).toMatchObject({ state: 'rejected', reason: null })
+    const late = await leavesUnchanged(server, agent, () => vote(id, 'approve', decider))
+    expect([...codeOf(late), late.body.state]).toEqual([409, 'proposal_closed', 'rejected'])
+    expect(await isDeleted(agent, hash)).toBe(false)
+  })
+
+  it('is cancelled by its proposer or an admin key, and by nobody else', async () => {
+    const agent = await newAgent(server, 'cancelled', 'protected')
+    const [first, second] = [await propose(agent), await propose(agent)]
+    const { key: other } = await scopedKey(server, ['records:write', 'proposals:decide'])
+    expect(codeOf(await leavesUnchanged(server, agent, () => vote(first.id, 'cancel', other)))).toEqual([
+      403,
+      'forbidden',
+    ])
+    expect((await vote(first.id, 'cancel', writer)).body.state).toBe('cancelled')
+    expect((await vote(second.id, 'cancel')).body.state).toBe('cancelled')
+  })
+
+  it('of an agent of zone immutable_core needs two admin keys that did not propose it', async () => {
+    const agent = await newAgent(server, 'ledger', 'immutable_core')
+    const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
+    const asked = await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })
+    expect(asked.status).toBe(202)
+    const id = asked.body.proposal_id
+    const refusals = [await vote(id, 'approve'), await vote(id, 'approve', decider)]
+    expect(refusals.map(codeOf)).toEqual([
+      [403, 'forbidden'],
+      [403, 'forbidden'],
+    ])
+    const [one, two] = admins.map(({ key }) => key)
+    expect((await vote(id, 'approve', one)).body.state).toBe('proposed')
+    expect(codeOf(await vote(id, 'approve', one))).toEqual([409, 'already_voted'])
+    expect((await vote(id, 'approve', two)).body.state).toBe('applied')
+    expect((await ask(server, `GET /v1/agents/${agent}/status`)).body.zone).toBe('protected')
+  })
+
+  it('of a user follows its row policies, and can be taken back by it alone', async () => {
+    const agent = await newAgent(server, 'users')
+    const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
+    const policies = [{ actions: ['read', 'write', 'delete'], conditions }]
+    expect((await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })).status).toBe(200)
+    expect((await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })).status).toBe(
+      200,
+    )
+    const [ann, bob] = [await signUp(server, 'ann@example.org'), await signUp(server, 'bob@example.org')]
+    const hash = await write(agent, { owner: subjectOf(ann) })
+    const refused = await leavesUnchanged(server, agent, () =>
+      ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key: bob }),
+    )
+    expect(refused.status).toBe(404)
+    const erase = ask(server, `POST /v1/agents/${agent}/records/${hash}/erase`, { key: ann })
+    expect(codeOf(await erase)).toEqual([403, 'forbidden'])
+    const asked = await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`, { key: ann })
+    expect(asked.status).toBe(202)
+    const id = asked.body.proposal_id
+    const [proposal] = (await list(`?agent=${agent}&state=proposed`)).body.proposals
+    expect(proposal.proposer).toBe(`user::${subjectOf(ann)}`)
+    expect(codeOf(await vote(id, 'approve', ann))).toEqual([403, 'forbidden'])
+    expect(codeOf(await vote(id, 'cancel', bob))).toEqual([404, 'proposal_not_found'])
+    expect((await vote(id, 'cancel', ann)).body.state).toBe('cancelled')
+  })
+
+  it('answers 404 for what is none, and 400 for what cannot be one', async () => {
+    const agent = await newAgent(server, 'empty', 'protected')
+    for (const how of ['approve', 'reject', 'cancel']) {
+      expect(codeOf(await vote(`p_7_${agent}`, how))).toEqual([404, 'proposal_not_found'])
+      expect(codeOf(await vote('p_7_nobody', how))).toEqual([404, 'proposal_not_found'])
+      expect(codeOf(await vote(`p_${'9'.repeat(14)}_${agent}`, how))).toEqual([404, 'proposal_not_found'])
+      expect(codeOf(await vote(`p_${'9'.repeat(15)}_${agent}`, how))).toEqual([400, 'validation_failed'])
+      expect(codeOf(await vote('p_07_empty', how))).toEqual([400, 'validation_failed'])
+      expect(codeOf(await vote('p_7_...', how))).toEqual([400, 'validation_failed'])
+      const big = ask(server, `POST /v1/proposals/p_7_${agent}/${how}`, { raw: ' '.repeat(2_000) })
+      expect(codeOf(await big)).toEqual([413, 'too_large'])
+    }
+    expect((await headOf(server, agent))?.seq).toBe(0)
+  })
+
+  it('takes votes of keys with the scope, that reach its agent', async () => {
+    const agent = await newAgent(server, 'scoped', 'protected')
+    const { id } = await propose(agent)
+    const { key: elsewhere } = await scopedKey(server, ['proposals:decide', 'records:write'], ['other'])
+    for (const how of ['approve', 'reject']) {
+      for (const key of [writer, elsewhere]) {
+        const refused = await leavesUnchanged(server, agent, () => vote(id, how, key))
+        expect(codeOf(refused)).toEqual([403, 'forbidden'])
+      }
+      const anonymous = ask(server, `POST /v1/proposals/${id}/${how}`, { key: null })
+      expect((await anonymous).status).toBe(401)
+    }
+    expect(codeOf(await vote(id, 'cancel', decider))).toEqual([403, 'forbidden'])
+    expect((await vote(id, 'reject', decider)).status).toBe(200)
+  })
+
+  it('counts a vote once under its Idempotency-Key', async () => {
+    const agent = await newAgent(server, 'keyed', 'protected')
+    const { id } = await propose(agent)
+    const call = { key: decider, headers: { 'idempotency-key': 'vote-once' } }
+    const first = await ask(server, `POST /v1/proposals/${id}/approve`, call)
+    const second = await ask(server, `POST /v1/proposals/${id}/approve`, call)
+    expect(second.text).toBe(first.text)
+    expect(second.headers.get('idempotency-replayed')).toBe('true')
+    const other = ask(server, `POST /v1/proposals/${id}/reject`, call)
+    expect(codeOf(await other)).toEqual([422, 'idempotency_key_reused'])
+  })
+})
+
+describe('the list of proposals', () => {
+  it('goes page by page through all shards, by state and by agent', async () => {
+    const ids = new Set<string>()
+    for (const name of ['list-a', 'list-b', 'list-c', 'list-d']) {
+      const agent = await newAgent(server, name, 'protected')
+      for (let n = 0; n < 3; n++) ids.add((await propose(agent)).id)
+    }
+    const seen: string[] = []
+    let cursor: string | null = ''
+    while (cursor !== null) {
+      const page: TestAnswer = await list(
+        `?state=proposed&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`,
+      )
+      expect(page.body.proposals.length).toBeLessThanOrEqual(2)
+      for (const one of page.body.proposals) seen.push(one.proposal_id)
+      cursor = page.body.next_cursor
+    }
+    expect(new Set(seen).size).toBe(seen.length)
+    for (const id of ids) expect(seen).toContain(id)
+    const own = await list('?agent=list-b&limit=3')
+    expect(own.body.proposals.map((one: { agent: string }) => one.agent)).toEqual([
+      'list-b',
+      'list-b',
+      'list-b',
+    ])
+    expect(own.body.next_cursor).toBeNull()
+    expect((await list('?agent=list-b&state=applied')).body).toEqual({ proposals: [], next_cursor: null })
+  })
+
+  it('refuses what it cannot answer', async () => {
+    for (const query of [
+      '?state=gone',
+      '?limit=0',
+      '?limit=1001',
+      '?agent=',
+      '?cursor=x',
+      ...[
+        [99, 0, 0],
+        [0, 2 ** 32, 0],
+        [0, 0, 2 ** 48],
+      ].map((place) => `?cursor=${encodeCursor(place)}`),
+    ]) {
+      expect(codeOf(await list(query))).toEqual([400, 'validation_failed'])
+    }
+    expect(codeOf(await list('?agent=nobody'))).toEqual([404, 'agent_not_found'])
+    expect(codeOf(await list('', writer))).toEqual([403, 'forbidden'])
+    expect((await ask(server, 'GET /v1/proposals', { key: null })).status).toBe(401)
+    const { key } = await scopedKey(server, ['proposals:decide'], ['list-*'])
+    expect(codeOf(await list('', key))).toEqual([403, 'forbidden'])
+    expect(codeOf(await list('?agent=default', key))).toEqual([403, 'forbidden'])
+    expect((await list('?agent=list-a', key)).body.proposals).toHaveLength(3)
+  })
+})
+
+it('leaves strands that both verifiers accept', async () => {
+  for (const agent of ['ledger', 'rejected', 'users']) {
+    const { text } = await ask(server, `GET /v1/strand/export?agent=${agent}`)
+    const { public_key: publicKey } = (await ask(server, `GET /v1/agents/${agent}/status`)).body
+    expect(await verifyExport(text.trimEnd().split('\n'), { publicKey })).toMatchObject({ ok: true })
+    expect(await verifyByClient(text, { publicKey })).toMatchObject({ ok: true })
+  }
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+  expect(unseenSuccesses(proposalRoutes)).toEqual([])
+})

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { shardOf } from '../../../src/dispatch/placement.js'
+import type { EdgeList, EdgePlace, EdgeRow } from '../../../src/protocol/graph-messages.js'
+import type { Command, Outcome } from '../../../src/protocol/messages.js'
+import { edgePage } from '../../../src/routes/graph/page.js'
+import { traverse, type Traversal, type TraversalRequest } from '../../../src/routes/graph/traverse.js'
+import { replyOf, TestShard } from '../../support/shard.js'
+
+const everywhere = { reach: [] }
+
+/** Answers each look as a made-up graph does, and counts the looks and the most under way at once. */
+function madeUp(look: (command: EdgeList) => Outcome) {
+  const asked: EdgeList[] = []
+  let underWay = 0
+  const seen = { asked, atOnce: 0 }
+  const ask = async (_agent: string, command: Command): Promise<Outcome> => {
+    if (command.kind !== 'edgeList') throw new Error(`Expected a look at edges, got ${command.kind}`)
+    asked.push(command)
+    seen.atOnce = Math.max(seen.atOnce, ++underWay)
+    await Promise.resolve()
+    underWay--
+    return look(command)
+  }
+  return { ask, askAll: async (command: Command) => [await ask('', command)], seen }
+}
+
+async function walked(
+  request: TraversalRequest,
+  context: Parameters<typeof traverse>[1],
+): Promise<Traversal> {
+  const found = await traverse(request, context)
+  if ('code' in found) throw new Error(found.detail)
+  return found
+}
+
+const edge = (src: string, dst: string): EdgeRow => ({ src, dst, edgeType: 't', weight: 1 })
+
+/** Rows that were looked at, as far as commands bound them. */
+const rowsOf = (asked: readonly EdgeList[]) => asked.reduce((sum, { lookMax }) => sum + lookMax, 0)
+
+/** An agent whose edges were all taken away, without end. */
+const endless = ({ lookMax, after }: EdgeList): Outcome => ({
+  kind: 'edges',
+  edges: [],
+  looked: lookMax,
+  reached: { edgeType: 't', other: `${after?.other ?? ''}x`.slice(-64) },
+})
+
+describe('a traversal', () => {
+  it('ends, truncated, when it has looked at enough rows that tell nothing', async () => {
+    const context = madeUp(endless)
+    const found = await walked({ agent: 'a', depth: 3, ...everywhere }, context)
+    expect(found).toEqual({ nodes: ['a'], edges: [], truncated: true })
+    expect(rowsOf(context.seen.asked)).toBeLessThan(limits.graphRowsMax + limits.graphCallRowsMax)
+  })
+
+  it('ends at its bound of rows behind many nodes, too, and asks for few of them at once', async () => {
+    const wide = Array.from({ length: 500 }, (_none, n) => edge('a', `n${n}`))
+    const context = madeUp((command) =>
+      command.agent === 'a' ? { kind: 'edges', edges: wide, looked: 500 } : endless(command),
+    )
+    const found = await walked({ agent: 'a', depth: 2, ...everywhere }, context)
+    expect([found.nodes.length, found.edges.length, found.truncated]).toEqual([501, 500, true])
+    const most = limits.graphNodesAtOnce * limits.graphFirstRows + limits.graphCallRowsMax
+    expect(rowsOf(context.seen.asked)).toBeLessThan(limits.graphRowsMax + most)
+    expect(context.seen.atOnce).toBeLessThanOrEqual(limits.graphNodesAtOnce)
+  })
+
+  it('ends at its bound of nodes, with both ends of each edge among them', async () => {
+    const context = madeUp(({ agent }) => {
+      const edges = Array.from({ length: 40 }, (_none, n) => edge(agent, `${agent}.${n}`))
+      return { kind: 'edges', edges, looked: edges.length }
+    })
+    const found = await walked({ agent: 'a', depth: 3, ...everywhere }, context)
+    expect([found.nodes.length, found.truncated]).toEqual([limits.graphNodesMax, true])
+    const nodes = new Set(found.nodes)
+    expect(found.edges.filter(({ src, dst }) => !nodes.has(src) || !nodes.has(dst))).toEqual([])
+  })
+
+  it('that is exactly as large as its bounds is whole', async () => {
+    const others = Array.from({ length: limits.graphNodesMax - 1 }, (_none, n) => `n${n}`)
+    const context = madeUp(({ agent }) => {
+      const edges = agent === 'a' ? others.map((other) => edge('a', other)) : []
+      return { kind: 'edges', edges, looked: edges.length }
+    })
+    const found = await walked({ agent: 'a', depth: 3, ...everywhere }, context)
+    expect([found.nodes.length, found.truncated]).toEqual([limits.graphNodesMax, false])
+  })
+
+  it('answers as the shard does when that refuses', async () => {
+    const refusal = { code: 'unavailable', detail: 'Expected a shard' } as const
+    const context = madeUp(({ agent }) =>
+      agent === 'a' ? { kind: 'edges', edges: [edge('a', 'b')], looked: 1 } : { kind: 'refused', refusal },
+    )
+    expect(await traverse({ agent: 'a', depth: 2, ...everywhere }, context)).toBe(refusal)
+  })
+})
+
+describe('a page of edges', () => {
+  it('that finds nothing for long ends with a place to go on from', async () => {
+    for (const direction of ['out', 'in'] as const) {
+      const context = madeUp(endless)
+      const page = await edgePage({ agent: 'a', direction, limit: 10, ...everywhere }, context)
+      expect(page).toEqual({ edges: [], next: { edgeType: 't', other: 'x'.repeat(16) } })
+      expect(context.seen.asked).toHaveLength(16)
+    }
+  })
+})
+
+describe('a dense graph over three shards', () => {
+  const names = Array.from({ length: 120 }, (_none, n) => `n${n}`)
+  const shards: TestShard[] = []
+  const context = {
+    async ask(agent: string, command: Command): Promise<Outcome> {
+      const shard = shards[shardOf(agent, shards.length)]
+      if (shard === undefined) throw new Error('Expected a shard')
+      return shard.ask(command)
+    },
+    askAll: async (command: Command) => shards.map((shard) => shard.ask(command)),
+  }
+
+  beforeAll(async () => {
+    for (let shard = 0; shard < 3; shard++) shards.push(new TestShard())
+    for (const agent of names) {
+      replyOf(await context.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} }))
+    }
+    for (const [place, shard] of shards.entries()) {
+      const own = names.filter((name) => shardOf(name, shards.length) === place)
+      shard.run(
+        ...own.flatMap((agent) =>
+          names.map(
+            (dst) => ({ kind: 'edgeAdd', agent, dst, edgeType: 't', weight: 1, options: {} }) as const,
+          ),
+        ),
+      )
+    }
+  })
+  afterAll(() => Promise.all(shards.map((shard) => shard.remove())))
+
+  it('is cut off at the bound of edges, always at the same place', async () => {
+    const near = await walked({ agent: 'n0', depth: 1, ...everywhere }, context)
+    expect([near.nodes.length, near.edges.length, near.truncated]).toEqual([120, 120, false])
+    const far = await walked({ agent: 'n0', depth: 2, ...everywhere }, context)
+    expect([far.nodes.length, far.edges.length, far.truncated]).toEqual([120, limits.graphEdgesMax, true])
+    expect(await walked({ agent: 'n0', depth: 3, ...everywhere }, context)).toEqual(far)
+  })
+
+  /** All edges of an agent, by pages that no shard fills alone, each in order. */
+  async function paged(agent: string, direction: 'in' | 'out', reach: string[] = []): Promise<string[]> {
+    const found: string[] = []
+    let after: EdgePlace | undefined
+    do {
+      const request = { agent, direction, limit: 7, reach, ...(after && { after }) }
+      const page = await edgePage(request, context)
+      if ('code' in page) throw new Error(page.detail)
+      found.push(...page.edges.map(({ src, dst }) => `${src} ${dst}`))
+      after = page.next
+    } while (after !== undefined)
+    expect(found).toEqual(found.toSorted())
+    return found
+  }
+
+  it('has the same edges inbound and outbound, page by page', async () => {
+    const inbound: string[] = []
+    const outbound: string[] = []
+    for (const agent of names) {
+      outbound.push(...(await paged(agent, 'out')))
+      inbound.push(...(await paged(agent, 'in')))
+    }
+    expect(outbound).toHaveLength(120 * 120)
+    expect(inbound.sort()).toEqual(outbound.sort())
+  })
+
+  it('tells a limited key all that it reaches, though pages before hold nothing of it', async () => {
+    // Names of one shard only, so that the shards are not looked through at the same pace.
+    const reach = names.filter((name) => shardOf(name, 3) === 1).slice(-25)
+    const sources = await paged('n0', 'in', reach)
+    expect(sources).toEqual(reach.map((name) => `${name} n0`).sort())
+    const found = await walked({ agent: reach[0] ?? '', depth: 2, reach }, context)
+    expect(found.nodes.toSorted()).toEqual(reach.toSorted())
+    expect([found.edges.length, found.truncated]).toEqual([25 * 25, false])
+  })
+})
