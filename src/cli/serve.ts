@@ -25,6 +25,7 @@ export async function serveCommand(args: string[]): Promise<number> {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
   }
+  hideEd25519Warning()
   const missing = missingBinary()
   if (missing !== undefined) return refuse(missing)
   const signalled = waitForSignal()
@@ -71,6 +72,19 @@ function waitForSignal(): Promise<void> {
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
+  })
+}
+
+/**
+ * Node 20.19 calls Ed25519 in WebCrypto experimental and says so at the first token that is signed; later versions
+ * have it unchanged and call it stable. Other warnings are told as Node tells them.
+ */
+function hideEd25519Warning(): void {
+  const nodes = process.listeners('warning')
+  process.removeAllListeners('warning')
+  process.on('warning', (warning) => {
+    if (warning.name === 'ExperimentalWarning' && warning.message.includes('Ed25519')) return
+    for (const tell of nodes) tell.call(process, warning)
   })
 }
 
