@@ -23,12 +23,19 @@ function run(command: string, args: string[], options: { env?: object; input?: s
   return { status, output: stdout + stderr }
 }
 
-/** -B: nothing is written beside the example. -S: without what was installed beside the standard library. */
-const verify = (...args: string[]) => run('python3', ['-B', join(examples, 'verify.py'), ...args])
-const verifyBare = (...args: string[]) => run('python3', ['-B', '-S', join(examples, 'verify.py'), ...args])
+const knowsEd25519 = (python: string) => run(python, ['-c', 'import cryptography']).status === 0
 
-const noPython = run('python3', ['--version']).status !== 0
-const noEd25519 = noPython || run('python3', ['-c', 'import cryptography']).status !== 0
+/** The one on the path, or the system's where only that has Ed25519. */
+const python = ['python3', '/usr/bin/python3'].find(knowsEd25519) ?? 'python3'
+
+/** -B: nothing is written beside the example. -S: without what was installed beside the standard library. */
+const verify = (...args: string[]) => run(python, ['-B', join(examples, 'verify.py'), ...args])
+const verifyBare = (...args: string[]) => run(python, ['-B', '-S', join(examples, 'verify.py'), ...args])
+
+// Left out where there is none, but never in silence, and never where the whole suite is promised.
+const mayLeaveOut = process.env['CI'] !== 'true'
+const noPython = mayLeaveOut && run(python, ['--version']).status !== 0
+const noEd25519 = noPython || (mayLeaveOut && !knowsEd25519(python))
 if (noEd25519) console.warn(noPython ? 'Skipped: no python3' : 'Skipped in part: no cryptography in python3')
 
 let folder: string
