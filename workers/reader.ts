@@ -126,6 +126,7 @@ function namesKey(type: string): boolean {
 function fresh(shard: number): Environment {
   const environment = environmentOf(shard)
   environment.root.resetReadTxn()
+  environment.runs.catchUp()
   return environment
 }
 

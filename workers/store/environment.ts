@@ -1,5 +1,6 @@
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
+import { StrandRuns } from './strand-runs.js'
 
 /** A table of one shard: binary keys, binary values. */
 export type Table = Database<Buffer, Buffer>
@@ -13,8 +14,12 @@ export interface Environment {
   names: Table
   /** block number → block. */
   blocks: Table
-  /** agent number, first seq → where these records are. */
+  /** agent number, first seq → where these records are; read and written by `runs` only. */
   strands: Table
+  /** What is known of the other tables. */
+  meta: Table
+  /** Where the records of each strand lie. */
+  runs: StrandRuns
   /** runs of the hash index. */
   hashes: Table
   /** agent number, seq of a record, seq of the mutation → what it did. */
@@ -79,12 +84,15 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
   })
   const table = (name: string): Table =>
     root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
+  const [blocks, strands, meta] = [table('blocks'), table('strands'), table('meta')]
   return {
     root,
     agents: table('agents'),
     names: table('names'),
-    blocks: table('blocks'),
-    strands: table('strands'),
+    blocks,
+    strands,
+    meta,
+    runs: new StrandRuns({ blocks, strands, meta }),
     hashes: table('hashes'),
     mutations: table('mutations'),
     erasures: table('erasures'),

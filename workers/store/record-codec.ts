@@ -160,11 +160,29 @@ export function hashAt(block: Uint8Array, position: number): string {
 export function eraseAt(block: Buffer, position: number): void {
   const { from, to } = extentAt(block, position)
   const flags = block[from + 4] ?? 0
-  const typeAt = from + FIXED_BYTES + ((flags & SIGNED) === 0 ? SEALED_BY_BYTES : SIGNATURE_BYTES)
+  const typeAt = typeAtOf(block, from)
   block[from + 4] = flags | ERASED
   block.fill(0, from + SALT_AT, from + FIXED_BYTES)
   block.fill(0, typeAt + block.readUInt16LE(from + 6), to)
   block.writeUInt32LE(crc32(block.subarray(from + 4, to)), from)
+}
+
+/**
+ * Whose the record at `position` is, its place in the strand and how many bytes its body has or had, without a look at
+ * the rest of it.
+ */
+export function placedAt(
+  block: Uint8Array,
+  position: number,
+): { agentNo: number; seq: number; hlc: Hlc; bodyBytes: number } {
+  const { from, to } = extentAt(block, position)
+  const buffer = asBuffer(block)
+  return {
+    agentNo: buffer.readUInt32LE(from + 8),
+    seq: buffer.readUIntLE(from + 12, 6),
+    hlc: { ms: buffer.readUIntLE(from + 18, 6), counter: buffer.readUInt16LE(from + 24) },
+    bodyBytes: to - typeAtOf(block, from) - buffer.readUInt16LE(from + 6),
+  }
 }
 
 /** When the record at `position` was taken, Unix milliseconds of its HLC, without a look at the rest of it. */
@@ -178,8 +196,7 @@ export function hasTypeAt(block: Uint8Array, position: number, type: string): bo
   const { from } = extentAt(block, position)
   const buffer = asBuffer(block)
   if (buffer.readUInt16LE(from + 6) !== type.length) return false
-  const signed = ((block[from + 4] ?? 0) & SIGNED) !== 0
-  const typeAt = from + FIXED_BYTES + (signed ? SIGNATURE_BYTES : SEALED_BY_BYTES)
+  const typeAt = typeAtOf(block, from)
   return buffer.toString('latin1', typeAt, typeAt + type.length) === type
 }
 
@@ -187,6 +204,12 @@ export function hasTypeAt(block: Uint8Array, position: number, type: string): bo
 export function isIngestedAt(block: Uint8Array, position: number): boolean {
   const { from } = extentAt(block, position)
   return ((block[from + 4] ?? 0) & INGESTED) !== 0
+}
+
+/** Where the type of the record at `from` begins. */
+function typeAtOf(block: Uint8Array, from: number): number {
+  const signed = ((block[from + 4] ?? 0) & SIGNED) !== 0
+  return from + FIXED_BYTES + (signed ? SIGNATURE_BYTES : SEALED_BY_BYTES)
 }
 
 function extentAt(block: Uint8Array, position: number): { from: number; to: number } {

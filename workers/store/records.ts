@@ -2,17 +2,12 @@ import { assert } from '../../src/base/assert.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { Environment } from './environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
-import { blockKey, decodeRun, placeInRun, runKey, runLength, seqMax, type StrandRun } from './tables.js'
+import { blockKey, placeInRun, runLength, seqMax, type FoundRun } from './tables.js'
 
 /*
  * Reads of committed records. Everything here is a pure function of the environment, so that shard workers and the
  * readers of the pool share it.
  */
-
-/** A run with the seq of its first record. */
-interface FoundRun extends StrandRun {
-  firstSeq: number
-}
 
 /** Where a strand ends. */
 export interface StrandEnd {
@@ -22,7 +17,7 @@ export interface StrandEnd {
 
 /** The last record of a strand and its size; `undefined` for a strand without records. */
 export function strandEnd(environment: Environment, agentNo: number): StrandEnd | undefined {
-  const run = runBefore(environment, agentNo, seqMax)
+  const run = environment.runs.before(agentNo, seqMax)
   if (run === undefined) return undefined
   const record = recordInRun(environment, run, run.firstSeq + runLength(run) - 1)
   assert(record.agentNo === agentNo, 'a strand run leads to records of its agent')
@@ -35,7 +30,7 @@ export function recordBySeq(
   agentNo: number,
   seq: number,
 ): StoredRecord | undefined {
-  const run = runBefore(environment, agentNo, seq)
+  const run = environment.runs.before(agentNo, seq)
   if (run === undefined || seq >= run.firstSeq + runLength(run)) return undefined
   return recordInRun(environment, run, seq)
 }
@@ -46,7 +41,7 @@ export function placeOf(
   agentNo: number,
   seq: number,
 ): { blockNo: number; position: number } {
-  const run = runBefore(environment, agentNo, seq)
+  const run = environment.runs.before(agentNo, seq)
   assert(run !== undefined, 'a strand has a run for each of its records')
   return { blockNo: run.blockNo, position: placeInRun(run, seq - run.firstSeq) }
 }
@@ -73,14 +68,9 @@ export function* recordsFrom(
   agentNo: number,
   range: { fromSeq: number; order: 'asc' | 'desc' },
 ): Generator<StoredRecord> {
-  const { fromSeq, order } = range
-  const first = runBefore(environment, agentNo, fromSeq)
-  const start = runKey(agentNo, first?.firstSeq ?? fromSeq)
-  const rows =
-    order === 'asc'
-      ? environment.strands.getRange({ start, end: runKey(agentNo + 1, 0) })
-      : environment.strands.getRange({ start, end: runKey(agentNo, 0), reverse: true, inclusiveEnd: true })
-  for (const { key, value } of rows) yield* recordsOfRun(environment, foundRun(key, value), range)
+  for (const run of environment.runs.from(agentNo, range.fromSeq, range.order)) {
+    yield* recordsOfRun(environment, run, range)
+  }
 }
 
 function* recordsOfRun(
@@ -112,24 +102,6 @@ export function seqAtOrAfter(environment: Environment, agentNo: number, moment: 
     else high = middle
   }
   return low
-}
-
-/** The run that holds `seq`, or the last one before it. */
-function runBefore(environment: Environment, agentNo: number, seq: number): FoundRun | undefined {
-  for (const { key, value } of environment.strands.getRange({
-    start: runKey(agentNo, seq),
-    end: runKey(agentNo, 0),
-    reverse: true,
-    inclusiveEnd: true,
-    limit: 1,
-  })) {
-    return foundRun(key, value)
-  }
-  return undefined
-}
-
-function foundRun(key: Buffer, value: Buffer): FoundRun {
-  return { firstSeq: key.readUIntBE(4, 6), ...decodeRun(value) }
 }
 
 function recordInRun(environment: Environment, run: FoundRun, seq: number): StoredRecord {

@@ -116,7 +116,7 @@ export class Scrubber {
 
   /** Pages of the file that no table takes. */
   #freePages(lastPageNumber: number): number {
-    const { root, ...tables } = this.#environment
+    const { root, runs: _tablesOfTheirOwn, ...tables } = this.#environment
     const { free, ...own } = root.getStats() as PageCounts & { free: PageCounts }
     const used = [own, free, ...Object.values(tables).map((table) => table.getStats() as PageCounts)]
     const pages = used.reduce(

@@ -15,16 +15,9 @@ import { putOrganisms } from './organisms.js'
 import { putProposals } from './proposals.js'
 import { readBlock, recordByPlace } from './records.js'
 import { Scrubber } from './scrubber.js'
+import { addPlace } from './strand-runs.js'
 import { putZoneChanges } from './zone-changes.js'
-import {
-  blockKey,
-  encodeRun,
-  mutationKey,
-  packLocation,
-  runKey,
-  unpackLocation,
-  type StrandRun,
-} from './tables.js'
+import { blockKey, mutationKey, packLocation, unpackLocation, type FoundRun } from './tables.js'
 
 /**
  * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
@@ -142,6 +135,7 @@ export class ShardStore {
       this.auth.put(group.authRows, group.authEnded, nowMs)
       putMails(this.environment, group.mails)
       this.#hashes.commitStep()
+      this.environment.runs.commitStep()
     })
     if (group.erasures.length > 0) this.#scrubber.begin()
   }
@@ -189,29 +183,20 @@ export class ShardStore {
       append: true,
     })
     assert(put === true, 'a new block comes behind all others')
-    const runs = new Map<number, { firstSeq: number; run: StrandRun }>()
+    const runs = new Map<number, FoundRun>()
     for (let position = 0; position < records.length; position++) {
       const record = records[position]
       assert(record !== undefined, 'the position is within the block')
       this.#hashes.add(prefixOf(record.hash), packLocation(blockNo, position))
       this.#lastHlc = record.hlc
-      const open = runs.get(record.agentNo)
-      if (open === undefined) {
-        const run = {
-          blockNo,
-          ms: record.hlc.ms,
-          counter: record.hlc.counter,
-          strandBytes: record.strandBytes,
-          places: [position, 1],
-        }
-        runs.set(record.agentNo, { firstSeq: record.seq, run })
-      } else {
-        addPlace(open.run, position)
-        open.run.strandBytes = record.strandBytes
+      let run = runs.get(record.agentNo)
+      if (run === undefined) {
+        run = { firstSeq: record.seq, blockNo, ...record.hlc, strandBytes: 0, places: [] }
+        runs.set(record.agentNo, run)
+        this.environment.runs.add(record.agentNo, run)
       }
-    }
-    for (const [agentNo, { firstSeq, run }] of runs) {
-      this.environment.strands.put(runKey(agentNo, firstSeq), encodeRun(run))
+      addPlace(run, position)
+      run.strandBytes = record.strandBytes
     }
   }
 
@@ -222,6 +207,7 @@ export class ShardStore {
 
   /** Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only. */
   #replay(): void {
+    this.environment.runs.catchUp()
     const covered = this.#hashes.coveredUpTo
     const first = covered < 0 ? 0 : unpackLocation(covered).blockNo
     for (const { key, value } of this.environment.blocks.getRange({ start: blockKey(first) })) {
@@ -240,12 +226,4 @@ export class ShardStore {
       this.#lastHlc = recordAt(block, blockCount(block) - 1).hlc
     }
   }
-}
-
-function addPlace(run: StrandRun, position: number): void {
-  const { places } = run
-  const first = places[places.length - 2] ?? 0
-  const count = places[places.length - 1] ?? 0
-  if (first + count === position) places[places.length - 1] = count + 1
-  else places.push(position, 1)
 }

@@ -59,6 +59,11 @@ export interface StrandRun {
   places: number[]
 }
 
+/** A run with the seq of its first record. */
+export interface FoundRun extends StrandRun {
+  firstSeq: number
+}
+
 /** Value of a strand run: block u48, ms u48, counter u16, bytes u48, then u16 pairs. */
 export function encodeRun(run: StrandRun): Buffer {
   const value = Buffer.allocUnsafe(20 + 2 * run.places.length)

@@ -1,0 +1,197 @@
+import { assert } from '../../src/base/assert.js'
+import type { Table } from './environment.js'
+import { blockCount, placedAt } from './record-codec.js'
+import { blockKey, decodeRun, encodeRun, runKey, seqMax, type FoundRun, type StrandRun } from './tables.js'
+
+/** Runs in memory at which they are on their way into the table. */
+const RECENT_RUNS_MAX = 16_384
+
+/** Runs that one step writes into the table at least; a step writes twice as many as were added since the last one. */
+const STEP_RUNS_MIN = 512
+
+/** The row of the table `meta` that tells up to which block the runs are in the table. */
+const coveredKey = Buffer.from('runs-covered-up-to')
+
+/** The tables that runs are kept in and made again from. */
+export interface RunTables {
+  blocks: Table
+  strands: Table
+  meta: Table
+}
+
+/**
+ * Where the records of each strand lie: its runs, the older ones in the table `strands`, the newest in memory.
+ *
+ * A run put into the table with each commit would make LMDB copy and write a page for each agent of the group, which
+ * costs more than all else of a small write. The blocks tell the same, so runs gather in memory until there are many,
+ * and then go into the table in the order of its keys, a part with each commit. Whoever opens the store makes those
+ * that are not in it again from the blocks (docs/adr/0002-storage-layout.md).
+ */
+export class StrandRuns {
+  readonly #tables: RunTables
+  /** Runs that the table may not have, by agent number, in order. */
+  readonly #recent = new Map<number, FoundRun[]>()
+  #recentCount = 0
+  /** Blocks up to this one are in `#recent` or in the table; undefined before the first look at the store. */
+  #seenUpTo: number | undefined
+  #coveredUpTo = -1
+  #leaving: { runs: [agentNo: number, run: FoundRun][]; written: number; upTo: number } | undefined
+  #addedSinceStep = 0
+  readonly #recentMax: number
+  readonly #stepMin: number
+
+  /** `sizes`: of tests, which make them small. */
+  constructor(tables: RunTables, sizes: { recentMax?: number; stepMin?: number } = {}) {
+    this.#tables = tables
+    this.#recentMax = sizes.recentMax ?? RECENT_RUNS_MAX
+    this.#stepMin = sizes.stepMin ?? STEP_RUNS_MIN
+  }
+
+  /** Reads the runs of the blocks that were added since the last call; on a view that others write to. */
+  catchUp(): void {
+    const covered = this.#tables.meta.get(coveredKey)?.readUIntBE(0, 6) ?? -1
+    if (covered > this.#coveredUpTo) this.#drop(covered)
+    const first = Math.max(this.#seenUpTo ?? -1, covered) + 1
+    this.#seenUpTo = first - 1
+    for (const { key, value } of this.#tables.blocks.getRange({ start: blockKey(first) })) {
+      this.#addBlock(key.readUIntBE(0, 6), Buffer.from(value))
+    }
+  }
+
+  /** Adds a run of the newest block. */
+  add(agentNo: number, run: FoundRun): void {
+    const runs = this.#recent.get(agentNo)
+    if (runs === undefined) this.#recent.set(agentNo, [run])
+    else runs.push(run)
+    this.#recentCount += 1
+    this.#addedSinceStep += 1
+    this.#seenUpTo = run.blockNo
+  }
+
+  /** The run of an agent that holds `seq`, or the last one before it. */
+  before(agentNo: number, seq: number): FoundRun | undefined {
+    if (this.#seenUpTo === undefined) this.catchUp()
+    return lastBefore(this.#recent.get(agentNo) ?? [], seq) ?? this.#tableBefore(agentNo, seq)
+  }
+
+  /** The runs of an agent from the one that holds `seq`, upwards or downwards. */
+  *from(agentNo: number, seq: number, order: 'asc' | 'desc'): Generator<FoundRun> {
+    const first = this.before(agentNo, seq)?.firstSeq ?? seq
+    const recent = [...(this.#recent.get(agentNo) ?? [])]
+    const tableEnd = recent[0]?.firstSeq ?? seqMax
+    const { strands } = this.#tables
+    if (order === 'asc') {
+      const end = tableEnd === seqMax ? runKey(agentNo + 1, 0) : runKey(agentNo, tableEnd)
+      for (const { key, value } of strands.getRange({ start: runKey(agentNo, first), end })) {
+        yield foundRun(key, value)
+      }
+      for (const run of recent) if (run.firstSeq >= first) yield run
+      return
+    }
+    for (const run of recent.reverse()) if (run.firstSeq <= first) yield run
+    if (tableEnd === 0) return
+    const start = runKey(agentNo, Math.min(first, tableEnd - 1))
+    for (const { key, value } of strands.getRange({
+      start,
+      end: runKey(agentNo, 0),
+      reverse: true,
+      inclusiveEnd: true,
+    })) {
+      yield foundRun(key, value)
+    }
+  }
+
+  /** Does the share of a commit, within its transaction: when many runs have gathered, takes some into the table. */
+  commitStep(): void {
+    const added = this.#addedSinceStep
+    this.#addedSinceStep = 0
+    if (this.#leaving === undefined && this.#recentCount >= this.#recentMax) this.#leave()
+    const leaving = this.#leaving
+    if (leaving === undefined) return
+    const end = Math.min(leaving.runs.length, leaving.written + Math.max(this.#stepMin, 2 * added))
+    for (; leaving.written < end; leaving.written++) {
+      const [agentNo, run] = leaving.runs[leaving.written] ?? []
+      assert(agentNo !== undefined && run !== undefined, 'the index is within the runs')
+      this.#tables.strands.putSync(runKey(agentNo, run.firstSeq), encodeRun(run))
+    }
+    if (leaving.written < leaving.runs.length) return
+    this.#tables.meta.putSync(coveredKey, blockKey(leaving.upTo))
+    this.#drop(leaving.upTo)
+    this.#leaving = undefined
+  }
+
+  /** Begins to take the runs that have gathered into the table, in the order of its keys. */
+  #leave(): void {
+    const agents = [...this.#recent.keys()].sort((one, other) => one - other)
+    const runs: [number, FoundRun][] = []
+    for (const agentNo of agents) {
+      for (const run of this.#recent.get(agentNo) ?? []) runs.push([agentNo, run])
+    }
+    assert(this.#seenUpTo !== undefined, 'runs that have gathered are of blocks')
+    this.#leaving = { runs, written: 0, upTo: this.#seenUpTo }
+  }
+
+  /** Forgets the runs of blocks up to `upTo`: the table has them. */
+  #drop(upTo: number): void {
+    this.#coveredUpTo = upTo
+    for (const [agentNo, runs] of this.#recent) {
+      const kept = runs.findIndex((run) => run.blockNo > upTo)
+      this.#recentCount -= kept === -1 ? runs.length : kept
+      if (kept === -1) this.#recent.delete(agentNo)
+      else if (kept > 0) this.#recent.set(agentNo, runs.slice(kept))
+    }
+  }
+
+  #addBlock(blockNo: number, block: Buffer): void {
+    const open = new Map<number, FoundRun>()
+    for (let position = 0; position < blockCount(block); position++) {
+      const { agentNo, seq, hlc, bodyBytes } = placedAt(block, position)
+      let run = open.get(agentNo)
+      if (run === undefined) {
+        const strandBytes = seq === 0 ? 0 : (this.before(agentNo, seq - 1)?.strandBytes ?? 0)
+        run = { firstSeq: seq, blockNo, ...hlc, strandBytes, places: [] }
+        open.set(agentNo, run)
+        this.add(agentNo, run)
+      }
+      addPlace(run, position)
+      run.strandBytes += bodyBytes
+    }
+  }
+
+  #tableBefore(agentNo: number, seq: number): FoundRun | undefined {
+    for (const { key, value } of this.#tables.strands.getRange({
+      start: runKey(agentNo, seq),
+      end: runKey(agentNo, 0),
+      reverse: true,
+      inclusiveEnd: true,
+      limit: 1,
+    })) {
+      return foundRun(key, value)
+    }
+    return undefined
+  }
+}
+
+/** Adds the record at `position` of its block to a run: behind all others. */
+export function addPlace({ places }: StrandRun, position: number): void {
+  const first = places[places.length - 2] ?? 0
+  const count = places[places.length - 1] ?? 0
+  if (places.length > 0 && first + count === position) places[places.length - 1] = count + 1
+  else places.push(position, 1)
+}
+
+/** The last of the runs that begins at or before `seq`. */
+function lastBefore(runs: readonly FoundRun[], seq: number): FoundRun | undefined {
+  let low = 0
+  let high = runs.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((runs[middle]?.firstSeq ?? seqMax) <= seq) low = middle + 1
+    else high = middle
+  }
+  return runs[low - 1]
+}
+
+function foundRun(key: Buffer, value: Buffer): FoundRun {
+  return { firstSeq: key.readUIntBE(4, 6), ...decodeRun(value) }
+}
