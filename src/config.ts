@@ -182,6 +182,14 @@ export const settings = {
     allowed: 'an integer from 0 up',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
+  recordCacheBytes: setting({
+    name: 'SERVICE_RECORD_CACHE_BYTES',
+    default: 64 * megabyte,
+    unit: 'bytes',
+    description: 'Memory for records that were read by their hash, to be read again; 0 is off.',
+    allowed: 'an integer from 0 up',
+    parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
+  }),
   governedAutoApproveSecs: setting({
     name: 'SERVICE_GOVERNED_AUTO_APPROVE_SECS',
     default: 60,
@@ -222,6 +230,8 @@ export interface Config {
   readonly recordBytesMax: number
   /** How long a mutation in zone governed waits before it applies itself. */
   readonly governedAutoApproveSecs: number
+  /** Bytes; 0 is off. */
+  readonly recordCacheBytes: number
   /** Per second and client address; 0 is off. */
   readonly rateLimitRps: number
   readonly rateLimitBurst: number
@@ -313,6 +323,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
     recordBytesMax: value(settings.recordBytesMax),
     governedAutoApproveSecs: value(settings.governedAutoApproveSecs),
+    recordCacheBytes: value(settings.recordCacheBytes),
     rateLimitRps: value(settings.rateLimitRps),
     rateLimitBurst: value(settings.rateLimitBurst),
     trustedProxies: value(settings.trustedProxies),

@@ -120,21 +120,25 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
   const started: StartedShards = {
     hub: undefined,
     sink: undefined,
-    shards: new Shards(settings, {
-      events: (shard, events) => started.hub?.events(shard, events),
-      policiesChanged: (agents) => started.hub?.endUsersOf(agents),
-      erased: (agents) => started.hub?.forget(agents),
-      failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
-      died(shard, error) {
-        log.error({ shard, err: error }, 'a shard thread ended and is started again')
-        started.sink?.pause(shard)
+    shards: new Shards(
+      settings,
+      {
+        events: (shard, events) => started.hub?.events(shard, events),
+        policiesChanged: (agents) => started.hub?.endUsersOf(agents),
+        erased: (agents) => started.hub?.forget(agents),
+        failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
+        died(shard, error) {
+          log.error({ shard, err: error }, 'a shard thread ended and is started again')
+          started.sink?.pause(shard)
+        },
+        restarted(shard) {
+          log.warn({ shard }, 'a shard thread serves again')
+          started.sink?.resume(shard)
+          started.hub?.restarted(shard)
+        },
       },
-      restarted(shard) {
-        log.warn({ shard }, 'a shard thread serves again')
-        started.sink?.resume(shard)
-        started.hub?.restarted(shard)
-      },
-    }),
+      config.recordCacheBytes,
+    ),
   }
   return started
 }

@@ -82,6 +82,8 @@ export class CommitGroup {
   /** Agents that this group has moved: their state is ahead of the store's. */
   readonly touched = new Map<string, Agent>()
   readonly mutations: PendingMutation[] = []
+  /** Hashes of the records that are deleted, restored or erased. */
+  readonly changedRecords: string[] = []
   readonly answers = new Map<string, PendingAnswer>()
   readonly publicKeys = new Map<string, string>()
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()

@@ -130,6 +130,7 @@ export class Shard {
       figures: this.#figures,
       ...(policyChanges.length > 0 && { policyChanges }),
       ...(erasedOf.length > 0 && { erasedOf }),
+      ...(group.changedRecords.length > 0 && { changedRecords: group.changedRecords }),
     })
     return next
   }

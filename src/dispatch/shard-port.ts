@@ -15,6 +15,8 @@ export interface ShardListener {
   policiesChanged(agents: string[]): void
   /** Records were erased, before the events of the same commit. */
   erased(agents: string[]): void
+  /** Records were deleted, restored or erased, before the outcomes of the same commit. */
+  recordsChanged(hashes: string[]): void
   /** Reads failed, though nothing was wrong with what was asked. */
   failed(failures: string[]): void
   /** The thread ended though nobody asked it to. */
@@ -117,10 +119,11 @@ export class ShardPort {
   }
 
   #receive(memory: ArrayBuffer): void {
-    const { outcomes, events, figures, failures, policyChanges, erasedOf } = decodeOutcomes(memory)
-    if (failures !== undefined) this.#listener.failed(failures)
-    if (policyChanges !== undefined) this.#listener.policiesChanged(policyChanges)
-    if (erasedOf !== undefined) this.#listener.erased(erasedOf)
+    const { outcomes, events, figures, ...told } = decodeOutcomes(memory)
+    if (told.failures !== undefined) this.#listener.failed(told.failures)
+    if (told.policyChanges !== undefined) this.#listener.policiesChanged(told.policyChanges)
+    if (told.erasedOf !== undefined) this.#listener.erased(told.erasedOf)
+    if (told.changedRecords !== undefined) this.#listener.recordsChanged(told.changedRecords)
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)

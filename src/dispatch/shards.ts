@@ -1,6 +1,14 @@
 import { limits } from '../base/limits.js'
-import type { Command, Outcome, ShardFigures, ShardSettings, StreamEvent } from '../protocol/messages.js'
+import type {
+  Command,
+  CommandOf,
+  Outcome,
+  ShardFigures,
+  ShardSettings,
+  StreamEvent,
+} from '../protocol/messages.js'
 import { shardOf } from './placement.js'
+import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardPort, type Receive } from './shard-port.js'
 
 /** What the shards tell the front thread beside outcomes. */
@@ -20,17 +28,20 @@ export interface ShardsListener {
 export class Shards {
   readonly #ports: ShardPort[]
   readonly #listener: ShardsListener
+  readonly #records: RecordCache
   readonly #restartsAt: number[] = []
   #closing = false
 
-  constructor(settings: readonly ShardSettings[], listener: ShardsListener) {
+  constructor(settings: readonly ShardSettings[], listener: ShardsListener, cacheBytesMax: number) {
     this.#listener = listener
+    this.#records = new RecordCache(cacheBytesMax)
     this.#ports = settings.map(
       (one) =>
         new ShardPort(one, {
           events: (events) => listener.events(one.shard, events),
           policiesChanged: (agents) => listener.policiesChanged(agents),
           erased: (agents) => listener.erased(agents),
+          recordsChanged: (hashes) => this.#records.forget(hashes),
           failed: (failures) => listener.failed(one.shard, failures),
           died: (error) => this.#restart(one.shard, error),
         }),
@@ -53,7 +64,9 @@ export class Shards {
 
   /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
   send(agent: string, command: Command, receive: Receive): void {
-    this.sendTo(shardOf(agent, this.#ports.length), command, receive)
+    // What a user sees of a record is for the shard to decide.
+    if (command.kind === 'recordGet' && command.access === undefined) this.#get(command, receive)
+    else this.sendTo(shardOf(agent, this.#ports.length), command, receive)
   }
 
   /** Sends a command to one shard by its number. */
@@ -84,6 +97,11 @@ export class Shards {
     return shardOf(agent, this.#ports.length)
   }
 
+  /** What the cache of records has done, for metrics. */
+  cacheFigures(): RecordCacheFigures {
+    return this.#records.figures
+  }
+
   /** Figures and queue depth of each shard, for metrics. */
   figures(): (ShardFigures & { depth: number })[] {
     return this.#ports.map((port) => ({ ...port.figures, depth: port.depth }))
@@ -94,8 +112,22 @@ export class Shards {
     await Promise.all(this.#ports.map((port) => port.close()))
   }
 
+  /** Reads a record by its hash: from the cache, or from its shard for the cache. */
+  #get(command: CommandOf<'recordGet'>, receive: Receive): void {
+    const body = this.#records.find(command)
+    if (body !== undefined) {
+      receive({ kind: 'reply', status: 200, body })
+      return
+    }
+    this.sendTo(shardOf(command.agent, this.#ports.length), command, (outcome) => {
+      if (outcome.kind === 'reply') this.#records.keep(command, outcome.body)
+      receive(outcome)
+    })
+  }
+
   /** A thread that died is started again after a pause that grows with the deaths of the last minute. */
   #restart(shard: number, error: Error): void {
+    this.#records.clear()
     if (this.#closing) return
     this.#listener.died(shard, error)
     const now = Date.now()

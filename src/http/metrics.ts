@@ -103,6 +103,21 @@ export class HttpMetrics {
     perShard('strandfast_commit_seconds_total', 'Seconds spent in commits', ({ commitSecs }) => commitSecs)
     perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
     perShard('strandfast_shard_queue_depth', 'Commands that wait for the shard', ({ depth }) => depth)
+    this.#gauge(
+      'strandfast_record_cache_hits_total',
+      'Records read by hash from memory',
+      () => shards.cacheFigures().hits,
+    )
+    this.#gauge(
+      'strandfast_record_cache_misses_total',
+      'Records read by hash from their shard',
+      () => shards.cacheFigures().misses,
+    )
+    this.#gauge(
+      'strandfast_record_cache_bytes',
+      'Bytes of records kept for reading again',
+      () => shards.cacheFigures().bytes,
+    )
     this.#gauge('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
   }
 

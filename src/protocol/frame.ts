@@ -14,6 +14,8 @@ export interface OutcomeFrame {
   policyChanges?: string[]
   /** Agents of which this group has erased records: their bodies are to be forgotten. */
   erasedOf?: string[]
+  /** Hashes of records that this group has deleted, restored or erased: how they were shown is over. */
+  changedRecords?: string[]
   /** What broke single reads, for the log; their callers are told no more than that it did. */
   failures?: string[]
 }

@@ -17,6 +17,8 @@ let told: string[]
 let died: Error[]
 let restarted: () => void
 
+const CACHE_BYTES = 1_048_576
+
 function makeShards(count: number): Shards {
   const settings = Array.from({ length: count }, (_none, shard) => ({
     shard,
@@ -27,17 +29,21 @@ function makeShards(count: number): Shards {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  return new Shards(settings, {
-    events(_shard, some) {
-      events.push(...some)
-      told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
+  return new Shards(
+    settings,
+    {
+      events(_shard, some) {
+        events.push(...some)
+        told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
+      },
+      died: (_shard, error) => died.push(error),
+      erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
+      policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
+      restarted: () => restarted(),
+      failed: () => undefined,
     },
-    died: (_shard, error) => died.push(error),
-    erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
-    policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
-    restarted: () => restarted(),
-    failed: () => undefined,
-  })
+    CACHE_BYTES,
+  )
 }
 
 beforeEach(async () => {
@@ -111,6 +117,90 @@ describe('the shards', () => {
       limits.shardQueueMax,
     )
     expect(codeOf(await shards.askOne(0, command))).toBe('agent_not_found')
+  })
+})
+
+describe('a record that was read by its hash', () => {
+  let hash: string
+
+  function read(agent = 'kept'): Promise<Outcome> {
+    return shards.ask(agent, { kind: 'recordGet', agent, hash })
+  }
+
+  function mutate(action: 'delete' | 'restore' | 'erase'): Promise<Outcome> {
+    const principal = 'root'
+    return shards.ask('kept', { kind: 'recordMutate', agent: 'kept', action, hash, principal, options: {} })
+  }
+
+  async function shown(): Promise<Record<string, unknown>> {
+    const outcome = await read()
+    return outcome.kind === 'reply' ? JSON.parse(outcome.body) : { code: codeOf(outcome) }
+  }
+
+  beforeEach(async () => {
+    await shards.ask('kept', { kind: 'agentCreate', agent: 'kept', zone: 'free', options: {} })
+    const outcome = await ask('kept', 1)
+    hash = outcome.kind === 'reply' ? JSON.parse(outcome.body).record_id : ''
+  })
+
+  it('is read from memory the next time, with the same answer', async () => {
+    const first = await read()
+    expect(shards.cacheFigures()).toMatchObject({ hits: 0, misses: 1 })
+    expect(await read()).toEqual(first)
+    expect(shards.cacheFigures()).toMatchObject({ hits: 1, misses: 1 })
+  })
+
+  it('is not shown as a record of another agent', async () => {
+    await read()
+    expect(codeOf(await read('other'))).toBe('agent_not_found')
+  })
+
+  it('is shown as it is by whoever reads after a change of it was answered', async () => {
+    expect(await shown()).toMatchObject({ deleted: false, erased: false })
+    await mutate('delete')
+    expect(await shown()).toMatchObject({ deleted: true })
+    await mutate('restore')
+    expect(await shown()).toMatchObject({ deleted: false })
+    await mutate('erase')
+    expect(await shown()).toMatchObject({ erased: true, payload: null })
+  })
+
+  it('is never kept as it was, while reads and changes come at once', async () => {
+    for (let round = 0; round < 50; round++) {
+      const change = mutate(round % 2 === 0 ? 'delete' : 'restore')
+      const reads = Promise.all([read(), read(), read()])
+      await Promise.all([change, reads])
+      expect(await shown()).toMatchObject({ deleted: round % 2 === 0 })
+    }
+  })
+
+  it('is not read from memory once its shard has died', async () => {
+    await read()
+    const again = failShardOf('kept')
+    await new Promise<void>((resolve) => {
+      const timer = setInterval(() => {
+        if (shards.serving) return
+        clearInterval(timer)
+        resolve()
+      }, 1)
+    })
+    expect(codeOf(await read())).toBe('unavailable')
+    await again
+    expect(await shown()).toMatchObject({ record_id: hash })
+  })
+
+  it('is read from its shard again when others have filled the memory', async () => {
+    const large = 'x'.repeat(Math.floor(CACHE_BYTES / 5))
+    const hashes: string[] = []
+    for (let n = 0; n < 6; n++) {
+      const body = Buffer.from(JSON.stringify({ data: { n, large } }))
+      const command: Command = { kind: 'recordAppend', agent: 'kept', emerge: false, body, options: {} }
+      const outcome = await shards.ask('kept', command)
+      hashes.push(outcome.kind === 'reply' ? JSON.parse(outcome.body).record_id : '')
+    }
+    for (hash of [...hashes, ...hashes]) expect(await shown()).toMatchObject({ record_id: hash })
+    expect(shards.cacheFigures()).toMatchObject({ hits: 0, misses: 12 })
+    expect(shards.cacheFigures().bytes).toBeLessThanOrEqual(CACHE_BYTES)
   })
 })
 

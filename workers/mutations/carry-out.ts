@@ -134,6 +134,7 @@ function carryOutOnRecord(asked: Asked<RecordMutation>, group: CommitGroup): Pen
     type: recordTypes[action],
     members: { target, target_seq: targetSeq },
   })
+  group.changedRecords.push(target)
   if (action === 'erase') {
     group.erasures.push({ agentNo: agent.no, seq: targetSeq })
     return record
