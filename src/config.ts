@@ -198,6 +198,14 @@ export const settings = {
     allowed: 'an integer from 1 to 604800',
     parse: parsers.integer(1, 604_800),
   }),
+  logIntervalSecs: setting({
+    name: 'SERVICE_LOG_INTERVAL_SECS',
+    default: 10,
+    unit: 'seconds',
+    description: 'How often the heads of strands that moved are taken into the server log; 0 is off.',
+    allowed: 'an integer from 0 to 86400',
+    parse: parsers.integer(0, 86_400),
+  }),
   ingestPostgresUrl: setting<string | undefined>({
     name: 'SERVICE_INGEST_POSTGRES_URL',
     default: undefined,
@@ -232,6 +240,8 @@ export interface Config {
   readonly governedAutoApproveSecs: number
   /** Bytes; 0 is off. */
   readonly recordCacheBytes: number
+  /** Between looks for strand heads that moved; 0 is off. */
+  readonly logIntervalSecs: number
   /** Per second and client address; 0 is off. */
   readonly rateLimitRps: number
   readonly rateLimitBurst: number
@@ -324,6 +334,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     recordBytesMax: value(settings.recordBytesMax),
     governedAutoApproveSecs: value(settings.governedAutoApproveSecs),
     recordCacheBytes: value(settings.recordCacheBytes),
+    logIntervalSecs: value(settings.logIntervalSecs),
     rateLimitRps: value(settings.rateLimitRps),
     rateLimitBurst: value(settings.rateLimitBurst),
     trustedProxies: value(settings.trustedProxies),

@@ -8,6 +8,7 @@ import type { Config } from './config.js'
 import { freeBytes, type DataDirectory } from './data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ReaderPool } from './dispatch/reader-pool.js'
+import { ServerLog } from './dispatch/server-log.js'
 import { Shards } from './dispatch/shards.js'
 import type { SinkThread } from './dispatch/sink-thread.js'
 import { authOff, authRules, startAuth, type AuthParts } from './auth-parts.js'
@@ -47,12 +48,14 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   await makeDefaultAgent(config, shards.shards)
   const sink = startSink(config, directory, log)
   shards.sink = sink
-  const parts = assemble({ directory, shards: shards.shards, sink })
+  const state: ServerState = { stopping: false, readOnly: false }
+  const serverLog = startServerLog(config, { shards: shards.shards, state, log })
+  shards.serverLog = serverLog
+  const parts = assemble({ directory, shards: shards.shards, sink, serverLog })
   shards.hub = parts.streams
   await loadApiKeys(shards.shards, parts.apiKeys)
   const auth = await startedAuth(config, { directory, log, parts })
   const routes = allRoutes(config.agentId)
-  const state: ServerState = { stopping: false, readOnly: false }
   const admission = admissionOf(config, { directory, parts, auth })
   const handling = handlingOf(config, {
     parts,
@@ -65,6 +68,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   const watch = watchDisk(config, state, log)
   const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
   await proposals.catchUp()
+  void serverLog?.look()
   const http = await listen(config, routes, handling)
   log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
   return {
@@ -77,6 +81,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
       await drain(config, http, parts)
       await auth?.stop()
       await sink?.stop()
+      await serverLog?.stop()
       await shards.shards.close()
       await parts.readers.close()
       http.close()
@@ -105,6 +110,7 @@ interface StartedShards {
   shards: Shards
   hub: StreamHub | undefined
   sink: SinkThread | undefined
+  serverLog: ServerLog | undefined
 }
 
 function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
@@ -120,6 +126,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
   const started: StartedShards = {
     hub: undefined,
     sink: undefined,
+    serverLog: undefined,
     shards: new Shards(
       settings,
       {
@@ -135,12 +142,29 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
           log.warn({ shard }, 'a shard thread serves again')
           started.sink?.resume(shard)
           started.hub?.restarted(shard)
+          started.serverLog?.restarted(shard)
         },
       },
       config.recordCacheBytes,
     ),
   }
   return started
+}
+
+/** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */
+function startServerLog(
+  { logIntervalSecs }: Config,
+  { shards, state, log }: { shards: Shards; state: ServerState; log: Logger },
+): ServerLog | undefined {
+  if (logIntervalSecs === 0) return undefined
+  return new ServerLog({
+    shards,
+    intervalMs: logIntervalSecs * 1_000,
+    readOnly: () => state.readOnly,
+    nowMs: systemClock,
+    failed: (reason) => log.warn({ reason }, 'the log of strand heads fell behind'),
+    forked: (strands) => log.error({ strands }, 'strands are not what the log told of them'),
+  })
 }
 
 /** The default agent is there from the first start on (contract.md 1, Identity). */
@@ -167,10 +191,12 @@ function assemble({
   directory,
   shards,
   sink,
+  serverLog,
 }: {
   directory: DataDirectory
   shards: Shards
   sink: SinkThread | undefined
+  serverLog: ServerLog | undefined
 }): Parts {
   const readers = new ReaderPool(directory.path)
   const streams = new StreamHub(shards)
@@ -184,6 +210,7 @@ function assemble({
     streams: () => streams.count,
     freeBytes: () => freeBytes(directory.path),
     ...(sink !== undefined && { sink: () => sink.figures }),
+    ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
   return { shards, readers, streams, apiKeys, tickets, metrics }
 }
@@ -260,6 +287,8 @@ function handlingOf(
     read: {
       treeRoot: (view) => readers.treeRoot(view),
       inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
+      consistency: (view, from) => readers.consistency({ ...view, from }),
+      recordLine: (view, record) => readers.recordLine({ ...view, ...record }),
     },
     apiKeys: parts.apiKeys,
     tickets: parts.tickets,

@@ -7,6 +7,7 @@ import { bodyCommitment, recordHash } from '../src/strand/hash.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { formatHlc, type Hlc, type HlcClock } from '../src/strand/hlc.js'
 import { signText, type KeyPair } from '../src/strand/keys.js'
+import type { LoggedHead } from '../src/strand/server-log.js'
 import { isReservedType } from '../src/strand/record-type.js'
 import type { Agent, AgentRow } from './store/agents.js'
 import type { PendingAuthRow, PendingEnded } from './store/auth-table.js'
@@ -90,6 +91,8 @@ export class CommitGroup {
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly authEnded: PendingEnded[] = []
+  /** What records of the server log tell, by their seq. */
+  readonly loggedHeads = new Map<number, readonly LoggedHead[]>()
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */
   readonly mails = new Map<string, Buffer | undefined>()
   readonly #hlc: HlcClock
@@ -105,8 +108,8 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const { records, publicKeys, organisms, apiKeys, answers, authRows, mails } = this
-    const maps = [publicKeys, organisms, apiKeys, answers, authRows, mails]
+    const { records, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads } = this
+    const maps = [publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads]
     return records.length === 0 && maps.every((map) => map.size === 0)
   }
 

@@ -3,6 +3,8 @@ import { workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { asBuffer } from '../src/base/bytes.js'
 import type {
+  ConsistencyFound,
+  ConsistencyTask,
   ExportPage,
   ExportPageTask,
   InclusionTask,
@@ -13,7 +15,7 @@ import { genesisType, keyRotateType } from '../src/strand/genesis.js'
 import { formatHlc } from '../src/strand/hlc.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { bodyCommitment } from '../src/strand/hash.js'
-import { inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
+import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
 import { covers } from './row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
@@ -69,6 +71,17 @@ export function inclusionOf(task: InclusionTask): { root: string; path: string[]
   return letGo(task.shard, {
     root: asBuffer(treeRoot(task.size, reader)).toString('hex'),
     path: path.map((hash) => asBuffer(hash).toString('hex')),
+  })
+}
+
+/** What leads from the root of the first `from` records to the root of the first `size`, hex. */
+export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
+  const reader = leafReader(task)
+  const hex = (hash: Uint8Array) => asBuffer(hash).toString('hex')
+  return letGo(task.shard, {
+    path: consistencyPath(task.from, task.size, reader).map(hex),
+    fromRoot: hex(treeRoot(task.from, reader)),
+    toRoot: hex(treeRoot(task.size, reader)),
   })
 }
 

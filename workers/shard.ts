@@ -20,6 +20,7 @@ import { checkpointSign, strandLocate } from './commands/proof.js'
 import { proposalDecide, proposalList, proposalsSweep } from './commands/proposals.js'
 import { recordQuery } from './commands/query.js'
 import { batchAppend, recordAppend, recordGet } from './commands/records.js'
+import { headsAll, headsMoved, logAppend, logFind, logOpen } from './commands/server-log.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
 import { mailDue, mailSettle } from './auth/outbox.js'
 import { CommitGroup } from './commit-group.js'
@@ -240,6 +241,10 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return authChange(state, command, group)
     case 'mailSettle':
       return mailSettle(state, command, group)
+    case 'logOpen':
+      return logOpen(state, command, group)
+    case 'logAppend':
+      return logAppend(state, command, group)
     default:
       return unreachable(command)
   }
@@ -295,6 +300,12 @@ function read(state: ShardState, command: Read): Outcome {
       return authEndedList(state)
     case 'mailDue':
       return mailDue(state, command)
+    case 'headsMoved':
+      return headsMoved(state, command)
+    case 'headsAll':
+      return headsAll(state, command)
+    case 'logFind':
+      return logFind(state, command)
     default:
       return unreachable(command)
   }

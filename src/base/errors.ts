@@ -27,6 +27,7 @@ export const errorCatalogue = {
   edge_not_found: { status: 404, title: 'No such edge' },
   organism_not_found: { status: 404, title: 'No such organism' },
   proposal_not_found: { status: 404, title: 'No such proposal' },
+  head_not_logged: { status: 404, title: 'The server log does not tell of this strand' },
   namespace_not_found: { status: 404, title: 'The organism has no auth namespace' },
   auth_disabled: { status: 404, title: 'The auth add-on is off' },
   method_not_allowed: { status: 405, title: 'The resource does not have this method' },

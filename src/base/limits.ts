@@ -54,6 +54,18 @@ export const limits = {
   exportPageBytes: 262_144,
   /** Roots of complete 256-leaf subtrees that a reader thread keeps: those of 16 million records. */
   subtreesKeptMax: 65_536,
+  /** Heads in one record of the server log. */
+  logRecordHeadsMax: 256,
+  /** Heads after which those found so far are taken into the server log, in one commit. */
+  logHeadsMax: 1_024,
+  /** Blocks that one look of a shard for moved heads goes through. */
+  logScanBlocks: 64,
+  /** Bytes of blocks after which it ends as well. */
+  logScanBytes: 2_097_152,
+  /** Agents whose heads one look gives, where it goes through the agents. */
+  logScanAgents: 256,
+  /** Records of the server log that one command makes findable again. */
+  logIndexRecords: 16,
   /** Milliseconds between looks at the free space of the data disk. */
   diskWatchMs: 1_000,
   /** Milliseconds between looks at whether the last answer is out, while stopping. */

@@ -1,11 +1,17 @@
 /**
  * What an organism's id is made of, for regular expressions and JSON Schema: an agent's name without two dots in a
- * row. Nothing in it can part an agent's address (`::`), a path or a key of the store.
+ * row, and not `server`. Nothing in it can part an agent's address (`::`), a path or a key of the store.
  */
-export const organismIdPattern = '^(?!.*\\.\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
+export const organismIdPattern = '^(?!server$)(?!.*\\.\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
 
 /** Parts an organism's id from the name of a member in the member's address. */
 export const memberSeparator = '::'
 
 /** The member that an organism's auth namespace makes for itself; nobody else can have that name. */
 export const authMember = 'auth'
+
+/**
+ * The agent of the server log (docs/adr/0023-server-log.md). Only organisms make agents with `::` in their names, and
+ * none can have the id before it.
+ */
+export const logAgent = 'server::log'

@@ -2,6 +2,8 @@ import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
 import { limits } from '../base/limits.js'
 import type {
+  ConsistencyFound,
+  ConsistencyTask,
   ExportPage,
   ExportPageTask,
   InclusionTask,
@@ -45,6 +47,19 @@ export class ReaderPool {
 
   inclusion(task: InclusionTask): Promise<{ root: string; path: string[] }> {
     return this.#pool.run(task, { name: 'inclusionOf' })
+  }
+
+  consistency(task: ConsistencyTask): Promise<ConsistencyFound> {
+    return this.#pool.run(task, { name: 'consistencyOf' })
+  }
+
+  /** The line that an export has for one record. */
+  async recordLine(
+    task: Omit<ExportPageTask, 'fromSeq' | 'toSeq' | 'bytesMax'> & { seq: number },
+  ): Promise<string> {
+    const { seq, ...strand } = task
+    const page = await this.exportPage({ ...strand, fromSeq: seq, toSeq: seq, bytesMax: 1 })
+    return page.text.trimEnd()
   }
 
   async close(): Promise<void> {

@@ -76,6 +76,8 @@ export class ShardPort {
       this.#end(worker, new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)),
     )
     this.#worker = worker
+    // A new thread counts from 0.
+    this.figures = { ...this.figures, records: 0, commits: 0, commitSecs: 0 }
   }
 
   /**

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import type { ServerLogFigures } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
 import type { Route } from '../routes/route.js'
@@ -8,6 +9,8 @@ export interface MetricsSources {
   shards: Shards
   streams(): number
   freeBytes(): number
+  /** Absent where no log of strand heads is kept. */
+  serverLog?(): ServerLogFigures
   /** Absent where ingested records are copied nowhere. */
   sink?(): SinkFigures
 }
@@ -31,6 +34,7 @@ export class HttpMetrics {
     this.#gauge('strandfast_streams_open', 'Open event streams', () => sources.streams())
     this.#gauge('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
     if (sources.sink !== undefined) this.#showSink(sources.sink)
+    if (sources.serverLog !== undefined) this.#showServerLog(sources.serverLog)
     this.#gauge(
       'strandfast_http_requests_in_flight',
       'Requests that are being answered',
@@ -130,6 +134,15 @@ export class HttpMetrics {
     show('rows_total', 'Rows stored in PostgreSQL since the start', ({ rows }) => rows)
     show('dead_letters_total', 'Rows that PostgreSQL refused since the start', (one) => one.deadLetters)
     show('failures_total', 'Failed tries to deliver since the start', ({ failures }) => failures)
+  }
+
+  #showServerLog(figures: () => ServerLogFigures): void {
+    this.#gauge('strandfast_log_size', 'Records of the log of strand heads', () => figures().size)
+    this.#gauge(
+      'strandfast_log_complete_timestamp_seconds',
+      'Until when every strand head is in the log; 0 before the first look',
+      () => figures().completeAtMs / 1_000,
+    )
   }
 
   #gauge(name: string, help: string, value: () => number): void {

@@ -27,6 +27,7 @@ import type {
   RecordMutate,
   RecordQuery,
 } from './record-messages.js'
+import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.js'
 
 /*
  * What the front thread and the shard workers say to each other. Each message is a plain value; frames of them
@@ -218,6 +219,7 @@ export type Command =
   | AuthEndedList
   | MailDue
   | MailSettle
+  | ServerLogCommand
 
 /** A command by its kind. */
 export type CommandOf<K extends Command['kind']> = Extract<Command, { kind: K }>
@@ -357,6 +359,7 @@ export type Outcome =
   | AuthOutcome
   | AuthEndedOutcome
   | MailDueOutcome
+  | ServerLogOutcome
 
 /** One committed record as streams tell it. `data` is the wire JSON of the event. */
 export interface StreamEvent {

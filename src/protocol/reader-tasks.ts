@@ -37,3 +37,15 @@ export interface TreeTask {
 export interface InclusionTask extends TreeTask {
   seq: number
 }
+
+/** From the tree of the first `from` records to that of the first `size`. */
+export interface ConsistencyTask extends TreeTask {
+  from: number
+}
+
+/** Tree hashes and roots, hex. */
+export interface ConsistencyFound {
+  path: string[]
+  fromRoot: string
+  toRoot: string
+}

@@ -1,9 +1,10 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
+import { ConsistencyProof } from '../wire/server-log.js'
 import { InclusionProof } from '../wire/strand.js'
 import { answerOf, json, unexpected } from './answers.js'
-import { hashParameter, reachableAgent, withAccess } from './parameters.js'
+import { faultyParameter, hashParameter, integerQuery, reachableAgent, withAccess } from './parameters.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest, StrandView } from './route.js'
 
 /** GET /v1/strand/checkpoint: the signed tree head of a strand (C2SP tlog-checkpoint). */
@@ -85,6 +86,62 @@ async function prove(
   })
 }
 
+/** GET /v1/strand/consistency: that the strand of then is the beginning of the strand of now (RFC 6962, 2.1.2). */
+function consistencyRoute(defaultAgent: string): HandlerRoute {
+  return {
+    kind: 'handler',
+    method: 'get',
+    path: '/v1/strand/consistency',
+    scope: 'records:read',
+    users: true,
+    bodyBytesMax: 0,
+    docs: {
+      summary: 'Consistency proof between two sizes of a strand',
+      tag: 'Strands',
+      query: {
+        agent: Type.String({ default: defaultAgent }),
+        from: Type.Integer({ minimum: 1, description: 'Records of the older strand, genesis counted' }),
+        to: Type.Integer({ minimum: 1, description: 'Records of the newer strand; all when absent' }),
+      },
+      answers: { 200: ConsistencyProof },
+    },
+    async handle(request, context) {
+      const agent = reachableAgent(request, request.query.get('agent') ?? defaultAgent)
+      if (typeof agent !== 'string') return agent
+      const located = await locate(withAccess(request, { kind: 'strandLocate' as const, agent }), context)
+      if ('code' in located) return located
+      const view = viewOf(located)
+      const sizes = sizesOf(request, view.size)
+      if ('code' in sizes) return sizes
+      const proof = await consistencyBetween(view, sizes, context)
+      const checkpoint = await signTreeHead(agent, { size: proof.to, root: proof.to_root }, context)
+      if (typeof checkpoint === 'object') return checkpoint
+      const answer: ConsistencyProof = { agent, ...proof, checkpoint: checkpoint ?? null }
+      return json(200, answer)
+    },
+  }
+}
+
+/** The two sizes of a consistency proof; 400 where they are none of a tree of `size` records. */
+export function sizesOf(request: RouteRequest, size: number): { from: number; to: number } | Refusal {
+  const to = integerQuery(request, 'to', { min: 1, max: size, fallback: size })
+  if (typeof to !== 'number') return to
+  // Not there it is 0, which no older tree has.
+  const from = integerQuery(request, 'from', { min: 1, max: to, fallback: 0 })
+  if (typeof from !== 'number') return from
+  return from === 0 ? faultyParameter('?from', `Expected a whole number from 1 to ${to}`) : { from, to }
+}
+
+/** The members of a consistency proof that come from the tree. */
+export async function consistencyBetween(
+  view: StrandView,
+  { from, to }: { from: number; to: number },
+  { read }: RouteContext,
+): Promise<{ from: number; to: number; path: string[]; from_root: string; to_root: string }> {
+  const { path, fromRoot, toRoot } = await read.consistency({ ...view, size: to }, from)
+  return { from, to, path, from_root: fromRoot, to_root: toRoot }
+}
+
 /** How often a tree head is taken again whose key was rotated before it was signed. */
 const TRIES_MAX = 3
 
@@ -97,12 +154,17 @@ async function inForce(attempt: () => Promise<Answer | Refusal | undefined>): Pr
   return refuse('overloaded', 'Expected a key that stays for a moment', { retryAfterSecs: 1 })
 }
 
-async function locate(command: StrandLocate, context: RouteContext): Promise<LocatedOutcome | Refusal> {
+/** Where a strand stands; for users 403 unless a policy lets them read it, 404 agent_not_found. */
+export async function locate(
+  command: StrandLocate,
+  context: RouteContext,
+): Promise<LocatedOutcome | Refusal> {
   const outcome = await context.ask(command.agent, command)
   return outcome.kind === 'located' ? outcome : unexpected(outcome)
 }
 
-function viewOf(located: LocatedOutcome): StrandView {
+/** All of a strand that is located. */
+export function viewOf(located: LocatedOutcome): StrandView {
   return { shard: located.shard, agentNo: located.agentNo, size: located.headSeq + 1 }
 }
 
@@ -118,4 +180,8 @@ export async function signTreeHead(
   return 'code' in answer ? answer : answer.body
 }
 
-export const proofRoutes = (defaultAgent: string) => [checkpointRoute(defaultAgent), proofRoute(defaultAgent)]
+export const proofRoutes = (defaultAgent: string) => [
+  checkpointRoute(defaultAgent),
+  proofRoute(defaultAgent),
+  consistencyRoute(defaultAgent),
+]

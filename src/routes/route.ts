@@ -93,6 +93,10 @@ export interface StrandReaders {
   treeRoot(view: StrandView): Promise<string>
   /** Sibling hashes that lead from record `seq` to the root of the first `size` records. */
   inclusion(view: StrandView, seq: number): Promise<{ root: string; path: string[] }>
+  /** Tree hashes that lead from the root of the first `from` records to the root of the first `size` records. */
+  consistency(view: StrandView, from: number): Promise<{ path: string[]; fromRoot: string; toRoot: string }>
+  /** The line that an export has for a record. */
+  recordLine(view: StrandView, record: { seq: number; strand: string; publicKeys: string[] }): Promise<string>
 }
 
 /** The scoped keys that the front thread checks credentials against. */

@@ -17,6 +17,7 @@ import { proposalRoutes } from './proposals.js'
 import { queryRoutes } from './query.js'
 import { recordRoutes } from './records.js'
 import type { Route } from './route.js'
+import { serverLogRoutes } from './server-log.js'
 import { exportRoute } from './strand-export.js'
 import { streamRoutes } from './stream.js'
 
@@ -35,6 +36,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     exportRoute(defaultAgent),
     asOfRoute(defaultAgent),
     ...proofRoutes(defaultAgent),
+    ...serverLogRoutes,
     ...graphRoutes,
     ...apiKeyRoutes,
     ...organismRoutes,

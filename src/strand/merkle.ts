@@ -30,6 +30,15 @@ export interface Inclusion {
   root: Uint8Array
 }
 
+/** What `consistencyPath` proves: the tree of `to` leaves begins with the tree of `from` leaves. */
+export interface Consistency {
+  from: number
+  to: number
+  fromRoot: Uint8Array
+  toRoot: Uint8Array
+  path: Uint8Array[]
+}
+
 const node = Buffer.alloc(65)
 node[0] = 1
 
@@ -87,6 +96,62 @@ export function verifyInclusion(inclusion: Inclusion): boolean {
     last = Math.floor(last / 2)
   }
   return last === 0 && Buffer.compare(reached, root) === 0
+}
+
+/**
+ * The hashes that lead from the root of the first `from` leaves to that of the first `to` leaves (RFC 6962, 2.1.2);
+ * none where both are one tree.
+ */
+export function consistencyPath(from: number, to: number, reader: LeafReader): Uint8Array[] {
+  assert(from > 0 && from <= to, 'the older tree has leaves and is within the newer one')
+  const path: Uint8Array[] = []
+  let start = 0
+  let end = to
+  while (end !== from) {
+    const middle = start + largestPowerBelow(end - start)
+    if (from <= middle) {
+      path.push(rangeRoot(middle, end, reader))
+      end = middle
+    } else {
+      path.push(rangeRoot(start, middle, reader))
+      start = middle
+    }
+  }
+  // A subtree that begins at the first leaf is the older tree itself, whose root the verifier has.
+  if (start > 0) path.push(rangeRoot(start, end, reader))
+  return path.reverse()
+}
+
+/** Checks a consistency proof (RFC 9162, 2.1.4.2). */
+export function verifyConsistency({ from, to, fromRoot, toRoot, path }: Consistency): boolean {
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || from < 1 || from > to) return false
+  if ([fromRoot, toRoot, ...path].some((hash) => hash.length !== 32)) return false
+  if (from === to) return path.length === 0 && Buffer.compare(fromRoot, toRoot) === 0
+  let at = from - 1
+  let last = to - 1
+  while (at % 2 === 1) {
+    at = Math.floor(at / 2)
+    last = Math.floor(last / 2)
+  }
+  // At 0 the older tree is a complete one, which the path leaves out.
+  const [first, ...rest] = at === 0 ? [fromRoot, ...path] : path
+  if (first === undefined) return false
+  let older = first
+  let newer = first
+  for (const sibling of rest) {
+    if (last === 0) return false
+    if (at % 2 === 1 || at === last) {
+      older = nodeHash(sibling, older)
+      newer = nodeHash(sibling, newer)
+      while (at % 2 === 0 && at !== 0) {
+        at /= 2
+        last = Math.floor(last / 2)
+      }
+    } else newer = nodeHash(newer, sibling)
+    at = Math.floor(at / 2)
+    last = Math.floor(last / 2)
+  }
+  return last === 0 && Buffer.compare(older, fromRoot) === 0 && Buffer.compare(newer, toRoot) === 0
 }
 
 /** Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes. */

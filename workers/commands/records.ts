@@ -1,6 +1,7 @@
 import type { PolicyAction } from '../../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
+import { logAgent } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome, UserAccess, WriteOptions } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
@@ -104,6 +105,7 @@ interface Target {
  * 403: a user makes none.
  */
 export function targetAgent(state: ShardState, write: Target, group: CommitGroup): Agent | Refusal {
+  if (write.agent === logAgent) return ownWritesOnly
   const agent = findAgent(state, group, write.agent)
   const isUser = write.access !== undefined
   if (isUser && !hasPolicy(agent, write.needs ?? 'write')) return notAllowed
@@ -120,6 +122,9 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
   // The agent emerges together with the record that it emerges from.
   return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
 }
+
+/** 403 for writes to the server log, which tells of the server's strands and of nothing else. */
+const ownWritesOnly = refuse('forbidden', 'Expected another agent: only the server writes to its log')
 
 interface Batch {
   atomic: boolean

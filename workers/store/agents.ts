@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
+import { logAgent } from '../../src/base/organism-id.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import type { Hlc } from '../../src/strand/hlc.js'
 import { keyPairFromSeed, type KeyPair } from '../../src/strand/keys.js'
@@ -78,6 +79,8 @@ export class AgentTable {
   readonly #open = new LRUCache<string, Agent>({ max: limits.openAgentsMax })
   #count: number
   #nextNo: number
+  /** Whether the server log is in this shard. */
+  #hasLog: boolean
 
   constructor(environment: Environment, masterSeed: Uint8Array) {
     this.#environment = environment
@@ -88,10 +91,12 @@ export class AgentTable {
     }
     // Agents are never removed and numbered without gaps.
     this.#count = this.#nextNo
+    this.#hasLog = this.row(logAgent) !== undefined
   }
 
+  /** Agents, the server log's not among them. */
   get count(): number {
-    return this.#count
+    return this.#hasLog ? this.#count - 1 : this.#count
   }
 
   /** The agent of that name, opened when it is not in memory; `undefined` when there is none. */
@@ -130,6 +135,7 @@ export class AgentTable {
 
   /** Writes the row of a new agent, within the caller's transaction. */
   put(name: string, row: AgentRow): void {
+    if (name === logAgent) this.#hasLog = true
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify(row)))
     this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
   }
@@ -148,7 +154,7 @@ export class AgentTable {
     return name.toString()
   }
 
-  /** Names after `after` that start with `prefix`, in order, and how many start with it in all. */
+  /** Names after `after` that start with `prefix`, in order, and how many in all; the server log's is left out. */
   names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): {
     names: string[]
     total: number
@@ -157,10 +163,13 @@ export class AgentTable {
     const from = after > prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
     const range = prefix === '' ? { start: from } : { start: from, end }
     const names: string[] = []
-    for (const key of this.#environment.agents.getKeys({ ...range, limit })) names.push(key.toString())
+    for (const key of this.#environment.agents.getKeys({ ...range, limit: limit + 1 })) {
+      const name = key.toString()
+      if (name !== logAgent && names.length < limit) names.push(name)
+    }
     const total =
       prefix === '' ? this.#count : this.#environment.agents.getKeysCount({ start: Buffer.from(prefix), end })
-    return { names, total }
+    return { names, total: this.#hasLog && logAgent.startsWith(prefix) ? total - 1 : total }
   }
 
   #load(name: string, row: AgentRow): Agent {

@@ -44,6 +44,8 @@ export interface Environment {
   edgesIn: Table
   /** key in `edges`, clock → how the edge stood before it changed. */
   edgeHistory: Table
+  /** strand, seq of a record of the server log → the head of the strand that it tells of. */
+  logHeads: Table
   /** caller and idempotency key → answer. */
   idempotency: Table
   /** expiry, idempotency key → nothing. */
@@ -105,6 +107,7 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     edges: table('edges'),
     edgesIn: table('edges-in'),
     edgeHistory: table('edge-history'),
+    logHeads: table('log-heads'),
     idempotency: table('idempotency'),
     expiries: table('expiries'),
     publicKeys: table('public-keys'),

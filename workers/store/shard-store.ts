@@ -10,6 +10,7 @@ import { IdempotencyTable } from './idempotency.js'
 import { blockCount, encodeBlock, hashAt, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
 import { putEdges } from './edges.js'
 import { eraseRecords } from './erasures.js'
+import { putLoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
 import { putProposals } from './proposals.js'
@@ -130,6 +131,7 @@ export class ShardStore {
       putZoneChanges(this.environment, group.zoneChanges)
       putEdges(this.environment, group.edges.values())
       putOrganisms(this.environment, group.organisms)
+      putLoggedHeads(this.environment, group.loggedHeads)
       for (const [keyId, row] of group.apiKeys) this.#putApiKey(keyId, row)
       this.idempotency.put(group.answers.values(), nowMs)
       this.auth.put(group.authRows, group.authEnded, nowMs)

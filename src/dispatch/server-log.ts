@@ -1,0 +1,172 @@
+import { limits } from '../base/limits.js'
+import { logAgent } from '../base/organism-id.js'
+import type { Command, Outcome } from '../protocol/messages.js'
+import type { ServerLogCommand } from '../protocol/server-log-messages.js'
+import type { Shards } from './shards.js'
+
+type LogAppend = Extract<ServerLogCommand, { kind: 'logAppend' }>
+type Clock = LogAppend['clocks'][number]
+type Head = LogAppend['heads'][number]
+type Reply<K extends Outcome['kind']> = Extract<Outcome, { kind: K }>
+
+/** What the server log is kept with. */
+export interface ServerLogParts {
+  shards: Shards
+  /** Milliseconds between looks. */
+  intervalMs: number
+  /** True while nothing may be written. */
+  readOnly(): boolean
+  nowMs(): number
+  /** A look has failed, and is taken up again by the next one. */
+  failed(reason: string): void
+  /** The heads of these strands are others than the log has told. */
+  forked(strands: readonly string[]): void
+}
+
+/** What metrics tell of the server log. */
+export interface ServerLogFigures {
+  /** Records of the log. */
+  size: number
+  /** When a look began after which every head from before it is in the log, Unix milliseconds; 0 for never. */
+  completeAtMs: number
+}
+
+/**
+ * Keeps the server log (docs/adr/0023-server-log.md): has the shards look for heads that moved, and tells of them in the
+ * log. Where it has come to stands in the log itself, one clock a shard, so that a crash loses nothing.
+ */
+export class ServerLog {
+  readonly #parts: ServerLogParts
+  readonly #timer: NodeJS.Timeout
+  /** What was committed, by shard, when its last look began: an idle shard is not asked. */
+  readonly #seen: number[]
+  #clocks: Clock[] | undefined
+  #heads = new Map<string, Head>()
+  #looking: Promise<void> | undefined
+  #stopping = false
+  readonly figures: ServerLogFigures = { size: 0, completeAtMs: 0 }
+
+  constructor(parts: ServerLogParts) {
+    this.#parts = parts
+    this.#seen = Array.from({ length: parts.shards.count }, () => UNSEEN)
+    this.#timer = setInterval(() => void this.look(), parts.intervalMs)
+  }
+
+  /**
+   * Looks for heads that moved and tells of them; resolves when it is through. One look at a time: while one is under
+   * way, that is the one.
+   */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined))
+    return this.#looking
+  }
+
+  /** A shard's thread is new, and counts its commits from 0 again. */
+  restarted(shard: number): void {
+    this.#seen[shard] = UNSEEN
+  }
+
+  /** Resolves when nothing of it is under way. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    clearInterval(this.#timer)
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    if (this.#parts.readOnly()) return
+    const beganMs = this.#parts.nowMs()
+    try {
+      const clocks = this.#clocks ?? (await this.#open())
+      this.#clocks = clocks
+      for (let shard = 0; shard < clocks.length; shard++) await this.#lookAt(shard, clocks)
+      await this.#tell(clocks)
+      this.figures.completeAtMs = beganMs
+    } catch (error) {
+      // What was found is found again, from the clocks of the log's last record on.
+      this.#heads.clear()
+      this.#clocks = undefined
+      this.#seen.fill(UNSEEN)
+      if (!this.#stopping) this.#parts.failed(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  /** Where the log has come to; where that is of other shards than there are, after telling of every head. */
+  async #open(): Promise<Clock[]> {
+    const { shards } = this.#parts
+    for (;;) {
+      const opened = await this.#ask('logOpened', { kind: 'logOpen', agent: logAgent, options: {} })
+      this.figures.size = opened.size
+      if (opened.left) continue
+      return opened.clocks.length === shards.count ? [...opened.clocks] : this.#tellAll(opened.clocks)
+    }
+  }
+
+  /** The clocks are taken before the heads, so that what moves meanwhile is looked for again. */
+  async #tellAll(before: readonly Clock[]): Promise<Clock[]> {
+    const clocks: Clock[] = []
+    for (let shard = 0; shard < this.#parts.shards.count; shard++) {
+      let fromNo = 0
+      for (let end = false; !end;) {
+        const found = await this.#ask('heads', { kind: 'headsAll', fromNo }, shard)
+        clocks[shard] ??= found.reached
+        this.#take(found.heads)
+        if (this.#heads.size >= limits.logHeadsMax) await this.#tell(before)
+        fromNo = found.nextNo
+        end = found.end
+      }
+    }
+    await this.#tell(clocks)
+    return clocks
+  }
+
+  async #lookAt(shard: number, clocks: Clock[]): Promise<void> {
+    const committed = this.#parts.shards.figures()[shard]?.records ?? UNSEEN
+    if (committed === this.#seen[shard]) return
+    for (let end = false; !end;) {
+      const after = clocks[shard] ?? START
+      const found = await this.#ask('heads', { kind: 'headsMoved', after }, shard)
+      this.#take(found.heads)
+      clocks[shard] = found.reached
+      if (this.#heads.size >= limits.logHeadsMax) await this.#tell(clocks)
+      end = found.end
+    }
+    this.#seen[shard] = committed
+  }
+
+  #take(heads: readonly Head[]): void {
+    for (const head of heads) this.#heads.set(head.strand, head)
+  }
+
+  /** Tells of the heads found so far, by which the log has come to `clocks`. */
+  async #tell(clocks: readonly Clock[]): Promise<void> {
+    if (this.#heads.size === 0) return
+    const heads = [...this.#heads.values()]
+    const command: LogAppend = { kind: 'logAppend', agent: logAgent, clocks, heads, options: {} }
+    const { size, forked } = await this.#ask('logAppended', command)
+    this.#heads.clear()
+    this.figures.size = size
+    if (forked.length > 0) this.#parts.forked(forked)
+  }
+
+  /** @throws Error when the outcome is another, or the server stops */
+  async #ask<K extends Outcome['kind']>(kind: K, command: Command, shard?: number): Promise<Reply<K>> {
+    if (this.#stopping) throw new Error('The server stops')
+    const { shards } = this.#parts
+    const outcome = await (shard === undefined
+      ? shards.ask(logAgent, command)
+      : shards.askOne(shard, command))
+    if (isOfKind(outcome, kind)) return outcome
+    throw new Error(outcome.kind === 'refused' ? outcome.refusal.detail : `Got ${outcome.kind}`)
+  }
+}
+
+/** No count of commits. */
+const UNSEEN = -1
+
+/** The clock before every other. */
+const START: Clock = { ms: 0, counter: 0 }
+
+function isOfKind<K extends Outcome['kind']>(outcome: Outcome, kind: K): outcome is Reply<K> {
+  return outcome.kind === kind
+}

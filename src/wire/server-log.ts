@@ -1,0 +1,62 @@
+import { Type, type Static } from 'typebox'
+import { AgentAddress, Hash, PublicKey, Seq } from './primitives.js'
+
+const Size = Type.Integer({ minimum: 1, description: 'Records, genesis counted' })
+const Note = Type.String({ description: 'C2SP signed note over the newer tree head' })
+const Path = Type.Array(Hash, {
+  description: 'Tree hashes as RFC 6962, 2.1.2 has them; none where both are one',
+})
+
+/** RFC 6962 consistency proof between two sizes of one strand. */
+export const ConsistencyProof = Type.Object({
+  agent: AgentAddress,
+  from: Size,
+  to: Size,
+  path: Path,
+  from_root: Hash,
+  to_root: Hash,
+  checkpoint: Type.Union([Note, Type.Null()], {
+    description: 'C2SP signed note over the newer tree head; null where the key was rotated since',
+  }),
+})
+export type ConsistencyProof = Static<typeof ConsistencyProof>
+
+/** RFC 6962 consistency proof between two sizes of the server log. */
+export const LogConsistency = Type.Object({
+  from: Size,
+  to: Size,
+  path: Path,
+  from_root: Hash,
+  to_root: Hash,
+  checkpoint: Note,
+})
+export type LogConsistency = Static<typeof LogConsistency>
+
+/** Where a strand stood by the server log, with all that it takes to check that offline. */
+export const LoggedHeadProof = Type.Object({
+  agent: AgentAddress,
+  strand: Hash,
+  size: Size,
+  hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the last of these records' }),
+  log: Type.Object({
+    strand: Hash,
+    public_key: PublicKey,
+    seq: Seq,
+    record: Type.Object(
+      {
+        h: Type.String({ description: "The header's exact text" }),
+        sig: Type.String({ pattern: '^[0-9a-f]{128}$' }),
+        salt: Type.String({ pattern: '^[0-9a-f]{32}$' }),
+        body: Type.String({
+          description: 'The exact text of `{"clocks":[…],"heads":[[strand,size,hash]…]}`',
+        }),
+      },
+      { description: 'The record of the log that tells of the head, as an export has it' },
+    ),
+    tree_size: Size,
+    root: Hash,
+    path: Type.Array(Hash, { description: 'Sibling hashes from the record up' }),
+    checkpoint: Type.String({ description: 'C2SP signed note over the tree of `tree_size` records' }),
+  }),
+})
+export type LoggedHeadProof = Static<typeof LoggedHeadProof>

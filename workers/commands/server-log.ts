@@ -1,0 +1,116 @@
+import { assert } from '../../src/base/assert.js'
+import { asBuffer } from '../../src/base/bytes.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
+import { logAgent } from '../../src/base/organism-id.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import {
+  headsBody,
+  headsType,
+  parseHeadsBody,
+  type HeadsRecord,
+  type LoggedHead,
+} from '../../src/strand/server-log.js'
+import type { CommitGroup } from '../commit-group.js'
+import { findAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import type { Agent } from '../store/agents.js'
+import { lastIndexed, loggedHead } from '../store/logged-heads.js'
+import { allHeads, movedHeads, type MovedHead } from '../store/moved-heads.js'
+import { recordBySeq } from '../store/records.js'
+import { makeAgent } from './agents.js'
+
+/** Some heads of this shard that moved after a clock; the log's own is none of them. */
+export function headsMoved(state: ShardState, { after }: CommandOf<'headsMoved'>): Outcome {
+  const { heads, reached, end } = movedHeads(state.store.environment, after)
+  return { kind: 'heads', heads: named(state, heads), reached, nextNo: 0, end }
+}
+
+/** Some heads of this shard, by the numbers of their agents. */
+export function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): Outcome {
+  const { heads, nextNo } = allHeads(state.store.environment, fromNo)
+  const end = nextNo === fromNo
+  return { kind: 'heads', heads: named(state, heads), reached: state.store.lastHlc, nextNo, end }
+}
+
+function named({ store: { agents } }: ShardState, heads: MovedHead[]): LoggedHead[] {
+  return heads.flatMap(({ agentNo, seq, hash }) => {
+    const name = agents.nameOf(agentNo)
+    if (name === logAgent) return []
+    const strand = agents.row(name)?.strand
+    assert(strand !== undefined, 'an agent has its row')
+    return [{ strand, size: seq + 1, hash }]
+  })
+}
+
+/**
+ * Makes the log's agent where there is none, and adds some records to the index that are not in it: after a move to
+ * other shards, say. 503 clock_skew, 409 agent_exists where something else has that name.
+ */
+export function logOpen(state: ShardState, command: CommandOf<'logOpen'>, group: CommitGroup): Decision {
+  const agent = findAgent(state, group, command.agent) ?? newLog(state, command.agent, group)
+  if ('code' in agent) return agent
+  if (agent.zone !== 'immutable_core') {
+    return refuse('agent_exists', `Expected no agent of the name "${command.agent}" but the log's`)
+  }
+  const first = lastIndexed(state.store.environment) + 1
+  const last = Math.min(agent.head.seq, first + limits.logIndexRecords - 1)
+  for (let seq = first; seq <= last; seq++)
+    group.loggedHeads.set(seq, recordOfLog(state, agent, seq)?.heads ?? [])
+  const clocks = agent.head.seq === 0 ? [] : (recordOfLog(state, agent, agent.head.seq)?.clocks ?? [])
+  const size = agent.head.seq + 1
+  return () => ({ kind: 'logOpened', size, clocks, left: last < size - 1 })
+}
+
+function newLog(state: ShardState, name: string, group: CommitGroup): Agent | Refusal {
+  return makeAgent(state, { agent: name, zone: 'immutable_core' }, group)
+}
+
+function recordOfLog({ store }: ShardState, agent: Agent, seq: number): HeadsRecord | undefined {
+  const record = recordBySeq(store.environment, agent.no, seq)
+  assert(record !== undefined, 'a strand has no gaps')
+  return parseHeadsBody(asBuffer(record.body).toString('utf8'))
+}
+
+/**
+ * Appends heads to the log, all of them in one commit. A head that goes no further than what the log tells of its strand
+ * is left out, so that the sizes of a strand only rise in it. 503 clock_skew.
+ */
+export function logAppend(state: ShardState, command: CommandOf<'logAppend'>, group: CommitGroup): Decision {
+  const agent = findAgent(state, group, command.agent)
+  if (agent === undefined) return refuse('agent_not_found', 'Expected a server log that was opened')
+  const { heads, forked } = newHeads(state, command.heads)
+  const parts = Math.ceil(heads.length / limits.logRecordHeadsMax)
+  const skew = group.reserve(parts)
+  if (skew !== undefined) return skew
+  for (let part = 0; part < parts; part++) {
+    const told = heads.slice(part * limits.logRecordHeadsMax, (part + 1) * limits.logRecordHeadsMax)
+    const body = Buffer.from(headsBody({ clocks: command.clocks, heads: told }))
+    const record = group.append(agent, { type: headsType, body, signing: 'record' })
+    assert(!('code' in record), 'the place of a record of the log was reserved')
+    group.loggedHeads.set(record.seq, told)
+  }
+  const size = agent.head.seq + 1
+  return () => ({ kind: 'logAppended', size, forked })
+}
+
+function newHeads(
+  { store: { environment } }: ShardState,
+  found: readonly LoggedHead[],
+): { heads: LoggedHead[]; forked: string[] } {
+  const forked: string[] = []
+  const heads = found.filter((head) => {
+    const told = loggedHead(environment, head.strand)?.head
+    if (told?.size === head.size && told.hash !== head.hash) forked.push(head.strand)
+    return told === undefined || told.size < head.size
+  })
+  return { heads, forked }
+}
+
+/** The newest head of a strand that the log told of by the time that it had `size` records; 404 head_not_logged. */
+export function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
+  const found = loggedHead(state.store.environment, strand, size)
+  if (found === undefined) {
+    return refused(refuse('head_not_logged', 'Expected a strand that the server log tells of'))
+  }
+  return { kind: 'headLogged', ...found }
+}

@@ -1,0 +1,103 @@
+import { assert } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits.js'
+import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
+import type { Environment } from './environment.js'
+import { blockCount, placeAt, recordAt } from './record-codec.js'
+import { readBlock, strandEnd } from './records.js'
+import { agentNoKey, blockKey } from './tables.js'
+
+/*
+ * Where the strands of a shard stand, for the server log (docs/adr/0023-server-log.md). Pure functions of a view of the
+ * store, which read as little of a record as they can.
+ */
+
+/** Where one agent's strand stands. */
+export interface MovedHead {
+  agentNo: number
+  seq: number
+  hash: string
+}
+
+/** Heads that one look found. */
+export interface MovedHeads {
+  heads: MovedHead[]
+  /** The clock up to which these are all. */
+  reached: Hlc
+  end: boolean
+}
+
+/** Blocks from here on lie outside the order of commits, and hold no clock to search by. */
+const COMMITTED_BLOCKS_END = 2 ** 36
+
+/**
+ * The heads of the agents that have records after `after`, from some blocks on; of each agent its last record in them. A
+ * record that does not match its checksum is passed over: the one before it stands for it.
+ */
+export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
+  const moved = new Map<number, MovedHead>()
+  let reached = after
+  let blocks = 0
+  let bytes = 0
+  const start = blockKey(firstBlock(environment, after))
+  for (const { value } of environment.blocks.getRange({ start, end: blockKey(COMMITTED_BLOCKS_END) })) {
+    if (blocks >= limits.logScanBlocks || bytes >= limits.logScanBytes || moved.size >= limits.logHeadsMax)
+      return { heads: [...moved.values()], reached, end: false }
+    const last = placeAt(value, blockCount(value) - 1).hlc
+    if (compareHlc(last, after) <= 0) continue
+    takeBlock(moved, value, after)
+    reached = last
+    blocks++
+    bytes += value.length
+  }
+  return { heads: [...moved.values()], reached, end: true }
+}
+
+/** The heads of the agents from the number `fromNo` on, as many as one look gives. */
+export function allHeads(environment: Environment, fromNo: number): { heads: MovedHead[]; nextNo: number } {
+  const heads: MovedHead[] = []
+  let nextNo = fromNo
+  for (const key of environment.names.getKeys({ start: agentNoKey(fromNo), limit: limits.logScanAgents })) {
+    const agentNo = key.readUInt32BE(0)
+    const end = strandEnd(environment, agentNo)
+    assert(end !== undefined, 'an agent has its genesis record')
+    heads.push({ agentNo, seq: end.record.seq, hash: end.record.hash })
+    nextNo = agentNo + 1
+  }
+  return { heads, nextNo }
+}
+
+/** From the end, so that the first record of an agent is its last. */
+function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc): void {
+  const taken = new Set<number>()
+  for (let position = blockCount(block) - 1; position >= 0; position--) {
+    const { agentNo, hlc } = placeAt(block, position)
+    if (compareHlc(hlc, after) <= 0) return
+    if (taken.has(agentNo)) continue
+    const record = wholeRecord(block, position)
+    if (record === undefined) continue
+    taken.add(agentNo)
+    moved.set(agentNo, { agentNo, seq: record.seq, hash: record.hash })
+  }
+}
+
+function wholeRecord(block: Uint8Array, position: number): { seq: number; hash: string } | undefined {
+  try {
+    return recordAt(block, position)
+  } catch {
+    return undefined
+  }
+}
+
+/** The last block in the order of commits that begins at or before `moment`; the first one where none does. */
+function firstBlock(environment: Environment, moment: Hlc): number {
+  let low = 0
+  let high = 0
+  const range = { start: blockKey(COMMITTED_BLOCKS_END - 1), reverse: true, limit: 1 }
+  for (const key of environment.blocks.getKeys(range)) high = key.readUIntBE(0, 6)
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (compareHlc(placeAt(readBlock(environment, middle), 0).hlc, moment) <= 0) low = middle
+    else high = middle - 1
+  }
+  return low
+}
