@@ -42,7 +42,7 @@ export class ServerLog {
   readonly #seen: number[]
   #clocks: Clock[] | undefined
   #heads = new Map<string, Head>()
-  #looking: Promise<void> | undefined
+  #looking: Promise<boolean> | undefined
   #stopping = false
   readonly figures: ServerLogFigures = { size: 0, completeAtMs: 0 }
 
@@ -53,12 +53,22 @@ export class ServerLog {
   }
 
   /**
-   * Looks for heads that moved and tells of them; resolves when it is through. One look at a time: while one is under
-   * way, that is the one.
+   * Looks for heads that moved and tells of them. One look at a time: while one is under way, that is the one.
+   * @returns whether it got through
    */
-  look(): Promise<void> {
+  look(): Promise<boolean> {
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined))
     return this.#looking
+  }
+
+  /**
+   * Tells of a head that no look finds: of a strand that came in with clocks of the past.
+   * @returns whether it is in the log; until then whoever brought the strand in has to bring it again
+   */
+  async tell(head: Head): Promise<boolean> {
+    await this.#looking
+    this.#heads.set(head.strand, head)
+    return this.look()
   }
 
   /** A shard's thread is new, and counts its commits from 0 again. */
@@ -73,8 +83,8 @@ export class ServerLog {
     await this.#looking
   }
 
-  async #look(): Promise<void> {
-    if (this.#parts.readOnly()) return
+  async #look(): Promise<boolean> {
+    if (this.#parts.readOnly()) return false
     const beganMs = this.#parts.nowMs()
     try {
       const clocks = this.#clocks ?? (await this.#open())
@@ -82,12 +92,14 @@ export class ServerLog {
       for (let shard = 0; shard < clocks.length; shard++) await this.#lookAt(shard, clocks)
       await this.#tell(clocks)
       this.figures.completeAtMs = beganMs
+      return true
     } catch (error) {
       // What was found is found again, from the clocks of the log's last record on.
       this.#heads.clear()
       this.#clocks = undefined
       this.#seen.fill(UNSEEN)
       if (!this.#stopping) this.#parts.failed(error instanceof Error ? error.message : String(error))
+      return false
     }
   }
 

@@ -95,6 +95,13 @@ const proposal = {
   reason: null,
 }
 
+const loggedRecord = {
+  h: `strand-record/v1\nstrand ${strand}\nkey ${publicKey}\nseq 2\nprev …\ntype sys/heads\nbody …\n`,
+  sig: signature,
+  salt: '3efb72787632fae323938940daa98ca8',
+  body: `{"clocks":["0199c5b8f2a4-0000"],"heads":[["${first}",3,"${second}"]]}`,
+}
+
 /** Schema name → example name → body. */
 export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   ...authExamples,
@@ -143,6 +150,17 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   EdgePage: { page: { edges: [edge], next_cursor: null } },
   EdgeRemoved: { removed: { ...ends, removed: true, ...edgeRecord } },
   GraphEdge: { edge },
+  ConsistencyProof: {
+    proof: {
+      agent: 'sensors',
+      from: 2,
+      to: 3,
+      path: [second],
+      from_root: strand,
+      to_root: first,
+      checkpoint: treeHead,
+    },
+  },
   InclusionProof: {
     proof: {
       agent: 'sensors',
@@ -165,6 +183,27 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   IngestSummary: { summary: { ...summary, errors: [fault] } },
   KeyRotated: {
     rotated: { agent_id: 'sensors', public_key: publicKey, seq: 3, record_id: second },
+  },
+  LogConsistency: {
+    proof: { from: 2, to: 3, path: [second], from_root: strand, to_root: first, checkpoint: treeHead },
+  },
+  LoggedHeadProof: {
+    proof: {
+      agent: 'sensors',
+      strand: first,
+      size: 3,
+      hash: second,
+      log: {
+        strand,
+        public_key: publicKey,
+        seq: 2,
+        record: loggedRecord,
+        tree_size: 3,
+        root: first,
+        path: [strand],
+        checkpoint: treeHead,
+      },
+    },
   },
   MutationDone: { done: { record_id: second, state: 'deleted', seq: 3 } },
   NamespaceInitialised: {

@@ -47,6 +47,9 @@ const parameterExamples: Readonly<Record<string, string>> = {
 /** Query parameters without which the operation answers 400, by operationId. */
 export const requiredQuery: Readonly<Record<string, readonly string[]>> = {
   getStrandProof: ['hash'],
+  getStrandConsistency: ['from'],
+  getLogConsistency: ['from'],
+  getLogProof: ['agent'],
   getStrandAsOf: ['ts'],
   deleteGraphEdges: ['src', 'edge_type', 'dst'],
   getAuthOauthByProviderAuthorize: ['redirect_uri'],

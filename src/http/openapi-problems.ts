@@ -27,6 +27,9 @@ export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
   postOrganisms: ['organism_exists'],
   postOrganismAgents: ['agent_exists', 'key_in_use'],
   postOrganismAuthInit: ['namespace_exists'],
+  getLogCheckpoint: ['not_found'],
+  getLogConsistency: ['not_found'],
+  getLogProof: ['not_found', 'head_not_logged'],
 }
 
 const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>

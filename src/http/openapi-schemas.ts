@@ -50,6 +50,7 @@ import {
   RecordWriteBody,
   WriteResponse,
 } from '../wire/records.js'
+import { ConsistencyProof, LogConsistency, LoggedHeadProof } from '../wire/server-log.js'
 import { InclusionProof, StrandAsOf, StreamTicket } from '../wire/strand.js'
 import { authSchemas } from './openapi-auth.js'
 
@@ -70,6 +71,7 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   ChainHead,
   ChainHeadQuery: queryBodies.chain_head,
   Condition: ConditionBody,
+  ConsistencyProof,
   EdgeAdded,
   EdgeBody,
   EdgePage,
@@ -84,6 +86,8 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   IngestSummary,
   KeyRotated,
   LatestQuery: queryBodies.latest,
+  LogConsistency,
+  LoggedHeadProof,
   Moment,
   MutationDone,
   NamespaceInitialised,

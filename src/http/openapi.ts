@@ -33,6 +33,8 @@ const tagDescriptions: Readonly<Record<string, string>> = {
   Streams: 'Records as they are written, by server-sent events, with replay from any moment.',
   Graph: 'Typed, directed edges between agents.',
   Strands: 'Exports, signed checkpoints and proofs for whoever does not trust this server.',
+  'Server log':
+    'Where all strands stand, in one strand: for witnesses, and whoever kept an earlier checkpoint.',
   Organisms:
     'Groups of agents that are made together. After init, every route below `/v1/auth` has a twin below ' +
     '`/v1/organisms/{organism_id}/auth`, with users, keys and sessions of its own: nothing of one namespace works in ' +

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { proofRoutes } from '../../src/routes/proof.js'
 import { checkpointOrigin, verifyCheckpoint } from '../../src/strand/checkpoint.js'
-import { TreeHasher, verifyInclusion } from '../../src/strand/merkle.js'
+import { TreeHasher, verifyConsistency, verifyInclusion } from '../../src/strand/merkle.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import { startServer, type TestServer } from '../support/server.js'
 
@@ -106,10 +106,53 @@ describe('a proof', () => {
   })
 })
 
-it('checkpoint and proof answer 401, 403 and 404, and write nothing', async () => {
+describe('a consistency proof', () => {
+  const between = (query: string) => ask(server, `GET /v1/strand/consistency?agent=a${query}`)
+
+  it('leads from any older size to any newer one, and to the checkpoint of that', async () => {
+    for (const [from, to] of [
+      [1, 361],
+      [2, 300],
+      [128, 256],
+      [255, 257],
+      [256, 361],
+      [300, 301],
+      [361, 361],
+    ] as const) {
+      const { body } = await between(`&from=${from}&to=${to}`)
+      expect(body).toMatchObject({ agent: 'a', from, to })
+      expect(body.from_root).toBe(rootOf(hashes.slice(0, from)))
+      expect(body.to_root).toBe(rootOf(hashes.slice(0, to)))
+      const hex = (text: string) => Buffer.from(text, 'hex')
+      const [fromRoot, toRoot] = [hex(body.from_root), hex(body.to_root)]
+      expect(verifyConsistency({ from, to, fromRoot, toRoot, path: body.path.map(hex) })).toBe(true)
+      expect(verifyCheckpoint(body.checkpoint, publicKey)).toMatchObject({ size: to, rootHex: body.to_root })
+    }
+    expect((await between('&from=5')).body.to).toBe(hashes.length)
+  })
+
+  it('has no checkpoint of a size from before a key rotation', async () => {
+    const agent = await newAgent(server, 'rotated')
+    await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: {} } })
+    await ask(server, `POST /v1/agents/${agent}/rotate-key`, { body: {} })
+    const { body } = await ask(server, `GET /v1/strand/consistency?agent=${agent}&from=1&to=2`)
+    expect(body.checkpoint).toBeNull()
+    const now = await ask(server, `GET /v1/strand/consistency?agent=${agent}&from=1`)
+    expect(now.body.checkpoint).toContain('strandfast/')
+  })
+
+  it('answers 400 for sizes that are none', async () => {
+    for (const query of ['', '&from=0', '&from=362', '&from=3&to=2', '&from=1&to=362', '&from=a']) {
+      const refused = await between(query)
+      expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
+    }
+  })
+})
+
+it('checkpoint and proofs answer 401, 403 and 404, and write nothing', async () => {
   const { key } = await scopedKey(server, ['records:write'])
   await leavesUnchanged(server, 'a', async () => {
-    for (const what of ['checkpoint?', `proof?hash=${hashes[1]}&`]) {
+    for (const what of ['checkpoint?', `proof?hash=${hashes[1]}&`, 'consistency?from=1&']) {
       const nobody = await ask(server, `GET /v1/strand/${what}agent=nobody`)
       expect([nobody.status, nobody.body.code]).toEqual([404, 'agent_not_found'])
       expect((await ask(server, `GET /v1/strand/${what}agent=a`, { key })).status).toBe(403)

@@ -9,7 +9,7 @@ import { parseHeadsBody } from '../../src/strand/server-log.js'
 import { verifyExport } from '../../src/strand/verify-export.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import { headNow, logRecords, untilLogged } from '../support/server-log.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
 
 let server: TestServer
 let logKey = ''
@@ -113,7 +113,7 @@ describe('the server log', () => {
 })
 
 /** What a verifier that trusts nothing but the log's key makes of a proof. */
-function checkProof(body: any): void {
+function checkProof(body: TestAnswer['body']): void {
   const { record, seq, tree_size: size, root, path, checkpoint } = body.log
   const header = parseHeader(record.h)
   expect(header).toMatchObject({ strand: logStrand, key: logKey, seq, type: 'sys/heads' })

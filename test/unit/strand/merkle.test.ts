@@ -4,8 +4,10 @@ import { describe, expect, it } from 'vitest'
 import {
   type LeafReader,
   TreeHasher,
+  consistencyPath,
   inclusionPath,
   treeRoot,
+  verifyConsistency,
   verifyInclusion,
 } from '../../../src/strand/merkle.js'
 
@@ -107,5 +109,132 @@ describe('the tree over records', () => {
     )
     expect(verifyInclusion({ index: size - 1, size, leaf, path, root })).toBe(true)
     expect(verifyInclusion({ index: size - 2, size, leaf, path, root })).toBe(false)
+  })
+})
+
+/** RFC 6962, 2.1.2, word for word. */
+function proofByDefinition(from: number, part: Buffer[], whole = true): Buffer[] {
+  const size = part.length
+  if (from === size) return whole ? [] : [rootByDefinition(part)]
+  let power = 1
+  while (power * 2 < size) power *= 2
+  return from <= power
+    ? [...proofByDefinition(from, part.slice(0, power), whole), rootByDefinition(part.slice(power))]
+    : [...proofByDefinition(from - power, part.slice(power), false), rootByDefinition(part.slice(0, power))]
+}
+
+const roots = new Map<number, Buffer>()
+
+function rootOf(size: number): Buffer {
+  const root = roots.get(size) ?? rootByDefinition(leaves.slice(0, size))
+  roots.set(size, root)
+  return root
+}
+
+const proofOf = (from: number, to: number) => ({
+  from,
+  to,
+  fromRoot: rootOf(from),
+  toRoot: rootOf(to),
+  path: consistencyPath(from, to, reader),
+})
+
+describe('the consistency of two trees', () => {
+  it('is proven as RFC 6962 defines, for all pairs up to 64, and for no other roots', () => {
+    for (let to = 1; to <= 64; to += 1) {
+      for (let from = 1; from <= to; from += 1) {
+        const proof = proofOf(from, to)
+        expect(proof.path).toStrictEqual(proofByDefinition(from, leaves.slice(0, to)))
+        expect(verifyConsistency(proof)).toBe(true)
+        const other = leaves[from + 100] ?? Buffer.alloc(32)
+        expect(verifyConsistency({ ...proof, fromRoot: other })).toBe(false)
+        expect(verifyConsistency({ ...proof, toRoot: other })).toBe(false)
+        expect(verifyConsistency({ ...proof, path: [...proof.path, other] })).toBe(false)
+        expect(verifyConsistency({ ...proof, from: from + 64 })).toBe(false)
+        expect(verifyConsistency({ ...proof, from: 0 })).toBe(false)
+        if (from < to) expect(verifyConsistency({ ...proof, path: proof.path.slice(1) })).toBe(false)
+      }
+    }
+  })
+
+  it('is proven for larger trees, whose complete subtrees are kept, and refused with any bit turned', () => {
+    const kept = new Map<string, Uint8Array>()
+    const caching: LeafReader = {
+      ...reader,
+      subtree: (level, index) => kept.get(`${level}/${index}`),
+      keep: (level, index, root) => kept.set(`${level}/${index}`, root),
+    }
+    const size = fc.integer({ min: 1, max: leaves.length })
+    fc.assert(
+      fc.property(size, size, fc.nat(), fc.nat({ max: 255 }), (one, other, step, bit) => {
+        const [from, to] = [Math.min(one, other), Math.max(one, other)]
+        const proof = proofOf(from, to)
+        expect(consistencyPath(from, to, caching)).toStrictEqual(proof.path)
+        expect(verifyConsistency(proof)).toBe(true)
+        if (proof.path.length === 0) return
+        const turned = proof.path.map((hash) => Buffer.from(hash))
+        const hash = turned[step % turned.length]
+        if (hash !== undefined) hash[bit >> 3] = (hash[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+        expect(verifyConsistency({ ...proof, path: turned })).toBe(false)
+      }),
+    )
+  })
+
+  it('is that of the well-known test trees of certificate transparency logs', () => {
+    const inputs = [
+      '',
+      '00',
+      '10',
+      '2021',
+      '3031',
+      '40414243',
+      '5051525354555657',
+      '606162636465666768696a6b6c6d6e6f',
+    ]
+    const known = inputs.map((input) =>
+      createHash('sha256').update(Buffer.of(0)).update(Buffer.from(input, 'hex')).digest(),
+    )
+    const knownReader: LeafReader = { leaves: (start, end) => known.slice(start, end) }
+    const hex = (hash: Uint8Array) => Buffer.from(hash).toString('hex')
+    expect(inputs.map((_input, at) => hex(treeRoot(at + 1, knownReader)))).toStrictEqual([
+      '6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d',
+      'fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125',
+      'aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77',
+      'd37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7',
+      '4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4',
+      '76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef',
+      'ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c',
+      '5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328',
+    ])
+    const paths: Record<string, string[]> = {
+      '1 1': [],
+      '1 8': [
+        '96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7',
+        '5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e',
+        '6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4',
+      ],
+      '6 8': [
+        '0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a',
+        'ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0',
+        'd37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7',
+      ],
+      '2 5': [
+        '5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e',
+        'bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b',
+      ],
+    }
+    for (const [sizes, path] of Object.entries(paths)) {
+      const [from = 0, to = 0] = sizes.split(' ').map(Number)
+      expect(consistencyPath(from, to, knownReader).map(hex)).toStrictEqual(path)
+    }
+  })
+
+  it('is proven past 2^32, where shifts would be cut off', () => {
+    const from = 2 ** 32
+    const [fromRoot = Buffer.alloc(0), right = Buffer.alloc(0)] = leaves
+    const toRoot = createHash('sha256').update(Buffer.of(1)).update(fromRoot).update(right).digest()
+    const proof = { from, to: 2 * from, fromRoot, toRoot, path: [right] }
+    expect(verifyConsistency(proof)).toBe(true)
+    expect(verifyConsistency({ ...proof, from: from - 1 })).toBe(false)
   })
 })

@@ -1,0 +1,316 @@
+import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '../../dist/src/base/limits.js'
+import { ServerLog } from '../../dist/src/dispatch/server-log.js'
+import { Shards } from '../../dist/src/dispatch/shards.js'
+import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
+import { parseHeadsBody, type HeadsRecord } from '../../src/strand/server-log.js'
+import { openEnvironment } from '../../workers/store/environment.js'
+import { recordsFrom } from '../../workers/store/records.js'
+import { testAuthRules } from '../support/shard.js'
+import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
+
+const log = 'server::log'
+
+let directory: string
+let capture: WorkerCapture
+let shards: Shards
+let serverLog: ServerLog
+let forked: string[]
+let failures: string[]
+let restarted: () => void
+
+/** Opens the shards of the directory, and a log over them that looks when it is told to. */
+async function open(count = 2): Promise<void> {
+  const settings = Array.from({ length: count }, (_none, shard) => ({
+    shard,
+    path: join(directory, `shard-${shard}`),
+    masterSeed: Buffer.alloc(32, 7),
+    recordBytesMax: limits.recordBytesDefault,
+    signing: 'group' as const,
+    auth: testAuthRules,
+    proposals: { governedAutoApproveSecs: 60 },
+  }))
+  shards = new Shards(settings, {
+    events: () => {},
+    died: () => {},
+    erased: () => {},
+    policiesChanged: () => {},
+    restarted(shard) {
+      serverLog.restarted(shard)
+      restarted()
+    },
+    failed: () => {},
+  })
+  await shards.start()
+  serverLog = newLog()
+}
+
+const newLog = () =>
+  new ServerLog({
+    shards,
+    intervalMs: 3_600_000,
+    readOnly: () => false,
+    nowMs: () => Date.now(),
+    failed: (reason) => failures.push(reason),
+    forked: (strands) => forked.push(...strands),
+  })
+
+async function close(): Promise<void> {
+  await serverLog.stop()
+  await shards.close()
+}
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-log-'))
+  capture = captureWorkers()
+  forked = []
+  failures = []
+  restarted = () => {}
+  await open()
+})
+
+afterEach(async () => {
+  await close()
+  capture.release()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function write(agent: string, n = 0): Promise<Outcome> {
+  const body = Buffer.from(JSON.stringify({ data: { n } }))
+  const command: Command = { kind: 'recordAppend', agent, emerge: true, body, options: {} }
+  return shards.ask(agent, command)
+}
+
+async function located(agent: string) {
+  const outcome = await shards.ask(agent, { kind: 'strandLocate', agent })
+  if (outcome.kind !== 'located') throw new Error(JSON.stringify(outcome))
+  return outcome
+}
+
+async function headOf(agent: string) {
+  const { strand, headSeq, headHash } = await located(agent)
+  return { strand, size: headSeq + 1, hash: headHash }
+}
+
+/** What the log says of an agent's strand, by its index. */
+async function told(agent: string) {
+  const { strand } = await located(agent)
+  const size = 2 ** 40
+  const outcome = await shards.ask(log, { kind: 'logFind', agent: log, strand, size })
+  return outcome.kind === 'headLogged' ? outcome.head : undefined
+}
+
+/** Every record of the log but genesis, read past the server. */
+async function records(): Promise<HeadsRecord[]> {
+  const { shard, agentNo } = await located(log)
+  const environment = openEnvironment(join(directory, `shard-${shard}`), 'read')
+  try {
+    const read = [...recordsFrom(environment, agentNo, { fromSeq: 1, order: 'asc' })]
+    return read.map(({ body }) => {
+      const heads = parseHeadsBody(Buffer.from(body).toString())
+      if (heads === undefined) throw new Error('Expected a body of heads')
+      return heads
+    })
+  } finally {
+    await environment.root.close()
+  }
+}
+
+const sizeOfLog = () => serverLog.figures.size
+const names = (count: number, prefix = 'agent') =>
+  Array.from({ length: count }, (_none, n) => `${prefix}-${n}`)
+
+describe('a look of the server log', () => {
+  it('tells of every head in records of at most 256, with one clock a shard', async () => {
+    const agents = names(700)
+    await Promise.all(agents.map((agent) => write(agent)))
+    expect(await serverLog.look()).toBe(true)
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    const all = await records()
+    expect(all.map(({ heads }) => heads.length)).toEqual([256, 256, 188])
+    expect(new Set(all.flatMap(({ heads }) => heads.map(({ strand }) => strand))).size).toBe(700)
+    expect(all.every(({ clocks }) => clocks.length === 2)).toBe(true)
+    expect(sizeOfLog()).toBe(4)
+  })
+
+  it('takes more heads than it holds at once in several commits', async () => {
+    await serverLog.look()
+    const agents = names(3 * limits.logHeadsMax)
+    await Promise.all(agents.map((agent) => write(agent)))
+    const shard = shards.shardOf(log)
+    await serverLog.look()
+    const before = shards.figures()[shard]?.commits ?? 0
+    await Promise.all(agents.map((agent) => write(agent, 1)))
+    const written = shards.figures()[shard]?.commits ?? 0
+    await serverLog.look()
+    expect((shards.figures()[shard]?.commits ?? 0) - written).toBeGreaterThan(2)
+    expect(written).toBeGreaterThan(before)
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+  })
+
+  it('tells of a strand once however much was written to it, and of nothing when nothing was', async () => {
+    for (let n = 0; n < 5_000; n += 100) {
+      await Promise.all(Array.from({ length: 100 }, (_none, index) => write('busy', n + index)))
+    }
+    await serverLog.look()
+    expect((await records()).map(({ heads }) => heads)).toEqual([[await headOf('busy')]])
+    for (let look = 0; look < 3; look++) expect(await serverLog.look()).toBe(true)
+    expect(sizeOfLog()).toBe(2)
+  })
+
+  it('goes on from where the log says after a restart, and writes nothing twice', async () => {
+    await write('a')
+    await serverLog.look()
+    await write('b')
+    await close()
+    await open()
+    await write('c')
+    await serverLog.look()
+    const heads = (await records()).map((one) => one.heads.map(({ strand }) => strand))
+    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(async (agent) => (await headOf(agent)).strand))
+    expect(heads[0]).toEqual([a])
+    expect(heads.slice(1).flat().sort()).toEqual([b, c].sort())
+  })
+
+  it('takes in strands that were there before it was switched on', async () => {
+    const agents = names(600, 'old')
+    await Promise.all(agents.map((agent) => write(agent)))
+    await close()
+    await open()
+    await serverLog.look()
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+  })
+
+  it('tells of every head anew that moved, when there are other shards than before', async () => {
+    await close()
+    rmSync(directory, { recursive: true })
+    await open(1)
+    await write('a')
+    await serverLog.look()
+    const size = sizeOfLog()
+    await write('b')
+    const b = await headOf('b')
+    await close()
+    // The log lies in shard 0 of three too.
+    await open(3)
+    await serverLog.look()
+    const last = (await records()).at(-1)
+    expect(last?.heads).toEqual([b])
+    expect(last?.clocks).toHaveLength(3)
+    expect(sizeOfLog()).toBe(size + 1)
+    await serverLog.look()
+    expect(sizeOfLog()).toBe(size + 1)
+  })
+
+  it('is found by its index again after that was lost', async () => {
+    const agents = names(30)
+    for (const agent of agents) {
+      await write(agent)
+      await serverLog.look()
+    }
+    const { shard } = await located(log)
+    await close()
+    const environment = openEnvironment(join(directory, `shard-${shard}`), 'write')
+    environment.logHeads.clearSync()
+    await environment.root.close()
+    await open()
+    expect(await told('agent-3')).toBeUndefined()
+    await serverLog.look()
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    expect(sizeOfLog()).toBe(31)
+  })
+
+  it('tells of a head that it is told of', async () => {
+    await serverLog.look()
+    const head = { strand: 'ab'.repeat(32), size: 7, hash: 'cd'.repeat(32) }
+    expect(await serverLog.tell(head)).toBe(true)
+    expect((await records()).at(-1)?.heads).toEqual([head])
+    // What goes no further is not told again.
+    expect(await serverLog.tell({ ...head, size: 6 })).toBe(true)
+    expect((await records()).at(-1)?.heads).toEqual([head])
+    expect(forked).toEqual([])
+  })
+
+  it('fails while a shard does not serve, and misses nothing once it does', async () => {
+    await write('a')
+    await write('b')
+    await serverLog.look()
+    for (const agent of ['a', 'b']) {
+      const again = new Promise<void>((resolve) => (restarted = resolve))
+      await write(agent, 1)
+      capture.fail(capture.latest(`shard-${shards.shardOf(agent)}`))
+      while (await serverLog.look()) await write(agent, 2).catch(() => {})
+      await again
+      expect(await serverLog.look()).toBe(true)
+      for (const one of ['a', 'b']) expect(await told(one)).toEqual(await headOf(one))
+    }
+    expect(failures.length).toBeGreaterThan(1)
+  })
+
+  it('says so when a shard comes back with another history', async () => {
+    // One that lies elsewhere than the log, which stays as it is.
+    const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
+    await write(agent, 1)
+    await serverLog.look()
+    const shard = shards.shardOf(agent)
+    const path = join(directory, `shard-${shard}`)
+    const copy = join(directory, 'copy')
+    await close()
+    cpSync(path, copy, { recursive: true })
+    await open()
+    await write(agent, 2)
+    await serverLog.look()
+    const before = await headOf(agent)
+    await close()
+    rmSync(path, { recursive: true })
+    renameSync(copy, path)
+    await open()
+    await write(agent, 3)
+    expect(await serverLog.look()).toBe(true)
+    expect(forked).toEqual([before.strand])
+    expect(await told(agent)).toEqual(before)
+  })
+})
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('write' as const), agent: fc.nat({ max: 5 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('look' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const), agent: fc.nat({ max: 5 }) }) },
+)
+
+it('has the newest head of every strand after any look, and sizes only rise in it', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const wrote = new Set<string>()
+      for (const one of [...steps, { do: 'look' as const }]) {
+        if (one.do === 'write') {
+          const agent = `agent-${one.agent}`
+          if ((await write(agent)).kind === 'reply') wrote.add(agent)
+        } else if (one.do === 'restart') {
+          await close()
+          await open()
+        } else if (one.do === 'die') {
+          const again = new Promise<void>((resolve) => (restarted = resolve))
+          capture.fail(capture.latest(`shard-${shards.shardOf(`agent-${one.agent}`)}`))
+          await again
+        } else {
+          expect(await serverLog.look()).toBe(true)
+          for (const agent of wrote) expect(await told(agent)).toEqual(await headOf(agent))
+        }
+      }
+      const sizes = new Map<string, number>()
+      for (const { heads } of await records()) {
+        for (const { strand, size } of heads) {
+          expect(size).toBeGreaterThan(sizes.get(strand) ?? 0)
+          sizes.set(strand, size)
+        }
+      }
+    }),
+    { numRuns: 12 },
+  )
+})

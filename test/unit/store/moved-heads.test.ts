@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
+import { movedHeads } from '../../../workers/store/moved-heads.js'
+import { blockKey } from '../../../workers/store/tables.js'
+import { TestShard, appendNumber, replyOf } from '../../support/shard.js'
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+})
+
+afterEach(() => shard.remove())
+
+/** Appends one record and gives it back with the clock of the shard after it. */
+function append(agent: string, n: number): { seq: number; hash: string; hlc: Hlc } {
+  const { seq, id } = replyOf(shard.ask(appendNumber(agent, n)))
+  return { seq, hash: id, hlc: shard.store.lastHlc }
+}
+
+/** What moved after a clock, over as many looks as it takes. */
+function moved(after: Hlc) {
+  const heads = new Map<number, { agentNo: number; seq: number; hash: string }>()
+  let looks = 0
+  for (let from = after, end = false; !end; looks++) {
+    const found = movedHeads(shard.environment, from)
+    for (const head of found.heads) heads.set(head.agentNo, head)
+    from = found.reached
+    end = found.end
+  }
+  return { heads: [...heads.values()], looks }
+}
+
+it('gives the last record of each agent after any clock, within a millisecond too', () => {
+  const written = Array.from({ length: 60 }, (_none, n) => append(`agent-${n % 7}`, n))
+  for (let from = 0; from < written.length; from++) {
+    const { heads } = moved(written[from]?.hlc ?? zeroHlc)
+    const later = written.slice(from + 1)
+    const expected = Array.from({ length: 7 }, (_none, no) =>
+      later.findLast((_record, at) => (from + 1 + at) % 7 === no),
+    ).flatMap((record, agentNo) =>
+      record === undefined ? [] : [{ agentNo, seq: record.seq, hash: record.hash }],
+    )
+    expect(heads.sort((left, right) => left.agentNo - right.agentNo)).toEqual(expected)
+  }
+  expect(moved(zeroHlc).heads).toHaveLength(7)
+})
+
+it('goes on from look to look where there are more blocks than one takes', () => {
+  const last = Array.from({ length: 3 * limits.logScanBlocks }, (_none, n) => append('a', n)).at(-1)
+  const { heads, looks } = moved(zeroHlc)
+  expect(looks).toBeGreaterThan(2)
+  expect(heads).toEqual([{ agentNo: 0, seq: last?.seq, hash: last?.hash }])
+  expect(moved(last?.hlc ?? zeroHlc)).toEqual({ heads: [], looks: 1 })
+})
+
+it('passes over a record that does not match its checksum: the one before it stands for it', () => {
+  const commands = Array.from({ length: 4 }, (_none, n) => appendNumber('a', n))
+  const outcomes = shard.run(...commands).map(replyOf)
+  const block = Buffer.from(shard.environment.blocks.get(blockKey(0)) ?? Buffer.alloc(0))
+  block[block.length - 1] = (block[block.length - 1] ?? 0) ^ 1
+  shard.environment.blocks.putSync(blockKey(0), block)
+  expect(moved(zeroHlc).heads).toEqual([{ agentNo: 0, seq: 3, hash: outcomes[2]?.id }])
+})
+
+it('does not look at blocks outside the order of commits', () => {
+  const { seq, hash, hlc } = append('a', 1)
+  const block = shard.environment.blocks.get(blockKey(0)) ?? Buffer.alloc(0)
+  for (const number of [2 ** 36, 2 ** 36 + 5]) shard.environment.blocks.putSync(blockKey(number), block)
+  expect(moved(zeroHlc).heads).toEqual([{ agentNo: 0, seq, hash }])
+  expect(moved(hlc).heads).toEqual([])
+})
