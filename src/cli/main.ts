@@ -51,6 +51,11 @@ const commands: readonly Command[] = [
     summary: 'Checks an export offline against a public key',
     run: async (args) => (await import('./verify.js')).verifyCommand(args),
   },
+  {
+    name: 'witness',
+    summary: "Sees that a server's log of strand heads only grows",
+    run: async (args) => (await import('./witness.js')).witnessCommand(args),
+  },
 ]
 
 const usage = `Usage: strandfast COMMAND [OPTIONS]

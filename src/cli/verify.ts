@@ -3,9 +3,16 @@ import { parseArgs } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import { type ExportFault, type VerifiedExport, verifyExport } from '../strand/verify-export.js'
 import { splitLines } from './split-lines.js'
+import {
+  CHECKPOINT_USAGE,
+  type CheckpointAsked,
+  checkpointOptions,
+  compareExport,
+  readCheckpointOptions,
+} from './verify-checkpoint.js'
 
-const USAGE =
-  'Usage: strandfast verify FILE --key HEX, FILE being an export (.gz too) or - for standard input\n'
+const USAGE = `Usage: strandfast verify FILE --key HEX, FILE being an export (.gz too) or - for standard input
+${CHECKPOINT_USAGE}`
 
 /** Records between two lines of progress where standard error is no terminal. */
 const PROGRESS_RECORDS = 100_000
@@ -31,8 +38,15 @@ export async function verifyCommand(args: string[]): Promise<number> {
     const result = await verifyExport(lines, { publicKey: asked.publicKey, onProgress: showProgress })
     // The line of progress on a terminal has no end of its own.
     if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
-    process.stdout.write(result.ok ? describe(result) : describeFault(result))
-    return result.ok ? 0 : 1
+    if (!result.ok) return say(describeFault(result), 1)
+    const { file, past } = asked
+    if (past === undefined) return say(describe(result), 0)
+    const compared = await compareExport(past, { file, verified: result }, (one) =>
+      splitLines(openExport(one)),
+    )
+    return compared.ok
+      ? say(`${describe(result)}compared    ${compared.shown}\n`, 0)
+      : say(`NOT VERIFIED: ${compared.reason}\n`, 1)
   } catch (error) {
     process.stdout.write(
       `NOT VERIFIED: the export cannot be read: ${error instanceof Error ? error.message : error}\n`,
@@ -41,19 +55,27 @@ export async function verifyCommand(args: string[]): Promise<number> {
   }
 }
 
+function say(text: string, exitCode: number): number {
+  process.stdout.write(text)
+  return exitCode
+}
+
 /** What is to be checked against which key; a text says which argument is wrong. */
-function readArguments(args: string[]): { file: string; publicKey: string } | string {
+function readArguments(
+  args: string[],
+): { file: string; publicKey: string; past: CheckpointAsked | undefined } | string {
   try {
     const { values, positionals } = parseArgs({
       args,
-      options: { key: { type: 'string' } },
+      options: { key: { type: 'string' }, ...checkpointOptions },
       allowPositionals: true,
     })
     const [file, ...more] = positionals
     const publicKey = values.key?.toLowerCase() ?? ''
     if (file === undefined || more.length > 0) return 'Expected one FILE'
     if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
-    return { file, publicKey }
+    const past = readCheckpointOptions(file, values)
+    return typeof past === 'string' ? past : { file, publicKey, past }
   } catch (error) {
     return error instanceof Error ? error.message : 'Expected FILE and --key'
   }

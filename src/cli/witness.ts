@@ -1,0 +1,158 @@
+import { readIfThere, writeDurably } from '../durable-file.js'
+import { describeFaults, readProcessConfig } from '../config.js'
+import { logAgent } from '../base/organism-id.js'
+import { checkpointOrigin, parseCheckpoint, verifyCheckpoint, type Checkpoint } from '../strand/checkpoint.js'
+import { verifyConsistency } from '../strand/merkle.js'
+import { verifyExport } from '../strand/verify-export.js'
+import { exitCodes } from './exit-codes.js'
+import { readOptions, showUsage } from './read-options.js'
+import { serverUrl } from './server-url.js'
+
+const USAGE = `Usage: strandfast witness --state FILE [--url URL] [--key KEY] [--log-key HEX]
+Asks a server for the checkpoint of its log of strand heads, sees that the log only grew since the checkpoint in FILE,
+and keeps the new one there. The first run has nothing to compare with: it believes the server, or takes the public key
+of the log. --url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
+Exit codes: 0 the log only grew, 1 it was cut or forked (FILE stays as it is), or the server was not there.
+`
+
+/** Characters of an answer that are taken; a proof has some thousand. */
+const ANSWER_CHARS_MAX = 1_048_576
+
+/** How long the server may take for one answer. */
+const ANSWER_MS_MAX = 60_000
+
+interface Asked {
+  state: string
+  url: string
+  key: string | undefined
+  logKey: string | undefined
+}
+
+/**
+ * Keeps the newest checkpoint of a server's log, to be run again and again on another machine.
+ * @returns the exit code: 0 the log only grew, 1 it did not or cannot be seen, 78 wrong usage
+ */
+export async function witnessCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {
+    state: { type: 'string' },
+    url: { type: 'string' },
+    key: { type: 'string' },
+    'log-key': { type: 'string' },
+  })
+  if (!options.ok) return showUsage(USAGE, options)
+  const asked = readAsked(options.values)
+  if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
+  try {
+    return await witness(asked)
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : ''
+    process.stderr.write(
+      `The log could not be seen: ${error instanceof Error ? error.message : String(error)}${cause}\n`,
+    )
+    return exitCodes.foundWrong
+  }
+}
+
+type Values = Partial<Record<'state' | 'url' | 'key' | 'log-key', string>>
+
+function readAsked(values: Values): Asked | string {
+  const { state } = values
+  if (state === undefined) return 'Expected --state'
+  const logKey = values['log-key']?.toLowerCase()
+  if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey)) {
+    return 'Expected --log-key to be a public key of 64 hex digits'
+  }
+  let { url, key } = values
+  if (url === undefined || key === undefined) {
+    const reading = readProcessConfig()
+    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
+    url ??= serverUrl(reading.config)
+    key ??= reading.config.rootApiKey
+  }
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
+  return { state, url: url.replace(/\/+$/, ''), key, logKey }
+}
+
+async function witness(asked: Asked): Promise<number> {
+  const kept = readIfThere(asked.state)
+  const note = await ask(asked, '/v1/log/checkpoint')
+  if (kept !== undefined && parseCheckpoint(kept)?.origin !== parseCheckpoint(note)?.origin) {
+    return alarm('The server has another log', { kept, note })
+  }
+  const logKey = asked.logKey ?? (await keyOfLog(asked, note))
+  const now = verifyCheckpoint(note, logKey)
+  if (now === undefined) return alarm('The checkpoint is not signed by the key of the log', { kept, note })
+  const before = kept === undefined ? undefined : verifyCheckpoint(kept, logKey)
+  if (kept !== undefined && before === undefined) {
+    return alarm('The checkpoint that was kept is not signed by the key of the log', { kept, note })
+  }
+  const reason = before === undefined ? undefined : await faultBetween(asked, before, now)
+  if (reason !== undefined) return alarm(reason, { kept, note })
+  if (note !== kept) writeDurably(asked.state, note)
+  const grown = before === undefined ? 'the first one kept' : `${before.size} before`
+  process.stdout.write(`${now.origin}: ${now.size} records, ${grown}\n`)
+  return exitCodes.fine
+}
+
+/** What is wrong with the log of now, by the checkpoint that was kept. */
+async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): Promise<string | undefined> {
+  if (now.size < before.size) return `The log was cut: it had ${before.size} records and has ${now.size}`
+  if (now.size === before.size) {
+    return now.rootHex === before.rootHex ? undefined : `The log was forked: other ${now.size} records`
+  }
+  const answer = await ask(asked, `/v1/log/consistency?from=${before.size}&to=${now.size}`)
+  const path = pathOf(answer)
+  const proof = {
+    from: before.size,
+    to: now.size,
+    fromRoot: Buffer.from(before.rootHex, 'hex'),
+    toRoot: Buffer.from(now.rootHex, 'hex'),
+    path: path ?? [],
+  }
+  if (path !== undefined && verifyConsistency(proof)) return undefined
+  return `The log was forked: its ${now.size} records do not begin with the ${before.size} of before`
+}
+
+/** The path of a consistency proof; undefined when the answer is none. */
+function pathOf(text: string): Buffer[] | undefined {
+  try {
+    const answer: unknown = JSON.parse(text)
+    if (typeof answer !== 'object' || answer === null || !('path' in answer)) return undefined
+    if (!Array.isArray(answer.path)) return undefined
+    return answer.path.map((hash: unknown) => Buffer.from(String(hash), 'hex'))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The public key of the log that a note is of. The note names the log's strand, which is the hash of its genesis record,
+ * which names the key: nothing else can be made up for it.
+ */
+async function keyOfLog(asked: Asked, note: string): Promise<string> {
+  const agent = encodeURIComponent(logAgent)
+  const genesis = await ask(asked, `/v1/strand/export?agent=${agent}&to_seq=0`)
+  const verified = await verifyExport(genesis.trimEnd().split('\n'))
+  if (!verified.ok) throw new Error(`Expected the first record of the log: ${verified.reason}`)
+  if (!note.startsWith(`${checkpointOrigin(verified.strand)}\n`)) {
+    throw new Error('Expected the first record of the log that the checkpoint is of')
+  }
+  return verified.publicKey
+}
+
+async function ask({ url, key }: Asked, path: string): Promise<string> {
+  const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
+  const signal = AbortSignal.timeout(ANSWER_MS_MAX)
+  const answer = await fetch(url + path, { headers, signal, redirect: 'error' })
+  const text = await answer.text()
+  if (text.length > ANSWER_CHARS_MAX)
+    throw new Error(`Expected an answer of at most ${ANSWER_CHARS_MAX} characters`)
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`)
+  return text
+}
+
+/** Says what is wrong and shows both notes, which together are the proof of it. */
+function alarm(reason: string, { kept, note }: { kept: string | undefined; note: string }): number {
+  process.stdout.write(`NOT CONSISTENT: ${reason}\n\nkept:\n${kept ?? 'nothing\n'}\nof the server:\n${note}`)
+  return exitCodes.foundWrong
+}
