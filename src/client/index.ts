@@ -16,6 +16,9 @@ export type { EdgeOptions, EdgePageOptions, GraphClient, TraverseOptions } from 
 export type { ProposalListOptions, ProposalsClient } from './proposals.js'
 export type { OauthClient, OauthOptions, OauthProvider, OauthSignedIn } from './oauth.js'
 export type { PasskeyClient } from './passkeys.js'
+export { verifyConsistency, verifyLoggedHead } from './log-proof.js'
+export type { ConsistencyKeys, Grown, ProofFault, VerifiedHead } from './log-proof.js'
+export type { ConsistencyOptions, LogClient, LogProofOptions } from './log.js'
 export type { IngestManyOptions, RecordSource } from './ingest.js'
 export type {
   OnEvent,

@@ -6,6 +6,7 @@ import { NetworkError } from './errors.js'
 import { GraphClient } from './graph.js'
 import { Transport, pathSegment } from './http.js'
 import { type IngestManyOptions, type RecordSource, ingestMany, ingestOne } from './ingest.js'
+import { type ConsistencyOptions, LogClient } from './log.js'
 import { OrganismsClient, pathOf } from './organisms.js'
 import {
   type OnEvent,
@@ -20,6 +21,7 @@ import type {
   AgentResponse,
   CallOptions,
   ChangeOptions,
+  ConsistencyResponse,
   IngestSummary,
   ProofResponse,
   StreamTicket,
@@ -95,6 +97,8 @@ export class ServiceClient {
   readonly graph: GraphClient
   /** Changes that wait for their time or for approval. */
   readonly proposals: ProposalsClient
+  /** Where all strands stand, for whoever keeps checkpoints. */
+  readonly log: LogClient
   /** Administration of organisms. */
   readonly organisms: OrganismsClient
   readonly #options: ServiceClientOptions
@@ -118,6 +122,7 @@ export class ServiceClient {
       timing,
     })
     this.#transport = transport
+    this.log = new LogClient(transport)
     this.proposals = new ProposalsClient(transport)
     const apiKey = fixedSource(async () => options.apiKey)
     this.organisms = new OrganismsClient(transport, apiKey)
@@ -274,6 +279,14 @@ export class ServiceClient {
   /** Proof that a record stands in the agent's strand (RFC 6962 inclusion proof). */
   proof(agent: string, hash: string, options: CallOptions = {}): Promise<ProofResponse> {
     return this.#transport.json({ ...readCall('/v1/strand/proof', options), query: { agent, hash } })
+  }
+
+  /** Proof that the agent's strand only grew since it had `from` records, which `verifyConsistency` checks. */
+  consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyResponse> {
+    return this.#transport.json({
+      ...readCall('/v1/strand/consistency', options),
+      query: { agent, from, to: options.to },
+    })
   }
 }
 

@@ -5,6 +5,7 @@ import type * as organisms from '../wire/organisms.js'
 import type * as queries from '../wire/query.js'
 import type * as proposals from '../wire/proposals.js'
 import type * as records from '../wire/records.js'
+import type * as serverLog from '../wire/server-log.js'
 import type * as strand from '../wire/strand.js'
 
 /** Options that every call takes. */
@@ -115,6 +116,15 @@ export type IngestFault = ingest.IngestSummary['errors'][number]
 
 /** RFC 6962 inclusion proof of one record, with the checkpoint it leads to. */
 export interface ProofResponse extends strand.InclusionProof {}
+
+/** RFC 6962 consistency proof between two sizes of a strand. */
+export interface ConsistencyResponse extends serverLog.ConsistencyProof {}
+
+/** RFC 6962 consistency proof between two sizes of the server log. */
+export interface LogConsistencyResponse extends serverLog.LogConsistency {}
+
+/** Where a strand stood by the server log, with all that it takes to check that offline. */
+export interface LoggedHeadResponse extends serverLog.LoggedHeadProof {}
 
 /** A moment: Unix milliseconds, an HLC or ISO 8601 as a string, or a date. */
 export type Moment = number | string | Date

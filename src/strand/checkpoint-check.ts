@@ -93,12 +93,12 @@ async function compareWithLog(
   old: Checkpoint,
 ): Promise<Comparison> {
   const size = strand.verified.lastSeq + 1
-  const { then, latest } = await toldOf(log, { strand: strand.verified.strand, before: old.size, size })
-  if (then === undefined) return fault(`The log of ${old.size} records does not tell of this strand`)
-  if (then.size > size) {
-    return fault(`The tail was cut: the log told of ${then.size} records, the export has ${size}`)
+  const { earlier, latest } = await toldOf(log, { strand: strand.verified.strand, before: old.size, size })
+  if (earlier === undefined) return fault(`The log of ${old.size} records does not tell of this strand`)
+  if (earlier.size > size) {
+    return fault(`The tail was cut: the log told of ${earlier.size} records, the export has ${size}`)
   }
-  const heads = [then, ...(latest === undefined ? [] : [latest])]
+  const heads = [earlier, ...(latest === undefined ? [] : [latest])]
   const hashes = new Map<number, string>()
   for await (const { seq, hash } of recordsOf(strand.lines(), strand.verified)) {
     if (heads.some((head) => head.size === seq + 1)) hashes.set(seq + 1, hash)
@@ -111,25 +111,28 @@ async function compareWithLog(
       return fault(`The strand was forked at or before record ${head.size - 1}: the log told of another`)
     }
   }
-  return { ok: true, shown: `with the log of ${old.size} records, which told of ${then.size} of this strand` }
+  return {
+    ok: true,
+    shown: `with the log of ${old.size} records, which told of ${earlier.size} of this strand`,
+  }
 }
 
 /** The newest heads of a strand in a log: by its first records, and by all of them, as far as an export goes. */
 async function toldOf(
   { verified, lines }: ReadableExport,
   wanted: { strand: string; before: number; size: number },
-): Promise<{ then: LoggedHead | undefined; latest: LoggedHead | undefined }> {
-  let then: LoggedHead | undefined
+): Promise<{ earlier: LoggedHead | undefined; latest: LoggedHead | undefined }> {
+  let earlier: LoggedHead | undefined
   let latest: LoggedHead | undefined
   for await (const { seq, type, body } of recordsOf(lines(), verified)) {
     if (type !== headsType || body === undefined) continue
     for (const head of parseHeadsBody(body)?.heads ?? []) {
       if (head.strand !== wanted.strand) continue
-      if (seq < wanted.before) then = head
+      if (seq < wanted.before) earlier = head
       if (head.size <= wanted.size) latest = head
     }
   }
-  return { then, latest }
+  return { earlier, latest }
 }
 
 interface ReadRecord {

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
 import { startAuthServer } from '../support/auth-server.js'
 import { launchBrowser, noBrowser } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
 import { freePort } from '../support/free-port.js'
+import { call } from '../support/server.js'
 import { type StaticServer, startStaticServer } from '../support/static-server.js'
 
 declare global {
@@ -68,6 +70,24 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
       head: { record_count: 3 },
       agents: ['notes'],
     })
+  })
+
+  it('checks by itself where a strand stands by the server log, and that the log only grew', async () => {
+    await eventually(async () => (await call(service, 'GET /v1/log/proof?agent=default')).status === 200)
+    const seen = await page.evaluate(async (options) => {
+      const { ServiceClient, verifyConsistency, verifyLoggedHead } = strandfast
+      const client = new ServiceClient(options)
+      const { public_key: logKey } = await client.agent('server::log').status()
+      const proof = await client.log.proof('default')
+      const kept = (await client.log.proof('default', { at: proof.log.seq + 1 })).log.checkpoint
+      const grown = await client.log.consistency(proof.log.seq + 1)
+      return {
+        head: await verifyLoggedHead(proof, { logKey }),
+        other: await verifyLoggedHead({ ...proof, size: proof.size + 1 }, { logKey }),
+        grown: await verifyConsistency(kept, grown, { publicKey: logKey }),
+      }
+    }, access)
+    expect(seen).toMatchObject({ head: { ok: true }, other: { ok: false }, grown: { ok: true } })
   })
 
   it('reads the code and the request id of a refusal across origins', async () => {

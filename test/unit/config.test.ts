@@ -48,6 +48,7 @@ describe('readConfig', () => {
       recordBytesMax: 262_144,
       governedAutoApproveSecs: 60,
       recordCacheBytes: 67_108_864,
+      logIntervalSecs: 10,
       rateLimitRps: 100,
       rateLimitBurst: 200,
       trustedProxies: [],

@@ -166,7 +166,7 @@ describe('the consistency of two trees', () => {
     }
     const size = fc.integer({ min: 1, max: leaves.length })
     fc.assert(
-      fc.property(size, size, fc.nat(), fc.nat({ max: 255 }), (one, other, step, bit) => {
+      fc.property(fc.tuple(size, size), fc.nat(), fc.nat({ max: 255 }), ([one, other], step, bit) => {
         const [from, to] = [Math.min(one, other), Math.max(one, other)]
         const proof = proofOf(from, to)
         expect(consistencyPath(from, to, caching)).toStrictEqual(proof.path)

@@ -1,0 +1,52 @@
+import { readCall } from './collection.js'
+import type { Transport } from './http.js'
+import type { CallOptions, LogConsistencyResponse, LoggedHeadResponse } from './types.js'
+
+/** Options of a consistency proof. */
+export interface ConsistencyOptions extends CallOptions {
+  /** Records of the newer one; all unless given. */
+  to?: number | undefined
+}
+
+/** Options of a proof by the log. */
+export interface LogProofOptions extends CallOptions {
+  /** Records of the log that count; all unless given. */
+  at?: number | undefined
+}
+
+/**
+ * The server log, which tells where every strand stands. What it answers is for whoever kept an earlier checkpoint:
+ * `verifyConsistency` and `verifyLoggedHead` check it. Methods reject as those of the client do; 404 `not_found` where
+ * the service keeps no log.
+ */
+export class LogClient {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** The checkpoint of the log, a C2SP tlog-checkpoint signed note, to be kept. */
+  checkpoint(options: CallOptions = {}): Promise<string> {
+    return this.#transport.text({
+      ...readCall('/v1/log/checkpoint', options),
+      headers: { accept: 'text/plain' },
+    })
+  }
+
+  /** Proof that the log only grew since it had `from` records (RFC 6962 consistency proof). */
+  consistency(from: number, options: ConsistencyOptions = {}): Promise<LogConsistencyResponse> {
+    return this.#transport.json({
+      ...readCall('/v1/log/consistency', options),
+      query: { from, to: options.to },
+    })
+  }
+
+  /**
+   * Where the strand of an agent stands by the log, or stood when the log had `at` records.
+   * Errors: 404 `head_not_logged` where the log does not tell of it yet
+   */
+  proof(agent: string, options: LogProofOptions = {}): Promise<LoggedHeadResponse> {
+    return this.#transport.json({ ...readCall('/v1/log/proof', options), query: { agent, at: options.at } })
+  }
+}
