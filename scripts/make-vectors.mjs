@@ -12,7 +12,7 @@ import { rotationProofText } from '../dist/src/strand/genesis.js'
 import { recordHash } from '../dist/src/strand/hash.js'
 import { formatHlc } from '../dist/src/strand/hlc.js'
 import { deriveSeed, keyPairFromSeed } from '../dist/src/strand/keys.js'
-import { inclusionPath } from '../dist/src/strand/merkle.js'
+import { consistencyPath, inclusionPath } from '../dist/src/strand/merkle.js'
 import { exportsOf } from './vectors/export-vectors.mjs'
 import { jsonVectors } from './vectors/json-vectors.mjs'
 import {
@@ -117,6 +117,34 @@ function treeVectors() {
   }
 }
 
+function consistencyVectors() {
+  const leaves = Array.from({ length: 300 }, (_, at) => Buffer.from(recordHash(`leaf ${at}\n`), 'hex'))
+  const proof = (from, to, of) => ({
+    from,
+    to,
+    from_root: hex(root(of.slice(0, from))),
+    to_root: hex(root(of.slice(0, to))),
+    path: consistencyPath(from, to, readerOf(of)).map(hex),
+  })
+  return {
+    leaf_text: 'leaf <index>\n',
+    proofs: [
+      [1, 1],
+      [1, 2],
+      [2, 3],
+      [3, 4],
+      [4, 7],
+      [6, 8],
+      [7, 8],
+      [128, 256],
+      [255, 257],
+      [256, 300],
+      [300, 300],
+    ].map(([from, to]) => proof(from, to, leaves)),
+    strand_proof: proof(7, 12, wholeStrand().leaves()),
+  }
+}
+
 const { values } = parseArgs({
   options: { out: { type: 'string' }, force: { type: 'boolean', default: false } },
 })
@@ -126,6 +154,7 @@ const made = {
   'records.json': recordVectors(),
   'hlc.json': hlcVectors(),
   'tree.json': treeVectors(),
+  'consistency.json': consistencyVectors(),
   'exports.json': exportsOf(),
 }
 const files = Object.entries(made).map(([name, value]) => [name, `${JSON.stringify(value, null, 1)}\n`])

@@ -2,7 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { Environment } from './environment.js'
-import { blockCount, placeAt, recordAt } from './record-codec.js'
+import { blockCount, placedAt, recordAt } from './record-codec.js'
 import { readBlock, strandEnd } from './records.js'
 import { agentNoKey, blockKey } from './tables.js'
 
@@ -42,7 +42,7 @@ export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
   for (const { value } of environment.blocks.getRange({ start, end: blockKey(COMMITTED_BLOCKS_END) })) {
     if (blocks >= limits.logScanBlocks || bytes >= limits.logScanBytes || moved.size >= limits.logHeadsMax)
       return { heads: [...moved.values()], reached, end: false }
-    const last = placeAt(value, blockCount(value) - 1).hlc
+    const last = placedAt(value, blockCount(value) - 1).hlc
     if (compareHlc(last, after) <= 0) continue
     takeBlock(moved, value, after)
     reached = last
@@ -70,7 +70,7 @@ export function allHeads(environment: Environment, fromNo: number): { heads: Mov
 function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc): void {
   const taken = new Set<number>()
   for (let position = blockCount(block) - 1; position >= 0; position--) {
-    const { agentNo, hlc } = placeAt(block, position)
+    const { agentNo, hlc } = placedAt(block, position)
     if (compareHlc(hlc, after) <= 0) return
     if (taken.has(agentNo)) continue
     const record = wholeRecord(block, position)
@@ -96,7 +96,7 @@ function firstBlock(environment: Environment, moment: Hlc): number {
   for (const key of environment.blocks.getKeys(range)) high = key.readUIntBE(0, 6)
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    if (compareHlc(placeAt(readBlock(environment, middle), 0).hlc, moment) <= 0) low = middle
+    if (compareHlc(placedAt(readBlock(environment, middle), 0).hlc, moment) <= 0) low = middle
     else high = middle - 1
   }
   return low

@@ -191,14 +191,6 @@ export function hlcMsAt(block: Uint8Array, position: number): number {
   return asBuffer(block).readUIntLE(from + 18, 6)
 }
 
-/** Whose the record at `position` is and when it was taken, without a look at the rest of it. */
-export function placeAt(block: Uint8Array, position: number): { agentNo: number; hlc: Hlc } {
-  const { from } = extentAt(block, position)
-  const buffer = asBuffer(block)
-  const hlc = { ms: buffer.readUIntLE(from + 18, 6), counter: buffer.readUInt16LE(from + 24) }
-  return { agentNo: buffer.readUInt32LE(from + 8), hlc }
-}
-
 /** Whether the record at `position` is of that type, without a look at the rest of it. */
 export function hasTypeAt(block: Uint8Array, position: number, type: string): boolean {
   const { from } = extentAt(block, position)

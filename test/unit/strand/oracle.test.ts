@@ -48,11 +48,24 @@ interface TreeVectors {
   }
 }
 
+interface Growth {
+  from: number
+  to: number
+  from_root: string
+  to_root: string
+  path: string[]
+}
+interface ConsistencyVectors {
+  proofs: Growth[]
+  strand_proof: Growth
+}
+
 function load<T>(name: string): T {
   return JSON.parse(readFileSync(new URL(`../../vectors/${name}`, import.meta.url), 'utf8'))
 }
 const vectors = load<RecordVectors>('records.json')
 const trees = load<TreeVectors>('tree.json')
+const growth = load<ConsistencyVectors>('consistency.json')
 
 const zeros = '0'.repeat(64)
 const leafHash = (text: string) => sha256(concatBytes(Uint8Array.of(0), utf8ToBytes(text)))
@@ -252,5 +265,48 @@ describe('Ed25519', () => {
       expect(verifyText(key, 'text', Buffer.from(signature, 'hex'))).toBe(false)
       expect(verifies(key, 'text', signature)).toBe(false)
     }
+  })
+})
+
+interface GrownRoots {
+  older: Uint8Array
+  newer: Uint8Array
+}
+
+/** Old and new root that a path leads to: RFC 6962, 2.1.2 read backwards, taking hashes from the front of `path`. */
+function grownRoots(
+  from: number,
+  to: number,
+  { path, whole }: { path: Uint8Array[]; whole: Uint8Array | undefined },
+): GrownRoots {
+  const next = () => path.shift() ?? new Uint8Array()
+  if (from === to) {
+    const root = whole ?? next()
+    return { older: root, newer: root }
+  }
+  let half = 1
+  while (half * 2 < to) half *= 2
+  if (from <= half) {
+    const { older, newer } = grownRoots(from, half, { path, whole })
+    return { older, newer: innerHash(newer, next()) }
+  }
+  const { older, newer } = grownRoots(from - half, to - half, { path, whole: undefined })
+  const left = next()
+  return { older: innerHash(left, older), newer: innerHash(left, newer) }
+}
+
+describe('the frozen consistency vectors, by an independent implementation', () => {
+  const leaves = Array.from({ length: 300 }, (_, at) => leafHash(`leaf ${at}\n`))
+  const ofStrand = vectors.records.map((record) => hexToBytes(record.hash))
+
+  it.each([
+    ...growth.proofs.map((proof) => ({ ...proof, of: leaves })),
+    { ...growth.strand_proof, of: ofStrand },
+  ])('lead from $from leaves to $to', ({ from, to, from_root, to_root, path, of }) => {
+    expect(bytesToHex(treeHash(of.slice(0, from)))).toBe(from_root)
+    expect(bytesToHex(treeHash(of.slice(0, to)))).toBe(to_root)
+    const left = path.map(hexToBytes)
+    const { older, newer } = grownRoots(from, to, { path: left, whole: hexToBytes(from_root) })
+    expect([bytesToHex(older), bytesToHex(newer), left.length]).toEqual([from_root, to_root, 0])
   })
 })
