@@ -124,7 +124,7 @@ const sizeOfLog = () => serverLog.figures.size
 const names = (count: number, prefix = 'agent') =>
   Array.from({ length: count }, (_none, n) => `${prefix}-${n}`)
 
-describe('a look of the server log', () => {
+describe('a look of the server log', { timeout: 180_000 }, () => {
   it('tells of every head in records of at most 256, with one clock a shard', async () => {
     const agents = names(700)
     await Promise.all(agents.map((agent) => write(agent)))
@@ -283,34 +283,38 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const), agent: fc.nat({ max: 5 }) }) },
 )
 
-it('has the newest head of every strand after any look, and sizes only rise in it', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-      const wrote = new Set<string>()
-      for (const one of [...steps, { do: 'look' as const }]) {
-        if (one.do === 'write') {
-          const agent = `agent-${one.agent}`
-          if ((await write(agent)).kind === 'reply') wrote.add(agent)
-        } else if (one.do === 'restart') {
-          await close()
-          await open()
-        } else if (one.do === 'die') {
-          const again = new Promise<void>((resolve) => (restarted = resolve))
-          capture.fail(capture.latest(`shard-${shards.shardOf(`agent-${one.agent}`)}`))
-          await again
-        } else {
-          expect(await serverLog.look()).toBe(true)
-          for (const agent of wrote) expect(await told(agent)).toEqual(await headOf(agent))
+it(
+  'has the newest head of every strand after any look, and sizes only rise in it',
+  { timeout: 180_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const wrote = new Set<string>()
+        for (const one of [...steps, { do: 'look' as const }]) {
+          if (one.do === 'write') {
+            const agent = `agent-${one.agent}`
+            if ((await write(agent)).kind === 'reply') wrote.add(agent)
+          } else if (one.do === 'restart') {
+            await close()
+            await open()
+          } else if (one.do === 'die') {
+            const again = new Promise<void>((resolve) => (restarted = resolve))
+            capture.fail(capture.latest(`shard-${shards.shardOf(`agent-${one.agent}`)}`))
+            await again
+          } else {
+            expect(await serverLog.look()).toBe(true)
+            for (const agent of wrote) expect(await told(agent)).toEqual(await headOf(agent))
+          }
         }
-      }
-      const sizes = new Map<string, number>()
-      for (const { heads } of await records()) {
-        for (const { strand, size } of heads) {
-          expect(size).toBeGreaterThan(sizes.get(strand) ?? 0)
-          sizes.set(strand, size)
+        const sizes = new Map<string, number>()
+        for (const { heads } of await records()) {
+          for (const { strand, size } of heads) {
+            expect(size).toBeGreaterThan(sizes.get(strand) ?? 0)
+            sizes.set(strand, size)
+          }
         }
-      }
-    }),
-    { numRuns: 12 },
-  )
-})
+      }),
+      { numRuns: 12 },
+    )
+  },
+)
