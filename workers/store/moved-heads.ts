@@ -2,7 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { Environment } from './environment.js'
-import { blockCount, placedAt, recordAt } from './record-codec.js'
+import { agentNoAt, blockCount, placedAt, recordAt } from './record-codec.js'
 import { readBlock, strandEnd } from './records.js'
 import { agentNoKey, blockKey } from './tables.js'
 
@@ -68,16 +68,26 @@ export function allHeads(environment: Environment, fromNo: number): { heads: Mov
 
 /** From the end, so that the first record of an agent is its last. */
 function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc): void {
+  const first = firstAfter(block, after)
   const taken = new Set<number>()
-  for (let position = blockCount(block) - 1; position >= 0; position--) {
-    const { agentNo, hlc } = placedAt(block, position)
-    if (compareHlc(hlc, after) <= 0) return
-    if (taken.has(agentNo)) continue
+  // The records of one agent in a commit lie together.
+  let last = -1
+  for (let position = blockCount(block) - 1; position >= first; position--) {
+    const agentNo = agentNoAt(block, position)
+    if (agentNo === last || taken.has(agentNo)) continue
     const record = wholeRecord(block, position)
     if (record === undefined) continue
+    last = agentNo
     taken.add(agentNo)
     moved.set(agentNo, { agentNo, seq: record.seq, hash: record.hash })
   }
+}
+
+/** The position of the first record of a block after `after`; all of most blocks are. */
+function firstAfter(block: Uint8Array, after: Hlc): number {
+  let position = 0
+  while (compareHlc(placedAt(block, position).hlc, after) <= 0) position++
+  return position
 }
 
 function wholeRecord(block: Uint8Array, position: number): { seq: number; hash: string } | undefined {

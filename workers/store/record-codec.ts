@@ -185,6 +185,12 @@ export function placedAt(
   }
 }
 
+/** The number of the agent whose the record at `position` is, without a look at the rest of it. */
+export function agentNoAt(block: Uint8Array, position: number): number {
+  const buffer = asBuffer(block)
+  return buffer.readUInt32LE(buffer.readUInt32LE(2 + 4 * position) + 8)
+}
+
 /** When the record at `position` was taken, Unix milliseconds of its HLC, without a look at the rest of it. */
 export function hlcMsAt(block: Uint8Array, position: number): number {
   const { from } = extentAt(block, position)
