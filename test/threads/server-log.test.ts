@@ -34,17 +34,21 @@ async function open(count = 2): Promise<void> {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  shards = new Shards(settings, {
-    events: () => {},
-    died: () => {},
-    erased: () => {},
-    policiesChanged: () => {},
-    restarted(shard) {
-      serverLog.restarted(shard)
-      restarted()
+  shards = new Shards(
+    settings,
+    {
+      events: () => {},
+      died: () => {},
+      erased: () => {},
+      policiesChanged: () => {},
+      restarted(shard) {
+        serverLog.restarted(shard)
+        restarted()
+      },
+      failed: () => {},
     },
-    failed: () => {},
-  })
+    0,
+  )
   await shards.start()
   serverLog = newLog()
 }
