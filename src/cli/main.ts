@@ -51,6 +51,16 @@ const commands: readonly Command[] = [
     summary: 'Checks an export offline against a public key',
     run: async (args) => (await import('./verify.js')).verifyCommand(args),
   },
+  {
+    name: 'backup',
+    summary: 'Copies the data directory while the server runs, and checks the copy',
+    run: async (args) => (await import('./backup.js')).backupCommand(args),
+  },
+  {
+    name: 'restore',
+    summary: 'Makes a data directory of a backup that holds',
+    run: async (args) => (await import('./restore.js')).restoreCommand(args),
+  },
 ]
 
 const usage = `Usage: strandfast COMMAND [OPTIONS]
