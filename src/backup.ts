@@ -1,7 +1,9 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
+import { askForCopy } from './control-client.js'
 import { type Format, formatFile, readFormat, shardDirectory } from './data-directory.js'
 import { type FileDigest, copyFile, digestFile } from './digested-file.js'
+import { lockDirectory } from './directory-lock.js'
 import { isFileSystemError, makeDirectory, readIfThere, syncDirectory, writeDurably } from './durable-file.js'
 import type { ShardCopy } from './protocol/store-tasks.js'
 import {
@@ -97,15 +99,37 @@ async function fill(request: BackupRequest, format: Format, work: StoreWork): Pr
   return { ok: true, manifest }
 }
 
-function copyShards(
+/** Copies the stores: by the server that has the lock of the data directory, or where none has it, here. */
+async function copyShards(
   { dataDir }: BackupRequest,
   to: string[],
-  { pool, show }: StoreWork,
+  { pool, show, signal }: StoreWork,
 ): Promise<ShardCopy[]> {
   const from = to.map((_path, shard) => join(dataDir, shardDirectory(shard)))
   const mostBytes = from.reduce((sum, path) => sum + statSync(join(path, 'data.mdb')).size, 0)
-  show(() => `copied ${mebibytes(pool.done)} of at most ${mebibytes(mostBytes)}`)
-  return pool.copy(from, to)
+  const locking = lockDirectory(dataDir)
+  if (locking.ok) {
+    show(() => `copied ${mebibytes(pool.done)} of at most ${mebibytes(mostBytes)}`)
+    try {
+      return await pool.copy(from, to)
+    } finally {
+      locking.release()
+    }
+  }
+  let done = 0
+  show(() => `copied ${mebibytes(done)} of at most ${mebibytes(mostBytes)}`)
+  try {
+    return await askForCopy(dataDir, to, { signal, onBytes: (bytes) => void (done = bytes) })
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    const holder = locking.holder === undefined ? 'another process' : `process ${locking.holder}`
+    throw new Error(
+      `The data directory ${dataDir} is in use by ${holder}, which takes no request: ${error.message}`,
+      {
+        cause: error,
+      },
+    )
+  }
 }
 
 /** Copies the files beside the stores, and takes the digest of every file. */

@@ -10,6 +10,7 @@ import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ReaderPool } from './dispatch/reader-pool.js'
 import { Shards } from './dispatch/shards.js'
 import type { SinkThread } from './dispatch/sink-thread.js'
+import { Control } from './control.js'
 import { authOff, authRules, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeys } from './http/api-keys.js'
@@ -63,6 +64,8 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
     auth: auth?.handling ?? authOff(config),
   })
   const watch = watchDisk(config, state, log)
+  const control = await Control.open({ ...directory, serving: () => shards.shards.serving, log })
+  shards.control = control
   const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
   await proposals.catchUp()
   const http = await listen(config, routes, handling)
@@ -77,6 +80,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
       await drain(config, http, parts)
       await auth?.stop()
       await sink?.stop()
+      await control.close()
       await shards.shards.close()
       await parts.readers.close()
       http.close()
@@ -105,6 +109,7 @@ interface StartedShards {
   shards: Shards
   hub: StreamHub | undefined
   sink: SinkThread | undefined
+  control: Control | undefined
 }
 
 function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
@@ -120,6 +125,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
   const started: StartedShards = {
     hub: undefined,
     sink: undefined,
+    control: undefined,
     shards: new Shards(
       settings,
       {
@@ -130,6 +136,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
         died(shard, error) {
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
           started.sink?.pause(shard)
+          started.control?.abort()
         },
         restarted(shard) {
           log.warn({ shard }, 'a shard thread serves again')

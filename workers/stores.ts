@@ -6,6 +6,7 @@ import {
   type ShardCheck,
   type ShardCopy,
 } from '../src/protocol/store-tasks.js'
+import { assert } from '../src/base/assert.js'
 import { limits } from '../src/base/limits.js'
 import { checkStore } from './store/check/store-check.js'
 import { headsRoot } from './store/heads.js'
@@ -19,18 +20,23 @@ import { copyStore } from './store/store-copy.js'
 /** Copies all stores of a data directory as they were at one moment, while a server may go on writing them. */
 export async function copyStores({ from, to, progress }: CopyTask): Promise<ShardCopy[]> {
   const { add } = counter(progress)
-  const snapshots = await takeSnapshots(from, limits.snapshotTries)
+  const snapshots = await takeSnapshots(from, { scratch: to[0] ?? '', attempts: limits.snapshotTries })
   if (snapshots === undefined)
     throw new Error('The shards were never seen at rest: try again when less is written')
   const copies: ShardCopy[] = []
-  // One after the other, each snapshot being let go of as soon as it is copied.
-  for (const [shard, path] of to.entries()) {
-    const snapshot = snapshots[shard]
-    if (snapshot === undefined) break
-    copies.push(await copyStore(snapshot, path, add))
-    await closeSnapshot(snapshot)
+  try {
+    for (const path of to) {
+      // One after the other, each snapshot being let go of as soon as it is copied.
+      const [snapshot] = snapshots
+      assert(snapshot !== undefined, 'each store has its snapshot')
+      copies.push(await copyStore(snapshot, path, add))
+      snapshots.shift()
+      await closeSnapshot(snapshot)
+    }
+    return copies
+  } finally {
+    for (const snapshot of snapshots) await closeSnapshot(snapshot)
   }
-  return copies
 }
 
 /** Checks one store. */

@@ -52,6 +52,8 @@ export const limits = {
   readerIdleMs: 30_000,
   /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
   snapshotTries: 100_000,
+  /** Milliseconds between two words of a server about how far the copying for a backup is. */
+  backupProgressMs: 250,
   /** Threads that check stores. */
   storeThreadsMax: 16,
   /** Faults that the check of one store names. */

@@ -124,7 +124,8 @@ describe('the copy of a store', () => {
   it('holds each body in places only that erasing reaches', async () => {
     const secrets = writeSecrets()
     const path = await copied()
-    for (const { texts } of secrets) for (const text of texts) expect(timesInFile(path, text)).toBeGreaterThan(0)
+    for (const { texts } of secrets)
+      for (const text of texts) expect(timesInFile(path, text)).toBeGreaterThan(0)
     const store = new ShardStore(path, Buffer.alloc(32, 7))
     const agent = store.agents.find('notes')
     const group = new CommitGroup(

@@ -26,7 +26,7 @@ export async function copyStore(
 ): Promise<ShardCopy> {
   const target = openEnvironment(path, 'write')
   try {
-    const { root: _root, filling: _filling, ...tables } = target
+    const { root: _root, runs: _runs, filling: _filling, ...tables } = target
     const sources: Record<string, unknown> = { ...environment }
     let records = 0
     for (const [name, to] of Object.entries(tables)) {
