@@ -1,8 +1,8 @@
-import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../src/base/random.js'
 import type { Command } from '../../src/protocol/messages.js'
@@ -159,75 +159,38 @@ describe('the copy of a store', () => {
 })
 
 describe('snapshots of several stores', () => {
+  const scratch = () => mkdtempSync(join(directory, 'scratch-'))
+
   it('show them as they were at one moment, while each is written after the one before', async () => {
     const paths = Array.from({ length: 8 }, (_none, number) => join(directory, `shard-${number}`))
     for (const path of paths) mkdirSync(path)
-    const writer = await helper('chained-writer.mjs', paths)
-    try {
-      for (let round = 0; round < 300; round++) {
-        const snapshots = await takeSnapshots(paths, 100_000)
-        if (snapshots === undefined) throw new Error('Expected a moment at which nothing was committed')
-        const numbers = snapshots.map(({ environment, transaction }) => {
-          for (const { value } of environment.names.getRange({ transaction })) return value.readUInt32BE(0)
-          return 0
-        })
-        for (const snapshot of snapshots) await closeSnapshot(snapshot)
-        expect(numbers).toEqual([...numbers].sort((one, other) => other - one))
-        expect(numbers.at(-1)).toBeGreaterThanOrEqual((numbers[0] ?? 0) - 1)
-      }
-    } finally {
-      writer.kill('SIGKILL')
+    const writer = new Worker(join(import.meta.dirname, '../support/chained-writer.mjs'), {
+      workerData: paths,
+    })
+    await once(writer, 'message')
+    for (let round = 0; round < 200; round++) {
+      const snapshots = await takeSnapshots(paths, { scratch: scratch(), attempts: 100_000 })
+      if (snapshots === undefined) throw new Error('Expected a moment at which nothing was committed')
+      const numbers = snapshots.map(({ environment, transaction }) => {
+        for (const { value } of environment.names.getRange({ transaction })) return value.readUInt32BE(0)
+        return 0
+      })
+      for (const snapshot of snapshots) await closeSnapshot(snapshot)
+      expect(numbers).toEqual([...numbers].sort((one, other) => other - one))
+      expect(numbers.at(-1)).toBeGreaterThanOrEqual((numbers[0] ?? 0) - 1)
     }
+    const exited = once(writer, 'exit')
+    writer.postMessage('stop')
+    await exited
   })
 
   it('are none where the stores are never seen at rest', async () => {
     const path = join(directory, 'shard-0')
     mkdirSync(path)
     await openEnvironment(path, 'write').root.close()
-    expect(await takeSnapshots([path], 0)).toBeUndefined()
+    expect(await takeSnapshots([path], { scratch: scratch(), attempts: 0 })).toBeUndefined()
   })
 })
-
-describe('a process that is killed while it holds a snapshot', () => {
-  it('does not keep an erased body in the file for good', async () => {
-    const [secret] = writeSecrets().slice(-1)
-    if (secret === undefined) throw new Error('Expected a secret')
-    const [begins = ''] = secret.texts
-    const holder = await helper('snapshot-holder.mjs', [shard.path])
-    shard.ask(erase(secret.hash))
-    shard.settle()
-    expect(timesInFile(shard.path, begins)).toBe(1)
-    const exited = once(holder, 'exit')
-    holder.kill('SIGKILL')
-    await exited
-    shard.settle()
-    expect(timesInFile(shard.path, begins)).toBe(0)
-  })
-
-  it('does not let the file grow for good', async () => {
-    const holder = await helper('snapshot-holder.mjs', [shard.path])
-    const bytes = () => statSync(join(shard.path, 'data.mdb')).size
-    const write = (count: number) => {
-      for (let n = 0; n < count; n++) shard.ask(appendNumber('a', n))
-    }
-    const exited = once(holder, 'exit')
-    holder.kill('SIGKILL')
-    await exited
-    // After these the store has looked for readers that are gone.
-    write(1_100)
-    const before = bytes()
-    write(200)
-    // A commit frees about as many pages as it takes, some twenty: without them it would be megabytes.
-    expect(bytes() - before).toBeLessThan(1_048_576)
-  })
-})
-
-/** Starts a process beside the test and waits until it is at work. */
-async function helper(name: string, args: string[]): Promise<ChildProcess> {
-  const child = fork(join(import.meta.dirname, '../support', name), args, { execArgv: [] })
-  await once(child, 'message')
-  return child
-}
 
 it('leaves nothing beside the data file and the lock file of LMDB', async () => {
   expect(readdirSync(await copied()).sort()).toEqual(['data.mdb', 'lock.mdb'])
