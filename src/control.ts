@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { limits } from './base/limits.js'
 import type { Logger } from './base/log.js'
 import { shardDirectory } from './data-directory.js'
 import { StorePool } from './dispatch/store-pool.js'
+import { isFileSystemError } from './durable-file.js'
 import { type ControlAnswer, parseControlRequest } from './wire/control.js'
 
 /*
@@ -40,6 +41,7 @@ export class Control {
   readonly #server: Server
   #socket: Socket | undefined
   #pool: StorePool | undefined
+  #copying: Promise<void> = Promise.resolve()
 
   private constructor(controlled: Controlled) {
     this.#controlled = controlled
@@ -70,6 +72,8 @@ export class Control {
   async close(): Promise<void> {
     this.abort()
     this.#socket?.destroy()
+    // Its view of the stores has gone by then.
+    await this.#copying
     if (!this.#server.listening) return
     this.#server.close()
     await once(this.#server, 'close')
@@ -77,11 +81,17 @@ export class Control {
 
   async #serve(socket: Socket): Promise<void> {
     socket.on('error', () => {})
+    socket.on('data', () => {
+      if (socket.bytesRead > limits.requestBytesMax) socket.destroy()
+    })
     const tell = (answer: ControlAnswer) => void socket.write(`${JSON.stringify(answer)}\n`)
     for await (const line of createInterface({ input: socket })) {
       const request = parseControlRequest(line)
-      if (request?.copy_to.length === this.#controlled.shards) await this.#copy(socket, request.copy_to, tell)
-      else tell({ failed: 'The request makes no sense to this version of the server' })
+      if (request?.copy_to.length === this.#controlled.shards) {
+        const copying = this.#copy(socket, request.copy_to, tell)
+        if (this.#socket === socket) this.#copying = copying
+        await copying
+      } else tell({ failed: 'The request makes no sense to this version of the server' })
       break
     }
     socket.end()
@@ -90,6 +100,8 @@ export class Control {
   async #copy(socket: Socket, to: string[], tell: (answer: ControlAnswer) => void): Promise<void> {
     if (this.#pool !== undefined) return tell({ failed: 'Another backup is being made' })
     if (!this.#controlled.serving()) return tell({ failed: 'A shard does not serve' })
+    const fault = targetFault(to)
+    if (fault !== undefined) return tell({ failed: fault })
     const pool = new StorePool(true)
     this.#pool = pool
     this.#socket = socket
@@ -108,5 +120,16 @@ export class Control {
       this.#pool = undefined
       this.#socket = undefined
     }
+  }
+}
+
+/** Why stores cannot be copied to these directories: LMDB would make what is missing, and add to what is there. */
+function targetFault(to: readonly string[]): string | undefined {
+  try {
+    const taken = to.find((path) => !isAbsolute(path) || readdirSync(path).length > 0)
+    return taken === undefined ? undefined : `Expected ${taken} to be absolute and empty`
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return `The server, which makes the copy, cannot use the directory: ${error.message}`
   }
 }
