@@ -50,7 +50,7 @@ function changeAgent({ agents }: Environment, name: string, change: Partial<Agen
 /** Lays the block anew that holds the record of this hash, with something else in its place. */
 function changeRecord(environment: Environment, hash: string, change: Partial<StoredRecord>): void {
   let found = 0
-  for (const { key, value } of [...environment.blocks.getRange({})]) {
+  for (const { key, value } of Array.from(environment.blocks.getRange({}))) {
     const block = Buffer.from(value)
     const records = Array.from({ length: blockCount(block) }, (_none, position) => recordAt(block, position))
     const index = records.findIndex((record) => record.hash === hash)
@@ -250,8 +250,8 @@ it('finds a record that the index of hashes does not lead to', async () => {
 
 it('names a bounded number of faults', async () => {
   const faults = await faultsAfter((one) => {
-    for (const key of [...one.names.getKeys({})]) one.names.putSync(key, Buffer.from('nobody'))
-    for (const key of [...one.auth.getKeys({})]) one.auth.putSync(key, Buffer.from('{'))
+    for (const key of Array.from(one.names.getKeys({}))) one.names.putSync(key, Buffer.from('nobody'))
+    for (const key of Array.from(one.auth.getKeys({}))) one.auth.putSync(key, Buffer.from('{'))
     for (let row = 0; row < 50; row++) one.organisms.putSync(Buffer.from(`o${row}`), Buffer.from('{'))
   })
   expect(faults).toHaveLength(20)
