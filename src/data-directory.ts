@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { assert } from './base/assert.js'
@@ -9,8 +9,8 @@ import { type Config, shardsMax } from './config.js'
 import { type Locking, lockDirectory } from './directory-lock.js'
 import {
   isFileSystemError,
+  makeDirectory,
   readIfThere,
-  syncDirectory,
   unfinishedSuffix,
   writeDurably,
 } from './durable-file.js'
@@ -49,9 +49,23 @@ export interface Format {
 /** The format version of directories that this program makes and reads. */
 export const formatVersion = 1
 
-const FORMAT_FILE = 'format.json'
-const SEED_FILE = 'master.seed'
-const ROOT_KEY_FILE = 'root.key'
+/** Says that a directory is a data directory, and of which format. */
+export const formatFile = 'format.json'
+
+/** Keeps the master seed where no setting gives it. */
+export const seedFile = 'master.seed'
+
+/** Keeps the root key where no setting gives it. */
+export const rootKeyFile = 'root.key'
+
+/** What format.json is called while a restore is under way: a directory that has it is no data directory yet. */
+export const restoringFile = 'format.json.restoring'
+
+/** Name of the directory of a shard's store. */
+export function shardDirectory(shard: number): string {
+  return `shard-${shard}`
+}
+
 const FINGERPRINT_INFO = 'strandfast/master-seed-fingerprint/v1'
 const ROOT_KEY_PREFIX = 'sf_root_'
 const ROOT_KEY_BYTES = 32
@@ -89,8 +103,8 @@ export function openDataDirectory(
  * @returns undefined when the directory has none; a text says what is wrong with it
  */
 export function readFormat(path: string): Format | string | undefined {
-  const text = readIfThere(join(path, FORMAT_FILE))
-  return text === undefined ? undefined : parseFormat(join(path, FORMAT_FILE), text)
+  const text = readIfThere(join(path, formatFile))
+  return text === undefined ? undefined : parseFormat(join(path, formatFile), text)
 }
 
 /** Bytes that this process may still write to the file system of `path`. */
@@ -111,9 +125,12 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   if (typeof format === 'string') return refuse(format)
   if (format === undefined) {
     const foreign = foreignName(path)
+    if (existsSync(join(path, restoringFile))) {
+      return refuse(`A restore to ${path} was cut off: begin it again by strandfast restore`)
+    }
     if (foreign !== undefined) {
       return refuse(
-        `The directory ${path} holds ${foreign} but no ${FORMAT_FILE}: expected an empty one, or one that this ` +
+        `The directory ${path} holds ${foreign} but no ${formatFile}: expected an empty one, or one that this ` +
           'program made',
       )
     }
@@ -132,21 +149,16 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   if (format === undefined) {
     const masterSeedFingerprint = fingerprint(masterSeed)
     writeDurably(
-      join(path, FORMAT_FILE),
+      join(path, formatFile),
       renderFormat({ shards, createdAtMs: opener.clock(), masterSeedFingerprint }),
     )
   }
   return { ok: true, directory: { path, shards, masterSeed, ...rootKey, close: opener.close } }
 }
 
-function makeDirectory(path: string): void {
-  const made = mkdirSync(path, { recursive: true, mode: 0o700 })
-  if (made !== undefined) syncDirectory(dirname(made))
-}
-
 /** A name in a directory without format.json that no first start of ours can have left there. */
 function foreignName(path: string): string | undefined {
-  const ours = [SEED_FILE, ROOT_KEY_FILE, 'lock', ...unfinishedNames()]
+  const ours = [seedFile, rootKeyFile, 'lock', ...unfinishedNames()]
   // A license may have been issued before the first start. A new volume carries lost+found or hidden files.
   return readdirSync(path).find(
     (name) =>
@@ -155,7 +167,7 @@ function foreignName(path: string): string | undefined {
 }
 
 function unfinishedNames(): string[] {
-  return [FORMAT_FILE, SEED_FILE, ROOT_KEY_FILE].map((name) => name + unfinishedSuffix)
+  return [formatFile, seedFile, rootKeyFile].map((name) => name + unfinishedSuffix)
 }
 
 function removeUnfinished(path: string): void {
@@ -168,18 +180,18 @@ function readSeed(
   format: Format | undefined,
   random: RandomBytes,
 ): Buffer | string {
-  const file = join(config.dataDir, SEED_FILE)
+  const file = join(config.dataDir, seedFile)
   if (config.masterSeed !== undefined) {
-    if (format === undefined || matches(config.masterSeed, format)) return config.masterSeed
+    if (format === undefined || isSeedOf(config.masterSeed, format)) return config.masterSeed
     return (
       `The master seed given is not the one that the data directory ${config.dataDir} was made with: give that ` +
-      `one${readIfThere(file) === undefined ? '' : `, or unset SERVICE_MASTER_SEED to use ${SEED_FILE}`}`
+      `one${readIfThere(file) === undefined ? '' : `, or unset SERVICE_MASTER_SEED to use ${seedFile}`}`
     )
   }
   const kept = readIfThere(file)?.trim()
   if (kept !== undefined) {
     const seed = /^[0-9a-f]{64}$/.test(kept) ? Buffer.from(kept, 'hex') : undefined
-    if (seed !== undefined && (format === undefined || matches(seed, format))) return seed
+    if (seed !== undefined && (format === undefined || isSeedOf(seed, format))) return seed
     return `The file ${file} does not hold the master seed that the data directory was made with: restore it`
   }
   if (format !== undefined) {
@@ -191,7 +203,8 @@ function readSeed(
   return made
 }
 
-function matches(seed: Buffer, format: Format): boolean {
+/** Whether a seed is the one that a data directory was made with. */
+export function isSeedOf(seed: Buffer, format: Pick<Format, 'masterSeedFingerprint'>): boolean {
   return fingerprint(seed) === format.masterSeedFingerprint
 }
 
@@ -209,7 +222,7 @@ function readRootKey(
   random: RandomBytes,
 ): RootKey | string {
   if (config.rootApiKey !== undefined) return { rootKeyDigest: digest(config.rootApiKey) }
-  const file = join(config.dataDir, ROOT_KEY_FILE)
+  const file = join(config.dataDir, rootKeyFile)
   const kept = readIfThere(file)?.trim()
   if (kept !== undefined) {
     if (!/^[\x21-\x7e]{32,512}$/.test(kept)) {

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** What the name of an unfinished file ends in. A start removes them. */
@@ -19,6 +19,13 @@ export function writeDurably(file: string, text: string): void {
   }
   renameSync(unfinished, file)
   syncDirectory(dirname(file))
+}
+
+/** Makes a directory where there is none, mode 0700, its name on disk. @returns whether it was made */
+export function makeDirectory(path: string): boolean {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (made !== undefined) syncDirectory(dirname(made))
+  return made !== undefined
 }
 
 /** Puts the names within a directory on disk. Windows has no such call and does not need it. */

@@ -7,11 +7,12 @@ import { keyPairFromSeed, seedBytes } from './strand/keys.js'
 /** A license authority's 32-byte Ed25519 seed, or why there is none to be used. */
 export type AuthorityReading = { ok: true; seed: Buffer } | { ok: false; detail: string }
 
-const FILE = 'license-authority.seed'
+/** Keeps the seed of the license authority. */
+export const authorityFile = 'license-authority.seed'
 
 /** Whether a name in a data directory is that of the authority's seed, or of one that was being written. */
 export function isAuthorityFile(name: string): boolean {
-  return name === FILE || name.startsWith(`${FILE}.`)
+  return name === authorityFile || name.startsWith(`${authorityFile}.`)
 }
 
 /**
@@ -24,18 +25,18 @@ export function openAuthority(dataDir: string, random: RandomBytes): AuthorityRe
   if (kept !== undefined) return kept
   const made = mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   if (made !== undefined) syncDirectory(dirname(made))
-  const draft = join(dataDir, `${FILE}.${process.pid}`)
+  const draft = join(dataDir, `${authorityFile}.${process.pid}`)
   try {
     writeDurably(draft, `${Buffer.from(random(seedBytes)).toString('hex')}\n`)
     // Not renamed, which would replace one that came into being meanwhile.
-    linkSync(draft, join(dataDir, FILE))
+    linkSync(draft, join(dataDir, authorityFile))
     syncDirectory(dataDir)
   } catch (error) {
     if (!isFileSystemError(error) || error.code !== 'EEXIST') throw error
   } finally {
     rmSync(draft, { force: true })
   }
-  return readAuthority(dataDir) ?? { ok: false, detail: `The file ${join(dataDir, FILE)} has gone` }
+  return readAuthority(dataDir) ?? { ok: false, detail: `The file ${join(dataDir, authorityFile)} has gone` }
 }
 
 /** The public key of the authority of a data directory, 64 hex digits; undefined when it has none that can be used. */
@@ -45,7 +46,7 @@ export function authorityPublicKey(dataDir: string): string | undefined {
 }
 
 function readAuthority(dataDir: string): AuthorityReading | undefined {
-  const file = join(dataDir, FILE)
+  const file = join(dataDir, authorityFile)
   const text = readIfThere(file)?.trim()
   if (text === undefined) return undefined
   if (/^[0-9a-f]{64}$/.test(text)) return { ok: true, seed: Buffer.from(text, 'hex') }

@@ -11,6 +11,7 @@ import { ReaderPool } from './dispatch/reader-pool.js'
 import { ServerLog } from './dispatch/server-log.js'
 import { Shards } from './dispatch/shards.js'
 import type { SinkThread } from './dispatch/sink-thread.js'
+import { Control } from './control.js'
 import { authOff, authRules, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeys } from './http/api-keys.js'
@@ -66,6 +67,8 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
     auth: auth?.handling ?? authOff(config),
   })
   const watch = watchDisk(config, state, log)
+  const control = await Control.open({ ...directory, serving: () => shards.shards.serving, log })
+  shards.control = control
   const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
   await proposals.catchUp()
   void serverLog?.look()
@@ -82,6 +85,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
       await auth?.stop()
       await sink?.stop()
       await serverLog?.stop()
+      await control.close()
       await shards.shards.close()
       await parts.readers.close()
       http.close()
@@ -111,6 +115,7 @@ interface StartedShards {
   hub: StreamHub | undefined
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
+  control: Control | undefined
 }
 
 function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
@@ -127,6 +132,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
     hub: undefined,
     sink: undefined,
     serverLog: undefined,
+    control: undefined,
     shards: new Shards(
       settings,
       {
@@ -137,6 +143,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
         died(shard, error) {
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
           started.sink?.pause(shard)
+          started.control?.abort()
         },
         restarted(shard) {
           log.warn({ shard }, 'a shard thread serves again')

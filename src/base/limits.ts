@@ -50,6 +50,16 @@ export const limits = {
   readerQueueMax: 1_024,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
+  /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
+  snapshotTries: 100_000,
+  /** Milliseconds between two words of a server about how far the copying for a backup is. */
+  backupProgressMs: 250,
+  /** Threads that check stores. */
+  storeThreadsMax: 16,
+  /** Faults that the check of one store names. */
+  checkFaultsMax: 20,
+  /** Bytes of a backup's manifest. */
+  manifestBytesMax: 1_048_576,
   /** Bytes of an export that one read of the pool makes. */
   exportPageBytes: 262_144,
   /** Roots of complete 256-leaf subtrees that a reader thread keeps: those of 16 million records. */

@@ -56,6 +56,16 @@ const commands: readonly Command[] = [
     summary: "Sees that a server's log of strand heads only grows",
     run: async (args) => (await import('./witness.js')).witnessCommand(args),
   },
+  {
+    name: 'backup',
+    summary: 'Copies the data directory while the server runs, and checks the copy',
+    run: async (args) => (await import('./backup.js')).backupCommand(args),
+  },
+  {
+    name: 'restore',
+    summary: 'Makes a data directory of a backup that holds',
+    run: async (args) => (await import('./restore.js')).restoreCommand(args),
+  },
 ]
 
 const usage = `Usage: strandfast COMMAND [OPTIONS]

@@ -87,6 +87,22 @@ export function* edgesOf(
   }
 }
 
+/** How an edge stood at a moment; `undefined` when there was none by then. */
+export function edgeAt(environment: Environment, name: EdgeName, moment: Hlc): EdgeState | undefined {
+  const now = findEdge(environment, name)
+  if (now === undefined || compareHlc(now.hlc, moment) <= 0) return now
+  return stateAt(environment, name, moment)
+}
+
+/** How many rows there are of edges from an agent: of how they stand now, and of how they stood before. */
+export function edgeRowCounts(
+  { edges, edgeHistory }: Environment,
+  agentNo: number,
+): { edges: number; history: number } {
+  const range = { start: numberKey(agentNo), end: numberKey(agentNo + 1) }
+  return { edges: edges.getKeysCount(range), history: edgeHistory.getKeysCount(range) }
+}
+
 /** Writes changes of edges in their order, within the caller's transaction. */
 export function putEdges(environment: Environment, changes: Iterable<readonly EdgeChange[]>): void {
   for (const change of flat(changes)) {

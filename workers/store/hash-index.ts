@@ -96,6 +96,11 @@ export class HashIndex {
     return this.#coveredUpTo
   }
 
+  /** Whether a location is durable in the index; what is not is added again when the store opens. */
+  covers(location: number): boolean {
+    return location <= this.#coveredUpTo
+  }
+
   /** Whether `commitStep` has work even if nothing is added: an idle shard calls it until this is false. */
   get needsStep(): boolean {
     if (this.#memtable.entries >= this.#sizes.memtableEntriesMax || this.#discarded.length > 0) return true

@@ -1,0 +1,60 @@
+import { parseArgs } from 'node:util'
+import { backUp } from '../backup.js'
+import { systemClock } from '../base/clock.js'
+import { describeFaults, readProcessConfig } from '../config.js'
+import { secretFiles } from '../store-work.js'
+import type { BackupManifest } from '../wire/backup-manifest.js'
+import { showUsage } from './read-options.js'
+import { runStoreCommand } from './store-command.js'
+
+const USAGE = `Usage: strandfast backup DIR [--no-secrets]
+Copies the data directory of the settings to DIR, which is absent or empty, while a server may go on writing; checks every
+strand of the copy, then writes DIR/manifest.json. The copy holds ${secretFiles.join(', ')} where the data
+directory has them, but with --no-secrets. A DIR without manifest.json is no backup.
+`
+
+/**
+ * Makes a backup (contract.md 8).
+ * @returns the exit code: 0 made, 1 failed or something is wrong with the data, 78 wrong usage or settings
+ */
+export async function backupCommand(args: string[]): Promise<number> {
+  if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
+  const asked = readAsked(args)
+  if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
+  const reading = readProcessConfig()
+  if (!reading.ok) {
+    return showUsage(USAGE, { help: false, fault: `Settings are wrong\n${describeFaults(reading.faults)}` })
+  }
+  const { dataDir } = reading.config
+  const request = { dataDir, ...asked, nowMs: systemClock() }
+  return runStoreCommand(
+    { failed: 'The backup failed', niced: true },
+    (work) => backUp(request, work),
+    (manifest) => describe(asked.target, manifest),
+  )
+}
+
+function readAsked(args: string[]): { target: string; secrets: boolean } | string {
+  try {
+    const options = { 'no-secrets': { type: 'boolean' } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    const [target, ...more] = positionals
+    if (target === undefined || target === '' || more.length > 0) return 'Expected one DIR'
+    return { target, secrets: values['no-secrets'] !== true }
+  } catch (error) {
+    return error instanceof Error ? error.message : 'Expected DIR'
+  }
+}
+
+function describe(target: string, { shards, files, heads_root: headsRoot }: BackupManifest): string {
+  const records = shards.reduce((sum, shard) => sum + shard.records, 0)
+  const agents = shards.reduce((sum, shard) => sum + shard.agents, 0)
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  const seeded = files.some(({ path }) => path === 'master.seed')
+  const lines = [
+    `BACKED UP ${records} records of ${agents} agents to ${target}, ${bytes} bytes`,
+    `heads root  ${headsRoot}`,
+    `secrets     ${seeded ? 'with the master seed: guard the copy as the seed itself' : 'without the master seed: without it no agent can write again, so keep it elsewhere'}`,
+  ]
+  return `${lines.join('\n')}\n`
+}

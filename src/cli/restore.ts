@@ -1,0 +1,56 @@
+import { parseArgs } from 'node:util'
+import { describeFaults, readProcessConfig } from '../config.js'
+import { restore } from '../restore.js'
+import type { BackupManifest } from '../wire/backup-manifest.js'
+import { showUsage } from './read-options.js'
+import { runStoreCommand } from './store-command.js'
+
+const USAGE = `Usage: strandfast restore DIR
+Makes the data directory of the settings, which is absent or empty, of the backup in DIR, if every file of it is as its
+manifest says and every strand verifies. Otherwise it says what is wrong and leaves nothing. A backup without the master
+seed needs SERVICE_MASTER_SEED.
+`
+
+/**
+ * Restores a backup (contract.md 8).
+ * @returns the exit code: 0 restored, 1 failed or the backup does not verify, 78 wrong usage or settings
+ */
+export async function restoreCommand(args: string[]): Promise<number> {
+  if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
+  const source = readSource(args)
+  if (typeof source !== 'object') return showUsage(USAGE, { help: false, fault: source })
+  const reading = readProcessConfig()
+  if (!reading.ok) {
+    return showUsage(USAGE, { help: false, fault: `Settings are wrong\n${describeFaults(reading.faults)}` })
+  }
+  const { dataDir, masterSeed } = reading.config
+  const request = { source: source.path, dataDir, masterSeed }
+  return runStoreCommand(
+    { failed: 'The backup was not restored', niced: false },
+    (work) => restore(request, work),
+    (manifest) => describe(dataDir, manifest),
+  )
+}
+
+function readSource(args: string[]): { path: string } | string {
+  try {
+    const { positionals } = parseArgs({ args, options: {}, allowPositionals: true })
+    const [path, ...more] = positionals
+    return path === undefined || path === '' || more.length > 0 ? 'Expected one DIR' : { path }
+  } catch (error) {
+    return error instanceof Error ? error.message : 'Expected DIR'
+  }
+}
+
+function describe(
+  dataDir: string,
+  { shards, created_at_ms: madeAtMs, heads_root: headsRoot }: BackupManifest,
+): string {
+  const records = shards.reduce((sum, shard) => sum + shard.records, 0)
+  const agents = shards.reduce((sum, shard) => sum + shard.agents, 0)
+  const lines = [
+    `RESTORED ${records} records of ${agents} agents to ${dataDir}, as of ${new Date(madeAtMs).toISOString()}`,
+    `heads root  ${headsRoot}`,
+  ]
+  return `${lines.join('\n')}\n`
+}

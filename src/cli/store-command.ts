@@ -1,0 +1,43 @@
+import { StorePool } from '../dispatch/store-pool.js'
+import type { StoreOutcome, StoreWork } from '../store-work.js'
+import { exitCodes } from './exit-codes.js'
+import { startProgress } from './progress.js'
+
+/**
+ * Runs a backup or a restore, showing how far it has come; SIGINT and SIGTERM end it cleanly.
+ * @param command `failed` begins the line on standard error that says why it failed; `niced` lets a server go first
+ * @returns the exit code
+ */
+export async function runStoreCommand(
+  { failed, niced }: { failed: string; niced: boolean },
+  run: (work: StoreWork) => Promise<StoreOutcome>,
+  describe: (manifest: Extract<StoreOutcome, { ok: true }>['manifest']) => string,
+): Promise<number> {
+  const pool = new StorePool(niced)
+  const stop = new AbortController()
+  const onSignal = () => {
+    stop.abort(new Error('Interrupted'))
+    pool.stop()
+  }
+  process.once('SIGINT', onSignal)
+  process.once('SIGTERM', onSignal)
+  const progress = startProgress()
+  try {
+    const outcome = await run({ pool, show: progress.show, signal: stop.signal })
+    progress.end()
+    if (outcome.ok) {
+      process.stdout.write(describe(outcome.manifest))
+      return exitCodes.fine
+    }
+    process.stderr.write(outcome.details.map((detail) => `${failed}: ${detail}\n`).join(''))
+    return outcome.because === 'usage' ? exitCodes.configuration : exitCodes.foundWrong
+  } catch (error) {
+    progress.end()
+    process.stderr.write(`${failed}: ${error instanceof Error ? error.message : String(error)}\n`)
+    return exitCodes.foundWrong
+  } finally {
+    await pool.close()
+    process.off('SIGINT', onSignal)
+    process.off('SIGTERM', onSignal)
+  }
+}

@@ -1,0 +1,89 @@
+/*
+ * What threads do with whole stores: copying, checking, telling their heads apart (docs/adr/0020-backup.md).
+ */
+
+/** Stores of a data directory, copied as they were at one moment. */
+export interface CopyTask {
+  /** Directories of the shards' stores, in the order of the shards. */
+  from: string[]
+  /** Empty directories, one for each. */
+  to: string[]
+  progress: SharedArrayBuffer
+}
+
+/** What the copy of one shard's store holds. */
+export interface ShardCopy {
+  agents: number
+  records: number
+}
+
+/** One shard's store to be checked. */
+export interface CheckTask {
+  /** Its directory. */
+  path: string
+  shard: number
+  progress: SharedArrayBuffer
+}
+
+/** What a check of a store came to. */
+export interface ShardCheck {
+  agents: number
+  /** Genesis records counted. */
+  records: number
+  /** The shard's clock: that of its last commit; that of before any record where there is none. */
+  lastHlc: string
+  /** What is wrong, the first `limits.checkFaultsMax` of it; empty where all is well. */
+  faults: string[]
+}
+
+/** Stores whose chain heads are put into one root. */
+export interface HeadsTask {
+  paths: string[]
+  progress: SharedArrayBuffer
+}
+
+/** Thrown within a task that was asked to stop. */
+export class Interrupted extends Error {
+  constructor() {
+    super('Interrupted')
+  }
+}
+
+/**
+ * How far threads have come, in memory that they share with who waits for them: a task that takes minutes is asked to
+ * stop by it, too.
+ */
+export class TaskProgress {
+  readonly memory: SharedArrayBuffer
+  readonly #words: BigInt64Array
+
+  /** @param memory that of who waits; new where this is who waits */
+  constructor(memory = new SharedArrayBuffer(16)) {
+    this.memory = memory
+    this.#words = new BigInt64Array(memory)
+  }
+
+  /** What was done since the last `begin`, in the unit of the task. */
+  get done(): number {
+    return Number(Atomics.load(this.#words, DONE))
+  }
+
+  /** Begins to count anew. */
+  begin(): void {
+    Atomics.store(this.#words, DONE, 0n)
+  }
+
+  /** Has the tasks end at their next `add`. */
+  stop(): void {
+    Atomics.store(this.#words, STOPPED, 1n)
+  }
+
+  /** Counts what a task has done. @throws Interrupted when it was asked to stop */
+  add(done: number): void {
+    if (Atomics.load(this.#words, STOPPED) !== 0n) throw new Interrupted()
+    Atomics.add(this.#words, DONE, BigInt(done))
+  }
+}
+
+const STOPPED = 0
+const DONE = 1

@@ -1,0 +1,223 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { limits } from './base/limits.js'
+import {
+  formatFile,
+  isSeedOf,
+  readFormat,
+  restoringFile,
+  seedFile,
+  shardDirectory,
+} from './data-directory.js'
+import { copyFile } from './digested-file.js'
+import { lockDirectory } from './directory-lock.js'
+import { isFileSystemError, makeDirectory, syncDirectory } from './durable-file.js'
+import {
+  type StoreOutcome,
+  type StoreWork,
+  checkStores,
+  discardFilled,
+  manifestFile,
+  mebibytes,
+  nameWithin,
+  secretFiles,
+  storeFile,
+} from './store-work.js'
+import { type BackupManifest, parseBackupManifest } from './wire/backup-manifest.js'
+
+/** A restore that is asked for. */
+export interface RestoreRequest {
+  /** The backup. */
+  source: string
+  /** Where the data directory is to be, absent or empty. */
+  dataDir: string
+  /** Where a setting gives it. */
+  masterSeed: Buffer | undefined
+}
+
+/** Why nothing can come of it. */
+type Refusal = Extract<StoreOutcome, { ok: false }>
+
+/**
+ * Makes a data directory of a backup: each file has to be as the manifest says, and every strand of what was written has
+ * to verify (contract.md 8). Where one does not, or the restore is interrupted, nothing is left. One that was killed
+ * leaves a directory that no server starts on and that the next restore takes over.
+ */
+export async function restore(request: RestoreRequest, work: StoreWork): Promise<StoreOutcome> {
+  const source = resolve(request.source)
+  const manifest = readManifest(source)
+  if ('ok' in manifest) return manifest
+  const misfit = seedFault(request, source, manifest)
+  if (misfit !== undefined) return misfit
+  const claim = claimTarget(request.dataDir)
+  if ('ok' in claim) return claim
+  let outcome: StoreOutcome | undefined
+  try {
+    outcome = await fill({ ...request, source }, manifest, work)
+    return outcome
+  } finally {
+    if (outcome?.ok !== true) {
+      discardFilled(request.dataDir)
+      // The lock stays where the directory was there before: another process may be waiting at it.
+      if (claim.made) rmSync(request.dataDir, { recursive: true, force: true })
+    }
+    claim.release()
+  }
+}
+
+async function fill(
+  { source, dataDir }: RestoreRequest,
+  manifest: BackupManifest,
+  work: StoreWork,
+): Promise<StoreOutcome> {
+  const shards = manifest.shards.map((_shard, number) => number)
+  const paths = shards.map((shard) => join(dataDir, shardDirectory(shard)))
+  // The name says, from the first file on, what the directory is until it is whole.
+  const copied = await copyFiles({ source, dataDir }, manifest, work)
+  if (copied !== undefined) return copied
+  const misfit = formatFault(source, manifest)
+  if (misfit !== undefined) return misfit
+  const records = manifest.shards.reduce((sum, shard) => sum + shard.records, 0)
+  const { checks, headsRoot, faults } = await checkStores(paths, records, work)
+  if (faults.length > 0) return { ok: false, because: 'found', details: faults }
+  const counted = checks.map(({ agents, records, lastHlc }) => ({ agents, records, last_hlc: lastHlc }))
+  if (JSON.stringify(counted) !== JSON.stringify(manifest.shards) || headsRoot !== manifest.heads_root) {
+    return found('The strands are not those that the manifest tells of')
+  }
+  for (const path of paths) syncDirectory(path)
+  syncDirectory(dataDir)
+  work.signal.throwIfAborted()
+  renameSync(join(dataDir, restoringFile), join(dataDir, formatFile))
+  syncDirectory(dataDir)
+  return { ok: true, manifest }
+}
+
+/** Copies every file that the manifest names. @returns what is wrong with one */
+async function copyFiles(
+  { source, dataDir }: { source: string; dataDir: string },
+  manifest: BackupManifest,
+  { show, signal }: StoreWork,
+): Promise<Refusal | undefined> {
+  const allBytes = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
+  let done = 0
+  show(() => `copied ${mebibytes(done)} of ${mebibytes(allBytes)}`)
+  const reading = { signal, onBytes: (bytes: number) => void (done += bytes) }
+  const inOrder = manifest.files.toSorted(
+    (one, other) => Number(other.path === formatFile) - Number(one.path === formatFile),
+  )
+  for (const { path, bytes, sha256 } of inOrder) {
+    const to = join(dataDir, path === formatFile ? restoringFile : path)
+    if (path.includes('/')) mkdirSync(dirname(to), { mode: 0o700 })
+    const digest = await copyFile(join(source, path), to, reading)
+    if (digest.bytes !== bytes || digest.sha256 !== sha256) {
+      return found(`The file ${join(source, path)} is not the one that the manifest tells of`)
+    }
+    syncDirectory(dataDir)
+  }
+  return undefined
+}
+
+/** The manifest of a backup whose files are all there, in their lengths. */
+function readManifest(source: string): BackupManifest | Refusal {
+  const file = join(source, manifestFile)
+  try {
+    if (statSync(file).size > limits.manifestBytesMax)
+      return found(`The file ${file} is no manifest of a backup`)
+    const manifest = parseBackupManifest(readFileSync(file))
+    if (manifest === undefined)
+      return found(`The file ${file} is no manifest of a backup that this version reads`)
+    const named = manifest.files.map(({ path }) => path)
+    const needed = [formatFile, ...manifest.shards.map((_shard, number) => storeFile(number))]
+    const known = new Set([...needed, ...secretFiles])
+    const missing = needed.find((path) => !named.includes(path))
+    if (missing !== undefined) return found(`The manifest does not name ${missing}`)
+    const foreign = named.find((path, index) => !known.has(path) || named.indexOf(path) !== index)
+    if (foreign !== undefined)
+      return found(`The manifest names ${JSON.stringify(foreign)}, which no backup has, or twice`)
+    for (const { path, bytes } of manifest.files) {
+      const size = statSync(join(source, path), { throwIfNoEntry: false })?.size
+      if (size === undefined) return found(`The file ${join(source, path)} is missing`)
+      if (size !== bytes) return found(`The file ${join(source, path)} has ${size} bytes, not ${bytes}`)
+    }
+    return manifest
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    if (error.code !== 'ENOENT') return found(`The backup cannot be read: ${error.message}`)
+    return found(`The directory ${source} has no ${manifestFile}: it is no backup, or one that was cut off`)
+  }
+}
+
+/** Whether the master seed is there that the backup was made with, from a setting or in the backup. */
+function seedFault(
+  { masterSeed }: RestoreRequest,
+  source: string,
+  { files, source: { master_seed_fingerprint: masterSeedFingerprint } }: BackupManifest,
+): Refusal | undefined {
+  const kept = files.some(({ path }) => path === seedFile)
+  if (masterSeed === undefined && !kept) {
+    return usage('The backup holds no master seed: give the one that it was made with by SERVICE_MASTER_SEED')
+  }
+  if (masterSeed !== undefined && !isSeedOf(masterSeed, { masterSeedFingerprint })) {
+    return usage('The master seed given is not the one that the backup was made with')
+  }
+  if (!kept) return undefined
+  const text = readFileSync(join(source, seedFile), 'utf8').trim()
+  return /^[0-9a-f]{64}$/.test(text) && isSeedOf(Buffer.from(text, 'hex'), { masterSeedFingerprint })
+    ? undefined
+    : found(`The file ${join(source, seedFile)} does not hold the master seed that the backup was made with`)
+}
+
+/** Whether format.json tells of the same data directory as the manifest. */
+function formatFault(source: string, { shards, source: of }: BackupManifest): Refusal | undefined {
+  const format = readFormat(source)
+  if (typeof format === 'string') return found(format)
+  return format?.shards === shards.length &&
+    format.createdAtMs === of.created_at_ms &&
+    format.masterSeedFingerprint === of.master_seed_fingerprint
+    ? undefined
+    : found(`The file ${join(source, formatFile)} is of another data directory than the manifest`)
+}
+
+/** Makes the directory, locks it and empties it of what an earlier restore has left. */
+function claimTarget(dataDir: string): { made: boolean; release(): void } | Refusal {
+  try {
+    const made = makeDirectory(dataDir)
+    // Looked at before the lock, which leaves a file in whatever directory was named, and under it.
+    const early = occupied(dataDir)
+    if (early !== undefined) return early
+    const locking = lockDirectory(dataDir)
+    if (!locking.ok) {
+      return usage(
+        `The data directory ${dataDir} is in use by process ${locking.holder ?? 'of unknown number'}`,
+      )
+    }
+    const late = occupied(dataDir)
+    if (late !== undefined) {
+      locking.release()
+      return late
+    }
+    discardFilled(dataDir)
+    return { made, release: locking.release }
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return usage(`The data directory ${dataDir} cannot be used: ${error.message}`)
+  }
+}
+
+/** Whether a directory holds anything but what an earlier restore has left. */
+function occupied(dataDir: string): Refusal | undefined {
+  const whole = existsSync(join(dataDir, formatFile))
+  if (!whole && existsSync(join(dataDir, restoringFile))) return undefined
+  const name = whole ? formatFile : nameWithin(dataDir, ['lock'])
+  return name === undefined
+    ? undefined
+    : usage(`Expected the data directory ${dataDir} to be absent or empty: it holds ${name}`)
+}
+
+function usage(detail: string): Refusal {
+  return { ok: false, because: 'usage', details: [detail] }
+}
+
+function found(detail: string): Refusal {
+  return { ok: false, because: 'found', details: [detail] }
+}

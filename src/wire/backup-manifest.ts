@@ -1,0 +1,42 @@
+import { Type, type Static } from 'typebox'
+import { Hash, HlcText, UnixMs } from './primitives.js'
+import { reader } from './validate.js'
+
+/** What the manifest of a backup names itself. */
+export const backupFormat = 'strandfast-backup/v1'
+
+const Count = Type.Integer({ minimum: 0 })
+
+/** manifest.json of a backup, the file that is written last (docs/adr/0020-backup.md). */
+const BackupManifest = Type.Object({
+  format: Type.Literal(backupFormat),
+  /** Of the program that made it. */
+  version: Type.String(),
+  /** When it was begun, Unix milliseconds. */
+  created_at_ms: UnixMs,
+  /** Which data directory it is of. */
+  source: Type.Object({ created_at_ms: UnixMs, master_seed_fingerprint: Hash }),
+  /** In the order of the shards. */
+  shards: Type.Array(Type.Object({ agents: Count, records: Count, last_hlc: HlcText }), {
+    minItems: 1,
+    maxItems: 16,
+  }),
+  /** Every file of it but this one, by its path within. */
+  files: Type.Array(Type.Object({ path: Type.String(), bytes: Count, sha256: Hash })),
+  /** RFC 6962 root over the chain heads of all agents. */
+  heads_root: Hash,
+})
+export type BackupManifest = Static<typeof BackupManifest>
+
+const manifestReader = reader(BackupManifest)
+
+/** Reads a manifest; undefined when it is none. */
+export function parseBackupManifest(bytes: Uint8Array): BackupManifest | undefined {
+  const read = manifestReader.bytes(bytes)
+  return 'value' in read ? read.value : undefined
+}
+
+/** Renders a manifest. */
+export function renderBackupManifest(manifest: BackupManifest): string {
+  return `${JSON.stringify(manifest, undefined, 2)}\n`
+}

@@ -1,0 +1,270 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Checker, type Entry } from '../../scripts/crash-loop/check.mjs'
+import { OperationSource, freeAgent } from '../../scripts/crash-loop/operations.mjs'
+import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
+import { rootKey } from '../../scripts/crash-loop/victim.mjs'
+import { logIn, register, tryLogin, type Account } from '../support/accounts.js'
+import { ask, newAgent, scopedKey } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { backUp, restore, startCommand } from '../support/backup.js'
+import { eventually } from '../support/eventually.js'
+import { addEdge, edgesOf, removeEdge } from '../support/graph.js'
+import { newOrganism, registerIn } from '../support/organisms.js'
+import { call, type TestServer } from '../support/server.js'
+
+const WIDTH = 8
+
+const env = { SERVICE_SHARDS: '3', SERVICE_ROOT_API_KEY: rootKey }
+
+let directory: string
+let server: TestServer
+let restored: TestServer
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-backup-'))
+  server = await startAuthServer({ dataDir: join(directory, 'data'), env })
+})
+
+afterAll(async () => {
+  await server?.stop()
+  await restored?.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** Load of every kind until `stop`; the journal of what was asked and answered. */
+class Load {
+  readonly journal: Entry[] = []
+  readonly #source = new OperationSource(seededRandom(7), 'load')
+  #stopped = false
+  readonly #ended: Promise<unknown>
+
+  constructor() {
+    this.#ended = Promise.all([
+      ...Array.from({ length: WIDTH }, () => this.#write()),
+      this.#changeEdges(),
+      this.#erase(),
+    ])
+  }
+
+  /** Answers so far. */
+  get answers(): number {
+    return this.journal.filter(({ answer }) => answer !== undefined).length
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#ended
+  }
+
+  async #write(): Promise<void> {
+    while (!this.#stopped) {
+      const operation = this.#source.next()
+      const entry: Entry = { operation }
+      this.journal.push(entry)
+      const { method, path, headers, body } = operation.request
+      const raw = body === undefined ? {} : { raw: body }
+      const { status, body: answer } = await call(server, `${method} ${path}`, { headers, ...raw })
+      entry.answer = { status, body: answer }
+      if (operation.kind === 'write' && operation.agents[0] === freeAgent) {
+        this.#source.targets.push({ hash: answer.content_hash, seq: answer.seq, deleted: false })
+      } else if (operation.target !== undefined) {
+        this.#source.targets.push({ ...operation.target, deleted: !operation.target.deleted })
+      }
+    }
+  }
+
+  async #changeEdges(): Promise<void> {
+    for (let weight = 1; !this.#stopped; weight++) {
+      await addEdge(server, ['left', 'right', 'likes', weight])
+      if (weight % 5 === 0) await removeEdge(server, ['left', 'right'])
+    }
+  }
+
+  async #erase(): Promise<void> {
+    while (!this.#stopped) {
+      const { body } = await ask(server, 'POST /v1/agents/left/records', {
+        body: { data: { secret: 1 }, type: 'note' },
+      })
+      await ask(server, `POST /v1/agents/left/records/${body.record_id}/erase`)
+    }
+  }
+}
+
+/**
+ * The journal as one that was cut off when the backup began: what was answered by then has to be in it, the rest may be.
+ * Records whose changes went on after that are left out.
+ */
+function cutOff(journal: readonly Entry[], answered: ReadonlySet<Entry>): Entry[] {
+  const moved = new Set(
+    journal.filter((entry) => !answered.has(entry)).map(({ operation }) => operation.target?.hash),
+  )
+  return journal
+    .filter(({ operation }) => operation.target === undefined || !moved.has(operation.target.hash))
+    .map((entry) => (answered.has(entry) ? entry : { operation: entry.operation }))
+}
+
+describe('a backup that is made while everything goes on', { timeout: 180_000 }, () => {
+  let load: Load
+  let answered: Set<Entry>
+  let ada: Account
+  let eve: Account
+  let key: string
+  let erased: string
+
+  beforeAll(async () => {
+    await newAgent(server, freeAgent)
+    await newAgent(server, 'left')
+    await newAgent(server, 'right')
+    await newOrganism(server, 'acme', { agents: ['desk'] })
+    ada = await register(server, 'ada@example.com')
+    eve = await registerIn(server, 'acme', 'eve@example.com')
+    ;({ key } = await scopedKey(server, ['records:read']))
+    const body = { data: { secret: 'erased-before-the-backup' }, type: 'note' }
+    erased = (await ask(server, 'POST /v1/agents/left/records', { body })).body.record_id
+    await ask(server, `POST /v1/agents/left/records/${erased}/erase`)
+    load = new Load()
+    await eventually(() => load.answers > 200)
+  })
+
+  it('ends well, shows how far it is and leaves the server answering', async () => {
+    answered = new Set(load.journal.filter(({ answer }) => answer !== undefined))
+    const before = load.answers
+    const { code, stdout, stderr } = await backUp(server.dataDir, join(directory, 'copy'))
+    expect([code, stderr.replaceAll(/^(copied|verified|took) .*\n/gm, '')]).toEqual([0, ''])
+    expect(stdout).toMatch(/^BACKED UP \d+ records of \d+ agents to /)
+    expect(load.answers).toBeGreaterThan(before)
+    await load.stop()
+    expect(load.journal.filter(({ answer }) => (answer?.status ?? 0) >= 300)).toEqual([])
+    expect(server.stderr()).toBe('')
+  })
+
+  it('holds files that only their owner reads, and nothing that was erased', () => {
+    const copy = join(directory, 'copy')
+    const files = readdirSync(copy, { recursive: true, encoding: 'utf8' }).sort()
+    const shards = [0, 1, 2].flatMap((shard) => [`shard-${shard}`, `shard-${shard}/data.mdb`])
+    const secrets = ['license-authority.seed', 'manifest.json', 'master.seed']
+    expect(files).toEqual(['format.json', ...secrets, ...shards])
+    for (const name of ['', 'manifest.json', ...secrets]) {
+      expect(statSync(join(copy, name)).mode & 0o077).toBe(0)
+    }
+    for (const shard of [0, 1, 2]) {
+      const bytes = readFileSync(join(copy, `shard-${shard}/data.mdb`))
+      expect(bytes.includes('erased-before-the-backup')).toBe(false)
+    }
+  })
+
+  it('makes a data directory on which everything is there that was answered before it began', async () => {
+    const dataDir = join(directory, 'restored')
+    const { code, stdout, stderr } = await restore(join(directory, 'copy'), dataDir)
+    expect([code, stderr.replaceAll(/^(copied|verified|took) .*\n/gm, '')]).toEqual([0, ''])
+    expect(stdout).toMatch(/^RESTORED \d+ records of \d+ agents to /)
+    await server.halt()
+    restored = await startAuthServer({ dataDir, env: { SERVICE_ROOT_API_KEY: rootKey } })
+    const journal = cutOff(load.journal, answered)
+    const { faults, records } = await new Checker().check(restored.url, { journal, whole: true })
+    expect(faults).toEqual([])
+    expect(records).toBeGreaterThan(200)
+  })
+
+  it('lets users sign in and their tokens go on, in each namespace, and keys reach what they did', async () => {
+    for (const account of [ada, eve]) {
+      const base = account === ada ? '/v1/auth' : '/v1/organisms/acme/auth'
+      const { status, body } = await ask(restored, `GET ${base}/me`, { key: account.token })
+      expect([status, body.email]).toEqual([200, account.email])
+      const again = { body: { refresh_token: account.refreshToken }, key: null }
+      expect((await ask(restored, `POST ${base}/refresh`, again)).status).toBe(200)
+    }
+    await logIn(restored, ada)
+    expect((await tryLogin(restored, ada.email, 'a wrong password')).status).toBe(401)
+    expect((await tryLogin(restored, eve.email, eve.password)).status).toBe(401)
+    expect((await ask(restored, 'GET /v1/agents/left/head', { key })).status).toBe(200)
+    expect((await ask(restored, 'GET /v1/organisms/acme')).body.agents).toContain('acme::desk')
+  })
+
+  it('lets every agent write on, edges and erasures being as they were', async () => {
+    for (const agent of ['left', 'acme::desk']) {
+      const written = await ask(restored, `POST /v1/agents/${agent}/records`, {
+        body: { data: { n: 1 }, type: 'note' },
+      })
+      expect(written.status).toBe(201)
+    }
+    const { body } = await ask(restored, `GET /v1/agents/left/records/${erased}`)
+    expect(body).toMatchObject({ erased: true, payload: null })
+    const outbound = await edgesOf(restored, 'left', { direction: 'out' })
+    expect(await edgesOf(restored, 'right', { direction: 'in' })).toEqual(outbound)
+  })
+
+  it('claims every key that an agent has, so that no other takes it', async () => {
+    const own = load.journal.filter((entry) => answered.has(entry) && entry.operation.kind === 'agent')
+    const seeds = own.flatMap(({ operation }) => {
+      const { seed_hex: seed } = JSON.parse(operation.request.body ?? '{}')
+      return seed === undefined ? [] : [seed as string]
+    })
+    expect(seeds.length).toBeGreaterThan(0)
+    for (const [index, seed] of seeds.slice(0, 10).entries()) {
+      const body = { name: `thief-${index}`, zone: 'free', seed_hex: seed }
+      expect((await ask(restored, 'POST /v1/agents', { body })).body.code).toBe('key_in_use')
+    }
+  })
+
+  it('can be made of the restored directory, and tells the same heads as long as nothing is written', async () => {
+    const roots = [1, 2].map(async (number) => {
+      // The second asks while the first may still be copying.
+      const target = join(directory, `again-${number}`)
+      const ended = await backUp(restored.dataDir, target)
+      return { ...ended, root: /heads root +([0-9a-f]{64})/.exec(ended.stdout)?.[1] }
+    })
+    const [one, other] = await Promise.all(roots)
+    const busy = [one, other].filter((ended) => ended?.code !== 0)
+    for (const ended of busy) expect(ended?.stderr).toContain('Another backup is being made')
+    expect(busy.length).toBeLessThan(2)
+    const { stdout } = await backUp(restored.dataDir, join(directory, 'again-3'))
+    expect(stdout).toContain(one?.root ?? other?.root ?? 'none')
+  })
+
+  it('leaves nothing when it is interrupted', async () => {
+    const target = join(directory, 'interrupted')
+    const { process: child, ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
+    await eventually(() => existsSync(join(target, 'shard-0')))
+    child.kill('SIGINT')
+    const { code, stderr } = await ended
+    expect([code, stderr]).toEqual([1, expect.stringContaining('Interrupted')])
+    expect(existsSync(target)).toBe(false)
+    expect((await ask(restored, 'GET /readyz', { key: null })).status).toBe(200)
+  })
+
+  it('is given up by the server when the command is killed, and can be made anew', async () => {
+    const target = join(directory, 'killed')
+    const { process: child, ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
+    await eventually(() => existsSync(join(target, 'shard-0')))
+    child.kill('SIGKILL')
+    await ended
+    const dataDir = join(directory, 'of-killed')
+    const refused = await restore(target, dataDir)
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('it is no backup')])
+    expect(existsSync(dataDir)).toBe(false)
+    expect((await backUp(restored.dataDir, target)).code).toBe(78)
+    let code: number | null = null
+    await eventually(async () => {
+      const attempt = join(directory, 'after-killed')
+      const ended = await backUp(restored.dataDir, attempt)
+      code = ended.code
+      return code === 0 || !ended.stderr.includes('Another backup')
+    })
+    expect(code).toBe(0)
+  })
+
+  it('fails, and nothing is left of it, when the server is killed meanwhile', async () => {
+    const target = join(directory, 'orphaned')
+    const { ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
+    await eventually(() => existsSync(join(target, 'shard-0')))
+    await restored.halt('SIGKILL')
+    const { code } = await ended
+    // It may have come to the copies before; then it has verified them.
+    expect(existsSync(join(target, 'manifest.json'))).toBe(code === 0)
+    expect(existsSync(target)).toBe(code === 0)
+  })
+})

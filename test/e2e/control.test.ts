@@ -1,0 +1,70 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { backUp } from '../support/backup.js'
+import { call, startServer, type TestServer } from '../support/server.js'
+
+let directory: string
+let server: TestServer
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-control-'))
+  server = await startServer({ dataDir: join(directory, 'data'), env: { SERVICE_SHARDS: '2' } })
+})
+
+afterAll(async () => {
+  await server?.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** What the control socket answers to some bytes, until it ends the connection. */
+async function answerTo(text: string): Promise<string> {
+  const socket = connect(join(server.dataDir, 'control.sock'))
+  let answer = ''
+  socket.on('data', (bytes) => (answer += String(bytes)))
+  // The server hangs up on what is too long.
+  socket.on('error', () => {})
+  socket.write(text)
+  await new Promise((resolve) => socket.once('close', resolve))
+  return answer
+}
+
+describe('the control socket', { timeout: 180_000 }, () => {
+  it('is the owner alone to use', () => {
+    expect(statSync(join(server.dataDir, 'control.sock')).mode & 0o077).toBe(0)
+  })
+
+  it('refuses what makes no sense, and a copy of another number of shards', async () => {
+    const one = join(directory, 'one')
+    mkdirSync(one)
+    for (const request of ['nonsense', '{}', JSON.stringify({ copy_to: [one] })]) {
+      expect(JSON.parse(await answerTo(`${request}\n`))).toEqual({
+        failed: expect.stringContaining('makes no sense'),
+      })
+    }
+    expect(await answerTo('x'.repeat(1_000_000))).toBe('')
+  })
+
+  it('says why it cannot copy, and the server goes on', async () => {
+    const request = JSON.stringify({ copy_to: ['/nowhere/0', '/nowhere/1'] })
+    const lines = (await answerTo(`${request}\n`)).trimEnd().split('\n')
+    expect(JSON.parse(lines.at(-1) ?? '')).toEqual({ failed: expect.stringContaining('/nowhere/0') })
+    expect(existsSync('/nowhere')).toBe(false)
+    const written = await call(server, 'POST /v1/collections/c/records', { body: { data: { n: 1 } } })
+    expect(written.status).toBe(201)
+    expect((await backUp(server.dataDir, join(directory, 'after'))).code).toBe(0)
+  })
+
+  it('goes with the server, and comes back behind one that was killed', async () => {
+    const { dataDir } = server
+    await server.halt()
+    expect(existsSync(join(dataDir, 'control.sock'))).toBe(false)
+    server = await startServer({ dataDir })
+    await server.halt('SIGKILL')
+    expect((await backUp(dataDir, join(directory, 'of-killed'))).code).toBe(0)
+    server = await startServer({ dataDir })
+    expect((await backUp(dataDir, join(directory, 'of-running'))).code).toBe(0)
+  })
+})

@@ -1,0 +1,121 @@
+import { limits } from '../../../src/base/limits.js'
+import { Interrupted, type ShardCheck } from '../../../src/protocol/store-tasks.js'
+import { compareHlc, formatHlc, zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
+import type { AgentRow } from '../agents.js'
+import { openEnvironment, type Environment } from '../environment.js'
+import { HashIndex, prefixOf } from '../hash-index.js'
+import { blockCount, recordAt } from '../record-codec.js'
+import { packLocation } from '../tables.js'
+import { checkStrand } from './strand-check.js'
+import { tableFaults } from './table-check.js'
+
+/** What the check of a store is told by and tells. */
+interface Checking {
+  environment: Environment
+  /** Told how many steps were taken since, of which each record takes two. Ends the check by throwing Interrupted. */
+  onSteps(steps: number): void
+}
+
+/** What the walk over the blocks came to. */
+interface Walk {
+  records: number
+  lastHlc: Hlc
+}
+
+/** Block numbers from here on hold records that were imported, whose clocks are those of another time. */
+const IMPORTED_FROM = 2 ** 36
+
+/**
+ * Checks the store of one shard: every block, every strand, and the tables that follow from them. It needs no key and no
+ * other shard. Nothing may be written to the store meanwhile, so it is for copies and for stopped servers.
+ * @param onSteps told how many steps were taken since, of which each record takes two; ends the check by throwing
+ *   Interrupted
+ */
+export async function checkStore(
+  { path, shard }: { path: string; shard: number },
+  onSteps: (steps: number) => void,
+): Promise<ShardCheck> {
+  const environment = openEnvironment(path, 'read')
+  const checking = { environment, onSteps }
+  const walk: Walk = { records: 0, lastHlc: zeroHlc }
+  const faults: string[] = []
+  try {
+    for (const fault of storeFaults(checking, walk)) {
+      faults.push(`shard ${shard}, ${fault}`)
+      if (faults.length >= limits.checkFaultsMax) break
+    }
+    const agents = environment.names.getKeysCount({})
+    return { agents, records: walk.records, lastHlc: formatHlc(walk.lastHlc), faults }
+  } finally {
+    await environment.root.close()
+  }
+}
+
+function* storeFaults(checking: Checking, walk: Walk): Generator<string> {
+  yield* guarded('blocks', () => blockFaults(checking, walk))
+  let strandRecords = 0
+  let agents = 0
+  for (const { key, value } of checking.environment.names.getRange({})) {
+    const name = value.toString()
+    const no = key.readUInt32BE(0)
+    if (no !== agents++) yield `agent ${name}: The number ${no} is not the next one`
+    yield* guarded(`agent ${name}`, function* () {
+      const row = agentRow(checking.environment, name)
+      if (row?.no !== no) {
+        yield 'The agent has no row of its number'
+        return
+      }
+      yield* checkStrand(checking.environment, { name, row }, (count) => {
+        strandRecords += count
+        checking.onSteps(count)
+      })
+    })
+  }
+  if (strandRecords !== walk.records) {
+    yield `strands: The strands have ${strandRecords} records, the blocks ${walk.records}`
+  }
+  yield* guarded('tables', () => tableFaults(checking.environment))
+}
+
+function agentRow({ agents }: Environment, name: string): AgentRow | undefined {
+  const value = agents.get(Buffer.from(name))
+  return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
+}
+
+/** Faults with what they are about. What is thrown on the way, by a checksum say, is a fault too. */
+function* guarded(what: string, faults: () => Iterable<string>): Generator<string> {
+  try {
+    for (const fault of faults()) yield `${what}: ${fault}`
+  } catch (error) {
+    if (error instanceof Interrupted || !(error instanceof Error)) throw error
+    yield `${what}: ${error.message.replace(/^Assertion failed: /, 'It does not hold that ')}`
+  }
+}
+
+/** Records between two calls of `onSteps`. */
+const PROGRESS_RECORDS = 1_024
+
+/** Walks over the blocks in commit order: the shard's clock goes forward, and each record is found by its hash. */
+function* blockFaults({ environment, onSteps }: Checking, walk: Walk): Generator<string> {
+  const index = HashIndex.open(environment.hashes)
+  for (const { key, value } of environment.blocks.getRange({})) {
+    const blockNo = key.readUIntBE(0, 6)
+    const count = blockCount(value)
+    for (let position = 0; position < count; position++) {
+      const record = recordAt(value, position)
+      if (blockNo < IMPORTED_FROM) {
+        if (compareHlc(record.hlc, walk.lastHlc) <= 0) {
+          yield `block ${blockNo}: The clock of the shard does not go forward`
+        }
+        walk.lastHlc = record.hlc
+      }
+      const location = packLocation(blockNo, position)
+      if (index.covers(location) && !index.find(prefixOf(record.hash)).includes(location)) {
+        yield `block ${blockNo}: Record ${record.hash} is not in the index of hashes`
+      }
+      walk.records += 1
+      if (walk.records % PROGRESS_RECORDS === 0) onSteps(PROGRESS_RECORDS)
+    }
+  }
+  onSteps(walk.records % PROGRESS_RECORDS)
+}

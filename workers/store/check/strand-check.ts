@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from 'node:util'
+import { asBuffer } from '../../../src/base/bytes.js'
+import { ChainCheck } from '../../../src/strand/chain-check.js'
+import { keyRotateType } from '../../../src/strand/genesis.js'
+import { bodyCommitment } from '../../../src/strand/hash.js'
+import { headerText, zeroHash } from '../../../src/strand/header.js'
+import { formatHlc } from '../../../src/strand/hlc.js'
+import type { RecordLine } from '../../../src/strand/strand-export.js'
+import type { AgentRow, RetiredKey } from '../agents.js'
+import type { Environment } from '../environment.js'
+import { erasedCommitment } from '../erasures.js'
+import type { StoredRecord } from '../record-codec.js'
+import { recordsFrom, strandEnd } from '../records.js'
+import { StrandEffects } from './strand-effects.js'
+
+/** An agent as the tables know it. */
+export interface CheckedAgent {
+  name: string
+  row: AgentRow
+}
+
+/** Records between two calls of `onRecords`. */
+const PROGRESS_RECORDS = 256
+
+/**
+ * Checks one strand as an export of it would be, from genesis to head: form, hash, link, clock, commitment, signature or
+ * seal and key of every record, and that what the tables say of the agent is what its records tell. Memory does not
+ * grow with the strand.
+ * @param onRecords told how many records were looked at since; ends the check by throwing
+ * @yields what is wrong; after a broken link nothing more of the chain is looked at
+ */
+export function* checkStrand(
+  environment: Environment,
+  agent: CheckedAgent,
+  onRecords: (count: number) => void,
+): Generator<string> {
+  const { name, row } = agent
+  const retired = row.retiredKeys ?? []
+  const keys = [...retired.map(({ publicKey }) => publicKey), row.publicKey]
+  const toSeq = strandEnd(environment, row.no)?.record.seq ?? 0
+  const manifest = { agent: name, strand: row.strand, fromSeq: 0, toSeq, recordCount: toSeq }
+  const chain = new ChainCheck({ ...manifest, publicKey: keys[0] ?? '' }, undefined)
+  const effects = new StrandEffects(environment, agent)
+  const rotations: RetiredKey[] = []
+  for (const record of recordsFrom(environment, row.no, { fromSeq: 0, order: 'asc' })) {
+    const seq = chain.nextSeq
+    const fault = recordFault(record, { environment, agent, keys, chain }) ?? effects.take(record)
+    if (fault !== undefined) {
+      yield `record ${seq}: ${fault}`
+      if (chain.nextSeq === seq) return
+    }
+    if (record.type === keyRotateType) {
+      rotations.push({ publicKey: keys[record.keyIndex] ?? '', lastSeq: record.seq })
+    }
+    if (chain.records % PROGRESS_RECORDS === 0) onRecords(PROGRESS_RECORDS)
+  }
+  onRecords(chain.records % PROGRESS_RECORDS)
+  const ended = chain.endFault()
+  if (ended !== undefined) yield ended
+  if (chain.key !== row.publicKey || !isDeepStrictEqual(rotations, [...retired])) {
+    yield 'The keys of the agent are not those that its records lead to'
+  }
+  yield* effects.end()
+}
+
+interface Around {
+  environment: Environment
+  agent: CheckedAgent
+  keys: readonly string[]
+  chain: ChainCheck
+}
+
+/** What is wrong with a record and its place in the chain. */
+function recordFault(record: StoredRecord, { environment, agent, keys, chain }: Around): string | undefined {
+  if (record.agentNo !== agent.row.no) return 'The place holds a record of another agent'
+  const key = keys[record.keyIndex]
+  if (key === undefined) return 'The record names a key that the agent never had'
+  const fault = chain.take(lineOf(record, { environment, strand: agent.row.strand, key }))
+  if (fault !== undefined) return fault
+  return chain.head === record.hash ? undefined : 'The hash is not that of the header'
+}
+
+/** The record as an export would show it. */
+function lineOf(
+  record: StoredRecord,
+  { environment, strand, key }: { environment: Environment; strand: string; key: string },
+): RecordLine {
+  const erased = record.erased === true
+  const header = {
+    strand: record.seq === 0 ? zeroHash : strand,
+    key,
+    seq: record.seq,
+    prev: record.prev,
+    hlc: formatHlc(record.hlc),
+    type: record.type,
+    body: erased ? erasedCommitment(environment, record) : bodyCommitment(record.salt, record.body),
+  }
+  const line: RecordLine = {
+    h: headerText(header),
+    sig: record.signature === undefined ? undefined : asBuffer(record.signature).toString('hex'),
+    sealedBy: record.sealedBy,
+  }
+  if (erased) return line
+  line.salt = asBuffer(record.salt).toString('hex')
+  line.body = asBuffer(record.body).toString('utf8')
+  return line
+}

@@ -1,0 +1,156 @@
+import { isDeepStrictEqual } from 'node:util'
+import { asBuffer } from '../../../src/base/bytes.js'
+import type { Environment, Table } from '../environment.js'
+import { edgeAt, edgeRowCounts } from '../edges.js'
+import { findProposal, openProposalCount } from '../proposals.js'
+import type { StoredRecord } from '../record-codec.js'
+import { recordBySeq } from '../records.js'
+import { mutationKey, runKey } from '../tables.js'
+import type { CheckedAgent } from './strand-check.js'
+
+/** Members that bodies of the server's records have, each in some of them. */
+interface Members {
+  zone?: unknown
+  created_at_ms?: unknown
+  policies?: unknown
+  target?: unknown
+  target_seq?: unknown
+  src?: unknown
+  dst?: unknown
+  edge_type?: unknown
+  weight?: unknown
+  proposal_seq?: unknown
+  state?: unknown
+}
+
+/** Checks that the tables say of one agent what its records tell: no more, no less. */
+export class StrandEffects {
+  readonly #environment: Environment
+  readonly #agent: CheckedAgent
+  #zone: unknown
+  #policies: unknown = []
+  #mutations = 0
+  #erased = 0
+  #erasures = 0
+  #zones = 0
+  #edgeChanges = 0
+  #proposals = 0
+  #applied = 0
+
+  constructor(environment: Environment, agent: CheckedAgent) {
+    this.#environment = environment
+    this.#agent = agent
+  }
+
+  /** Takes the next record, whose place in the chain holds. @returns what is wrong with what is kept of it */
+  take(record: StoredRecord): string | undefined {
+    if (record.erased === true) this.#erased += 1
+    switch (record.type) {
+      case 'sys/genesis':
+        return this.#genesis(membersOf(record))
+      case 'sys/tombstone':
+      case 'sys/restore':
+        return this.#mutation(record, membersOf(record))
+      case 'sys/erase':
+        return this.#erasure(membersOf(record))
+      case 'sys/zone':
+        return this.#zoneChange(record, membersOf(record))
+      case 'sys/policy':
+        this.#policies = membersOf(record).policies
+        return undefined
+      case 'edge/add':
+      case 'edge/remove':
+        return this.#edge(record, membersOf(record))
+      case 'sys/proposal':
+        this.#proposals += 1
+        return findProposal(this.#environment, record)?.hash === record.hash
+          ? undefined
+          : 'The proposal is not kept'
+      case 'sys/applied':
+        return this.#end(membersOf(record))
+      default:
+        return undefined
+    }
+  }
+
+  /** What is wrong with what is kept of the agent, its records being at their end. */
+  *end(): Generator<string> {
+    const { row } = this.#agent
+    const { mutations, erasures, zoneChanges, proposals } = this.#environment
+    if (row.zone !== this.#zone) yield `The zone is ${row.zone}, not the one that the records lead to`
+    if (!isDeepStrictEqual(row.policies ?? [], this.#policies)) {
+      yield 'The policies are not those that the records lead to'
+    }
+    const mutationRows = { start: mutationKey(row.no, 0, 0), end: mutationKey(row.no + 1, 0, 0) }
+    yield* differs('mutations', mutations.getKeysCount(mutationRows), this.#mutations)
+    yield* differs('erasures', this.#rows(erasures), this.#erasures)
+    yield* differs('erased records', this.#erased, this.#erasures)
+    yield* differs('changes of the zone', this.#rows(zoneChanges), this.#zones)
+    yield* differs('proposals', this.#rows(proposals), this.#proposals)
+    const open = openProposalCount(this.#environment, row.no)
+    yield* differs('open proposals', open, this.#proposals - this.#applied)
+    const { edges, history } = edgeRowCounts(this.#environment, row.no)
+    yield* differs('changes of edges', edges + history, this.#edgeChanges)
+  }
+
+  #rows(table: Table): number {
+    const { no } = this.#agent.row
+    return table.getKeysCount({ start: runKey(no, 0), end: runKey(no + 1, 0) })
+  }
+
+  #genesis({ zone, created_at_ms: createdAtMs }: Members): string | undefined {
+    this.#zone = zone
+    return createdAtMs === this.#agent.row.createdAtMs ? undefined : 'The agent was made at another time'
+  }
+
+  #mutation({ type, seq }: StoredRecord, { target, target_seq: targetSeq }: Members): string | undefined {
+    this.#mutations += 1
+    const { no } = this.#agent.row
+    if (typeof targetSeq !== 'number') return 'The record names no target'
+    if (recordBySeq(this.#environment, no, targetSeq)?.hash !== target) return 'The target is another record'
+    const kept = this.#environment.mutations.get(mutationKey(no, targetSeq, seq))?.[0]
+    return kept === (type === 'sys/tombstone' ? 1 : 0) ? undefined : 'The mutation is not kept as it happened'
+  }
+
+  #erasure({ target, target_seq: targetSeq }: Members): string | undefined {
+    this.#erasures += 1
+    if (typeof targetSeq !== 'number') return 'The record names no target'
+    const record = recordBySeq(this.#environment, this.#agent.row.no, targetSeq)
+    if (record === undefined || record.hash !== target) return 'The target is another record'
+    return record.erased === true ? undefined : 'The target is not erased'
+  }
+
+  #zoneChange({ seq }: StoredRecord, { zone }: Members): string | undefined {
+    this.#zones += 1
+    this.#zone = zone
+    const kept = this.#environment.zoneChanges.get(runKey(this.#agent.row.no, seq))?.toString()
+    return kept === zone ? undefined : 'The change of the zone is not kept as it happened'
+  }
+
+  #edge(record: StoredRecord, { src, dst, edge_type: edgeType, weight = 0 }: Members): string | undefined {
+    this.#edgeChanges += 1
+    if (typeof dst !== 'string' || typeof edgeType !== 'string') return 'The record names no edge'
+    if (src !== this.#agent.name) return 'The edge is of another agent'
+    const kept = edgeAt(this.#environment, { agentNo: this.#agent.row.no, edgeType, dst }, record.hlc)
+    const live = record.type === 'edge/add'
+    return kept?.seq === record.seq && kept.live === live && kept.weight === weight
+      ? undefined
+      : 'The edge is not kept as it was'
+  }
+
+  #end({ proposal_seq: seq, state }: Members): string | undefined {
+    this.#applied += 1
+    if (typeof seq !== 'number') return 'The record names no proposal'
+    const kept = findProposal(this.#environment, { agentNo: this.#agent.row.no, seq })
+    return kept?.state === state ? undefined : 'The proposal is not kept as it ended'
+  }
+}
+
+function* differs(what: string, kept: number, told: number): Generator<string> {
+  if (kept !== told) yield `The tables have ${kept} ${what}, the records ${told}`
+}
+
+function membersOf({ body }: StoredRecord): Members {
+  const value: unknown = JSON.parse(asBuffer(body).toString('utf8'))
+  return typeof value === 'object' && value !== null ? value : {}
+}

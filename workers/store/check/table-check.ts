@@ -1,0 +1,56 @@
+import type { Environment, Table } from '../environment.js'
+
+/**
+ * What is wrong with the tables of a store that no single strand tells of: counts that must agree, and rows that must be
+ * JSON.
+ */
+export function* tableFaults(environment: Environment): Generator<string> {
+  yield* pairFaults(environment)
+  const { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals } = environment
+  const json = { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals }
+  for (const [name, table] of Object.entries(json)) yield* jsonFaults(name, table)
+  yield* accountFaults(environment)
+}
+
+/** Tables that have a row each of the same thing. */
+function* pairFaults(environment: Environment): Generator<string> {
+  const { names, agents, edges, edgesIn, proposalsOpen, proposalTargets, proposalDues } = environment
+  yield* differs(['agents', agents], ['names', names])
+  yield* differs(['edges by destination', edgesIn], ['edges', edges])
+  yield* differs(['targets of proposals', proposalTargets], ['open proposals', proposalsOpen])
+  yield* differs(['due times of proposals', proposalDues], ['open proposals', proposalsOpen])
+}
+
+function* differs([oneName, one]: [string, Table], [otherName, other]: [string, Table]): Generator<string> {
+  const counts = [one.getKeysCount({}), other.getKeysCount({})]
+  if (counts[0] !== counts[1]) yield `There are ${counts[0]} ${oneName} and ${counts[1]} ${otherName}`
+}
+
+function* jsonFaults(name: string, table: Table): Generator<string> {
+  for (const { value } of table.getRange({})) {
+    try {
+      JSON.parse(value.toString())
+    } catch {
+      yield `A row of ${name} is not JSON`
+    }
+  }
+}
+
+/** An e-mail leads to its account, and an account is found by its e-mail. */
+function* accountFaults({ auth }: Environment): Generator<string> {
+  for (const { key, value } of auth.getRange({})) {
+    const [namespace = '', row = ''] = key.toString().split('\0')
+    const [, kind, ...rest] = row.split(':')
+    const find = (other: string) => {
+      const found = auth.get(Buffer.from(`${namespace}\0auth:${other}`))
+      return found === undefined ? undefined : (JSON.parse(found.toString()) as { value: unknown }).value
+    }
+    const kept = (JSON.parse(value.toString()) as { value: unknown }).value
+    if (kind === 'email' && find(`user:${String(kept)}`) === undefined) {
+      yield 'An e-mail leads to no account'
+    }
+    if (kind === 'user' && find(`email:${(kept as { email: string }).email}`) !== rest.join(':')) {
+      yield 'An account is not found by its e-mail'
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { hash } from 'node:crypto'
+import { assert } from '../../src/base/assert.js'
+import { TreeHasher } from '../../src/strand/merkle.js'
+import type { AgentRow } from './agents.js'
+import { openEnvironment, type Environment } from './environment.js'
+import { strandEnd } from './records.js'
+
+/** One agent's name, and the shard that has it. */
+interface Named {
+  name: Buffer
+  row: AgentRow
+  environment: Environment
+}
+
+/** Heads between two calls of `onHeads`. */
+const PROGRESS_HEADS = 256
+
+/**
+ * The RFC 6962 root over the chain heads of all agents, by the byte order of their names, whichever shards they are on.
+ * A leaf is SHA-256(0x00 ‖ text), the text being four lines, each ended by LF: name, strand, seq and hash of the last
+ * record. It tells two states of a data directory apart (docs/adr/0020-backup.md).
+ * @param onHeads told how many heads were taken since; ends the work by throwing
+ * @returns 64 hex digits
+ */
+export async function headsRoot(paths: readonly string[], onHeads: (count: number) => void): Promise<string> {
+  const environments = paths.map((path) => openEnvironment(path, 'read'))
+  try {
+    const tree = new TreeHasher()
+    for (const { name, row, environment } of inOrder(environments.map(agentsOf))) {
+      const end = strandEnd(environment, row.no)
+      assert(end !== undefined, 'an agent has its genesis record')
+      const text = `\0${name.toString()}\n${row.strand}\n${end.record.seq}\n${end.record.hash}\n`
+      tree.append(hash('sha256', text, 'buffer'))
+      if (tree.size % PROGRESS_HEADS === 0) onHeads(PROGRESS_HEADS)
+    }
+    return Buffer.from(tree.root()).toString('hex')
+  } finally {
+    for (const { root } of environments) await root.close()
+  }
+}
+
+function* agentsOf(environment: Environment): Generator<Named> {
+  for (const { key, value } of environment.agents.getRange({})) {
+    yield { name: key, row: JSON.parse(value.toString()) as AgentRow, environment }
+  }
+}
+
+/** Merges lists that are in order. */
+function* inOrder(lists: readonly Iterator<Named>[]): Generator<Named> {
+  const next = lists.map((list) => list.next())
+  for (;;) {
+    let first = -1
+    for (let index = 0; index < next.length; index++) {
+      const one = next[index]?.value as Named | undefined
+      const least = next[first]?.value as Named | undefined
+      if (one !== undefined && (least === undefined || Buffer.compare(one.name, least.name) < 0))
+        first = index
+    }
+    const found = next[first]?.value as Named | undefined
+    const list = lists[first]
+    if (found === undefined || list === undefined) return
+    yield found
+    next[first] = list.next()
+  }
+}

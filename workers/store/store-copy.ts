@@ -1,0 +1,74 @@
+import type { ShardCopy } from '../../src/protocol/store-tasks.js'
+import { assert } from '../../src/base/assert.js'
+import { commitDurably, openEnvironment, type Table } from './environment.js'
+import { blockCount } from './record-codec.js'
+import type { Snapshot } from './snapshots.js'
+
+/** A row as it is kept. */
+interface Row {
+  key: Buffer
+  value: Buffer
+}
+
+/** Bytes of rows that one transaction of a copy writes, about: it holds them in memory until it commits. */
+const COMMIT_BYTES = 16_777_216
+
+/**
+ * Copies a store as a snapshot shows it, row by row, into a new one at `path`, an empty directory, and returns when it is
+ * on disk. Live rows are copied and nothing else: neither free pages, nor unused parts of pages, nor what the scrubber
+ * writes over them, all of which may hold or hide bodies that were erased (docs/adr/0020-backup.md).
+ * @param onBytes told how many bytes of rows were copied since; ends the copying by throwing
+ */
+export async function copyStore(
+  { environment, transaction }: Snapshot,
+  path: string,
+  onBytes: (bytes: number) => void,
+): Promise<ShardCopy> {
+  const target = openEnvironment(path, 'write')
+  try {
+    const { root: _root, runs: _runs, filling: _filling, ...tables } = target
+    const sources: Record<string, unknown> = { ...environment }
+    let records = 0
+    for (const [name, to] of Object.entries(tables)) {
+      const from = sources[name] as Table | undefined
+      // A table that the directory does not have yet, made before this version.
+      if (from === undefined) continue
+      for (const rows of batches(from.getRange({ transaction }))) {
+        onBytes(bytesOf(rows))
+        commitDurably(target, () => {
+          for (const { key, value } of rows) {
+            // In order and behind all others: pages are filled and never split.
+            const put: unknown = to.putSync(key, value, { append: true })
+            assert(put === true, 'rows are read in the order of their keys')
+          }
+        })
+        if (to === target.blocks) records += rows.reduce((sum, { value }) => sum + blockCount(value), 0)
+      }
+    }
+    return { agents: target.names.getKeysCount({}), records }
+  } finally {
+    await target.root.close()
+  }
+}
+
+/** The rows, some at a time: as many as one transaction takes. */
+function* batches(rows: Iterable<Row>): Generator<Row[]> {
+  let batch: Row[] = []
+  let bytes = 0
+  for (const row of rows) {
+    batch.push(row)
+    bytes += row.key.length + row.value.length
+    if (bytes < COMMIT_BYTES && batch.length < COMMIT_ROWS) continue
+    yield batch
+    batch = []
+    bytes = 0
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** Rows that one transaction of a copy writes. */
+const COMMIT_ROWS = 65_536
+
+function bytesOf(rows: readonly Row[]): number {
+  return rows.reduce((sum, { key, value }) => sum + key.length + value.length, 0)
+}

@@ -1,0 +1,55 @@
+import {
+  TaskProgress,
+  type CheckTask,
+  type CopyTask,
+  type HeadsTask,
+  type ShardCheck,
+  type ShardCopy,
+} from '../src/protocol/store-tasks.js'
+import { assert } from '../src/base/assert.js'
+import { limits } from '../src/base/limits.js'
+import { checkStore } from './store/check/store-check.js'
+import { headsRoot } from './store/heads.js'
+import { closeSnapshot, takeSnapshots } from './store/snapshots.js'
+import { copyStore } from './store/store-copy.js'
+
+/*
+ * Work on whole stores, in a thread of a pool of its own: `strandfast backup` and `restore` (docs/adr/0020-backup.md).
+ */
+
+/** Copies all stores of a data directory as they were at one moment, while a server may go on writing them. */
+export async function copyStores({ from, to, progress }: CopyTask): Promise<ShardCopy[]> {
+  const { add } = counter(progress)
+  const snapshots = await takeSnapshots(from, { scratch: to[0] ?? '', attempts: limits.snapshotTries })
+  if (snapshots === undefined)
+    throw new Error('The shards were never seen at rest: try again when less is written')
+  const copies: ShardCopy[] = []
+  try {
+    for (const path of to) {
+      // One after the other, each snapshot being let go of as soon as it is copied.
+      const [snapshot] = snapshots
+      assert(snapshot !== undefined, 'each store has its snapshot')
+      copies.push(await copyStore(snapshot, path, add))
+      snapshots.shift()
+      await closeSnapshot(snapshot)
+    }
+    return copies
+  } finally {
+    for (const snapshot of snapshots) await closeSnapshot(snapshot)
+  }
+}
+
+/** Checks one store. */
+export function checkOne({ path, shard, progress }: CheckTask): Promise<ShardCheck> {
+  return checkStore({ path, shard }, counter(progress).add)
+}
+
+/** The root over all chain heads. */
+export function rootOfHeads({ paths, progress }: HeadsTask): Promise<string> {
+  return headsRoot(paths, counter(progress).add)
+}
+
+function counter(memory: SharedArrayBuffer): { add(done: number): void } {
+  const progress = new TaskProgress(memory)
+  return { add: (done) => progress.add(done) }
+}
