@@ -16,6 +16,7 @@ import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
 import type { AuthHandling, Handling } from './http/handle.js'
+import { ImportReceiver } from './http/import.js'
 import { IngestReceiver } from './http/ingest.js'
 import { HttpMetrics } from './http/metrics.js'
 import { openApiDocument } from './http/openapi.js'
@@ -126,6 +127,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
         events: (shard, events) => started.hub?.events(shard, events),
         policiesChanged: (agents) => started.hub?.endUsersOf(agents),
         erased: (agents) => started.hub?.forget(agents),
+        imported: (agents) => started.hub?.readAgain(agents),
         failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
         died(shard, error) {
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
@@ -249,6 +251,7 @@ function handlingOf(
   let lastId = 0
   const stopping = () =>
     state.stopping ? refuse('unavailable', 'Expected a server that is not stopping') : undefined
+  const full = () => (state.readOnly ? storageFull : undefined)
   const openApi = JSON.stringify(openApiDocument(routes, version))
   const context: RouteContext = {
     ask: (agent, command) => shards.ask(agent, command),
@@ -275,12 +278,13 @@ function handlingOf(
     context,
     ingest: new IngestReceiver(shards, config.recordBytesMax),
     exports: new ExportSender({ shards, readers, onError }),
+    imports: new ImportReceiver({ shards, readers, onError, refusal: () => stopping() ?? full() }),
     streams,
     metrics,
     auth,
     corsOrigins: new Set(config.corsOrigins),
     stopping,
-    writeRefusal: () => (state.readOnly ? storageFull : undefined),
+    writeRefusal: full,
     nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
     onError,
   }

@@ -29,6 +29,16 @@ export interface PendingRecord extends StoredRecord {
   strandBytes: number
 }
 
+/** A record that was written elsewhere and is taken in as it is (docs/adr/0022-import.md). */
+export interface ImportedRecord extends StoredRecord {
+  imported: true
+  agent: Agent
+  /** Body bytes of the strand up to this record, those of bodies that came erased not counted. */
+  strandBytes: number
+  /** The body commitment, 64 hex digits, of a record that comes erased. */
+  commitment?: string
+}
+
 /** What a record is made of before it has its place in the chain. */
 export interface Draft {
   type: string
@@ -37,6 +47,8 @@ export interface Draft {
   /** It came by an ingest route. */
   ingested?: boolean
 }
+
+const noSignature = Buffer.alloc(0)
 
 /** A deletion or restoration that is decided. */
 export interface PendingMutation {
@@ -49,7 +61,7 @@ export interface PendingMutation {
 /** What can change of an agent. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
-  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys'
+  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing'
 >
 
 /** An answer that is kept for its idempotency key. */
@@ -70,6 +82,7 @@ export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
  */
 export class CommitGroup {
   readonly records: PendingRecord[] = []
+  readonly imported: ImportedRecord[] = []
   readonly newAgents = new Map<string, AgentRow>()
   /** What is new of agents that are there, by their name. */
   readonly agentChanges = new Map<string, AgentChange>()
@@ -105,9 +118,14 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const { records, publicKeys, organisms, apiKeys, answers, authRows, mails } = this
-    const maps = [publicKeys, organisms, apiKeys, answers, authRows, mails]
-    return records.length === 0 && maps.every((map) => map.size === 0)
+    const { records, imported, publicKeys, organisms, apiKeys, answers, authRows, mails } = this
+    const maps = [this.agentChanges, publicKeys, organisms, apiKeys, answers, authRows, mails]
+    return records.length + imported.length === 0 && maps.every((map) => map.size === 0)
+  }
+
+  /** Records of it, of either kind. */
+  get size(): number {
+    return this.records.length + this.imported.length
   }
 
   /** Changes what is kept of an agent, beside its record; the caller changes the agent in memory. */
@@ -186,6 +204,17 @@ export class CommitGroup {
     }
     this.records.push(record)
     return record
+  }
+
+  /** Takes a record in as it is, behind the last one of its strand; what is written from now on is later. */
+  takeIn(record: ImportedRecord): void {
+    const { agent, seq, hash, hlc, signature = noSignature } = record
+    agent.strandBytes = record.strandBytes
+    agent.head = { seq, hash, hlc, signature: Buffer.from(signature).toString('hex') }
+    this.touched.set(agent.name, agent)
+    this.imported.push(record)
+    this.#reserved.length = this.#used
+    this.#hlc.pass(hlc)
   }
 
   #takeReading(): Hlc | undefined {

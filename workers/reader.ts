@@ -5,6 +5,8 @@ import { asBuffer } from '../src/base/bytes.js'
 import type {
   ExportPage,
   ExportPageTask,
+  ImportChecked,
+  ImportCheckTask,
   InclusionTask,
   ReaderSettings,
   TreeTask,
@@ -15,6 +17,7 @@ import { headerText, zeroHash } from '../src/strand/header.js'
 import { bodyCommitment } from '../src/strand/hash.js'
 import { inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
+import { checkLines } from './import/check.js'
 import { covers } from './row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import { erasedCommitment } from './store/erasures.js'
@@ -70,6 +73,11 @@ export function inclusionOf(task: InclusionTask): { root: string; path: string[]
     root: asBuffer(treeRoot(task.size, reader)).toString('hex'),
     path: path.map((hash) => asBuffer(hash).toString('hex')),
   })
+}
+
+/** Checks a part of an export that is imported; no store is looked at. */
+export function importCheck(task: ImportCheckTask): ImportChecked {
+  return checkLines(task)
 }
 
 function leafReader({ shard, agentNo }: TreeTask): LeafReader {

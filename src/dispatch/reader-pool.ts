@@ -4,6 +4,8 @@ import { limits } from '../base/limits.js'
 import type {
   ExportPage,
   ExportPageTask,
+  ImportChecked,
+  ImportCheckTask,
   InclusionTask,
   ReaderSettings,
   TreeTask,
@@ -37,6 +39,10 @@ export class ReaderPool {
 
   sealEnd(task: { shard: number; agentNo: number; seq: number }): Promise<number> {
     return this.#pool.run(task, { name: 'sealEnd' })
+  }
+
+  importCheck(task: ImportCheckTask): Promise<ImportChecked> {
+    return this.#pool.run(task, { name: 'importCheck' })
   }
 
   treeRoot(task: TreeTask): Promise<string> {

@@ -18,6 +18,7 @@ import { queryRoutes } from './query.js'
 import { recordRoutes } from './records.js'
 import type { Route } from './route.js'
 import { exportRoute } from './strand-export.js'
+import { importRoute } from './strand-import.js'
 import { streamRoutes } from './stream.js'
 
 /** Every route of the server. What is not here is not there. */
@@ -33,6 +34,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...ingestRoutes,
     ...streamRoutes,
     exportRoute(defaultAgent),
+    importRoute,
     asOfRoute(defaultAgent),
     ...proofRoutes(defaultAgent),
     ...graphRoutes,
