@@ -71,7 +71,8 @@ class ImportStream {
     for (;;) {
       const part = await body.next()
       if ('gone' in part) return undefined
-      const refusal = 'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined)
+      const refusal =
+        'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined)
       if (refusal !== undefined) return this.#session?.toldOf(refusal) ?? refusal
       if ('bytes' in part) continue
       if (this.#session === undefined) return rejectedLine(1, 'The export is empty')

@@ -8,7 +8,14 @@ import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../commit-group.js'
 import { keepProposal, proposalAt } from '../mutations/book.js'
 import { end, recordsToSettle, settle, type Open } from '../mutations/settle.js'
-import { findAgent, importOpen, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import {
+  findAgent,
+  importOpen,
+  noSuchAgent,
+  refused,
+  type Decision,
+  type ShardState,
+} from '../shard-state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
 /** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */

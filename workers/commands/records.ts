@@ -6,7 +6,14 @@ import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
 import { agentToRead, covers, grantOf, hasPolicy, notAllowed, type Grant } from '../row-access.js'
-import { findAgent, importOpen, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import {
+  findAgent,
+  importOpen,
+  noSuchAgent,
+  refused,
+  type Decision,
+  type ShardState,
+} from '../shard-state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'

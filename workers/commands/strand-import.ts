@@ -131,7 +131,11 @@ function forkRefusal(seq: number): Refusal {
 }
 
 /** The hash of a record that the strand has, as this group leaves it. */
-function hashAt(state: ShardState, group: CommitGroup, { agent, seq }: { agent: Agent; seq: number }): string {
+function hashAt(
+  state: ShardState,
+  group: CommitGroup,
+  { agent, seq }: { agent: Agent; seq: number },
+): string {
   if (seq === agent.head.seq) return agent.head.hash
   const pending = [...group.records, ...group.imported].find(
     (one) => one.agentNo === agent.no && one.seq === seq,

@@ -31,7 +31,8 @@ export function meaningFault(
   group: CommitGroup,
 ): string | undefined {
   if (meaning.kind === 'record') {
-    const target = meaning.targetSeq < seq ? find(state, { agent, part, seq: meaning.targetSeq }, group) : undefined
+    const target =
+      meaning.targetSeq < seq ? find(state, { agent, part, seq: meaning.targetSeq }, group) : undefined
     if (target?.hash !== meaning.target) return 'The record names another that is not on the strand'
     if (isReservedType(target.type)) return 'The record deletes or erases one of the server'
   }
@@ -52,7 +53,9 @@ function find(
 ): StoredRecord | undefined {
   const own = part.at(seq)
   if (own !== undefined || agent === undefined) return own
-  const pending = [...group.records, ...group.imported].find((one) => one.agentNo === agent.no && one.seq === seq)
+  const pending = [...group.records, ...group.imported].find(
+    (one) => one.agentNo === agent.no && one.seq === seq,
+  )
   return pending ?? recordBySeq(state.store.environment, agent.no, seq)
 }
 
