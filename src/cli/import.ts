@@ -1,6 +1,6 @@
-import { createReadStream, readFileSync, statSync } from 'node:fs'
+import { createReadStream, readFileSync, statSync, type ReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { createGunzip } from 'node:zlib'
+import { createGunzip, type Gunzip } from 'node:zlib'
 import { describeFaults, readProcessConfig } from '../config.js'
 import { type Manifest, parseManifest } from '../strand/strand-export.js'
 import { exitCodes } from './exit-codes.js'
@@ -120,11 +120,8 @@ async function readSources({ files, hold }: Asked): Promise<Source[]> {
 
 async function readManifest(file: string): Promise<Manifest> {
   const raw = createReadStream(file)
-  const unzipped = createGunzip()
-  raw.on('error', (error: Error) => unzipped.destroy(error))
-  const bytes = isGzip(file) ? raw.pipe(unzipped) : raw
   try {
-    for await (const line of splitLines(bytes)) {
+    for await (const line of splitLines(isGzip(file) ? unzipped(raw) : raw)) {
       const manifest = parseManifest(line)
       if (manifest === undefined) break
       return manifest
@@ -133,6 +130,12 @@ async function readManifest(file: string): Promise<Manifest> {
   } finally {
     raw.destroy()
   }
+}
+
+function unzipped(raw: ReadStream): Gunzip {
+  const gunzip = createGunzip()
+  raw.on('error', (error: Error) => gunzip.destroy(error))
+  return raw.pipe(gunzip)
 }
 
 function isGzip(file: string): boolean {
