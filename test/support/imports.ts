@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { ask, newAgent, scopedKey } from './answers.js'
 import { call, type ServerAddress, type TestAnswer, type TestServer } from './server.js'
@@ -36,19 +35,9 @@ export async function exportOf(server: ServerAddress, agent: string, query = '')
   return text
 }
 
-/** An export without its last line, whose checkpoint is signed anew each time. */
-export function withoutTrailer(text: string): string {
-  return text.slice(0, text.lastIndexOf('\n', text.length - 2) + 1)
-}
-
 /** The lines of an export. */
 export function linesOf(text: string): string[] {
   return text.slice(0, -1).split('\n')
-}
-
-/** Lines as the text of an export. */
-export function textOf(lines: readonly string[]): string {
-  return `${lines.join('\n')}\n`
 }
 
 /** Adds records `{n}` from `from` on. */
@@ -163,9 +152,4 @@ export async function everythingOf(server: TestServer, agent: string): Promise<R
   const { bytes: _bytes, ...status } = await read(`GET ${path}/status`)
   told[`GET ${path}/status`] = status
   return told
-}
-
-/** A digest of a text, to compare long ones by. */
-export function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }

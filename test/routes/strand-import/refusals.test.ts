@@ -49,195 +49,85 @@ describe('a strand of another implementation', () => {
   })
 })
 
+/** Where something is wrong. */
+type Place = [line: number | undefined, seq: number | undefined]
+
 describe('what is wrong with a line is told, and nothing is taken', () => {
   const plain = () => strand().append().append().append()
-  const changed = (change: (lines: Line[]) => Line[] | void) => () => {
-    const lines = plain().exportLines()
-    return change(lines) ?? lines
-  }
-  const header = (lines: Line[], line: number, from: string, to: string) => {
-    lines[line] = { ...lines[line], h: String(lines[line]?.['h']).replace(from, to) }
+  const header = (lines: Line[], line: number, [from, to]: [string, string]) =>
+    lines.with(line, { ...lines[line], h: String(lines[line]?.['h']).replace(from, to) })
+  const put = (lines: Line[], line: number, members: Line) => lines.with(line, { ...lines[line], ...members })
+  const zeros = '0'.repeat(64)
+
+  async function refused(lines: readonly Line[], place: Place): Promise<void> {
+    const agent = `made-${made - 1}`
+    expect(await refusedOf(lines)).toEqual([422, 'import_rejected', ...place])
+    expect(await headOf(server, agent)).toBeUndefined()
   }
 
-  it.each<[string, () => readonly Line[], line: number, seq: number | undefined]>([
-    ['no manifest', changed((lines) => lines.slice(1)), 1, undefined],
-    ['another format', changed((lines) => lines.with(0, { ...lines[0], format: 'x' })), 1, undefined],
+  // Lines 2 to 5 hold the records 0 to 3, line 6 the trailer.
+  it.each<[string, (lines: Line[]) => Line[], Place]>([
+    ['no manifest', (lines) => lines.slice(1), [1, undefined]],
+    ['another format', (lines) => put(lines, 0, { format: 'x' }), [1, undefined]],
+    ['an agent that none can have', (lines) => put(lines, 0, { agent: 'a b' }), [undefined, undefined]],
+    ['another strand', (lines) => put(lines, 0, { strand: zeros }), [2, 0]],
+    ['another agent', (lines) => put(lines, 0, { agent: 'other' }), [2, 0]],
+    ['a record left out', (lines) => lines.toSpliced(2, 1), [3, 1]],
+    ['a record twice', (lines) => lines.toSpliced(3, 0, lines[2] ?? {}), [4, 2]],
+    ['another order', (lines) => lines.with(2, lines[3] ?? {}).with(3, lines[2] ?? {}), [3, 1]],
+    ['a header of another form', (lines) => header(lines, 2, ['v1', 'v2']), [3, 1]],
+    ['another clock', (lines) => header(lines, 2, ['-0000', '-0001']), [3, 1]],
+    ['another body', (lines) => put(lines, 3, { body: '{"seq":9}' }), [4, 2]],
+    ['another salt', (lines) => put(lines, 3, { salt: 'f'.repeat(32) }), [4, 2]],
+    ['another signature', (lines) => put(lines, 4, { sig: '0'.repeat(128) }), [5, 3]],
+    ['no signature', (lines) => put(lines, 2, { sig: undefined }), [3, 1]],
+    ['a line that is none', (lines) => lines.toSpliced(3, 0, {}), [4, 2]],
+    ['a line behind the trailer', (lines) => [...lines, lines[3] ?? {}], [7, 4]],
+    ['a trailer of another head', (lines) => put(lines, 5, { chain_head: zeros }), [6, 4]],
+    ['a trailer of other records', (lines) => put(lines, 5, { records: 9 }), [6, 4]],
+    ['a tail cut off', (lines) => lines.toSpliced(4, 1), [5, 3]],
     [
-      'an agent that none can have',
-      changed((lines) => lines.with(0, { ...lines[0], agent: 'a b' })),
-      0,
-      undefined,
+      'a checkpoint of another strand',
+      (lines) => put(lines, 5, { checkpoint: new SignedStrand('x').exportLines().at(-1)?.['checkpoint'] }),
+      [6, 4],
     ],
-    ['another strand', changed((lines) => lines.with(0, { ...lines[0], strand: '0'.repeat(64) })), 2, 0],
-    ['another agent', changed((lines) => lines.with(0, { ...lines[0], agent: 'other' })), 2, 0],
-    ['a record left out', changed((lines) => lines.toSpliced(2, 1)), 3, 1],
-    ['a record twice', changed((lines) => lines.toSpliced(3, 0, lines[2] ?? {})), 4, 2],
-    [
-      'two records in the other order',
-      changed((lines) => lines.with(2, lines[3] ?? {}).with(3, lines[2] ?? {})),
-      3,
-      1,
-    ],
-    ['a header of another form', changed((lines) => header(lines, 2, 'v1', 'v2')), 3, 1],
-    ['another clock', changed((lines) => header(lines, 2, '-0000', '-0001')), 3, 1],
-    ['another body', changed((lines) => lines.with(3, { ...lines[3], body: '{"seq":9}' })), 4, 2],
-    ['another salt', changed((lines) => lines.with(3, { ...lines[3], salt: 'f'.repeat(32) })), 4, 2],
-    ['another signature', changed((lines) => lines.with(4, { ...lines[4], sig: '0'.repeat(128) })), 5, 3],
-    ['no signature', changed((lines) => lines.with(2, { ...lines[2], sig: undefined })), 3, 1],
-    ['a line that is none', changed((lines) => lines.toSpliced(3, 0, {})), 4, 2],
-    ['a line behind the trailer', changed((lines) => [...lines, lines[3] ?? {}]), 7, 4],
-    [
-      'a trailer of another head',
-      changed((lines) => lines.with(5, { ...lines[5], chain_head: '0'.repeat(64) })),
-      6,
-      4,
-    ],
-    ['a trailer of other records', changed((lines) => lines.with(5, { ...lines[5], records: 9 })), 6, 4],
-    [
-      'a checkpoint of another',
-      changed((lines) => lines.with(5, plain().append().exportLines()[6] ?? {})),
-      6,
-      4,
-    ],
-    ['a tail cut off', changed((lines) => lines.toSpliced(4, 1)), 5, 3],
-    ['a withheld body', () => strand().append().append({ withheld: true }).exportLines(), 4, 2],
-    [
-      'a record of the server erased',
-      () => strand().append({ type: 'sys/zone', erased: true }).exportLines(),
-      3,
-      1,
-    ],
-    ['a second genesis record', () => strand().append({ type: 'sys/genesis' }).exportLines(), 3, 1],
-    ['a record of the server that is none', () => strand().append({ type: 'sys/other' }).exportLines(), 3, 1],
-    ['an edge of a kind that is none', () => strand().append({ type: 'edge/other' }).exportLines(), 3, 1],
-    [
-      'a body that is a list',
-      () =>
-        strand()
-          .append({ body: [1] })
-          .exportLines(),
-      3,
-      1,
-    ],
-    ['a body that is no JSON', () => strand().append({ text: '{"a":' }).exportLines(), 3, 1],
-    ['a body that is not canonical', () => strand().append({ text: '{"b":1,"a":2}' }).exportLines(), 3, 1],
-    ['a key twice in a body', () => strand().append({ text: '{"a":1,"a":1}' }).exportLines(), 3, 1],
-    [
-      'a body that is nested too deep',
-      () =>
-        strand()
-          .append({ text: `{"a":${'['.repeat(64)}${']'.repeat(64)}}` })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'a body that is too long',
-      () =>
-        strand()
-          .append({ body: { a: 'x'.repeat(1_048_576) } })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'a tombstone of what is not there',
-      () =>
-        strand()
-          .append({ type: 'sys/tombstone', body: { target: '0'.repeat(64), target_seq: 0 } })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'an erasure of a later record',
-      () =>
-        strand()
-          .append({ type: 'sys/erase', body: { target: '0'.repeat(64), target_seq: 5 } })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'a zone that is none',
-      () =>
-        strand()
-          .append({ type: 'sys/zone', body: { zone: 'wild' } })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'policies that are none',
-      () =>
-        strand()
-          .append({ type: 'sys/policy', body: { policies: [{}] } })
-          .exportLines(),
-      3,
-      1,
-    ],
+  ])('%s', async (_what, change, place) => {
+    await refused(change(plain().exportLines()), place)
+  })
+
+  const nested = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`
+  const nobody = [{ field: 'a', op: 'eq', value: '$jwt.nobody' }]
+  const ballot = { proposal: zeros, proposal_seq: 0, principal: 'root' }
+
+  it.each<[string, Parameters<SignedStrand['append']>[0]]>([
+    ['a withheld body', { withheld: true }],
+    ['a record of the server erased', { type: 'sys/zone', erased: true }],
+    ['a second genesis record', { type: 'sys/genesis' }],
+    ['a record of the server that is none', { type: 'sys/other' }],
+    ['an edge of a kind that is none', { type: 'edge/other' }],
+    ['a body that is a list', { body: [1] }],
+    ['a body that is no JSON', { text: '{"a":' }],
+    ['a body that is not canonical', { text: '{"b":1,"a":2}' }],
+    ['a key twice in a body', { text: '{"a":1,"a":1}' }],
+    ['a body that is nested too deep', { text: nested }],
+    ['a body that is too long', { body: { a: 'x'.repeat(1_048_576) } }],
+    ['a tombstone of what is not there', { type: 'sys/tombstone', body: { target: zeros, target_seq: 0 } }],
+    ['an erasure of a later record', { type: 'sys/erase', body: { target: zeros, target_seq: 5 } }],
+    ['a zone that is none', { type: 'sys/zone', body: { zone: 'wild' } }],
+    ['policies that are none', { type: 'sys/policy', body: { policies: [{}] } }],
     [
       'policies that say nothing',
-      () =>
-        strand()
-          .append({
-            type: 'sys/policy',
-            body: {
-              policies: [{ actions: ['read'], conditions: [{ field: 'a', op: 'eq', value: '$jwt.nobody' }] }],
-            },
-          })
-          .exportLines(),
-      3,
-      1,
+      { type: 'sys/policy', body: { policies: [{ actions: ['read'], conditions: nobody }] } },
     ],
     [
       'an edge of another agent',
-      () =>
-        strand()
-          .append({ type: 'edge/add', body: { src: 'there', dst: 'there', edge_type: 'x', weight: 1 } })
-          .exportLines(),
-      3,
-      1,
+      { type: 'edge/add', body: { src: 'there', dst: 'there', edge_type: 'x', weight: 1 } },
     ],
-    [
-      'a vote on nothing',
-      () =>
-        strand()
-          .append({
-            type: 'sys/vote',
-            body: { proposal: '0'.repeat(64), proposal_seq: 0, vote: 'approve', principal: 'root' },
-          })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'an end of nothing',
-      () =>
-        strand()
-          .append({
-            type: 'sys/applied',
-            body: { proposal: '0'.repeat(64), proposal_seq: 0, state: 'applied' },
-          })
-          .exportLines(),
-      3,
-      1,
-    ],
-    [
-      'a proposal of nothing',
-      () =>
-        strand()
-          .append({ type: 'sys/proposal', body: { action: 'delete' } })
-          .exportLines(),
-      3,
-      1,
-    ],
-  ])('%s', async (_what, make, line, seq) => {
-    const lines = make()
-    const agent = `made-${made - 1}`
-    const refused = await refusedOf(lines)
-    expect(refused).toEqual([422, 'import_rejected', line === 0 ? undefined : line, seq])
-    expect(await headOf(server, agent)).toBeUndefined()
+    ['a vote on nothing', { type: 'sys/vote', body: { ...ballot, vote: 'approve' } }],
+    ['an end of nothing', { type: 'sys/applied', body: { ...ballot, state: 'applied' } }],
+    ['a proposal of nothing', { type: 'sys/proposal', body: { action: 'delete' } }],
+  ])('%s, by a signed record', async (_what, plan) => {
+    await refused(strand().append(plan).exportLines(), [3, 1])
   })
 
   it('an empty body, and bytes that are not UTF-8', async () => {
