@@ -1,9 +1,13 @@
+import { cpSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport } from '../../src/strand/verify-export.js'
 import { ask, headOf, newAgent } from '../support/answers.js'
 import {
   everythingOf,
   exportOf,
+  fill,
   importTo,
   linesOf,
   richStrand,
@@ -124,7 +128,7 @@ it('leaves a strand with everything in it as it was, when it came in pieces betw
   await target.halt('SIGKILL')
   target = await startServer({ env, dataDir: target.dataDir })
   expect(await exportOf(target, 'rich')).toBe(exported)
-  expect(await everythingOf(target, 'rich')).toEqual(await everythingOf(source, 'rich'))
+  expect(await everythingOf(target, 'rich', 3)).toEqual(await everythingOf(source, 'rich', 3))
 })
 
 it('lets the writes of others go on, and they let it', async () => {
@@ -151,5 +155,42 @@ it('lets the writes of others go on, and they let it', async () => {
     done = true
     target = before
     await fresh.stop()
+  }
+})
+
+it('brings a server that came back from an old copy up to date, before, between and behind its own records', async () => {
+  const first = await startServer({ env })
+  const copy = mkdtempSync(join(tmpdir(), 'strandfast-'))
+  await richStrand(first, 'rich', await newAgent(first, 'other'))
+  await newAgent(first, 'plain')
+  await fill(first, 'plain', { from: 0, count: 5 })
+  await first.halt()
+  cpSync(first.dataDir, copy, { recursive: true })
+  let now = await startServer({ env, dataDir: first.dataDir })
+  let old = await startServer({ env, dataDir: copy })
+  try {
+    for (let round = 0; round < 2; round++) {
+      for (const agent of ['plain', 'rich']) {
+        const hashes = await fill(now, agent, { from: 1_000 * round, count: 100, query: '?signing=group' })
+        await ask(now, `DELETE /v1/agents/${agent}/records/${hashes[7]}`)
+        const { body } = await importTo(old, await exportOf(now, agent))
+        expect([body.imported, body.open]).toEqual([101, true])
+        // What the other writes, this one is told, and so on.
+        await fill(old, agent, { from: 1_000 * round + 500, count: 3 })
+        expect((await importTo(now, await exportOf(old, agent))).body.imported).toBe(3)
+      }
+      await old.halt(round === 0 ? 'SIGKILL' : 'SIGTERM')
+      old = await startServer({ env, dataDir: copy })
+    }
+    for (const agent of ['plain', 'rich']) {
+      expect(await exportOf(old, agent)).toBe(await exportOf(now, agent))
+      expect(await everythingOf(old, agent, 29)).toEqual(await everythingOf(now, agent, 29))
+    }
+    await now.halt()
+    now = await startServer({ env, dataDir: first.dataDir })
+    expect(await exportOf(now, 'plain')).toBe(await exportOf(old, 'plain'))
+  } finally {
+    await now.stop()
+    await old.stop()
   }
 })

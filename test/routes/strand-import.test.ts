@@ -176,6 +176,24 @@ describe('an import', () => {
   })
 })
 
+describe('an imported edge', () => {
+  it('can lead to an agent that is not there, and is walked and taken away all the same', async () => {
+    const agent = await numbers('pointing')
+    await newAgent(source, 'elsewhere')
+    const edge = { src: agent, dst: 'elsewhere', edge_type: 'feeds' }
+    await ask(source, 'POST /v1/graph/edges', { body: edge })
+    await importTo(target, await exportOf(source, agent))
+    const walked = await ask(target, `GET /v1/graph/traverse/${agent}?depth=3`)
+    expect([walked.status, walked.body]).toEqual([
+      200,
+      { nodes: [agent, 'elsewhere'], edges: [{ ...edge, weight: 1 }], truncated: false },
+    ])
+    expect((await ask(target, 'GET /v1/graph/traverse/elsewhere?depth=1')).status).toBe(404)
+    const removed = await ask(target, `DELETE /v1/graph/edges?src=${agent}&edge_type=feeds&dst=elsewhere`)
+    expect(removed.status).toBe(200)
+  })
+})
+
 describe('an import of a fork', () => {
   it('is refused with the seq where it parts, and changes nothing', async () => {
     const agent = await numbers('forked')
