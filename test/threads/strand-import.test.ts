@@ -165,6 +165,26 @@ describe('imported records', () => {
   })
 })
 
+describe('an open proposal of a strand that is imported', () => {
+  it('has no due time until the import is at its end, so that no look at what is due passes it by', () => {
+    const strand = long('history', 2)
+    const target = { target: hex(strand.hashes[1]), target_seq: 1 }
+    const terms = { principal: 'root', in_zone: 'governed', effective_at_ms: 5, expires_at_ms: 9 }
+    const [records, end] = importCommands(
+      strand.append({ type: 'sys/proposal', body: { action: 'delete', ...target, ...terms } }),
+    )
+    shard.ask(records)
+    const { proposalDues, proposalsOpen } = shard.environment
+    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([0, 1])
+    shard.ask(end)
+    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([1, 1])
+    shard.ask({ kind: 'proposalsSweep', options: {} })
+    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([0, 0])
+    const hash = target.target
+    expect(replyOf(shard.ask({ kind: 'recordGet', agent: 'history', hash })).deleted).toBe(true)
+  })
+})
+
 describe('an import in a commit group with other commands', () => {
   it('is decided on what those before it leave', () => {
     const strand = long('history', 3)
