@@ -18,6 +18,7 @@ import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
 import type { AuthHandling, Handling } from './http/handle.js'
+import { ImportReceiver } from './http/import.js'
 import { IngestReceiver } from './http/ingest.js'
 import { HttpMetrics } from './http/metrics.js'
 import { openApiDocument } from './http/openapi.js'
@@ -107,6 +108,7 @@ interface Parts {
   apiKeys: ApiKeys
   tickets: Tickets
   metrics: HttpMetrics
+  serverLog: ServerLog | undefined
 }
 
 /** The shards, and who is told of them once it is there. */
@@ -139,6 +141,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
         events: (shard, events) => started.hub?.events(shard, events),
         policiesChanged: (agents) => started.hub?.endUsersOf(agents),
         erased: (agents) => started.hub?.forget(agents),
+        imported: (agents) => started.hub?.readAgain(agents),
         failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
         died(shard, error) {
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
@@ -219,7 +222,7 @@ function assemble({
     ...(sink !== undefined && { sink: () => sink.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
-  return { shards, readers, streams, apiKeys, tickets, metrics }
+  return { shards, readers, streams, apiKeys, tickets, metrics, serverLog }
 }
 
 /** The auth add-on, where it is on. */
@@ -276,13 +279,14 @@ function handlingOf(
     auth: AuthHandling
   },
 ): Handling {
-  const { shards, readers, streams, metrics } = parts
+  const { shards, readers, streams, metrics, serverLog } = parts
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
   const idPrefix = randomBytes(6).toString('base64url')
   let lastId = 0
   const stopping = () =>
     state.stopping ? refuse('unavailable', 'Expected a server that is not stopping') : undefined
+  const full = () => (state.readOnly ? storageFull : undefined)
   const openApi = JSON.stringify(openApiDocument(routes, version))
   const context: RouteContext = {
     ask: (agent, command) => shards.ask(agent, command),
@@ -311,12 +315,19 @@ function handlingOf(
     context,
     ingest: new IngestReceiver(shards, config.recordBytesMax),
     exports: new ExportSender({ shards, readers, onError }),
+    imports: new ImportReceiver({
+      shards,
+      readers,
+      onError,
+      refusal: () => stopping() ?? full(),
+      ...(serverLog !== undefined && { tellHead: (head) => serverLog.tell(head) }),
+    }),
     streams,
     metrics,
     auth,
     corsOrigins: new Set(config.corsOrigins),
     stopping,
-    writeRefusal: () => (state.readOnly ? storageFull : undefined),
+    writeRefusal: full,
     nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
     onError,
   }

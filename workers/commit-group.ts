@@ -30,6 +30,16 @@ export interface PendingRecord extends StoredRecord {
   strandBytes: number
 }
 
+/** A record that was written elsewhere and is taken in as it is (docs/adr/0022-import.md). */
+export interface ImportedRecord extends StoredRecord {
+  imported: true
+  agent: Agent
+  /** Body bytes of the strand up to this record, those of bodies that came erased not counted. */
+  strandBytes: number
+  /** The body commitment, 64 hex digits, of a record that comes erased. */
+  commitment?: string
+}
+
 /** What a record is made of before it has its place in the chain. */
 export interface Draft {
   type: string
@@ -38,6 +48,8 @@ export interface Draft {
   /** It came by an ingest route. */
   ingested?: boolean
 }
+
+const noSignature = Buffer.alloc(0)
 
 /** A deletion or restoration that is decided. */
 export interface PendingMutation {
@@ -50,7 +62,7 @@ export interface PendingMutation {
 /** What can change of an agent. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
-  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys'
+  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing'
 >
 
 /** An answer that is kept for its idempotency key. */
@@ -71,6 +83,7 @@ export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
  */
 export class CommitGroup {
   readonly records: PendingRecord[] = []
+  readonly imported: ImportedRecord[] = []
   readonly newAgents = new Map<string, AgentRow>()
   /** What is new of agents that are there, by their name. */
   readonly agentChanges = new Map<string, AgentChange>()
@@ -108,9 +121,14 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const { records, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads } = this
-    const maps = [publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads]
-    return records.length === 0 && maps.every((map) => map.size === 0)
+    const { records, imported, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads } = this
+    const maps = [this.agentChanges, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads]
+    return records.length + imported.length === 0 && maps.every((map) => map.size === 0)
+  }
+
+  /** Records of it, of either kind. */
+  get size(): number {
+    return this.records.length + this.imported.length
   }
 
   /** Changes what is kept of an agent, beside its record; the caller changes the agent in memory. */
@@ -189,6 +207,17 @@ export class CommitGroup {
     }
     this.records.push(record)
     return record
+  }
+
+  /** Takes a record in as it is, behind the last one of its strand; what is written from now on is later. */
+  takeIn(record: ImportedRecord): void {
+    const { agent, seq, hash, hlc, signature = noSignature } = record
+    agent.strandBytes = record.strandBytes
+    agent.head = { seq, hash, hlc, signature: Buffer.from(signature).toString('hex') }
+    this.touched.set(agent.name, agent)
+    this.imported.push(record)
+    this.#reserved.length = this.#used
+    this.#hlc.pass(hlc)
   }
 
   #takeReading(): Hlc | undefined {

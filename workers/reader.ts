@@ -7,6 +7,8 @@ import type {
   ConsistencyTask,
   ExportPage,
   ExportPageTask,
+  ImportChecked,
+  ImportCheckTask,
   InclusionTask,
   ReaderSettings,
   TreeTask,
@@ -17,6 +19,7 @@ import { headerText, zeroHash } from '../src/strand/header.js'
 import { bodyCommitment } from '../src/strand/hash.js'
 import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
+import { checkLines } from './import/check.js'
 import { covers } from './row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import { erasedCommitment } from './store/erasures.js'
@@ -83,6 +86,11 @@ export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
     fromRoot: hex(treeRoot(task.from, reader)),
     toRoot: hex(treeRoot(task.size, reader)),
   })
+}
+
+/** Checks a part of an export that is imported; no store is looked at. */
+export function importCheck(task: ImportCheckTask): ImportChecked {
+  return checkLines(task)
 }
 
 function leafReader({ shard, agentNo }: TreeTask): LeafReader {

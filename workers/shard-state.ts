@@ -41,6 +41,11 @@ export function noSuchAgent(name: string): Refusal {
   return refuse('agent_not_found', `Expected the name of an agent that exists, got "${name}"`)
 }
 
+/** 409 for a write to an agent that is being imported. */
+export function importOpen(name: string): Refusal {
+  return refuse('import_open', `Expected an agent whose import is at its end, got "${name}"`)
+}
+
 /** 404 for an organism that is not there. */
 export function noSuchOrganism(organismId: string): Refusal {
   return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)

@@ -21,6 +21,7 @@ import { proposalDecide, proposalList, proposalsSweep } from './commands/proposa
 import { recordQuery } from './commands/query.js'
 import { batchAppend, recordAppend, recordGet } from './commands/records.js'
 import { headsAll, headsMoved, logAppend, logFind, logOpen } from './commands/server-log.js'
+import { strandImport, strandImportEnd } from './commands/strand-import.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
 import { mailDue, mailSettle } from './auth/outbox.js'
 import { CommitGroup } from './commit-group.js'
@@ -101,7 +102,7 @@ export class Shard {
     const group = new CommitGroup(this.#hlc, this.#state.random)
     const decisions: Numbered<Decision>[] = []
     let next = from
-    for (; next < writes.length && group.records.length < limits.commitRecordsMax; next++) {
+    for (; next < writes.length && group.size < limits.commitRecordsMax; next++) {
       const write = writes[next]
       if (write !== undefined) decisions.push([write[0], decide(this.#state, write[1], group)])
     }
@@ -111,7 +112,7 @@ export class Shard {
       this.#state.store.commit(group, this.#state.clock())
       this.#figures.commitSecs += (performance.now() - startedAt) / 1000
       this.#figures.commits++
-      this.#figures.records += group.records.length
+      this.#figures.records += group.size
       this.#figures.agents = this.#state.store.agents.count
     }
     const outcomes: OutcomeFrame['outcomes'] = decisions.map(([id, decision]) => [
@@ -124,6 +125,7 @@ export class Shard {
     const erasedOf = [
       ...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))),
     ]
+    const importedOf = [...new Set(group.imported.map(({ agent }) => agent.name))]
     const events = this.#eventsOf(group)
     this.#tell({
       outcomes,
@@ -132,6 +134,7 @@ export class Shard {
       ...(policyChanges.length > 0 && { policyChanges }),
       ...(erasedOf.length > 0 && { erasedOf }),
       ...(group.changedRecords.length > 0 && { changedRecords: group.changedRecords }),
+      ...(importedOf.length > 0 && { importedOf }),
     })
     return next
   }
@@ -227,6 +230,10 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return edgeAdd(state, command, group)
     case 'edgeRemove':
       return edgeRemove(state, command, group)
+    case 'strandImport':
+      return strandImport(state, command, group)
+    case 'strandImportEnd':
+      return strandImportEnd(state, command, group)
     case 'keyClaim':
       return keyClaim(state, command, group)
     case 'requestClaim':

@@ -38,6 +38,12 @@ export function memberAddress(organismId: string, name: string): string {
   return `${organismId}${memberSeparator}${name}`
 }
 
+/** The id of the organism whose member an agent is; undefined for one outside organisms. */
+export function memberOrganism(agent: string): string | undefined {
+  const end = agent.indexOf(memberSeparator)
+  return end === -1 ? undefined : agent.slice(0, end)
+}
+
 /**
  * Whether tokens of the namespace may reach the agent at all, policies apart: those of the root namespace agents
  * outside organisms, those of an organism its own members (contract.md 3).

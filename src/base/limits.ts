@@ -36,6 +36,16 @@ export const limits = {
   ingestAtomicLinesMax: 8_192,
   /** Line faults that an ingest summary names. */
   ingestFaultsMax: 100,
+  /** Bytes of an export's lines that are checked and committed at once, unless sealed records need more. */
+  importChunkBytes: 262_144,
+  /** Lines of one such part. */
+  importChunkLines: 1_024,
+  /** Bytes of one line of an export (docs/FORMAT.md, Export). */
+  importLineBytesMax: 8_388_608,
+  /** Bytes of lines that wait for the record that seals them: they are committed together with it. */
+  importSealedBytesMax: 67_108_864,
+  /** Records of an export that are committed at once, for the same reason as `ingestChunkLines`. */
+  importRecordsMax: 16_384,
   /** Commands that wait for one shard, past which requests are answered 503. */
   shardQueueMax: 16_384,
   /** Bytes of commands that wait for one shard. */

@@ -47,6 +47,11 @@ const commands: readonly Command[] = [
     run: async (args) => (await import('./export.js')).exportCommand(args),
   },
   {
+    name: 'import',
+    summary: 'Has the running server take exports in',
+    run: async (args) => (await import('./import.js')).importCommand(args),
+  },
+  {
     name: 'verify',
     summary: 'Checks an export offline against a public key',
     run: async (args) => (await import('./verify.js')).verifyCommand(args),

@@ -6,6 +6,8 @@ import type {
   ConsistencyTask,
   ExportPage,
   ExportPageTask,
+  ImportChecked,
+  ImportCheckTask,
   InclusionTask,
   ReaderSettings,
   TreeTask,
@@ -39,6 +41,10 @@ export class ReaderPool {
 
   sealEnd(task: { shard: number; agentNo: number; seq: number }): Promise<number> {
     return this.#pool.run(task, { name: 'sealEnd' })
+  }
+
+  importCheck(task: ImportCheckTask): Promise<ImportChecked> {
+    return this.#pool.run(task, { name: 'importCheck' })
   }
 
   treeRoot(task: TreeTask): Promise<string> {

@@ -17,6 +17,8 @@ export interface ShardListener {
   erased(agents: string[]): void
   /** Records were deleted, restored or erased, before the outcomes of the same commit. */
   recordsChanged(hashes: string[]): void
+  /** Strands grew by imported records, before the events of the same commit. */
+  imported(agents: string[]): void
   /** Reads failed, though nothing was wrong with what was asked. */
   failed(failures: string[]): void
   /** The thread ended though nobody asked it to. */
@@ -126,6 +128,7 @@ export class ShardPort {
     if (told.policyChanges !== undefined) this.#listener.policiesChanged(told.policyChanges)
     if (told.erasedOf !== undefined) this.#listener.erased(told.erasedOf)
     if (told.changedRecords !== undefined) this.#listener.recordsChanged(told.changedRecords)
+    if (told.importedOf !== undefined) this.#listener.imported(told.importedOf)
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)
@@ -165,5 +168,6 @@ function lost(writes: boolean): Refusal {
 
 function bytesOf(command: Command): number {
   if ('body' in command) return command.body.length
+  if (command.kind === 'strandImport') return command.records.chunk.length
   return 'chunk' in command ? command.chunk.length : 64
 }

@@ -18,6 +18,8 @@ export interface ShardsListener {
   policiesChanged(agents: string[]): void
   /** Records of agents were erased; told before the events of the same commit. */
   erased(agents: string[]): void
+  /** The strands of agents grew by imported records, of which no event tells. */
+  imported(agents: string[]): void
   failed(shard: number, failures: string[]): void
   /** A shard serves again after its thread died: what it was told to watch is gone. */
   restarted(shard: number): void
@@ -42,6 +44,7 @@ export class Shards {
           policiesChanged: (agents) => listener.policiesChanged(agents),
           erased: (agents) => listener.erased(agents),
           recordsChanged: (hashes) => this.#records.forget(hashes),
+          imported: (agents) => listener.imported(agents),
           failed: (failures) => listener.failed(one.shard, failures),
           died: (error) => this.#restart(one.shard, error),
         }),

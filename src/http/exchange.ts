@@ -31,7 +31,7 @@ export class Exchange {
   readonly #headOnly: boolean
   #open = true
   #paused = false
-  #onGone: (() => void) | undefined
+  readonly #onGone: (() => void)[] = []
   /** Parts of the body that came before anyone wanted them. */
   #held: { part: ArrayBuffer; last: boolean }[] | undefined
   #receive: ((part: ArrayBuffer, last: boolean) => void) | undefined
@@ -56,7 +56,7 @@ export class Exchange {
 
   /** Has `callback` called when the client goes before its answer is out. */
   onGone(callback: () => void): void {
-    this.#onGone = callback
+    this.#onGone.push(callback)
   }
 
   answer(answer: Answer): void {
@@ -211,7 +211,7 @@ export class Exchange {
   #gone(): void {
     if (!this.#open) return
     this.#finish(0)
-    this.#onGone?.()
+    for (const callback of this.#onGone) callback()
   }
 }
 

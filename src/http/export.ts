@@ -103,7 +103,10 @@ export class ExportSender {
     return lastHash
   }
 
-  /** Undefined where the export ends before a rotation: the key that was in force there is held no more. */
+  /**
+   * Undefined where the export ends before a rotation: the key that was in force there is held no more; and where the
+   * strand is being imported.
+   */
   async #checkpoint(
     agent: string,
     { shard, agentNo }: LocatedOutcome,
@@ -112,7 +115,8 @@ export class ExportSender {
     const size = toSeq + 1
     const root = await this.#readers.treeRoot({ shard, agentNo, size })
     const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root })
-    if (outcome.kind === 'done') return undefined
+    const importing = outcome.kind === 'refused' && outcome.refusal.code === 'import_open'
+    if (outcome.kind === 'done' || importing) return undefined
     const answer = answerOf(outcome)
     if ('code' in answer) throw new Error(answer.detail)
     return answer.body

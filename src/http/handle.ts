@@ -18,6 +18,7 @@ import type { Admitted as Caller } from './admit.js'
 import { collectBody } from './body.js'
 import type { Exchange } from './exchange.js'
 import type { ExportSender } from './export.js'
+import type { ImportReceiver } from './import.js'
 import type { IngestReceiver } from './ingest.js'
 import type { HttpMetrics } from './metrics.js'
 import { openRequest, type Door, type Opening } from './opening.js'
@@ -31,6 +32,7 @@ export interface Handling extends Opening {
   context: RouteContext
   ingest: IngestReceiver
   exports: ExportSender
+  imports: ImportReceiver
   streams: StreamHub
   metrics: HttpMetrics
   auth: AuthHandling
@@ -175,6 +177,9 @@ function carryOut(
       return
     case 'ingest':
       handling.ingest.receive(exchange, route.toIngest(request), request.principal)
+      return
+    case 'import':
+      handling.imports.receive(exchange, route.toImport(request))
       return
     case 'export':
       handling.exports.send(exchange, route.toExport(request))

@@ -1,4 +1,3 @@
-import { createGunzip, type Gunzip } from 'node:zlib'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
@@ -8,6 +7,7 @@ import { withAccess } from '../routes/parameters.js'
 import type { IngestRequest, Principal } from '../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import { tooLarge } from './body.js'
+import { readBody, refuseRest, type BodySink } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import { addressLines } from './ingest-lines.js'
 import { IngestSplitter, LINE_FEED, type LineChunk } from './ingest-splitter.js'
@@ -43,65 +43,6 @@ interface IngestStream {
   principal: Principal
   shards: Shards
   lineBytesMax: number
-}
-
-/** Takes the bytes of a body, after decompression. */
-interface BodySink {
-  /** Takes bytes that are kept; calls `more` when it wants more. */
-  push(bytes: Buffer, more: () => void): void
-  end(): void
-  /** The body cannot be read on. */
-  fail(refusal: Refusal): void
-}
-
-/** Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused. */
-function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): void {
-  if (gzip) {
-    readGzip(exchange, sink)
-    return
-  }
-  exchange.onData((part, last) => {
-    if (!exchange.open) return
-    if (part.byteLength > 0) {
-      exchange.pause()
-      sink.push(Buffer.from(new Uint8Array(part)), () => exchange.resume())
-    }
-    if (last) sink.end()
-  })
-}
-
-/**
- * The same for a compressed body. Some compressed bytes are read ahead: uWebSockets.js closes a connection that
- * brings less than 16 KiB a second, and what well-compressed bytes unfold to can take longer than that to write.
- */
-function readGzip(exchange: Exchange, sink: BodySink): void {
-  const gunzip = inflate(exchange, sink)
-  let paused = false
-  gunzip.on('data', (bytes: Buffer) => {
-    gunzip.pause()
-    sink.push(bytes, () => gunzip.resume())
-    if (paused && gunzip.writableLength < limits.ingestReadAheadBytes / 2) {
-      paused = false
-      exchange.resume()
-    }
-  })
-  gunzip.on('end', () => sink.end())
-  exchange.onData((part, last) => {
-    if (!exchange.open) return
-    if (part.byteLength > 0) gunzip.write(Buffer.from(new Uint8Array(part)))
-    if (last) gunzip.end()
-    else if (gunzip.writableLength > limits.ingestReadAheadBytes) {
-      paused = true
-      exchange.pause()
-    }
-  })
-}
-
-function inflate(exchange: Exchange, sink: BodySink): Gunzip {
-  const gunzip = createGunzip({ chunkSize: limits.ingestChunkBytes })
-  gunzip.on('error', () => sink.fail(refuse('validation_failed', 'Expected a whole gzip stream')))
-  exchange.onGone(() => gunzip.destroy())
-  return gunzip
 }
 
 /** A body that is taken as one: a single record, or lines that are written all or none. */
@@ -311,12 +252,6 @@ class LineIngest implements BodySink {
     const written = { accepted: this.#totals.accepted, rejected: this.#totals.rejected }
     refuseRest(exchange, { ...refusal, extra: { ...refusal.extra, ...written } })
   }
-}
-
-/** Refuses what may still be arriving. A paused connection goes on, so that the rest is passed over. */
-function refuseRest(exchange: Exchange, refusal: Refusal): void {
-  exchange.resume()
-  exchange.refuse(refusal)
 }
 
 function answerTotals(stream: IngestStream, totals: IngestTotals): void {

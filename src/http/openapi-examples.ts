@@ -267,6 +267,19 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
       zone: null,
     },
   },
+  StrandImported: {
+    imported: {
+      agent_id: 'sensors',
+      strand,
+      imported: 3,
+      skipped: 0,
+      first_seq: 0,
+      last_seq: 2,
+      chain_head: second,
+      record_count: 2,
+      open: true,
+    },
+  },
   StreamTicket: { ticket: { ticket: 'sf_ticket_9cXAMPLEhV0', expires_in: 60 } },
   TraversalResult: {
     found: { nodes: ['boiler-2', 'sensors'], edges: [edge], truncated: false },

@@ -69,6 +69,12 @@ const headerParameters = {
     description: 'Write only while this is the chain head: its hash in quotes, as in the ETag of the head',
   }),
   'Last-Event-ID': Type.String({ description: 'The id of the last event that was seen: go on behind it' }),
+  'Strandfast-Agent-Seed': Type.String({
+    pattern: '^[0-9a-fA-F]{64}$',
+    description:
+      "The Ed25519 seed of the agent's key at the end of the export, where the server does not have it; sealed, never " +
+      'logged, never given back',
+  }),
   'Content-Encoding': Type.Enum(['gzip', 'identity'], { description: 'How the body is packed' }),
 }
 
@@ -122,7 +128,8 @@ function headersOf({ docs, kind }: Route): string[] {
   if (docs.idempotent === true) names.push('Idempotency-Key')
   if (docs.ifMatch === true) names.push('If-Match')
   if (kind === 'stream') names.push('Last-Event-ID')
-  if (kind === 'ingest') names.push('Content-Encoding')
+  if (kind === 'ingest' || kind === 'import') names.push('Content-Encoding')
+  if (kind === 'import') names.push('Strandfast-Agent-Seed')
   return names
 }
 

@@ -5,6 +5,17 @@ import { problemOf } from '../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../wire/records.js'
 import { authCodes, authOwnCodes, tokenInBody } from './openapi-auth.js'
 
+/** Writes to an agent that no parameter of the path names. */
+const writesElsewhere = new Set([
+  'postGraphEdges',
+  'deleteGraphEdges',
+  'postCollectionRecords',
+  'postCollectionRecordsBatch',
+  'postProposalApprove',
+  'postProposalReject',
+  'postProposalCancel',
+])
+
 const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'already_erased', 'proposal_open']
 const voteCodes: readonly ErrorCode[] = ['proposal_not_found', 'proposal_closed', 'already_voted']
 
@@ -24,6 +35,14 @@ export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
   postProposalCancel: voteCodes,
   postGraphEdges: ['agent_not_found'],
   deleteGraphEdges: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open'],
+  postStrandImport: [
+    'unsupported_media_type',
+    'agent_exists',
+    'organism_not_found',
+    'key_in_use',
+    'import_conflict',
+    'import_rejected',
+  ],
   postOrganisms: ['organism_exists'],
   postOrganismAgents: ['agent_exists', 'key_in_use'],
   postOrganismAuthInit: ['namespace_exists'],
@@ -53,6 +72,7 @@ export function codesOf(route: Route, operationId: string): ErrorCode[] {
     ...(ownCodes[rootIdOf(operationId)] ?? []),
     ...placeCodes(route),
     ...kindCodes(route),
+    ...(takesNoWrites(route, operationId) ? (['import_open'] as const) : []),
   ])
   return codes.filter((code) => applying.has(code))
 }
@@ -76,6 +96,15 @@ export function refusalsOf(route: Route, operationId: string): Refused[] {
     status:
       code === 'invalid_token' && tokenInBody.has(rootIdOf(operationId)) ? 400 : errorCatalogue[code].status,
   }))
+}
+
+/** Whether it is refused while the agent that it writes to is being imported; auth routes while their audit agent is. */
+function takesNoWrites(route: Route, operationId: string): boolean {
+  const { method, path, scope } = route
+  if (route.kind === 'auth') return method !== 'get' || route.writes === true
+  const writes = method !== 'get' && scope !== 'records:read'
+  if (writes && (path.includes('/:agent') || writesElsewhere.has(operationId))) return true
+  return operationId === 'getStrandCheckpoint' || operationId === 'getStrandProof'
 }
 
 function kindCodes(route: Route): ErrorCode[] {

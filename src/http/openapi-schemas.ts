@@ -10,6 +10,7 @@ import {
   GraphEdge,
   TraversalResult,
 } from '../wire/graph.js'
+import { StrandImported } from '../wire/imports.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import {
   AgentAddress,
@@ -113,6 +114,7 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   RotateKeyBody,
   Signature,
   StrandAsOf,
+  StrandImported,
   StreamTicket,
   TimeRangeQuery: queryBodies.time_range,
   TraversalResult,

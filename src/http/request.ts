@@ -63,6 +63,9 @@ export function readHead(request: HttpRequest): RequestHead | string {
       case 'user-agent':
         headers.userAgent = value
         break
+      case 'strandfast-agent-seed':
+        headers.agentSeed = value
+        break
       case 'cookie':
         // Sent in parts by some (RFC 9113, 8.2.3).
         headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
@@ -93,6 +96,7 @@ function noHeaders(): RequestHeaders {
     forwardedFor: '',
     userAgent: '',
     cookie: '',
+    agentSeed: '',
   }
 }
 

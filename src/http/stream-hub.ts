@@ -92,6 +92,18 @@ export class StreamHub {
     for (const agent of agents) this.#byAgent.get(agent)?.recent.clear()
   }
 
+  /** Has the streams of agents go on from the store: their strands grew by records that came as no events. */
+  readAgain(agents: readonly string[]): void {
+    for (const agent of agents) {
+      const watched = this.#byAgent.get(agent)
+      if (watched === undefined) continue
+      watched.recent.clear()
+      for (const stream of watched.streams) {
+        for (const lane of stream.lanes) stream.fallBehind(lane)
+      }
+    }
+  }
+
   /** Ends the streams of a credential that is no longer good. */
   endOf(principalId: string): void {
     for (const [exchange, { id }] of this.#opening) if (id === principalId) exchange.refuse(revoked)

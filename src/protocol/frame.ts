@@ -16,6 +16,8 @@ export interface OutcomeFrame {
   erasedOf?: string[]
   /** Hashes of records that this group has deleted, restored or erased: how they were shown is over. */
   changedRecords?: string[]
+  /** Agents whose strands this group has taken imported records into, of which no event tells. */
+  importedOf?: string[]
   /** What broke single reads, for the log; their callers are told no more than that it did. */
   failures?: string[]
 }

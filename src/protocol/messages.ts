@@ -15,6 +15,7 @@ import type {
   MailSettle,
 } from './auth-messages.js'
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
+import type { ImportCommand, ImportedOutcome } from './import-messages.js'
 import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
 import type { ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
 import type {
@@ -199,6 +200,7 @@ export type Command =
   | RequestClaim
   | GraphCommand
   | OrganismCommand
+  | ImportCommand
   | RecordAppend
   | BatchAppend
   | IngestOne
@@ -356,6 +358,7 @@ export type Outcome =
   | ProposalOutcome
   | GraphOutcome
   | OrganismAnswer
+  | ImportedOutcome
   | AuthOutcome
   | AuthEndedOutcome
   | MailDueOutcome

@@ -1,4 +1,7 @@
+import type { ChainPosition } from '../strand/chain-check.js'
 import type { Condition } from '../strand/condition.js'
+import type { Manifest } from '../strand/strand-export.js'
+import type { CheckedRecords } from './import-messages.js'
 
 /** What a reader thread of the pool is started with. */
 export interface ReaderSettings {
@@ -49,3 +52,27 @@ export interface ConsistencyFound {
   fromRoot: string
   toRoot: string
 }
+
+/** Whole lines of an export that is imported, behind the manifest and what was checked before. */
+export interface ImportCheckTask {
+  manifest: Manifest
+  /** Absent at the first record. */
+  position?: ChainPosition
+  lines: Uint8Array
+}
+
+/** What a check came to: how far it took the lines, or the first fault in them. */
+export type ImportChecked =
+  | {
+      /** Absent when no record could be taken. */
+      records?: CheckedRecords
+      position: ChainPosition
+      linesTaken: number
+      bytesTaken: number
+      /** The trailer was among them and is right. */
+      ended: boolean
+    }
+  | {
+      /** `line` counts from 0 within the lines given; `seq` is of the record that stands or was expected there. */
+      fault: { line: number; seq: number; reason: string }
+    }

@@ -88,12 +88,13 @@ async function strandAnswer(
   if ('code' in records) return records
   const size = head.seq + 1
   const root = await context.read.treeRoot({ shard, agentNo, size })
-  const checkpoint = await signTreeHead(page.agent, { size, root }, context)
-  if (typeof checkpoint === 'object') return checkpoint
+  const signed = await signTreeHead(page.agent, { size, root }, context)
+  if (typeof signed === 'object' && signed.code !== 'import_open') return signed
+  const checkpoint = typeof signed === 'string' ? signed : null
   const body =
     `{"ts":${JSON.stringify(ts)},"records":[${records.rows.join(',')}],"chain_head":"${head.hash}",` +
     `"record_count":${head.seq},"next_cursor":${JSON.stringify(records.nextCursor)},` +
-    `"checkpoint":${JSON.stringify(checkpoint ?? null)},"zone":"${head.zone}"}`
+    `"checkpoint":${JSON.stringify(checkpoint)},"zone":"${head.zone}"}`
   return { status: 200, body }
 }
 

@@ -36,6 +36,8 @@ export interface RequestHeaders {
   forwardedFor: string
   userAgent: string
   cookie: string
+  /** Of an import; never logged. */
+  agentSeed: string
 }
 
 /** A request as a route sees it: everything copied out of the HTTP library's buffers. */
@@ -181,6 +183,25 @@ export interface IngestRequest {
   signing?: Signing
 }
 
+/** An export that is taken in: the body is taken as it comes (src/http/import.ts). */
+export interface ImportRoute extends RouteBase {
+  kind: 'import'
+  toImport(request: RouteRequest): ImportRequest | Refusal
+}
+
+/** What an import asks for; the agent stands in the body. */
+export interface ImportRequest {
+  gzip: boolean
+  /** More of the strand is to come: the agent takes no writes at the end. */
+  hold: boolean
+  /** The seed of the key in force at the end, 32 bytes. */
+  seed?: Uint8Array
+  /** Whether the caller may go on with a strand that takes writes. */
+  admin: boolean
+  /** Why the caller may not import the agent that the manifest names; undefined when it may. */
+  agentRefusal(agent: string): Refusal | undefined
+}
+
 /** An answer that is made while it is sent (src/http/export.ts). */
 export interface ExportRoute extends RouteBase {
   kind: 'export'
@@ -217,4 +238,11 @@ export interface StreamRequest {
   access?: UserAccess
 }
 
-export type Route = CommandRoute | HandlerRoute | IngestRoute | ExportRoute | StreamRoute | AuthRoute
+export type Route =
+  | CommandRoute
+  | HandlerRoute
+  | IngestRoute
+  | ImportRoute
+  | ExportRoute
+  | StreamRoute
+  | AuthRoute

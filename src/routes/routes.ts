@@ -19,6 +19,7 @@ import { recordRoutes } from './records.js'
 import type { Route } from './route.js'
 import { serverLogRoutes } from './server-log.js'
 import { exportRoute } from './strand-export.js'
+import { importRoute } from './strand-import.js'
 import { streamRoutes } from './stream.js'
 
 /** Every route of the server. What is not here is not there. */
@@ -34,6 +35,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...ingestRoutes,
     ...streamRoutes,
     exportRoute(defaultAgent),
+    importRoute,
     asOfRoute(defaultAgent),
     ...proofRoutes(defaultAgent),
     ...serverLogRoutes,

@@ -5,11 +5,25 @@ import { verifyText } from './keys.js'
 import { TreeHasher } from './merkle.js'
 import type { Manifest, RecordLine } from './strand-export.js'
 
+/** How far a check has come: behind a signed record, where nothing waits to be sealed. */
+export interface ChainPosition {
+  /** Seq of the record that is expected next. */
+  nextSeq: number
+  /** Key in force. */
+  key: string
+  /** Hash of the last record. */
+  head: string
+  hlc: string
+  records: number
+  /** The tree over the records: its peaks. */
+  peaks: string[]
+}
+
 /** Checks the records of one strand as they come, each against what came before (contract.md 4). */
 export class ChainCheck {
   readonly #manifest: Manifest
   readonly #trustedKey: string | undefined
-  readonly #tree = new TreeHasher()
+  #tree = new TreeHasher()
   #trusted: boolean
   #previousHlc = ''
   /** Seq of the signed record that sealed ones before it wait for. */
@@ -34,6 +48,25 @@ export class ChainCheck {
     this.#trusted = trustedKey === undefined
     this.nextSeq = manifest.fromSeq
     this.key = manifest.publicKey
+  }
+
+  /** Goes on, with a new check, behind a position that an earlier one came to. Counts but that of records begin anew. */
+  static from(manifest: Manifest, position: ChainPosition): ChainCheck {
+    const chain = new ChainCheck(manifest, undefined)
+    chain.nextSeq = position.nextSeq
+    chain.key = position.key
+    chain.head = position.head
+    chain.#previousHlc = position.hlc
+    chain.records = position.records
+    chain.#tree = TreeHasher.of(position.records, position.peaks)
+    return chain
+  }
+
+  /** Where another check can go on; undefined while sealed records wait for their seal. */
+  get position(): ChainPosition | undefined {
+    if (this.#sealAwaited !== undefined) return undefined
+    const { nextSeq, key, head, records } = this
+    return { nextSeq, key, head, hlc: this.#previousHlc, records, peaks: this.#tree.peaks }
   }
 
   /** Takes the next record. @returns what is wrong with it, or undefined */

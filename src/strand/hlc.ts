@@ -70,6 +70,11 @@ export class HlcClock {
     return this.#last
   }
 
+  /** Goes forward to a reading that comes from elsewhere, so that `next` is later than it. */
+  pass(reading: Hlc): void {
+    if (compareHlc(reading, this.#last) > 0) this.#last = reading
+  }
+
   /** What `next` would give now, which stays free to be given. */
   peek(): Hlc | undefined {
     return nextHlc(this.#last, this.#clock())

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { assert } from '../base/assert.js'
+import { asBuffer } from '../base/bytes.js'
 
 /** Levels between two kept ones: a kept node stands for 256, 65,536, … leaves. */
 export const keptLevels = 8
@@ -156,7 +157,7 @@ export function verifyConsistency({ from, to, fromRoot, toRoot, path }: Consiste
 
 /** Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes. */
 export class TreeHasher {
-  readonly #peaks: Uint8Array[] = []
+  #peaks: Uint8Array[] = []
   #size = 0
 
   /** Leaves taken. */
@@ -175,6 +176,19 @@ export class TreeHasher {
     }
     this.#peaks.push(root)
     this.#size += 1
+  }
+
+  /** The roots of the complete subtrees so far, hex, the largest first: with the size all that there is to go on. */
+  get peaks(): string[] {
+    return this.#peaks.map((peak) => asBuffer(peak).toString('hex'))
+  }
+
+  /** The tree of `size` leaves that has these peaks. */
+  static of(size: number, peaks: readonly string[]): TreeHasher {
+    const tree = new TreeHasher()
+    tree.#size = size
+    tree.#peaks = peaks.map((peak) => Buffer.from(peak, 'hex'))
+    return tree
   }
 
   /** The root of the leaves taken so far. */

@@ -88,7 +88,8 @@ export async function verifyExport(
   return reason === undefined ? verified(manifest, trailer, chain) : { ok: false, line, reason }
 }
 
-function trailerFault(manifest: Manifest, trailer: Trailer, chain: ChainCheck): string | undefined {
+/** What is wrong with the trailer of an export whose records were all taken, or undefined. */
+export function trailerFault(manifest: Manifest, trailer: Trailer, chain: ChainCheck): string | undefined {
   if (trailer.chainHead !== chain.head)
     return 'The chain head of the trailer is not the hash of the last record'
   if (trailer.records !== chain.records)

@@ -10,6 +10,10 @@ export type Line = Record<string, unknown>
 interface RecordPlan {
   type?: string
   body?: unknown
+  /** The text of the body, in place of `body`: it need not be canonical, nor JSON. */
+  text?: string
+  /** The clock, Unix milliseconds; a second after the epoch, and a millisecond more with each record, when absent. */
+  ms?: number
   /** Seq of the record that seals this one. */
   sealedBy?: number
   erased?: boolean
@@ -32,13 +36,14 @@ export class SignedStrand {
   readonly agent: string
   readonly lines: Line[] = []
   readonly hashes: Uint8Array[] = []
-  #keys = keyPair(1)
+  #keys: ReturnType<typeof keyPair>
   #strand = ZEROS
-  readonly #firstKey = this.#keys.publicHex
 
-  constructor(agent = 'ledger') {
+  /** @param byte of the seed of the first key */
+  constructor(agent = 'ledger', byte = 1) {
     this.agent = agent
-    const body = { agent, created_at_ms: 1, public_key: this.#firstKey, zone: 'free' }
+    this.#keys = keyPair(byte)
+    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, zone: 'free' }
     this.append({ type: 'sys/genesis', body })
     this.#strand = this.head
   }
@@ -49,10 +54,10 @@ export class SignedStrand {
 
   append(plan: RecordPlan = {}): this {
     const seq = this.lines.length
-    const body = canonicalize(plan.body ?? { seq }) ?? ''
+    const body = plan.text ?? canonicalize(plan.body ?? { seq }) ?? ''
     const salt = new Uint8Array(16).fill(seq)
     const commitment = sha256(concatBytes(utf8ToBytes('strand-body/v1\n'), salt, utf8ToBytes(body)))
-    const hlc = `${(1_000 + seq).toString(16).padStart(12, '0')}-0000`
+    const hlc = `${(plan.ms ?? 1_000 + seq).toString(16).padStart(12, '0')}-0000`
     const h =
       `strand-record/v1\nstrand ${seq === 0 ? ZEROS : this.#strand}\nkey ${this.#keys.publicHex}\nseq ${seq}\n` +
       `prev ${seq === 0 ? ZEROS : this.head}\nhlc ${hlc}\ntype ${plan.type ?? 'record'}\nbody ${bytesToHex(commitment)}\n`
@@ -73,6 +78,12 @@ export class SignedStrand {
     const proof = bytesToHex(ed25519.sign(utf8ToBytes(proofText), next.secret))
     this.append({ type: 'sys/key_rotate', body: { public_key: next.publicHex, proof } })
     this.#keys = next
+    return this
+  }
+
+  /** Goes on by another key without a rotation, as nobody may. */
+  usurp(byte: number): this {
+    this.#keys = keyPair(byte)
     return this
   }
 

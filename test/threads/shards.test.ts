@@ -37,6 +37,7 @@ function makeShards(count: number): Shards {
         told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
       },
       died: (_shard, error) => died.push(error),
+      imported: (agents) => told.push(`imported of ${agents.join(' ')}`),
       erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
       policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
       restarted: () => restarted(),

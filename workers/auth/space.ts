@@ -4,7 +4,7 @@ import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { AuthChange, AuthLookup, AuthOrigin, Ended } from '../../src/protocol/auth-messages.js'
 import type { CommitGroup } from '../commit-group.js'
-import { findAgent, noSuchAgent, noSuchOrganism, type ShardState } from '../shard-state.js'
+import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
 import { authKey, type AuthKind } from '../store/auth-table.js'
 import { findOrganism } from '../store/organisms.js'
@@ -48,6 +48,7 @@ export class AuthSpace {
   static of(state: ShardState, command: AuthChange, group: CommitGroup): AuthSpace | Refusal {
     const agent = findAgent(state, group, command.agent)
     if (agent === undefined) return missingSpace(state, command)
+    if (agent.importing) return importOpen(agent.name)
     const skew = group.reserve(AUDIT_RECORDS_MAX)
     return skew ?? new AuthSpace(state, command.namespace, { group, agent, origin: command.origin })
   }

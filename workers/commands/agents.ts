@@ -47,6 +47,7 @@ export function makeAgent(
     mutated: false,
     policies: [],
     retiredKeys: [],
+    importing: false,
   }
   const body = genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone })
   const genesis = group.append(agent, { type: genesisType, body: Buffer.from(body), signing: 'record' })

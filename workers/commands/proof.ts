@@ -1,7 +1,7 @@
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
 import { agentToRead, covers, grantOf } from '../row-access.js'
-import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
+import { importOpen, noSuchAgent, refused, type ShardState } from '../shard-state.js'
 import { noSuchRecord } from './records.js'
 
 /**
@@ -38,6 +38,8 @@ export function checkpointSign(state: ShardState, command: CommandOf<'checkpoint
   if (agent === undefined) return refused(noSuchAgent(command.agent))
   const last = agent.retiredKeys.at(-1)
   if (last !== undefined && command.size <= last.lastSeq) return { kind: 'done' }
+  // Nor does an agent that is being imported, whose key may not be here.
+  if (agent.importing) return refused(importOpen(agent.name))
   const checkpoint = { origin: checkpointOrigin(agent.strand), size: command.size, rootHex: command.root }
   return { kind: 'reply', status: 200, body: signCheckpoint(checkpoint, agent.keyPair) }
 }

@@ -8,7 +8,14 @@ import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../commit-group.js'
 import { keepProposal, proposalAt } from '../mutations/book.js'
 import { end, recordsToSettle, settle, type Open } from '../mutations/settle.js'
-import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import {
+  findAgent,
+  importOpen,
+  noSuchAgent,
+  refused,
+  type Decision,
+  type ShardState,
+} from '../shard-state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
 /** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */
@@ -35,6 +42,7 @@ export function proposalDecide(
     return refuse('proposal_not_found', 'Expected the proposal_id of a proposal')
   }
   const refusal =
+    (agent.importing ? importOpen(agent.name) : undefined) ??
     closedRefusal(state, row) ??
     voterRefusal(row, command) ??
     group.reserve(recordsToSettle(state, { agent, row }, group))
@@ -101,7 +109,7 @@ export function proposalsSweep(state: ShardState, group: CommitGroup): Decision 
   for (const place of due.slice(0, SWEEP_MAX)) {
     const agent = findAgent(state, group, agents.nameOf(place.agentNo))
     const row = proposalAt(state, group, place)
-    if (agent === undefined || row?.state !== 'proposed') continue
+    if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
     // Behind a clock that is behind its records, they wait for the next look.
     const skew = group.reserve(recordsToSettle(state, { agent, row }, group))
     if (skew !== undefined) return () => ({ kind: 'swept', left: false })

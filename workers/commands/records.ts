@@ -7,7 +7,14 @@ import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
 import { agentToRead, covers, grantOf, hasPolicy, notAllowed, type Grant } from '../row-access.js'
-import { findAgent, noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import {
+  findAgent,
+  importOpen,
+  noSuchAgent,
+  refused,
+  type Decision,
+  type ShardState,
+} from '../shard-state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
@@ -116,7 +123,7 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
       ...(mayRead && { extra: { chain_head: agent?.head.hash ?? null } }),
     })
   }
-  if (agent !== undefined) return agent
+  if (agent !== undefined) return agent.importing ? importOpen(agent.name) : agent
   // Agents of organisms are made by their organism only.
   if (!write.emerge || write.agent.includes('::')) return noSuchAgent(write.agent)
   // The agent emerges together with the record that it emerges from.

@@ -19,6 +19,20 @@ export function keepProposal(group: CommitGroup, agentNo: number, row: ProposalR
   group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
+/** Puts an open proposal of an agent that is being imported: it has no due time until the import is at its end. */
+export function holdProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
+  group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row, held: true })
+}
+
+/** Puts the end of a proposal of an agent that is being imported. */
+export function endHeldProposal(
+  group: CommitGroup,
+  { agentNo, row, endedAtMs }: { agentNo: number; row: ProposalRow; endedAtMs: number },
+  { state, reason }: { state: ProposalRow['state']; reason?: string },
+): void {
+  keepProposal(group, agentNo, { ...row, state, endedAtMs, ...(reason !== undefined && { reason }) })
+}
+
 /** One proposal. */
 export function proposalAt(
   state: ShardState,

@@ -40,6 +40,10 @@ export function obstacle(
   if (mutation.action === 'remove_edge') return edgeObstacle(state, group, { agent, mutation })
   if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
   if (mutation.action !== 'rotate_key') return undefined
+  // Seeds are on no strand: that of a proposal which was imported has stayed where it was made.
+  if (mutation.sealedSeed === undefined) {
+    return refuse('seed_unknown', 'Expected the seed of the key, which an imported proposal does not bring')
+  }
   const had = agent.retiredKeys.some(({ publicKey }) => publicKey === mutation.publicKey)
   if (had || agent.publicKey === mutation.publicKey) {
     return refuse('key_in_use', 'Expected a key that the agent never had')

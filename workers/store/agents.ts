@@ -32,6 +32,8 @@ export interface Agent {
   policies: readonly Policy[]
   /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
   retiredKeys: readonly RetiredKey[]
+  /** Part of an import that is not at its end: it can be read and takes no writes, and has no secret key. */
+  importing: boolean
 }
 
 /** A public key that an agent had. */
@@ -60,11 +62,23 @@ export interface AgentRow {
   sealedSeed?: string
   retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
+  importing?: boolean
 }
 
 /** Where the seed of an agent belongs whose creator named it. */
 export function seedPlace(name: string): SealedPlace {
   return { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from(name) }
+}
+
+/** The seed that is kept for an agent: its own, sealed, or the one that is derived. */
+export function keptSeed(masterSeed: Uint8Array, name: string, sealedSeed: string | undefined): Buffer {
+  if (sealedSeed === undefined) return agentSeed(masterSeed, name)
+  return unseal(masterSeed, seedPlace(name), Buffer.from(sealedSeed, 'hex'))
+}
+
+/** The key pair of an agent that cannot sign: signing by it throws. */
+export function noKeyPair(publicKey: string): KeyPair {
+  return { publicKey, secretKey: Buffer.alloc(0) }
 }
 
 /** The public key by its number; a record says by which it was signed. */
@@ -177,11 +191,10 @@ export class AgentTable {
     assert(end !== undefined, 'an agent has its genesis record')
     const { record, strandBytes } = end
     assert(record.signature !== undefined, 'the last record of a strand is signed')
-    const seed =
-      row.sealedSeed === undefined
-        ? agentSeed(this.#masterSeed, name)
-        : unseal(this.#masterSeed, seedPlace(name), Buffer.from(row.sealedSeed, 'hex'))
-    const keyPair = keyPairFromSeed(seed)
+    const importing = row.importing === true
+    const keyPair = importing
+      ? noKeyPair(row.publicKey)
+      : keyPairFromSeed(keptSeed(this.#masterSeed, name, row.sealedSeed))
     assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
     return {
       name,
@@ -203,6 +216,7 @@ export class AgentTable {
       mutated: this.#everMutated(row.no),
       policies: row.policies ?? [],
       retiredKeys: row.retiredKeys ?? [],
+      importing,
     }
   }
 

@@ -14,6 +14,8 @@ export interface Environment {
   names: Table
   /** block number → block. */
   blocks: Table
+  /** block number, from `importedBlocksFrom` on → block of imported records. */
+  importedBlocks: Table
   /** agent number, first seq → where these records are; read and written by `runs` only. */
   strands: Table
   /** What is known of the other tables. */
@@ -92,6 +94,7 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     agents: table('agents'),
     names: table('names'),
     blocks,
+    importedBlocks: table('imported-blocks'),
     strands,
     meta,
     runs: new StrandRuns({ blocks, strands, meta }),

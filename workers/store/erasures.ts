@@ -2,7 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { bodyCommitment } from '../../src/strand/hash.js'
 import type { Environment } from './environment.js'
 import { eraseAt, recordAt } from './record-codec.js'
-import { placeOf, readBlock } from './records.js'
+import { blockTable, placeOf, readBlock } from './records.js'
 import { blockKey, runKey } from './tables.js'
 
 /** A record whose body and salt are to be destroyed. */
@@ -24,9 +24,18 @@ export function eraseRecords(environment: Environment, erasures: readonly Pendin
     assert(record.erased === undefined, 'a record is erased once')
     const commitment = Buffer.from(bodyCommitment(record.salt, record.body), 'hex')
     eraseAt(block, position)
-    environment.blocks.put(blockKey(blockNo), block)
+    blockTable(environment, blockNo).put(blockKey(blockNo), block)
     environment.erasures.put(runKey(agentNo, seq), commitment)
   }
+}
+
+/** Keeps, within the caller's transaction, the body commitment, 64 hex digits, of a record that comes erased. */
+export function keepCommitment(
+  environment: Environment,
+  { agentNo, seq }: PendingErasure,
+  commitment: string,
+): void {
+  environment.erasures.put(runKey(agentNo, seq), Buffer.from(commitment, 'hex'))
 }
 
 /** The body commitment of an erased record, 64 hex digits. */

@@ -17,6 +17,8 @@ export interface HashMetadata {
   chunkEntries: number
   /** The highest location that runs cover; -1 when there is none. */
   coveredUpTo: number
+  /** The same of imported records; absent where there were none when it was written. */
+  importedUpTo?: number
   nextRunId: number
   /** Published runs by level, oldest first within a level. */
   levels: RunShape[][]

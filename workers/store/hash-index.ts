@@ -15,6 +15,7 @@ import { HashMemtable } from './hash-memtable.js'
 import { HashMerge } from './hash-merge.js'
 import { HashRunWriter } from './hash-run-writer.js'
 import { collectFromRun, loadRun, type HashRun } from './hash-run.js'
+import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } from './tables.js'
 
 /** Sizes of an index; the defaults fit a shard, tests make them small. */
 export interface HashIndexOptions {
@@ -40,6 +41,7 @@ const defaults = {
 const MERGE_RATE = 2
 const LEVELS_MAX = 12
 const PART_KINDS = [CHUNK, FILTER, FENCES]
+const importedLocationsFrom = packLocation(importedBlocksFrom, 0)
 
 /** Parts of a run that is gone, on their way out of the database. */
 interface Discarded extends RunShape {
@@ -54,7 +56,7 @@ interface Discarded extends RunShape {
  *
  * All writing happens in `commitStep`, inside the transaction of the caller. When that transaction fails the
  * index must be thrown away and opened again. Entries in memory are not durable: after `open` the caller adds
- * again every location above `coveredUpTo`.
+ * again every location above `coveredUpTo`, and every imported one above `importedUpTo`.
  */
 export class HashIndex {
   #db: HashDatabase
@@ -64,8 +66,9 @@ export class HashIndex {
   #merges: (HashMerge | undefined)[] = []
   #discarded: Discarded[] = []
   #nextRunId = 0
-  #coveredUpTo = -1
-  #lastLocation = -1
+  /** Of the log's locations and of imported ones: what runs cover, and what was added last. */
+  #covered = { log: -1, imported: -1 }
+  #last = { log: -1, imported: -1 }
   #addedSinceStep = 0
   #metadataChanged = false
 
@@ -83,22 +86,28 @@ export class HashIndex {
     this.#memtable = new HashMemtable(this.#sizes.memtableEntriesMax * 2)
     if (metadata === undefined) return
     this.#nextRunId = metadata.nextRunId
-    this.#coveredUpTo = metadata.coveredUpTo
-    this.#lastLocation = metadata.coveredUpTo
+    this.#covered = { log: metadata.coveredUpTo, imported: metadata.importedUpTo ?? -1 }
+    this.#last = { ...this.#covered }
     this.#levels = metadata.levels.map((runs) => {
       return runs.map((shape) => loadRun(db, shape, metadata.chunkEntries))
     })
     for (const shape of [...metadata.unfinished, ...metadata.discarded]) this.#discard(shape)
   }
 
-  /** The highest location that is durable in the index; -1 when there is none. */
+  /** The highest location of the log that is durable in the index; -1 when there is none. */
   get coveredUpTo(): number {
-    return this.#coveredUpTo
+    return this.#covered.log
+  }
+
+  /** The highest location of an imported record that is durable in the index; -1 when there is none. */
+  get importedUpTo(): number {
+    return this.#covered.imported
   }
 
   /** Whether a location is durable in the index; what is not is added again when the store opens. */
   covers(location: number): boolean {
-    return location <= this.#coveredUpTo
+    const { blockNo } = unpackLocation(location)
+    return location <= (isImportedBlock(blockNo) ? this.#covered.imported : this.#covered.log)
   }
 
   /** Whether `commitStep` has work even if nothing is added: an idle shard calls it until this is false. */
@@ -107,12 +116,16 @@ export class HashIndex {
     return this.#levels.some((runs) => runs.length >= this.#sizes.fanout)
   }
 
-  /** Adds an entry. Locations rise; between two steps at most `memtableEntriesMax` entries are added. */
+  /**
+   * Adds an entry. Locations rise, those of the log and imported ones each by themselves; between two steps at most
+   * `memtableEntriesMax` entries are added.
+   */
   add(prefix: number, location: number): void {
     assert(prefix >= 0 && prefix < PREFIX_LIMIT, 'a prefix has 53 bits')
-    assert(location > this.#lastLocation, 'locations rise')
+    const range = location < importedLocationsFrom ? 'log' : 'imported'
+    assert(location > this.#last[range], 'locations rise')
     this.#memtable.add(prefix, location)
-    this.#lastLocation = location
+    this.#last[range] = location
     this.#addedSinceStep += 1
   }
 
@@ -153,7 +166,7 @@ export class HashIndex {
     this.#memtable.visitSorted((prefix, location) => writer.append(prefix, location))
     this.#publish(0, writer.finish())
     this.#memtable.clear()
-    this.#coveredUpTo = this.#lastLocation
+    this.#covered = { ...this.#last }
   }
 
   #startMerges(): void {
@@ -237,7 +250,8 @@ export class HashIndex {
     writeMetadata(this.#db, {
       version: 1,
       chunkEntries: this.#sizes.chunkEntries,
-      coveredUpTo: this.#coveredUpTo,
+      coveredUpTo: this.#covered.log,
+      ...(this.#covered.imported >= 0 && { importedUpTo: this.#covered.imported }),
       nextRunId: this.#nextRunId,
       levels: this.#levels.map((runs) => runs.map(shapeOf)),
       unfinished: this.#merges.filter((merge) => merge !== undefined).map((merge) => merge.output),

@@ -7,6 +7,8 @@ import { expiryKey, runKey, seqMax } from './tables.js'
 export interface PendingProposal {
   agentNo: number
   row: ProposalRow
+  /** It is open, and nothing happens to it by itself: its agent is being imported. */
+  held?: true
 }
 
 /** Key of a proposal: the number of its agent u32, the seq of its record u48. */
@@ -76,7 +78,7 @@ export function openProposalCount(environment: Environment, agentNo: number): nu
 
 /** Writes proposals with what finds them, within the caller's transaction. */
 export function putProposals(environment: Environment, pending: Iterable<PendingProposal>): void {
-  for (const { agentNo, row } of pending) {
+  for (const { agentNo, row, held } of pending) {
     assert(row.state !== 'approved', 'what is approved is applied in the same transaction')
     const key = proposalKey(agentNo, row.seq)
     const target = targetKey(agentNo, proposalTarget(row))
@@ -84,7 +86,8 @@ export function putProposals(environment: Environment, pending: Iterable<Pending
     if (row.state === 'proposed') {
       environment.proposalsOpen.put(key, nothing)
       environment.proposalTargets.put(target, seqValue(row.seq))
-      environment.proposalDues.put(due, nothing)
+      if (held === true) environment.proposalDues.remove(due)
+      else environment.proposalDues.put(due, nothing)
     } else {
       environment.proposalsOpen.remove(key)
       environment.proposalDues.remove(due)

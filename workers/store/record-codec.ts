@@ -43,6 +43,7 @@ const SALT_AT = 90
 const INGESTED = 4
 /** What the body of an erased record reads as. */
 const erasedBody = Buffer.from('null')
+const noBody = Buffer.alloc(0)
 const FIXED_BYTES = 106
 const SIGNATURE_BYTES = 64
 const SEALED_BY_BYTES = 6
@@ -50,12 +51,21 @@ const SEALED_BY_BYTES = 6
 /** Bytes that `record` takes in a block. */
 export function recordBytes(record: StoredRecord): number {
   const sealBytes = record.signature === undefined ? SEALED_BY_BYTES : SIGNATURE_BYTES
-  return FIXED_BYTES + sealBytes + record.type.length + record.body.length
+  return FIXED_BYTES + sealBytes + record.type.length + storedBody(record).length
+}
+
+/** An erased record that comes from elsewhere has no place to fill with zeros. */
+function storedBody({ erased, body }: StoredRecord): Uint8Array {
+  return erased === true ? noBody : body
 }
 
 /** Writes `record` at `at`; gives the offset behind it. `target` has room for `recordBytes(record)`. */
 export function writeRecord(target: Buffer, at: number, record: StoredRecord): number {
-  target[at + 4] = (record.signature === undefined ? 0 : SIGNED) | (record.ingested === true ? INGESTED : 0)
+  const erased = record.erased === true
+  target[at + 4] =
+    (record.signature === undefined ? 0 : SIGNED) |
+    (record.ingested === true ? INGESTED : 0) |
+    (erased ? ERASED : 0)
   target[at + 5] = record.keyIndex
   target.writeUInt16LE(record.type.length, at + 6)
   target.writeUInt32LE(record.agentNo, at + 8)
@@ -64,7 +74,8 @@ export function writeRecord(target: Buffer, at: number, record: StoredRecord): n
   target.writeUInt16LE(record.hlc.counter, at + 24)
   target.write(record.hash, at + 26, 'hex')
   target.write(record.prev, at + 58, 'hex')
-  target.set(record.salt, at + SALT_AT)
+  if (erased) target.fill(0, at + SALT_AT, at + FIXED_BYTES)
+  else target.set(record.salt, at + SALT_AT)
   let end = at + FIXED_BYTES
   if (record.signature === undefined) {
     assert(record.sealedBy !== undefined, 'a record is signed or sealed')
@@ -74,8 +85,9 @@ export function writeRecord(target: Buffer, at: number, record: StoredRecord): n
     end += SIGNATURE_BYTES
   }
   end += target.write(record.type, end, 'latin1')
-  target.set(record.body, end)
-  end += record.body.length
+  const body = storedBody(record)
+  target.set(body, end)
+  end += body.length
   target.writeUInt32LE(crc32(target.subarray(at + 4, end)), at)
   return end
 }

@@ -1,8 +1,8 @@
 import { assert } from '../../src/base/assert.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { Environment } from './environment.js'
+import type { Environment, Table } from './environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
-import { blockKey, placeInRun, runLength, seqMax, type FoundRun } from './tables.js'
+import { blockKey, isImportedBlock, placeInRun, runLength, seqMax, type FoundRun } from './tables.js'
 
 /*
  * Reads of committed records. Everything here is a pure function of the environment, so that shard workers and the
@@ -53,10 +53,15 @@ export function recordByPlace(environment: Environment, blockNo: number, positio
 
 /** The block `blockNo`; valid until the next read of the environment. */
 export function readBlock(environment: Environment, blockNo: number): Buffer {
-  const block = environment.blocks.getBinaryFast(blockKey(blockNo))
+  const block = blockTable(environment, blockNo).getBinaryFast(blockKey(blockNo))
   assert(block !== undefined, 'a block that an index names is there')
   // LMDB gives its whole read buffer under a `length` of its own: only the subarray is what it says.
   return block.subarray(0, block.length)
+}
+
+/** The table that a block lies in. */
+export function blockTable({ blocks, importedBlocks }: Environment, blockNo: number): Table {
+  return isImportedBlock(blockNo) ? importedBlocks : blocks
 }
 
 /**
@@ -108,7 +113,10 @@ function recordInRun(environment: Environment, run: FoundRun, seq: number): Stor
   return recordAt(readBlock(environment, run.blockNo), placeInRun(run, seq - run.firstSeq))
 }
 
-/** The records of the whole shard after `moment`, in commit order. The shard's HLC is strictly increasing over all. */
+/**
+ * The records of the whole shard after `moment`, in commit order, without those that were imported. The shard's HLC is
+ * strictly increasing over all.
+ */
 export function* blocksAfter(environment: Environment, moment: Hlc): Generator<StoredRecord> {
   const first = blockBefore(environment, moment)
   for (const { value } of environment.blocks.getRange({ start: blockKey(first) })) {

@@ -1,24 +1,32 @@
 import { assert } from '../../src/base/assert.js'
-import { zeroHlc, type Hlc } from '../../src/strand/hlc.js'
+import { compareHlc, zeroHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { ApiKeyRow } from '../../src/protocol/messages.js'
-import type { CommitGroup, PendingRecord } from '../commit-group.js'
+import type { CommitGroup, ImportedRecord, PendingRecord } from '../commit-group.js'
 import { AgentTable, type Agent } from './agents.js'
 import { AuthTable } from './auth-table.js'
-import { commitDurably, openEnvironment, type Environment } from './environment.js'
+import { commitDurably, openEnvironment, type Environment, type Table } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
 import { blockCount, encodeBlock, hashAt, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
 import { putEdges } from './edges.js'
-import { eraseRecords } from './erasures.js'
+import { eraseRecords, keepCommitment } from './erasures.js'
+import { importedClock, keepImportedClock } from './imported-clock.js'
 import { putLoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
 import { putProposals } from './proposals.js'
-import { readBlock, recordByPlace } from './records.js'
+import { blockTable, readBlock, recordByPlace } from './records.js'
 import { Scrubber } from './scrubber.js'
 import { addPlace } from './strand-runs.js'
 import { putZoneChanges } from './zone-changes.js'
-import { blockKey, mutationKey, packLocation, unpackLocation, type FoundRun } from './tables.js'
+import {
+  blockKey,
+  importedBlocksFrom,
+  mutationKey,
+  packLocation,
+  unpackLocation,
+  type FoundRun,
+} from './tables.js'
 
 /**
  * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
@@ -32,6 +40,9 @@ const BLOCK_RECORDS_MAX = 1_024
 /** Records of one group between two steps of the hash index. */
 const INDEX_STEP_RECORDS = 8_192
 
+/** Records that lie together, in order. */
+type Laid = PendingRecord | ImportedRecord
+
 /** The store of one shard: what is in it and the one way to add to it. */
 export class ShardStore {
   readonly environment: Environment
@@ -40,7 +51,9 @@ export class ShardStore {
   readonly auth: AuthTable
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
+  /** Numbers of the blocks that come next, of the log and of imported records. */
   #nextBlockNo: number
+  #nextImportedNo: number
   #lastHlc: Hlc
 
   constructor(path: string, masterSeed: Uint8Array) {
@@ -51,11 +64,12 @@ export class ShardStore {
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
     this.#nextBlockNo = 0
+    this.#nextImportedNo = importedBlocksFrom
     this.#lastHlc = zeroHlc
     this.#replay()
   }
 
-  /** HLC of the last record of the shard; the shard's clock starts behind it. */
+  /** The latest HLC of the shard, that of its last record or of an imported one; the shard's clock starts behind it. */
   get lastHlc(): Hlc {
     return this.#lastHlc
   }
@@ -116,6 +130,7 @@ export class ShardStore {
       for (const [name, row] of group.newAgents) this.agents.put(name, row)
       for (const [name, change] of group.agentChanges) this.agents.change(name, change)
       this.#putRecords(group.records)
+      this.#putImported(group.imported)
       for (const mutation of group.mutations) {
         const key = mutationKey(mutation.agentNo, mutation.targetSeq, mutation.mutationSeq)
         this.environment.mutations.put(key, Buffer.of(mutation.deleted ? 1 : 0))
@@ -157,7 +172,21 @@ export class ShardStore {
     await this.environment.root.close()
   }
 
-  #putRecords(records: readonly PendingRecord[]): void {
+  /** Imported records, which are told of by no log: in blocks of their own. */
+  #putImported(records: readonly ImportedRecord[]): void {
+    if (records.length === 0) return
+    this.#hashes.commitStep()
+    this.#putRecords(records)
+    for (const { agentNo, seq, commitment } of records) {
+      if (commitment !== undefined) keepCommitment(this.environment, { agentNo, seq }, commitment)
+    }
+    const latest = records.reduce((hlc, one) => (compareHlc(one.hlc, hlc) > 0 ? one.hlc : hlc), this.#lastHlc)
+    if (latest === this.#lastHlc) return
+    this.#lastHlc = latest
+    keepImportedClock(this.environment, latest)
+  }
+
+  #putRecords(records: readonly Laid[]): void {
     let from = 0
     while (from < records.length) {
       let to = from
@@ -178,28 +207,31 @@ export class ShardStore {
     }
   }
 
-  #putBlock(records: readonly PendingRecord[]): void {
-    const blockNo = this.#nextBlockNo++
+  #putBlock(records: readonly Laid[]): void {
+    const [first] = records
+    const imported = first !== undefined && 'imported' in first
+    const blockNo = imported ? this.#nextImportedNo++ : this.#nextBlockNo++
     // Appending splits no page: no copy of a body stays behind in the half that was moved on (docs/adr/0015-erasure.md).
-    const put: unknown = this.environment.blocks.putSync(blockKey(blockNo), encodeBlock(records), {
-      append: true,
-    })
+    const table = blockTable(this.environment, blockNo)
+    const put: unknown = table.putSync(blockKey(blockNo), encodeBlock(records), { append: true })
     assert(put === true, 'a new block comes behind all others')
     const runs = new Map<number, FoundRun>()
     for (let position = 0; position < records.length; position++) {
       const record = records[position]
       assert(record !== undefined, 'the position is within the block')
       this.#hashes.add(prefixOf(record.hash), packLocation(blockNo, position))
-      this.#lastHlc = record.hlc
+      if (!imported) this.#lastHlc = record.hlc
       let run = runs.get(record.agentNo)
       if (run === undefined) {
         run = { firstSeq: record.seq, blockNo, ...record.hlc, strandBytes: 0, places: [] }
         runs.set(record.agentNo, run)
-        this.environment.runs.add(record.agentNo, run)
+        if (!imported) this.environment.runs.add(record.agentNo, run)
       }
       addPlace(run, position)
       run.strandBytes = record.strandBytes
     }
+    if (!imported) return
+    for (const [agentNo, run] of runs) this.environment.runs.putImported(agentNo, run)
   }
 
   #putApiKey(keyId: string, row: ApiKeyRow | undefined): void {
@@ -210,9 +242,25 @@ export class ShardStore {
   /** Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only. */
   #replay(): void {
     this.environment.runs.catchUp()
-    const covered = this.#hashes.coveredUpTo
+    const { blocks, importedBlocks } = this.environment
+    this.#replayTable(blocks, this.#hashes.coveredUpTo)
+    this.#replayTable(importedBlocks, this.#hashes.importedUpTo)
+    for (const key of blocks.getKeys({ reverse: true, limit: 1 })) {
+      const blockNo = key.readUIntBE(0, 6)
+      const block = Buffer.from(readBlock(this.environment, blockNo))
+      this.#nextBlockNo = blockNo + 1
+      this.#lastHlc = recordAt(block, blockCount(block) - 1).hlc
+    }
+    for (const key of importedBlocks.getKeys({ reverse: true, limit: 1 })) {
+      this.#nextImportedNo = key.readUIntBE(0, 6) + 1
+    }
+    const imported = importedClock(this.environment)
+    if (compareHlc(imported, this.#lastHlc) > 0) this.#lastHlc = imported
+  }
+
+  #replayTable(table: Table, covered: number): void {
     const first = covered < 0 ? 0 : unpackLocation(covered).blockNo
-    for (const { key, value } of this.environment.blocks.getRange({ start: blockKey(first) })) {
+    for (const { key, value } of table.getRange({ start: blockKey(first) })) {
       const blockNo = key.readUIntBE(0, 6)
       const count = blockCount(value)
       for (let position = 0; position < count; position++) {
@@ -220,12 +268,6 @@ export class ShardStore {
         if (location <= covered) continue
         this.#hashes.add(prefixOf(hashAt(value, position)), location)
       }
-    }
-    for (const key of this.environment.blocks.getKeys({ reverse: true, limit: 1 })) {
-      const blockNo = key.readUIntBE(0, 6)
-      const block = Buffer.from(readBlock(this.environment, blockNo))
-      this.#nextBlockNo = blockNo + 1
-      this.#lastHlc = recordAt(block, blockCount(block) - 1).hlc
     }
   }
 }

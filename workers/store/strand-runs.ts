@@ -1,7 +1,16 @@
 import { assert } from '../../src/base/assert.js'
 import type { Table } from './environment.js'
 import { blockCount, placedAt } from './record-codec.js'
-import { blockKey, decodeRun, encodeRun, runKey, seqMax, type FoundRun, type StrandRun } from './tables.js'
+import {
+  blockKey,
+  decodeRun,
+  encodeRun,
+  runKey,
+  runLength,
+  seqMax,
+  type FoundRun,
+  type StrandRun,
+} from './tables.js'
 
 /** Runs in memory at which they are on their way into the table. */
 const RECENT_RUNS_MAX = 16_384
@@ -68,37 +77,38 @@ export class StrandRuns {
     this.#seenUpTo = run.blockNo
   }
 
+  /**
+   * Puts a run of an imported block into the table at once, within the caller's transaction: imported blocks are no part
+   * of the log that runs are made again from. So the table can hold a run behind some that it does not have.
+   */
+  putImported(agentNo: number, run: FoundRun): void {
+    this.#tables.strands.putSync(runKey(agentNo, run.firstSeq), encodeRun(run))
+  }
+
   /** The run of an agent that holds `seq`, or the last one before it. */
   before(agentNo: number, seq: number): FoundRun | undefined {
     if (this.#seenUpTo === undefined) this.catchUp()
-    return lastBefore(this.#recent.get(agentNo) ?? [], seq) ?? this.#tableBefore(agentNo, seq)
+    const recent = lastBefore(this.#recent.get(agentNo) ?? [], seq)
+    if (recent !== undefined && seq < recent.firstSeq + runLength(recent)) return recent
+    const kept = this.#tableBefore(agentNo, seq)
+    return recent === undefined || (kept !== undefined && kept.firstSeq > recent.firstSeq) ? kept : recent
   }
 
   /** The runs of an agent from the one that holds `seq`, upwards or downwards. */
   *from(agentNo: number, seq: number, order: 'asc' | 'desc'): Generator<FoundRun> {
     const first = this.before(agentNo, seq)?.firstSeq ?? seq
-    const recent = [...(this.#recent.get(agentNo) ?? [])]
-    const tableEnd = recent[0]?.firstSeq ?? seqMax
+    const start = runKey(agentNo, first)
+    const known = this.#recent.get(agentNo) ?? []
     const { strands } = this.#tables
     if (order === 'asc') {
-      const end = tableEnd === seqMax ? runKey(agentNo + 1, 0) : runKey(agentNo, tableEnd)
-      for (const { key, value } of strands.getRange({ start: runKey(agentNo, first), end })) {
-        yield foundRun(key, value)
-      }
-      for (const run of recent) if (run.firstSeq >= first) yield run
+      const recent = known.filter((run) => run.firstSeq >= first)
+      const rows = strands.getRange({ start, end: runKey(agentNo + 1, 0) })
+      yield* merged(rows, recent, (left, right) => left - right)
       return
     }
-    for (const run of recent.reverse()) if (run.firstSeq <= first) yield run
-    if (tableEnd === 0) return
-    const start = runKey(agentNo, Math.min(first, tableEnd - 1))
-    for (const { key, value } of strands.getRange({
-      start,
-      end: runKey(agentNo, 0),
-      reverse: true,
-      inclusiveEnd: true,
-    })) {
-      yield foundRun(key, value)
-    }
+    const recent = known.filter((run) => run.firstSeq <= first).reverse()
+    const rows = strands.getRange({ start, end: runKey(agentNo, 0), reverse: true, inclusiveEnd: true })
+    yield* merged(rows, recent, (left, right) => right - left)
   }
 
   /** Does the share of a commit, within its transaction: when many runs have gathered, takes some into the table. */
@@ -170,6 +180,26 @@ export class StrandRuns {
     }
     return undefined
   }
+}
+
+/** The runs of the table and those in memory, in one order; a run that both have comes once. */
+function* merged(
+  rows: Iterable<{ key: Buffer; value: Buffer }>,
+  recent: readonly FoundRun[],
+  order: (left: number, right: number) => number,
+): Generator<FoundRun> {
+  let next = 0
+  for (const { key, value } of rows) {
+    const kept = foundRun(key, value)
+    for (; next < recent.length; next++) {
+      const run = recent[next]
+      if (run === undefined || order(run.firstSeq, kept.firstSeq) >= 0) break
+      yield run
+    }
+    if (recent[next]?.firstSeq === kept.firstSeq) next++
+    yield kept
+  }
+  yield* recent.slice(next)
 }
 
 /** Adds the record at `position` of its block to a run: behind all others. */

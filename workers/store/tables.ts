@@ -5,6 +5,19 @@ import { assert } from '../../src/base/assert.js'
  * (docs/adr/0002-storage-layout.md).
  */
 
+/**
+ * The number of the first imported block. Records that are imported keep the clocks that they had, while the shard's
+ * blocks lie in the order of their clocks, which global streams and the sink go by: so imported ones are numbered from
+ * here on, and lie in a table of their own (docs/adr/0022-import.md). A location is a block number times 65,536 plus a
+ * position and must be a whole number of a double, so no block has a number from 2^37 on.
+ */
+export const importedBlocksFrom = 2 ** 36
+
+/** Whether a block holds imported records. */
+export function isImportedBlock(blockNo: number): boolean {
+  return blockNo >= importedBlocksFrom
+}
+
 /** Key of a block: its number, u48. */
 export function blockKey(blockNo: number): Buffer {
   const key = Buffer.allocUnsafe(6)

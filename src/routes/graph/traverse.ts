@@ -49,6 +49,10 @@ export async function traverse(
   return { nodes: [...walk.nodes], edges: walk.edges, truncated: walk.halted }
 }
 
+function isNobody(outcome: Outcome): boolean {
+  return outcome.kind === 'refused' && outcome.refusal.code === 'agent_not_found'
+}
+
 class Walk {
   readonly nodes: Set<string>
   readonly edges: EdgeRow[] = []
@@ -71,6 +75,8 @@ class Walk {
     for (const [place, node] of nodes.entries()) {
       let part: Outcome | undefined = firsts[place]
       while (part !== undefined) {
+        // An imported edge can lead to an agent that is not there.
+        if (node !== this.#request.agent && isNobody(part)) break
         if (part.kind !== 'edges') return unexpected(part)
         this.#looked += part.looked
         this.#take(part.edges, next)

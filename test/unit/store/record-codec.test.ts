@@ -104,6 +104,23 @@ describe('a block', () => {
   })
 })
 
+describe('a record that comes erased', () => {
+  it('takes no room for its body, and reads as one that was erased here', () => {
+    fc.assert(
+      fc.property(storedRecord, storedRecord, (record, other) => {
+        const erased = { ...record, erased: true as const }
+        const block = encodeBlock([erased, other])
+        expect(recordBytes(erased)).toBe(recordBytes({ ...record, body: Buffer.alloc(0) }))
+        const expected = { ...erased, salt: Buffer.alloc(16), body: Buffer.from('null') }
+        expect(plain(recordAt(block, 0))).toEqual(plain(expected))
+        expect(plain(recordAt(block, 1))).toEqual(plain(other))
+        // Written again, as when a strand is moved, it stays the same.
+        expect(encodeBlock([recordAt(block, 0), other])).toEqual(block)
+      }),
+    )
+  })
+})
+
 describe('a strand run', () => {
   const places = fc
     .uniqueArray(fc.nat({ max: 1_023 }), { minLength: 1, maxLength: 50 })

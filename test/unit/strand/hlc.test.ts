@@ -84,6 +84,16 @@ describe('the clock of a strand', () => {
   })
 })
 
+describe('a clock that is told a reading from elsewhere', () => {
+  it('goes on behind it where it is later, and is left as it was where it is not', () => {
+    const clock = new HlcClock(() => 1_000, { ms: 990, counter: 0 })
+    clock.pass({ ms: 980, counter: 5 })
+    expect(clock.last).toEqual({ ms: 990, counter: 0 })
+    clock.pass({ ms: 2_000, counter: 7 })
+    expect(clock.next()).toEqual({ ms: 2_000, counter: 8 })
+  })
+})
+
 describe('a moment of the JSON interface', () => {
   const ms = Date.UTC(2026, 1, 3, 4, 5, 6, 789)
 

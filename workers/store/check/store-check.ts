@@ -5,7 +5,7 @@ import type { AgentRow } from '../agents.js'
 import { openEnvironment, type Environment } from '../environment.js'
 import { HashIndex, prefixOf } from '../hash-index.js'
 import { blockCount, recordAt } from '../record-codec.js'
-import { packLocation } from '../tables.js'
+import { isImportedBlock, packLocation } from '../tables.js'
 import { checkStrand } from './strand-check.js'
 import { tableFaults } from './table-check.js'
 
@@ -21,9 +21,6 @@ interface Walk {
   records: number
   lastHlc: Hlc
 }
-
-/** Block numbers from here on hold records that were imported, whose clocks are those of another time. */
-const IMPORTED_FROM = 2 ** 36
 
 /**
  * Checks the store of one shard: every block, every strand, and the tables that follow from them. It needs no key and no
@@ -98,12 +95,13 @@ const PROGRESS_RECORDS = 1_024
 /** Walks over the blocks in commit order: the shard's clock goes forward, and each record is found by its hash. */
 function* blockFaults({ environment, onSteps }: Checking, walk: Walk): Generator<string> {
   const index = HashIndex.open(environment.hashes)
-  for (const { key, value } of environment.blocks.getRange({})) {
+  for (const { key, value } of blocksOf(environment)) {
     const blockNo = key.readUIntBE(0, 6)
     const count = blockCount(value)
     for (let position = 0; position < count; position++) {
       const record = recordAt(value, position)
-      if (blockNo < IMPORTED_FROM) {
+      // Imported records keep the clocks of another time.
+      if (!isImportedBlock(blockNo)) {
         if (compareHlc(record.hlc, walk.lastHlc) <= 0) {
           yield `block ${blockNo}: The clock of the shard does not go forward`
         }
@@ -118,4 +116,9 @@ function* blockFaults({ environment, onSteps }: Checking, walk: Walk): Generator
     }
   }
   onSteps(walk.records % PROGRESS_RECORDS)
+}
+
+function* blocksOf({ blocks, importedBlocks }: Environment): Generator<{ key: Buffer; value: Buffer }> {
+  yield* blocks.getRange({})
+  yield* importedBlocks.getRange({})
 }

@@ -1,0 +1,221 @@
+import { createReadStream, readFileSync, statSync, type ReadStream } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { createGunzip, type Gunzip } from 'node:zlib'
+import { describeFaults, readProcessConfig } from '../config.js'
+import { type Manifest, parseManifest } from '../strand/strand-export.js'
+import { exitCodes } from './exit-codes.js'
+import { showUsage } from './read-options.js'
+import { serverUrl } from './server-url.js'
+import { splitLines } from './split-lines.js'
+
+const USAGE = `Usage: strandfast import FILE [FILE...] [--url URL] [--key KEY] [--seed-file FILE] [--hold]
+Has the running server take exports in, each checked record by record; FILE may be gzipped (.gz). What is there already
+is passed over, so an import that was cut off is done again. Files of one strand are given in their order.
+--seed-file holds the seed (64 hex digits) of the agent's key, where the server cannot derive it. --hold keeps the agents
+from taking writes afterwards: more of their strands is to come.
+--url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
+`
+
+/** Milliseconds between two lines of progress. */
+const PROGRESS_MS = 2000
+
+/** Characters of an error answer that are shown. */
+const ANSWER_CHARS_MAX = 2000
+
+interface Asked {
+  files: string[]
+  url: string
+  key: string | undefined
+  seed: string | undefined
+  hold: boolean
+}
+
+/** A file that is to be sent. */
+interface Source {
+  file: string
+  manifest: Manifest
+  /** More of its strand comes with a later file. */
+  hold: boolean
+}
+
+/**
+ * Has a server take exports in (contract.md 8). The first that it does not take ends the command.
+ * @returns the exit code: 0 all are in, 1 one is not, 78 wrong usage
+ */
+export async function importCommand(args: string[]): Promise<number> {
+  const help = args.includes('--help') || args.includes('-h')
+  const asked = help ? '' : readAsked(args)
+  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
+  const stop = new AbortController()
+  const onSignal = () => stop.abort(new Error('Interrupted'))
+  process.once('SIGINT', onSignal)
+  process.once('SIGTERM', onSignal)
+  let file = asked.files[0] ?? ''
+  try {
+    for (const source of await readSources(asked)) {
+      file = source.file
+      process.stdout.write(`${await send(source, asked, stop.signal)}\n`)
+    }
+    return exitCodes.fine
+  } catch (error) {
+    process.stderr.write(`${file} was not imported: ${describeError(error)}\n`)
+    return exitCodes.foundWrong
+  } finally {
+    process.off('SIGINT', onSignal)
+    process.off('SIGTERM', onSignal)
+  }
+}
+
+/** What is to be imported where; a text says which argument is wrong. */
+function readAsked(args: string[]): Asked | string {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options: {
+        url: { type: 'string' },
+        key: { type: 'string' },
+        'seed-file': { type: 'string' },
+        hold: { type: 'boolean', default: false },
+      },
+      allowPositionals: true,
+    })
+    if (positionals.length === 0) return 'Expected one FILE at least'
+    const target = readTarget(values)
+    if (typeof target === 'string') return target
+    const seedFile = values['seed-file']
+    const seed = seedFile === undefined ? undefined : readFileSync(seedFile, 'utf8').trim()
+    if (seed !== undefined && !/^[0-9a-f]{64}$/i.test(seed)) {
+      return 'Expected --seed-file to hold a seed of 64 hex digits'
+    }
+    return { files: positionals, ...target, seed, hold: values.hold }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function readTarget(values: {
+  url?: string
+  key?: string
+}): { url: string; key: string | undefined } | string {
+  let { url, key } = values
+  if (url === undefined || key === undefined) {
+    const reading = readProcessConfig()
+    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
+    url ??= serverUrl(reading.config)
+    key ??= reading.config.rootApiKey
+  }
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
+  return { url: `${url.replace(/\/+$/, '')}/v1/strand/import`, key }
+}
+
+/** @throws Error for a file that cannot be read or begins with no manifest: then nothing is sent */
+async function readSources({ files, hold }: Asked): Promise<Source[]> {
+  const found: Pick<Source, 'file' | 'manifest'>[] = []
+  for (const file of files) found.push({ file, manifest: await readManifest(file) })
+  return found.map(({ file, manifest }, place) => {
+    const more = found.slice(place + 1).some((later) => later.manifest.strand === manifest.strand)
+    return { file, manifest, hold: hold || more }
+  })
+}
+
+async function readManifest(file: string): Promise<Manifest> {
+  const raw = createReadStream(file)
+  try {
+    for await (const line of splitLines(isGzip(file) ? unzipped(raw) : raw)) {
+      const manifest = parseManifest(line)
+      if (manifest === undefined) break
+      return manifest
+    }
+    throw new Error(`${file} does not begin with a manifest of an export`)
+  } finally {
+    raw.destroy()
+  }
+}
+
+function unzipped(raw: ReadStream): Gunzip {
+  const gunzip = createGunzip()
+  raw.on('error', (error: Error) => gunzip.destroy(error))
+  return raw.pipe(gunzip)
+}
+
+function isGzip(file: string): boolean {
+  return file.endsWith('.gz')
+}
+
+/** Sends a file. @returns what became of it. @throws Error when the server refuses it */
+async function send(source: Source, { url, key, seed }: Asked, signal: AbortSignal): Promise<string> {
+  const { file, hold, manifest } = source
+  const headers = new Headers({ 'content-type': 'application/x-ndjson' })
+  if (key !== undefined) headers.set('authorization', `Bearer ${key}`)
+  if (seed !== undefined) headers.set('strandfast-agent-seed', seed)
+  if (isGzip(file)) headers.set('content-encoding', 'gzip')
+  const body = streamOf(withProgress(file, manifest.agent))
+  const request = { method: 'POST', headers, body, duplex: 'half', signal, redirect: 'error' } as const
+  const answer = await fetch(hold ? `${url}?hold=true` : url, request)
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(describeRefusal(answer.status, text))
+  return describe(text)
+}
+
+function streamOf(source: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await source.next()
+      if (done === true) controller.close()
+      else controller.enqueue(value)
+    },
+    async cancel() {
+      await source.return(undefined)
+    },
+  })
+}
+
+/** The bytes of a file, telling now and then how many are sent: a server that is slower lets them wait. */
+async function* withProgress(file: string, agent: string): AsyncGenerator<Buffer> {
+  const total = statSync(file).size
+  let sent = 0
+  let shownAtMs = performance.now()
+  for await (const bytes of createReadStream(file, { highWaterMark: 262_144 })) {
+    yield bytes
+    sent += bytes.length
+    if (performance.now() - shownAtMs < PROGRESS_MS) continue
+    shownAtMs = performance.now()
+    process.stderr.write(`${agent}: ${Math.floor((100 * sent) / total)} % of ${total} bytes sent\n`)
+  }
+}
+
+function describe(text: string): string {
+  const answer: unknown = JSON.parse(text)
+  const {
+    agent_id: agent,
+    imported,
+    skipped,
+    record_count: count,
+    chain_head: head,
+    open,
+  } = membersOf(answer)
+  const state = open === true ? '' : '; it takes no writes yet'
+  return `IMPORTED ${imported} records of ${agent}, ${skipped} were there: ${count} now, chain head ${head}${state}`
+}
+
+function describeRefusal(status: number, text: string): string {
+  try {
+    const { code, detail, imported } = membersOf(JSON.parse(text))
+    if (typeof code !== 'string') return `${status} ${text.slice(0, ANSWER_CHARS_MAX)}`
+    const before = typeof imported === 'number' && imported > 0 ? ` (${imported} records before are in)` : ''
+    return `${code}: ${detail}${before}`
+  } catch {
+    // Not of this server: shown as it is.
+    return `${status} ${text.slice(0, ANSWER_CHARS_MAX)}`
+  }
+}
+
+function membersOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+/** The message, with that of its cause: fetch says no more than "fetch failed" itself. */
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+}

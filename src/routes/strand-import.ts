@@ -1,0 +1,73 @@
+import { Type } from 'typebox'
+import { memberOrganism } from '../auth/namespace.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { seedBytes } from '../strand/keys.js'
+import { StrandImported } from '../wire/imports.js'
+import { agentParameter, agentRefusal, faultyParameter } from './parameters.js'
+import type { ImportRequest, ImportRoute, RouteRequest } from './route.js'
+
+/** POST /v1/strand/import: takes an export back in (contract.md 8; docs/adr/0022-import.md). */
+export const importRoute: ImportRoute = {
+  kind: 'import',
+  method: 'post',
+  path: '/v1/strand/import',
+  scope: 'agents:admin',
+  docs: {
+    summary: 'Import an export of a strand, checked record by record; an import that was cut off is resumed',
+    tag: 'Strands',
+    query: {
+      hold: Type.Boolean({
+        default: false,
+        description: 'More of the strand is to come: the agent takes no writes yet',
+      }),
+    },
+    request: {
+      mediaType: 'application/x-ndjson',
+      description: 'The lines of GET /v1/strand/export as they are; gzip by Content-Encoding',
+    },
+    answers: { 200: StrandImported },
+  },
+  toImport,
+}
+
+function toImport(request: RouteRequest): ImportRequest | Refusal {
+  const { contentType, contentEncoding, agentSeed } = request.headers
+  if (!isNdjson(contentType)) {
+    return refuse('unsupported_media_type', 'Expected Content-Type application/x-ndjson')
+  }
+  if (contentEncoding !== '' && contentEncoding !== 'identity' && contentEncoding !== 'gzip') {
+    return refuse('unsupported_media_type', 'Expected Content-Encoding gzip or identity')
+  }
+  const hold = request.query.get('hold') ?? 'false'
+  if (hold !== 'true' && hold !== 'false') return faultyParameter('?hold', 'Expected true or false')
+  if (agentSeed !== '' && !seedPattern.test(agentSeed)) {
+    return refuse(
+      'validation_failed',
+      `Expected Strandfast-Agent-Seed to be a seed of ${seedBytes * 2} hex digits`,
+    )
+  }
+  const { scopes } = request.principal
+  const admin = scopes.has('admin:*')
+  const organisms = admin || scopes.has('admin:organisms')
+  return {
+    gzip: contentEncoding === 'gzip',
+    hold: hold === 'true',
+    admin,
+    ...(agentSeed !== '' && { seed: Buffer.from(agentSeed, 'hex') }),
+    agentRefusal(agent) {
+      if (typeof agentParameter(agent) !== 'string') {
+        return refuse('import_rejected', 'Expected a manifest that names an agent as this server does')
+      }
+      const refusal = agentRefusal(request, agent)
+      if (refusal !== undefined || organisms || memberOrganism(agent) === undefined) return refusal
+      return refuse('forbidden', 'Expected the scope admin:organisms for an agent of an organism')
+    },
+  }
+}
+
+const seedPattern = new RegExp(`^[0-9a-f]{${seedBytes * 2}}$`, 'i')
+
+function isNdjson(contentType: string): boolean {
+  const mediaType = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
+  return ['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType)
+}

@@ -1,0 +1,16 @@
+import { Type, type Static } from 'typebox'
+import { AgentAddress, Hash, Seq } from './primitives.js'
+
+/** Answer of POST /v1/strand/import, and what stands in its refusals of how far it came. */
+export const StrandImported = Type.Object({
+  agent_id: AgentAddress,
+  strand: Hash,
+  imported: Type.Integer({ minimum: 0, description: 'Records that were new here' }),
+  skipped: Type.Integer({ minimum: 0, description: 'Records that were here already' }),
+  first_seq: Type.Union([Seq, Type.Null()], { description: 'Of the first new record' }),
+  last_seq: Type.Union([Seq, Type.Null()], { description: 'Of the last new record' }),
+  chain_head: Hash,
+  record_count: Type.Integer({ minimum: 0, description: 'Records now, the genesis record not counted' }),
+  open: Type.Boolean({ description: 'Whether the agent takes writes' }),
+})
+export type StrandImported = Static<typeof StrandImported>

@@ -1,0 +1,60 @@
+import { Type } from 'typebox'
+import { agentActions, edgeActions, recordActions } from '../strand/proposal.js'
+import { EdgeType } from './graph.js'
+import { RowPolicies } from './policies.js'
+import { AgentAddress, Hash, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
+import { reader } from './validate.js'
+
+/*
+ * Bodies of the server's own records, as docs/FORMAT.md tells them. Members that it does not name are passed over.
+ */
+
+const record = { target: Hash, target_seq: Seq }
+const edge = { edge_type: EdgeType, dst: AgentAddress }
+const principal = Type.String({ minLength: 1 })
+
+const proposal = {
+  principal,
+  in_zone: ZoneName,
+  effective_at_ms: Type.Union([UnixMs, Type.Null()]),
+  expires_at_ms: UnixMs,
+}
+
+const [zoneAction, policiesAction, keyAction] = agentActions
+const [edgeAction] = edgeActions
+
+/** Readers of these bodies, by the type of record. */
+export const systemBodies = {
+  genesis: reader(Type.Object({ created_at_ms: UnixMs, zone: ZoneName })),
+  record: reader(Type.Object(record)),
+  zone: reader(Type.Object({ zone: ZoneName })),
+  policy: reader(Type.Object({ policies: RowPolicies })),
+  keyRotate: reader(Type.Object({ public_key: PublicKey })),
+  edgeAdd: reader(Type.Object({ src: AgentAddress, ...edge, weight: Type.Number() })),
+  edgeRemove: reader(Type.Object({ src: AgentAddress, ...edge })),
+  proposal: reader(
+    Type.Union([
+      Type.Object({ action: Type.Enum([...recordActions]), ...record, ...proposal }),
+      Type.Object({ action: Type.Literal(edgeAction), ...edge, ...proposal }),
+      Type.Object({ action: Type.Literal(zoneAction), zone: ZoneName, ...proposal }),
+      Type.Object({ action: Type.Literal(policiesAction), policies: RowPolicies, ...proposal }),
+      Type.Object({ action: Type.Literal(keyAction), public_key: PublicKey, ...proposal }),
+    ]),
+  ),
+  vote: reader(
+    Type.Object({
+      proposal: Hash,
+      proposal_seq: Seq,
+      vote: Type.Enum(['approve', 'reject', 'cancel']),
+      principal,
+    }),
+  ),
+  applied: reader(
+    Type.Object({
+      proposal: Hash,
+      proposal_seq: Seq,
+      state: Type.Enum(['applied', 'rejected', 'cancelled', 'expired']),
+      reason: Type.Optional(Type.String()),
+    }),
+  ),
+}

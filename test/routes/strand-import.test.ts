@@ -1,0 +1,430 @@
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { importRoute } from '../../src/routes/strand-import.js'
+import { verifyExport } from '../../src/strand/verify-export.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import {
+  everythingOf,
+  exportOf,
+  fill,
+  importTo,
+  linesOf,
+  richStrand,
+  rotatedSeed,
+  sharedSeed,
+} from '../support/imports.js'
+import { eventually } from '../support/eventually.js'
+import { newOrganism } from '../support/organisms.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { startServer, type TestServer } from '../support/server.js'
+
+let source: TestServer
+let target: TestServer
+
+beforeAll(async () => {
+  source = await startAuthServer({ env: { ...sharedSeed, SERVICE_SHARDS: '2' } })
+  target = await startAuthServer({ env: { ...sharedSeed, SERVICE_SHARDS: '3', SERVICE_AGENT_ID: 'keeper' } })
+})
+afterAll(async () => {
+  await source.stop()
+  await target.stop()
+})
+
+const withSeed = { headers: { 'strandfast-agent-seed': rotatedSeed } }
+const seqs = (text: string): number => linesOf(text).length - 2
+
+/** A strand of numbers on the source. */
+async function numbers(name: string, count = 10): Promise<string> {
+  await newAgent(source, name)
+  await fill(source, name, { from: 0, count })
+  return name
+}
+
+/** Checks the strand of an agent. @returns its records */
+async function verified(server: TestServer, agent: string): Promise<number> {
+  const result = await verifyExport(linesOf(await exportOf(server, agent)))
+  if (!result.ok) throw new Error(result.reason)
+  return result.records
+}
+
+describe('an import', () => {
+  it('brings the whole strand and all that it tells, byte for byte', async () => {
+    for (const server of [source, target]) await newAgent(server, 'other')
+    await richStrand(source, 'rich', 'other')
+    const exported = await exportOf(source, 'rich')
+    const answer = await importTo(target, exported, withSeed)
+    expect(answer.status, answer.text).toBe(200)
+    const head = await headOf(source, 'rich')
+    const last = seqs(exported) - 1
+    expect(answer.body).toEqual({
+      agent_id: 'rich',
+      strand: expect.stringMatching(/^[0-9a-f]{64}$/),
+      imported: last + 1,
+      skipped: 0,
+      first_seq: 0,
+      last_seq: last,
+      chain_head: head?.chain_head,
+      record_count: last,
+      open: true,
+    })
+    expect(await exportOf(target, 'rich')).toBe(exported)
+    const told = await everythingOf(target, 'rich')
+    expect(told).toEqual(await everythingOf(source, 'rich'))
+    // Each record by its hash, with what was as of its clock, and more.
+    expect(Object.keys(told).length).toBeGreaterThanOrEqual(3 * last)
+    const inbound = '/v1/graph/edges/other?direction=in'
+    expect((await ask(target, `GET ${inbound}`)).body).toEqual((await ask(source, `GET ${inbound}`)).body)
+  })
+
+  it('lets the agent write on, delete, rotate its key and be voted on, and its strand verify', async () => {
+    const before = await verified(target, 'rich')
+    const [hash] = await fill(target, 'rich', { from: 100, count: 3, query: '?signing=group' })
+    const asked = await ask(target, `DELETE /v1/agents/rich/records/${hash}`)
+    expect(asked.status).toBe(202)
+    const { key } = await scopedKey(target, ['proposals:decide', 'records:read'])
+    const open = await ask(target, 'GET /v1/proposals?agent=rich&state=proposed')
+    expect(open.body.proposals).toHaveLength(2)
+    for (const { proposal_id: id } of open.body.proposals) {
+      const approved = await ask(target, `POST /v1/proposals/${id}/approve`, { key })
+      expect([approved.status, approved.body.state]).toEqual([200, 'applied'])
+    }
+    expect((await ask(target, `GET /v1/agents/rich/records/${hash}`)).body.deleted).toBe(true)
+    expect(await verified(target, 'rich')).toBe(before + 3 + 1 + 2 * 3)
+  })
+
+  it('of what is there already does nothing, and says so', async () => {
+    const agent = await numbers('twice')
+    const exported = await exportOf(source, agent)
+    expect((await importTo(target, exported)).body).toMatchObject({ imported: 11, open: true })
+    await fill(target, agent, { from: 10, count: 1 })
+    await leavesUnchanged(target, agent, async () => {
+      const { status, body } = await importTo(target, exported)
+      expect([status, body.imported, body.skipped]).toEqual([200, 0, 11])
+      expect([body.first_seq, body.last_seq, body.record_count]).toEqual([null, null, 11])
+    })
+  })
+
+  it('goes on where an older export ended', async () => {
+    const agent = await numbers('resumed')
+    const older = await exportOf(source, agent)
+    await fill(source, agent, { from: 10, count: 10, query: '?signing=group' })
+    const newer = await exportOf(source, agent)
+    await importTo(target, older)
+    expect((await importTo(target, newer)).body).toMatchObject({
+      imported: 10,
+      skipped: 11,
+      first_seq: 11,
+      last_seq: 20,
+    })
+    expect(await exportOf(target, agent)).toBe(newer)
+    await fill(source, agent, { from: 20, count: 1 })
+    const partial = await importTo(target, await exportOf(source, agent, '&from_seq=21'))
+    expect(partial.body).toMatchObject({ imported: 1, skipped: 0, first_seq: 21 })
+    expect(await exportOf(target, agent)).toBe(await exportOf(source, agent))
+  })
+
+  it('takes a partial export that overlaps, and refuses one that leaves a gap', async () => {
+    const agent = await numbers('gaps', 20)
+    await importTo(target, await exportOf(source, agent, '&to_seq=5'))
+    const gap = await importTo(target, await exportOf(source, agent, '&from_seq=7'))
+    expect([gap.status, gap.body.code, gap.body.seq]).toEqual([409, 'import_conflict', 6])
+    const overlap = await importTo(target, await exportOf(source, agent, '&from_seq=3'))
+    expect(overlap.body).toMatchObject({ imported: 15, skipped: 3, first_seq: 6, last_seq: 20 })
+    expect(await exportOf(target, agent)).toBe(await exportOf(source, agent))
+    const none = await importTo(target, await exportOf(source, await numbers('none'), '&from_seq=1'))
+    expect([none.status, none.body.code, none.body.seq]).toEqual([409, 'import_conflict', 0])
+    expect(await headOf(target, 'none')).toBeUndefined()
+  })
+
+  it('takes gzip', async () => {
+    const agent = await numbers('zipped', 500)
+    const exported = await exportOf(source, agent)
+    const headers = { 'content-encoding': 'gzip' }
+    const cut = await importTo(target, gzipSync(exported).subarray(0, 1_000), { headers })
+    expect([cut.status, cut.body.code]).toEqual([400, 'validation_failed'])
+    expect((await importTo(target, gzipSync(exported), { headers })).body.imported).toBe(501)
+    expect(await exportOf(target, agent)).toBe(exported)
+  })
+
+  it('destroys the body of a record that a later export tells to be erased', async () => {
+    const agent = await numbers('erased')
+    const older = await exportOf(source, agent)
+    const { records } = (await ask(source, `POST /v1/agents/${agent}/query`, { body: { type: 'latest' } }))
+      .body
+    await ask(source, `POST /v1/agents/${agent}/records/${records[0].record_id}/erase`)
+    await importTo(target, older)
+    const shown = async () =>
+      (await ask(target, `GET /v1/agents/${agent}/records/${records[0].record_id}`)).body
+    expect(await shown()).toMatchObject({ erased: false, payload: { n: 9 } })
+    const newer = await exportOf(source, agent)
+    expect((await importTo(target, newer)).body.imported).toBe(1)
+    expect(await shown()).toMatchObject({ erased: true, payload: null })
+    expect(await exportOf(target, agent)).toBe(newer)
+    // What is erased stays so, whatever an older export has.
+    expect((await importTo(target, older)).body.skipped).toBe(11)
+    expect(await exportOf(target, agent)).toBe(newer)
+  })
+
+  it('takes a record that the export has without its body before it takes the one that tells of that', async () => {
+    const agent = await numbers('erased-before')
+    const { records } = (await ask(source, `POST /v1/agents/${agent}/query`, { body: { type: 'latest' } }))
+      .body
+    await ask(source, `POST /v1/agents/${agent}/records/${records[0].record_id}/erase`)
+    await importTo(target, await exportOf(source, agent, '&to_seq=10'))
+    expect((await importTo(target, await exportOf(source, agent))).body.imported).toBe(1)
+    expect(await exportOf(target, agent)).toBe(await exportOf(source, agent))
+  })
+})
+
+describe('an imported edge', () => {
+  it('can lead to an agent that is not there, and is walked and taken away all the same', async () => {
+    const agent = await numbers('pointing')
+    await newAgent(source, 'elsewhere')
+    const edge = { src: agent, dst: 'elsewhere', edge_type: 'feeds' }
+    await ask(source, 'POST /v1/graph/edges', { body: edge })
+    await importTo(target, await exportOf(source, agent))
+    const walked = await ask(target, `GET /v1/graph/traverse/${agent}?depth=3`)
+    expect([walked.status, walked.body]).toEqual([
+      200,
+      { nodes: [agent, 'elsewhere'], edges: [{ ...edge, weight: 1 }], truncated: false },
+    ])
+    expect((await ask(target, 'GET /v1/graph/traverse/elsewhere?depth=1')).status).toBe(404)
+    const removed = await ask(target, `DELETE /v1/graph/edges?src=${agent}&edge_type=feeds&dst=elsewhere`)
+    expect(removed.status).toBe(200)
+  })
+})
+
+describe('an import of a fork', () => {
+  it('is refused with the seq where it parts, and changes nothing', async () => {
+    const agent = await numbers('forked')
+    await importTo(target, await exportOf(source, agent))
+    await fill(source, agent, { from: 10, count: 5 })
+    await fill(target, agent, { from: 20, count: 2 })
+    await leavesUnchanged(target, agent, async () => {
+      for (const query of ['', '&from_seq=11', '&from_seq=12', '&from_seq=13']) {
+        const { status, body } = await importTo(target, await exportOf(source, agent, query))
+        const seq = query === '&from_seq=12' ? 12 : query === '&from_seq=13' ? 13 : 11
+        expect([query, status, body.code, body.seq]).toEqual([query, 409, 'import_conflict', seq])
+      }
+    })
+  })
+
+  it('is refused for another strand under the name', async () => {
+    const agent = await numbers('taken')
+    await newAgent(target, agent)
+    await leavesUnchanged(target, agent, async () => {
+      const { status, body } = await importTo(target, await exportOf(source, agent))
+      expect([status, body.code]).toEqual([409, 'agent_exists'])
+    })
+  })
+})
+
+describe('a key that the server cannot sign with', () => {
+  it('keeps the agent from writing until its seed is sent', async () => {
+    const agent = await numbers('keyless')
+    await ask(source, `POST /v1/agents/${agent}/rotate-key`, { body: { seed_hex: '11'.repeat(32) } })
+    const exported = await exportOf(source, agent)
+    const refused = await importTo(target, exported)
+    expect([refused.status, refused.body.code, refused.body.imported]).toEqual([422, 'import_rejected', 12])
+    const { body: status } = await ask(source, `GET /v1/agents/${agent}/status`)
+    expect(refused.body.public_key).toBe(status.public_key)
+    const wrong = { headers: { 'strandfast-agent-seed': '22'.repeat(32) } }
+    expect((await importTo(target, exported, wrong)).status).toBe(422)
+    await leavesUnchanged(target, agent, async () => {
+      const path = `/v1/agents/${agent}`
+      const { body } = await ask(target, `POST ${path}/query`, { body: { type: 'latest' } })
+      const hash = body.records[0].record_id
+      for (const [route, given] of [
+        [`POST ${path}/records`, { data: { n: 1 } }],
+        [`POST /v1/collections/${agent}/records`, { data: { n: 1 } }],
+        [`POST ${path}/records/batch`, { records: [{ data: { n: 1 } }] }],
+        [`POST /v1/ingest/${agent}`, { n: 1 }],
+        [`DELETE ${path}/records/${hash}`, undefined],
+        [`POST ${path}/records/${hash}/erase`, undefined],
+        [`PUT ${path}/zone`, { zone: 'protected' }],
+        [`PUT ${path}/policies`, { policies: [] }],
+        [`POST ${path}/rotate-key`, {}],
+        ['POST /v1/graph/edges', { src: agent, dst: 'other', edge_type: 'feeds' }],
+        ['GET /v1/strand/checkpoint?agent=keyless', undefined],
+        [`GET /v1/strand/proof?agent=keyless&hash=${hash}`, undefined],
+      ] as const) {
+        const answer = await ask(target, route, given === undefined ? {} : { body: given })
+        expect([route, answer.status, answer.body.code]).toEqual([route, 409, 'import_open'])
+      }
+      const lines = await ask(target, `POST /v1/ingest/${agent}`, {
+        raw: '{"n":1}\n',
+        headers: { 'content-type': 'application/x-ndjson' },
+      })
+      expect(lines.body).toMatchObject({ accepted: 0, errors: [{ line: 1, code: 'import_open' }] })
+    })
+    expect(await verified(target, agent)).toBe(12)
+    const asOf = await ask(target, `GET /v1/strand/as-of?agent=${agent}&ts=${Date.now()}`)
+    expect([asOf.status, asOf.body.checkpoint]).toEqual([200, null])
+    const right = { headers: { 'strandfast-agent-seed': '11'.repeat(32) } }
+    const opened = await importTo(target, exported, right)
+    expect([opened.status, opened.body.open, opened.body.skipped]).toEqual([200, true, 12])
+    await fill(target, agent, { from: 10, count: 1 })
+    expect(await verified(target, agent)).toBe(13)
+  })
+
+  it('is refused when it is another agent’s', async () => {
+    const seed = '33'.repeat(32)
+    await ask(source, 'POST /v1/agents', { body: { name: 'mine', zone: 'free', seed_hex: seed } })
+    await ask(target, 'POST /v1/agents', { body: { name: 'theirs', zone: 'free', seed_hex: seed } })
+    const headers = { 'strandfast-agent-seed': seed }
+    const { status, body } = await importTo(target, await exportOf(source, 'mine'), { headers })
+    expect([status, body.code]).toEqual([409, 'key_in_use'])
+  })
+})
+
+describe('proposals of a strand that is imported', () => {
+  const env = { ...sharedSeed, SERVICE_SHARDS: '1', SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1' }
+  let from: TestServer
+  let to: TestServer
+  beforeAll(async () => {
+    from = await startServer({ env })
+    to = await startServer({ env })
+  })
+  afterAll(async () => {
+    await from.stop()
+    await to.stop()
+  })
+
+  const stateOf = async (server: TestServer, id: string): Promise<string | undefined> => {
+    const { body } = await ask(server, `GET /v1/proposals?agent=${id.replace(/^p_\d+_/, '')}`)
+    return body.proposals.find((one: { proposal_id: string }) => one.proposal_id === id)?.state
+  }
+  const propose = async (server: TestServer, agent: string): Promise<string> => {
+    await newAgent(server, agent, 'governed')
+    const [hash] = await fill(server, agent, { from: 0, count: 3 })
+    return (await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`)).body.proposal_id
+  }
+  const applied = (server: TestServer, id: string) =>
+    eventually(async () => (await stateOf(server, id)) === 'applied')
+
+  it('wait while the import is held, so that the rest of the strand still fits', async () => {
+    const id = await propose(from, 'waiting')
+    const part = await exportOf(from, 'waiting', '&to_seq=4')
+    await applied(from, id)
+    const held = await importTo(to, part, { query: '?hold=true' })
+    expect([held.status, held.body.open]).toEqual([200, false])
+    const vote = await ask(to, `POST /v1/proposals/${id}/approve`)
+    expect([vote.status, vote.body.code]).toEqual([409, 'import_open'])
+    // A later one of another agent is applied: the look at what is due has passed this one by.
+    await applied(to, await propose(to, 'later'))
+    expect(await stateOf(to, id)).toBe('proposed')
+    const whole = await exportOf(from, 'waiting')
+    const done = await importTo(to, whole)
+    expect([done.status, done.body.open, done.body.imported]).toEqual([200, true, 2])
+    expect(await exportOf(to, 'waiting')).toBe(whole)
+    expect(await stateOf(to, id)).toBe('applied')
+  })
+
+  it('apply themselves when their time has come, once the import is at its end', async () => {
+    const id = await propose(from, 'overdue')
+    await importTo(to, await exportOf(from, 'overdue', '&to_seq=4'))
+    await applied(to, id)
+    expect(await verified(to, 'overdue')).toBe(7)
+  })
+
+  it('about a key end as rejected where its seed is not here', async () => {
+    const key = await newAgent(from, 'rekeyed', 'protected')
+    const { body } = await ask(from, `POST /v1/agents/${key}/rotate-key`, { body: {} })
+    await importTo(to, await exportOf(from, key))
+    const decider = await scopedKey(to, ['proposals:decide'])
+    const { body: ended } = await ask(to, `POST /v1/proposals/${body.proposal_id}/approve`, {
+      key: decider.key,
+    })
+    expect([ended.state, ended.reason]).toEqual(['rejected', 'seed_unknown'])
+  })
+
+  it('of a strand that took writes wait too, while it is gone on with', async () => {
+    const id = await propose(from, 'renewed')
+    await importTo(to, await exportOf(from, 'renewed', '&to_seq=3'))
+    const rest = await exportOf(from, 'renewed', '&from_seq=4&to_seq=4')
+    expect((await importTo(to, rest, { query: '?hold=true' })).body.open).toBe(false)
+    await applied(to, await propose(to, 'meanwhile'))
+    expect(await stateOf(to, id)).toBe('proposed')
+    await applied(from, id)
+    expect((await importTo(to, await exportOf(from, 'renewed', '&from_seq=5'))).body.open).toBe(true)
+    expect(await stateOf(to, id)).toBe('applied')
+    expect(await exportOf(to, 'renewed')).toBe(await exportOf(from, 'renewed'))
+  })
+})
+
+describe('agents that the server makes by itself', () => {
+  it('are imported on a server whose default agent has another name', async () => {
+    await fill(source, 'default', { from: 0, count: 2 })
+    const exported = await exportOf(source, 'default')
+    expect((await importTo(target, exported)).status).toBe(200)
+    expect(await exportOf(target, 'default')).toBe(exported)
+  })
+
+  it('of organisms are, once the organism is there', async () => {
+    await newOrganism(source, 'acme', { agents: ['notes'] })
+    await fill(source, 'acme::notes', { from: 0, count: 3 })
+    const notes = await exportOf(source, 'acme::notes')
+    const early = await importTo(target, notes)
+    expect([early.status, early.body.code]).toEqual([404, 'organism_not_found'])
+    await newOrganism(target, 'acme', { auth: false })
+    expect((await importTo(target, notes)).status).toBe(200)
+    const auth = await exportOf(source, 'acme::auth')
+    expect((await importTo(target, auth, { query: '?hold=true' })).status).toBe(200)
+    const register = { email: 'ada@example.org', password: 'correct horse battery' }
+    const during = await ask(target, 'POST /v1/organisms/acme/auth/register', { key: null, body: register })
+    expect([during.status, during.body.code]).toEqual([409, 'import_open'])
+    expect((await importTo(target, auth)).body.open).toBe(true)
+    const { body } = await ask(target, 'GET /v1/organisms/acme')
+    expect([body.agents, body.auth]).toEqual([['acme::auth', 'acme::notes'], true])
+    // The namespace is there, its users are not.
+    const after = await ask(target, 'POST /v1/organisms/acme/auth/register', { key: null, body: register })
+    expect(after.status).toBe(201)
+    expect(await verified(target, 'acme::auth')).toBe(seqs(auth) + 1)
+  })
+})
+
+describe('who may import', () => {
+  it('is a key of agents:admin that reaches the agent, and for more an administrator', async () => {
+    const agent = await numbers('guarded')
+    const exported = await exportOf(source, agent)
+    expect((await importTo(target, exported, { key: null })).status).toBe(401)
+    const writer = await scopedKey(target, ['records:write', 'ingest', 'records:read'])
+    expect((await importTo(target, exported, { key: writer.key })).status).toBe(403)
+    const elsewhere = await scopedKey(target, ['agents:admin'], ['else-*'])
+    expect((await importTo(target, exported, { key: elsewhere.key })).body.code).toBe('forbidden')
+    expect(await headOf(target, agent)).toBeUndefined()
+    const admin = await scopedKey(target, ['agents:admin'])
+    const part = await exportOf(source, agent, '&to_seq=4')
+    expect((await importTo(target, part, { key: admin.key, query: '?hold=true' })).status).toBe(200)
+    expect((await importTo(target, exported, { key: admin.key })).body.imported).toBe(6)
+    await fill(source, agent, { from: 10, count: 1 })
+    const more = await exportOf(source, agent)
+    await leavesUnchanged(target, agent, async () => {
+      const refused = await importTo(target, more, { key: admin.key })
+      expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
+    })
+    expect((await importTo(target, more)).body.imported).toBe(1)
+    const member = await exportOf(source, 'acme::notes')
+    expect((await importTo(target, member, { key: admin.key })).status).toBe(403)
+    const both = await scopedKey(target, ['agents:admin', 'admin:organisms'])
+    expect((await importTo(target, member, { key: both.key })).status).toBe(200)
+  })
+
+  it('asks as the route wants to be asked', async () => {
+    const exported = await exportOf(source, 'guarded')
+    for (const [call, status] of [
+      [{ headers: { 'content-type': 'application/json' } }, 415],
+      [{ headers: { 'content-encoding': 'br' } }, 415],
+      [{ query: '?hold=yes' }, 400],
+      [{ headers: { 'strandfast-agent-seed': 'xyz' } }, 400],
+    ] as const) {
+      expect((await importTo(target, exported, call)).status).toBe(status)
+    }
+  })
+})
+
+it('answered every documented success, and had nothing to log', () => {
+  expect(target.stderr()).toBe('')
+  expect(source.stderr()).toBe('')
+  expect(unseenSuccesses([importRoute])).toEqual([])
+})

@@ -1,0 +1,228 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SignedStrand, textOf, type Line } from '../../client/signed-strand.js'
+import { ask, headOf, newAgent } from '../../support/answers.js'
+import { importTo } from '../../support/imports.js'
+import { startServer, type TestServer } from '../../support/server.js'
+
+/*
+ * Strands made by another implementation, each with one thing wrong: what is refused, by which line and record, and that
+ * nothing of it is there afterwards.
+ */
+
+let server: TestServer
+let made = 0
+
+beforeAll(async () => {
+  server = await startServer({ env: { SERVICE_SHARDS: '2' } })
+  await newAgent(server, 'there')
+})
+afterAll(() => server.stop())
+
+/** The seed of a key of a made strand. */
+const seedOf = (byte: number) => ({ 'strandfast-agent-seed': Buffer.alloc(32, byte).toString('hex') })
+
+const strand = () => new SignedStrand(`made-${made++}`)
+
+/** Imports lines with the seed of a key. */
+const send = (lines: string | readonly Line[], byte = 1) =>
+  importTo(server, typeof lines === 'string' ? lines : textOf(lines), { headers: seedOf(byte) })
+
+async function refusedOf(lines: string | readonly Line[]): Promise<[number, string, unknown, unknown]> {
+  const { status, body } = await send(lines)
+  return [status, body.code, body.line, body.seq]
+}
+
+describe('a strand of another implementation', () => {
+  it('is taken in, with its sealed, erased and later keys’ records, and goes on', async () => {
+    const whole = strand()
+      .append()
+      .append({ sealedBy: 4 })
+      .append({ sealedBy: 4 })
+      .append()
+      .append({ erased: true })
+      .rotate(40)
+      .append()
+    const { status, body } = await send(whole.exportText(), 40)
+    expect([status, body.imported, body.open, body.chain_head]).toEqual([200, 8, true, whole.head])
+    const written = await ask(server, `POST /v1/agents/${whole.agent}/records`, { body: { data: { n: 1 } } })
+    expect([written.status, written.body.seq, written.body.parent_hash]).toEqual([201, 8, whole.head])
+  })
+})
+
+/** Where something is wrong. */
+type Place = [line: number | undefined, seq: number | undefined]
+
+describe('what is wrong with a line is told, and nothing is taken', () => {
+  const plain = () => strand().append().append().append()
+  const header = (lines: Line[], line: number, [from, to]: [string, string]) =>
+    lines.with(line, { ...lines[line], h: String(lines[line]?.['h']).replace(from, to) })
+  const put = (lines: Line[], line: number, members: Line) => lines.with(line, { ...lines[line], ...members })
+  const zeros = '0'.repeat(64)
+
+  async function refused(lines: readonly Line[], place: Place): Promise<void> {
+    const agent = `made-${made - 1}`
+    expect(await refusedOf(lines)).toEqual([422, 'import_rejected', ...place])
+    expect(await headOf(server, agent)).toBeUndefined()
+  }
+
+  // Lines 2 to 5 hold the records 0 to 3, line 6 the trailer.
+  it.each<[string, (lines: Line[]) => Line[], Place]>([
+    ['no manifest', (lines) => lines.slice(1), [1, undefined]],
+    ['another format', (lines) => put(lines, 0, { format: 'x' }), [1, undefined]],
+    ['an agent that none can have', (lines) => put(lines, 0, { agent: 'a b' }), [undefined, undefined]],
+    ['another strand', (lines) => put(lines, 0, { strand: zeros }), [2, 0]],
+    ['another agent', (lines) => put(lines, 0, { agent: 'other' }), [2, 0]],
+    ['a record left out', (lines) => lines.toSpliced(2, 1), [3, 1]],
+    ['a record twice', (lines) => lines.toSpliced(3, 0, lines[2] ?? {}), [4, 2]],
+    ['another order', (lines) => lines.with(2, lines[3] ?? {}).with(3, lines[2] ?? {}), [3, 1]],
+    ['a header of another form', (lines) => header(lines, 2, ['v1', 'v2']), [3, 1]],
+    ['another clock', (lines) => header(lines, 2, ['-0000', '-0001']), [3, 1]],
+    ['another body', (lines) => put(lines, 3, { body: '{"seq":9}' }), [4, 2]],
+    ['another salt', (lines) => put(lines, 3, { salt: 'f'.repeat(32) }), [4, 2]],
+    ['another signature', (lines) => put(lines, 4, { sig: '0'.repeat(128) }), [5, 3]],
+    ['no signature', (lines) => put(lines, 2, { sig: undefined }), [3, 1]],
+    ['a line that is none', (lines) => lines.toSpliced(3, 0, {}), [4, 2]],
+    ['a line behind the trailer', (lines) => [...lines, lines[3] ?? {}], [7, 4]],
+    ['a trailer of another head', (lines) => put(lines, 5, { chain_head: zeros }), [6, 4]],
+    ['a trailer of other records', (lines) => put(lines, 5, { records: 9 }), [6, 4]],
+    ['a tail cut off', (lines) => lines.toSpliced(4, 1), [5, 3]],
+    [
+      'a checkpoint of another strand',
+      (lines) => put(lines, 5, { checkpoint: new SignedStrand('x').exportLines().at(-1)?.['checkpoint'] }),
+      [6, 4],
+    ],
+  ])('%s', async (_what, change, place) => {
+    await refused(change(plain().exportLines()), place)
+  })
+
+  const nested = `{"a":${'['.repeat(64)}${']'.repeat(64)}}`
+  const nobody = [{ field: 'a', op: 'eq', value: '$jwt.nobody' }]
+  const ballot = { proposal: zeros, proposal_seq: 0, principal: 'root' }
+
+  it.each<[string, Parameters<SignedStrand['append']>[0]]>([
+    ['a withheld body', { withheld: true }],
+    ['a record of the server erased', { type: 'sys/zone', erased: true }],
+    ['a second genesis record', { type: 'sys/genesis' }],
+    ['a record of the server that is none', { type: 'sys/other' }],
+    ['an edge of a kind that is none', { type: 'edge/other' }],
+    ['a body that is a list', { body: [1] }],
+    ['a body that is no JSON', { text: '{"a":' }],
+    ['a body that is not canonical', { text: '{"b":1,"a":2}' }],
+    ['a key twice in a body', { text: '{"a":1,"a":1}' }],
+    ['a body that is nested too deep', { text: nested }],
+    ['a body that is too long', { body: { a: 'x'.repeat(1_048_576) } }],
+    ['a tombstone of what is not there', { type: 'sys/tombstone', body: { target: zeros, target_seq: 0 } }],
+    ['an erasure of a later record', { type: 'sys/erase', body: { target: zeros, target_seq: 5 } }],
+    ['a zone that is none', { type: 'sys/zone', body: { zone: 'wild' } }],
+    ['policies that are none', { type: 'sys/policy', body: { policies: [{}] } }],
+    [
+      'policies that say nothing',
+      { type: 'sys/policy', body: { policies: [{ actions: ['read'], conditions: nobody }] } },
+    ],
+    [
+      'an edge of another agent',
+      { type: 'edge/add', body: { src: 'there', dst: 'there', edge_type: 'x', weight: 1 } },
+    ],
+    ['a vote on nothing', { type: 'sys/vote', body: { ...ballot, vote: 'approve' } }],
+    ['an end of nothing', { type: 'sys/applied', body: { ...ballot, state: 'applied' } }],
+    ['a proposal of nothing', { type: 'sys/proposal', body: { action: 'delete' } }],
+  ])('%s, by a signed record', async (_what, plan) => {
+    await refused(strand().append(plan).exportLines(), [3, 1])
+  })
+
+  it('an empty body, and bytes that are not UTF-8', async () => {
+    expect(await refusedOf('')).toEqual([422, 'import_rejected', 1, undefined])
+    const bytes = Buffer.from(plain().exportText())
+    bytes[bytes.indexOf('seq\\":2') + 1] = 0xff
+    const answer = await importTo(server, bytes, { headers: seedOf(1) })
+    expect([answer.status, answer.body.line, answer.body.seq]).toEqual([422, 4, 2])
+  })
+
+  it('a record of the server deleted or erased', async () => {
+    for (const type of ['sys/tombstone', 'sys/erase']) {
+      const zoned = strand().append({ type: 'sys/zone', body: { zone: 'free' } })
+      const target = { target: zoned.head, target_seq: 1 }
+      expect(await refusedOf(zoned.append({ type, body: target }).exportLines())).toEqual([
+        422,
+        'import_rejected',
+        4,
+        2,
+      ])
+    }
+  })
+})
+
+describe('a clock', () => {
+  it('that is further ahead than the server allows is refused for now', async () => {
+    const ahead = strand().append({ ms: Date.now() + 120_000 })
+    const { status, body } = await send(ahead.exportText())
+    expect([status, body.code]).toEqual([503, 'clock_skew'])
+    expect(await headOf(server, ahead.agent)).toBeUndefined()
+  })
+
+  it('that is a little ahead takes the clock of the shard along, over a restart too', async () => {
+    const first = await startServer({ env: { SERVICE_SHARDS: '1' } })
+    const ahead = strand().append({ ms: Date.now() + 30_000 })
+    expect((await importTo(first, ahead.exportText(), { headers: seedOf(1) })).status).toBe(200)
+    await first.halt()
+    const again = await startServer({ env: { SERVICE_SHARDS: '1' }, dataDir: first.dataDir })
+    try {
+      const path = `/v1/agents/${ahead.agent}`
+      const { body: before } = await ask(again, `GET ${path}/head`)
+      for (let n = 0; n < 2; n++) {
+        const { body } = await ask(again, `POST ${path}/records`, { body: { data: { n } } })
+        expect(body.timestamp_hlc > before.timestamp_hlc).toBe(true)
+      }
+    } finally {
+      await again.stop()
+    }
+  })
+})
+
+describe('a strand that is there', () => {
+  const importedStrand = async (byte: number): Promise<SignedStrand> => {
+    const own = new SignedStrand(`made-${made++}`, byte).append()
+    expect((await send(own.exportText(), byte)).body.open).toBe(true)
+    return own
+  }
+
+  it('is not gone on with by a key that it never named', async () => {
+    const own = await importedStrand(50)
+    const { status, body } = await send(own.usurp(51).append().exportLines(2))
+    expect([status, body.code, body.line, body.seq]).toEqual([422, 'import_rejected', 2, 2])
+    expect((await headOf(server, own.agent))?.seq).toBe(1)
+  })
+
+  it('is not gone on with by a clock that goes back', async () => {
+    const own = await importedStrand(52)
+    const { status, body } = await send(own.append({ ms: 5 }).exportLines(2))
+    expect([status, body.code, body.line, body.seq]).toEqual([422, 'import_rejected', 2, 2])
+    expect((await headOf(server, own.agent))?.seq).toBe(1)
+  })
+
+  it('is not gone on with by records that belong to another', async () => {
+    const own = await importedStrand(54)
+    const other = new SignedStrand(own.agent, 55).append().append()
+    const { status, body } = await send(other.exportLines(2))
+    expect([status, body.code]).toEqual([409, 'agent_exists'])
+    expect((await headOf(server, own.agent))?.seq).toBe(1)
+  })
+})
+
+describe('an export that is cut off', () => {
+  it('leaves what was taken, and is gone on with when it comes whole', async () => {
+    const own = new SignedStrand(`made-${made++}`, 60).append().append().append()
+    const lines = own.exportLines()
+    const { status, body } = await send(lines.slice(0, -1))
+    expect([status, body.code, body.line, body.imported]).toEqual([422, 'import_rejected', 6, 4])
+    const write = () => ask(server, `POST /v1/agents/${own.agent}/records`, { body: { data: {} } })
+    expect((await write()).body.code).toBe('import_open')
+    const sealed = own.append({ sealedBy: 6 }).append({ sealedBy: 6 })
+    const unsealed = await send(sealed.exportLines().slice(0, -1))
+    expect([unsealed.status, unsealed.body.imported, unsealed.body.skipped]).toEqual([422, 0, 4])
+    expect((await headOf(server, own.agent))?.seq).toBe(3)
+    const whole = await send(sealed.append().exportText(), 60)
+    expect([whole.status, whole.body.imported, whole.body.skipped]).toEqual([200, 3, 4])
+    expect((await write()).status).toBe(201)
+  })
+})

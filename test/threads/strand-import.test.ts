@@ -1,0 +1,230 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import { parseManifest } from '../../src/strand/strand-export.js'
+import { checkLines } from '../../workers/import/check.js'
+import { SinkLog } from '../../workers/sink-log.js'
+import { blockCount } from '../../workers/store/record-codec.js'
+import { importedBlocksFrom, isImportedBlock } from '../../workers/store/tables.js'
+import { SignedStrand, textOf } from '../client/signed-strand.js'
+import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard.js'
+
+let shard: TestShard
+
+beforeEach(() => {
+  shard = new TestShard()
+})
+afterEach(() => shard.remove())
+
+/** The commands that import a strand: its records as they were checked, and the end. */
+function importCommands(
+  strand: SignedStrand,
+  { fromSeq = 0, byte = 1 }: { fromSeq?: number; byte?: number } = {},
+): [CommandOf<'strandImport'>, CommandOf<'strandImportEnd'>] {
+  const [first = {}, ...lines] = strand.exportLines(fromSeq)
+  const manifest = parseManifest(JSON.stringify(first))
+  if (manifest === undefined) throw new Error('Expected a manifest')
+  const checked = checkLines({ manifest, lines: Buffer.from(textOf(lines)) })
+  if ('fault' in checked || checked.records === undefined) throw new Error(JSON.stringify(checked))
+  const { agent, strand: hash, toSeq } = manifest
+  const seed = Buffer.alloc(32, byte)
+  return [
+    { kind: 'strandImport', agent, strand: hash, records: checked.records, admin: true, options: {} },
+    { kind: 'strandImportEnd', agent, strand: hash, lastSeq: toSeq, seed, hold: false, options: {} },
+  ]
+}
+
+function take(strand: SignedStrand, options: { fromSeq?: number; byte?: number } = {}): void {
+  const [records, end] = importCommands(strand, options)
+  for (const command of [records, end]) {
+    const outcome = shard.ask(command)
+    if (outcome.kind !== 'imported') throw new Error(JSON.stringify(outcome))
+  }
+}
+
+const long = (agent: string, count: number) => {
+  const strand = new SignedStrand(agent)
+  for (let n = 0; n < count; n++) strand.append({ body: { n } })
+  return strand
+}
+const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('hex')
+
+describe('imported records', () => {
+  it('lie in blocks of their own, which the log does not have, and are found again by their hash', async () => {
+    shard.ask(appendNumber('log', 1))
+    const blocksBefore = shard.environment.blocks.getCount()
+    const strand = long('history', 120)
+    take(strand)
+    expect(shard.environment.blocks.getCount()).toBe(blocksBefore)
+    const keys = [...shard.environment.importedBlocks.getKeys({})].map((key) => key.readUIntBE(0, 6))
+    expect(keys[0]).toBe(importedBlocksFrom)
+    expect(keys.every(isImportedBlock)).toBe(true)
+    const found = (n: number) =>
+      replyOf(shard.ask({ kind: 'recordGet', agent: 'history', hash: hex(strand.hashes[n + 1]) })).payload.n
+    for (const n of [0, 60, 119]) expect(found(n)).toBe(n)
+    await shard.reopen()
+    for (const n of [0, 60, 119]) expect(found(n)).toBe(n)
+    // What is imported and written later comes behind, in both.
+    take(long('more', 3), { byte: 1 })
+    expect(replyOf(shard.ask(appendNumber('log', 2))).seq).toBe(2)
+    await shard.reopen()
+    expect(found(119)).toBe(119)
+    expect(replyOf(shard.ask(appendNumber('history', 120))).seq).toBe(121)
+  })
+
+  it('are found when the index has long written them down, with records of the log between them', async () => {
+    const strand = long('history', 600)
+    const logged: string[] = []
+    const lines = strand.exportLines()
+    for (let part = 0; part < 6; part++) {
+      // A part of the strand, then so many records of the log that the index has to write.
+      const upTo = lines.slice(0, 1 + (part + 1) * 100)
+      const manifest = parseManifest(JSON.stringify(lines[0]))
+      if (manifest === undefined) throw new Error('Expected a manifest')
+      const checked = checkLines({ manifest, lines: Buffer.from(textOf(upTo.slice(1))) })
+      if ('fault' in checked || checked.records === undefined) throw new Error(JSON.stringify(checked))
+      const { agent, strand: hash } = manifest
+      const records = checked.records
+      expect(
+        shard.ask({ kind: 'strandImport', agent, strand: hash, records, admin: true, options: {} }).kind,
+      ).toBe('imported')
+      for (let from = 0; from < 4_000; from += 1_000) {
+        const commands = Array.from({ length: 1_000 }, (_none, n) =>
+          appendNumber('log', from + n, { signing: 'group' }),
+        )
+        logged.push(...shard.run(...commands).map((outcome) => replyOf(outcome).content_hash))
+      }
+    }
+    const check = () => {
+      for (let n = 0; n < 600; n += 37) {
+        const hash = hex(strand.hashes[n])
+        expect(replyOf(shard.ask({ kind: 'recordGet', agent: 'history', hash })).seq).toBe(n)
+      }
+      for (let n = 0; n < logged.length; n += 997) {
+        const hash = logged[n] ?? ''
+        expect(replyOf(shard.ask({ kind: 'recordGet', agent: 'log', hash })).content_hash).toBe(hash)
+      }
+    }
+    check()
+    await shard.reopen()
+    check()
+    shard.settle()
+    await shard.reopen()
+    check()
+  })
+
+  it('are no ingested ones, so that no sink delivers them, and one that delivers goes on', () => {
+    const log = new SinkLog(0, () => shard.environment)
+    const ingest = (n: number) =>
+      shard.ask({ kind: 'ingestOne', agent: 'feed', body: Buffer.from(`{"n":${n}}`), options: {} })
+    ingest(1)
+    const first = log.take()
+    expect(first?.rows).toHaveLength(1)
+    if (first !== undefined) log.done(first)
+    take(long('history', 50))
+    expect(log.take()).toBeUndefined()
+    ingest(2)
+    while (log.look());
+    expect(log.lagRecords).toBe(1)
+    expect(log.take()?.rows.map(({ body }) => Buffer.from(body ?? []).toString())).toEqual(['{"n":2}'])
+  })
+
+  it('leave pages of the log as they are: none is of them, and each record of the log comes once', () => {
+    shard.ask(appendNumber('log', 1))
+    const page = (after: { ms: number; counter: number }) => {
+      const outcome = shard.ask({ kind: 'logPage', after, limit: 100 })
+      if (outcome.kind !== 'page') throw new Error('Expected a page')
+      return {
+        numbers: outcome.events.map(({ data }) => JSON.parse(data).payload.n),
+        reached: outcome.reached,
+      }
+    }
+    const { reached } = page({ ms: 0, counter: 0 })
+    take(long('history', 10))
+    shard.ask(appendNumber('log', 2))
+    expect(page(reached).numbers).toEqual([2])
+    expect(page({ ms: 0, counter: 0 }).numbers).toEqual([1, 2])
+  })
+
+  it('keep the bytes of a record that is erased later nowhere', async () => {
+    const secret = 'a-secret-that-must-be-gone'
+    const strand = new SignedStrand('history').append({ body: { secret } }).append()
+    take(strand)
+    const [key = Buffer.alloc(0)] = shard.environment.importedBlocks.getKeys({})
+    const block = () => Buffer.from(shard.environment.importedBlocks.get(key) ?? [])
+    expect(block().includes(secret)).toBe(true)
+    expect(blockCount(block())).toBe(3)
+    const target = { target: hex(strand.hashes[1]), target_seq: 1 }
+    take(strand.append({ type: 'sys/erase', body: target }), { fromSeq: 3 })
+    expect(block().includes(secret)).toBe(false)
+    shard.settle()
+    await shard.reopen()
+    const { erased, payload } = replyOf(
+      shard.ask({ kind: 'recordGet', agent: 'history', hash: hex(strand.hashes[1]) }),
+    )
+    expect([erased, payload]).toEqual([true, null])
+  })
+})
+
+describe('an open proposal of a strand that is imported', () => {
+  it('has no due time until the import is at its end, so that no look at what is due passes it by', () => {
+    const strand = long('history', 2)
+    const target = { target: hex(strand.hashes[1]), target_seq: 1 }
+    const terms = { principal: 'root', in_zone: 'governed', effective_at_ms: 5, expires_at_ms: 9 }
+    const [records, end] = importCommands(
+      strand.append({ type: 'sys/proposal', body: { action: 'delete', ...target, ...terms } }),
+    )
+    shard.ask(records)
+    const { proposalDues, proposalsOpen } = shard.environment
+    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([0, 1])
+    shard.ask(end)
+    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([1, 1])
+    shard.ask({ kind: 'proposalsSweep', options: {} })
+    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([0, 0])
+    const hash = target.target
+    expect(replyOf(shard.ask({ kind: 'recordGet', agent: 'history', hash })).deleted).toBe(true)
+  })
+})
+
+describe('an import in a commit group with other commands', () => {
+  it('is decided on what those before it leave', () => {
+    const strand = long('history', 3)
+    const [records, end] = importCommands(strand)
+    const outcomes = shard.run(records, appendNumber('history', 9), end, appendNumber('history', 3), records)
+    expect(outcomes.map(codeOf)).toEqual(['imported', 'import_open', 'imported', 'reply', 'imported'])
+    expect(replyOf(outcomes[3])).toMatchObject({ seq: 4, parent_hash: strand.head })
+    expect(outcomes[4]).toMatchObject({ imported: 0, headSeq: 4, open: true })
+    expect(shard.commits).toBe(1)
+    const fork = strand.append()
+    expect(codeOf(shard.run(importCommands(fork)[0])[0])).toBe('import_conflict')
+  })
+
+  it('has records that were reserved before it come behind it', () => {
+    const strand = new SignedStrand('history').append({ ms: shard.nowMs + 5_000 })
+    const [records, end] = importCommands(strand)
+    const batch = {
+      kind: 'batchAppend',
+      agent: 'log',
+      emerge: true,
+      body: Buffer.from('{"records":[{"data":{}},{"data":{},"type":"sys/x"}],"atomic":false}'),
+      options: {},
+    } as const
+    const outcomes = shard.run(batch, records, end, appendNumber('history', 1))
+    expect(codeOf(outcomes[0])).toBe('reply')
+    const written = replyOf(outcomes[3])
+    const { timestamp_hlc: before } = replyOf(
+      shard.ask({ kind: 'recordGet', agent: 'history', hash: strand.head }),
+    )
+    expect(written.timestamp_hlc > before).toBe(true)
+  })
+
+  it('opens no agent without its key, and signs nothing by a key that is not there', async () => {
+    const [records, end] = importCommands(long('history', 3))
+    shard.ask(records)
+    expect(codeOf(shard.ask({ ...end, seed: Buffer.alloc(32, 99) }))).toBe('import_rejected')
+    await shard.reopen()
+    expect(codeOf(shard.ask(appendNumber('history', 1)))).toBe('import_open')
+    expect(codeOf(shard.ask(end))).toBe('imported')
+    await shard.reopen()
+    expect(replyOf(shard.ask(appendNumber('history', 1))).seq).toBe(4)
+  })
+})

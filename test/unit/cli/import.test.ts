@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SignedStrand } from '../../client/signed-strand.js'
+import { headOf } from '../../support/answers.js'
+import { startServer, testRootKey, type TestServer } from '../../support/server.js'
+
+const entry = join(import.meta.dirname, '../../../dist/src/cli/main.js')
+
+let server: TestServer
+let folder = ''
+
+beforeAll(async () => {
+  server = await startServer({ env: { SERVICE_SHARDS: '1' } })
+  folder = mkdtempSync(join(tmpdir(), 'strandfast-import-'))
+})
+afterAll(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function run(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: unknown; out: string; err: string }> {
+  const child = spawn(process.execPath, [entry, 'import', ...args], {
+    env: { PATH: process.env['PATH'], SERVICE_ROOT_API_KEY: testRootKey, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (bytes: Buffer) => (out += bytes.toString()))
+  child.stderr.on('data', (bytes: Buffer) => (err += bytes.toString()))
+  const [code] = await once(child, 'close')
+  return { code, out, err }
+}
+
+/** Writes a file and gives its path. */
+function file(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name)
+  writeFileSync(path, content)
+  return path
+}
+
+const seedFile = (byte: number) => file(`seed-${byte}`, `${Buffer.alloc(32, byte).toString('hex')}\n`)
+
+describe('strandfast import', () => {
+  it('sends files, gzipped ones too, and says what became of them', async () => {
+    const own = new SignedStrand('plain', 11).append().append()
+    const path = file('plain.ndjson', own.exportText())
+    const args = ['--url', server.url, '--seed-file', seedFile(11)]
+    const first = await run([path, ...args])
+    expect(first).toEqual({
+      code: 0,
+      out: `IMPORTED 3 records of plain, 0 were there: 2 now, chain head ${own.head}\n`,
+      err: '',
+    })
+    const again = await run([file('plain.ndjson.gz', gzipSync(own.exportText())), ...args])
+    expect(again.out).toBe(`IMPORTED 0 records of plain, 3 were there: 2 now, chain head ${own.head}\n`)
+  })
+
+  it('holds an agent until the last of its files is in', async () => {
+    const own = new SignedStrand('pieces', 12).append()
+    const first = file('1.ndjson', own.exportText())
+    const second = file('2.ndjson', own.append().exportText(2))
+    const { code, out } = await run([first, second, '--url', server.url, '--seed-file', seedFile(12)])
+    expect(code).toBe(0)
+    const [one = '', two = ''] = out.split('\n')
+    expect(one).toMatch(/^IMPORTED 2 records of pieces, .*; it takes no writes yet$/)
+    expect(two).toMatch(/^IMPORTED 1 records of pieces, 0 were there: 2 now, chain head [0-9a-f]{64}$/)
+    const third = file('3.ndjson', own.append().exportText(3))
+    const held = await run([third, '--hold', '--url', server.url, '--seed-file', seedFile(12)])
+    expect(held.code).toBe(0)
+  })
+
+  it('ends with 1 at the first that is refused, and says why', async () => {
+    const bad = new SignedStrand('bad', 13).append({ type: 'sys/other' }).append()
+    const fine = new SignedStrand('fine', 14)
+    const files = [file('bad.ndjson', bad.exportText()), file('fine.ndjson', fine.exportText())]
+    const { code, out, err } = await run([...files, '--url', server.url])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(
+      /bad\.ndjson was not imported: import_rejected: Line 3, record 1: The server knows no/,
+    )
+    expect(await headOf(server, 'fine')).toBeUndefined()
+  })
+
+  it('tells the reason for a long file too, of which the server has read the beginning only', async () => {
+    const bad = new SignedStrand('long', 15).append({ type: 'sys/other' })
+    const [manifest = '', genesis = '', second = ''] = bad.exportText().split('\n')
+    const text = `${[manifest, genesis, second].join('\n')}\n${`${second}\n`.repeat(40_000)}`
+    const { code, err } = await run([file('long.ndjson', text), '--url', server.url])
+    expect(code).toBe(1)
+    expect(err).toContain('import_rejected: Line 3, record 1')
+  })
+
+  it('sends nothing when one of the files is none', async () => {
+    const fine = file('fine.ndjson', new SignedStrand('fine', 14).exportText())
+    for (const other of [file('none.ndjson', 'x\n'), file('none.ndjson.gz', 'x\n'), join(folder, 'absent')]) {
+      const { code, out } = await run([fine, other, '--url', server.url])
+      expect([code, out]).toEqual([1, ''])
+    }
+    expect(await headOf(server, 'fine')).toBeUndefined()
+  })
+
+  it('ends with 1 where no server is, or the key is wrong', async () => {
+    const fine = file('fine.ndjson', new SignedStrand('fine', 14).exportText())
+    expect((await run([fine, '--url', 'http://127.0.0.1:1'])).code).toBe(1)
+    const forbidden = await run([fine, '--url', server.url, '--key', 'x'.repeat(32)])
+    expect(forbidden.code).toBe(1)
+    expect(forbidden.err).toContain('unauthorized')
+  })
+
+  it('ends with 78 when it is used wrongly, and with 0 after its usage', async () => {
+    for (const args of [
+      [],
+      ['x', '--url', 'ftp://x'],
+      ['x', '--what'],
+      ['x', '--seed-file', join(folder, 'no')],
+    ]) {
+      const { code, err } = await run(args)
+      expect([args, code]).toEqual([args, 78])
+      expect(err).toContain('Usage: strandfast import')
+    }
+    const bad = await run(['x', '--url', server.url, '--seed-file', file('short', 'abc')])
+    expect([bad.code, bad.err]).toEqual([78, expect.stringContaining('64 hex digits')])
+    const help = await run(['--help'])
+    expect([help.code, help.err]).toEqual([0, ''])
+    expect(help.out).toContain('Usage: strandfast import')
+  })
+})

@@ -1,0 +1,222 @@
+import { assert } from '../../src/base/assert.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
+import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { compareHlc } from '../../src/strand/hlc.js'
+import { keyPairFromSeed } from '../../src/strand/keys.js'
+import { agentSeed } from '../../src/strand/agent-seed.js'
+import { seal } from '../../src/strand/seal.js'
+import type { CommitGroup } from '../commit-group.js'
+import { CheckedPart, rejectedAt } from '../import/part.js'
+import { meaningFault, takeMeaning } from '../import/take.js'
+import { holdProposal, keepProposal, openOf } from '../mutations/book.js'
+import { findAgent, type Decision, type ShardState } from '../shard-state.js'
+import { keptSeed, noKeyPair, seedPlace, type Agent } from '../store/agents.js'
+import { recordBySeq } from '../store/records.js'
+
+/**
+ * Takes a checked part of an export in (docs/adr/0022-import.md). Of what is there already only the hashes are compared.
+ * 409 agent_exists for another strand of that name, import_conflict where the two do not fit together; 403 for a strand
+ * that takes writes, unless the caller is an administrator; 422 import_rejected, 503 clock_skew.
+ */
+export function strandImport(
+  state: ShardState,
+  command: CommandOf<'strandImport'>,
+  group: CommitGroup,
+): Decision {
+  const found = findAgent(state, group, command.agent)
+  const part = new CheckedPart(command.records)
+  const refusal =
+    found === undefined
+      ? part.firstSeq === 0
+        ? undefined
+        : gapRefusal(0, part.firstSeq)
+      : connectionRefusal(state, { agent: found, part, strand: command.strand }, group)
+  if (refusal !== undefined) return refusal
+  part.dropUntil(found?.head.seq ?? -1)
+  if (part.empty) return told(found, 0)
+  const inTheWay = partRefusal(state, { found, part, admin: command.admin }, group)
+  if (inTheWay !== undefined) return inTheWay
+  const agent = found ?? newAgent(state, { command, part }, group)
+  if (!agent.importing) beginOn(state, agent, group)
+  for (const record of part.records) {
+    const keyIndex = agent.retiredKeys.length
+    const strandBytes = agent.strandBytes + (record.erased === true ? 0 : record.body.length)
+    const commitment = part.commitmentOf(record.seq)
+    const taken = { ...record, imported: true, agentNo: agent.no, keyIndex, agent, strandBytes } as const
+    group.takeIn(commitment === undefined ? taken : { ...taken, commitment })
+    const meaning = part.meaningOf(record.seq)
+    if (meaning !== undefined) takeMeaning(state, { agent, record, meaning }, group)
+  }
+  assert(agent.head.signature !== '', 'a part ends with a signed record')
+  return told(agent, part.records.length)
+}
+
+/**
+ * Ends an import: the agent takes writes from now on, unless more is to come or the strand is further already. 422
+ * import_rejected where the seed of its key is not known.
+ */
+export function strandImportEnd(
+  state: ShardState,
+  command: CommandOf<'strandImportEnd'>,
+  group: CommitGroup,
+): Decision {
+  const agent = findAgent(state, group, command.agent)
+  if (agent === undefined || agent.strand !== command.strand) return otherStrand(command.agent)
+  if (!agent.importing || command.hold || agent.head.seq > command.lastSeq) return told(agent, 0)
+  const { masterSeed, random } = state
+  const kept = state.store.agents.row(agent.name)?.sealedSeed
+  const derived = agentSeed(masterSeed, agent.name)
+  const seeds = [command.seed, keptSeed(masterSeed, agent.name, kept), derived]
+  const seed = seeds.find((one) => one !== undefined && keyPairFromSeed(one).publicKey === agent.publicKey)
+  if (seed === undefined) {
+    return refuse(
+      'import_rejected',
+      `Expected the seed of the key ${agent.publicKey}, which is not one of this server: until it is sent along, the agent takes no writes`,
+      { extra: { public_key: agent.publicKey } },
+    )
+  }
+  agent.importing = false
+  agent.keyPair = keyPairFromSeed(seed)
+  const isDerived = kept === undefined && derived.equals(seed)
+  const sealed = seal(masterSeed, { ...seedPlace(agent.name), secret: seed }, random).toString('hex')
+  group.changeAgent(agent.name, { importing: false, ...(!isDerived && { sealedSeed: sealed }) })
+  for (const row of openOf(state, group, agent)) keepProposal(group, agent.no, row)
+  return told(agent, 0)
+}
+
+function told(agent: Agent | undefined, imported: number): Decision {
+  assert(agent !== undefined, 'what is there has an agent')
+  const { importing } = agent
+  const { seq: headSeq, hash: headHash } = agent.head
+  return (): Outcome => ({ kind: 'imported', imported, headSeq, headHash, open: !importing })
+}
+
+function otherStrand(name: string): Refusal {
+  return refuse('agent_exists', `Expected no other strand under the name "${name}"`)
+}
+
+function gapRefusal(nextSeq: number, firstSeq: number): Refusal {
+  const detail = `Expected an export that begins at seq ${nextSeq} or before, got one from seq ${firstSeq}`
+  return refuse('import_conflict', detail, { extra: { seq: nextSeq } })
+}
+
+/** Whether the part fits to the strand that is there: what both have is the same, and there is no gap. */
+function connectionRefusal(
+  state: ShardState,
+  { agent, part, strand }: { agent: Agent; part: CheckedPart; strand: string },
+  group: CommitGroup,
+): Refusal | undefined {
+  if (agent.strand !== strand) return otherStrand(agent.name)
+  if (part.firstSeq > agent.head.seq + 1) return gapRefusal(agent.head.seq + 1, part.firstSeq)
+  const last = Math.min(part.lastSeq, agent.head.seq)
+  if (last < part.firstSeq || part.at(last)?.hash === hashAt(state, group, { agent, seq: last })) {
+    const next = part.at(agent.head.seq + 1)
+    return next === undefined || next.prev === agent.head.hash ? undefined : forkRefusal(next.seq)
+  }
+  // The hash of each record holds that of the one before: behind the first that differs all do.
+  let same = part.firstSeq
+  while (part.at(same)?.hash === hashAt(state, group, { agent, seq: same })) same++
+  return forkRefusal(same)
+}
+
+function forkRefusal(seq: number): Refusal {
+  return refuse(
+    'import_conflict',
+    `Expected the strand that is here, got one that parts from it at seq ${seq}`,
+    {
+      extra: { seq },
+    },
+  )
+}
+
+/** The hash of a record that the strand has, as this group leaves it. */
+function hashAt(
+  state: ShardState,
+  group: CommitGroup,
+  { agent, seq }: { agent: Agent; seq: number },
+): string {
+  if (seq === agent.head.seq) return agent.head.hash
+  const pending = [...group.records, ...group.imported].find(
+    (one) => one.agentNo === agent.no && one.seq === seq,
+  )
+  const record = pending ?? recordBySeq(state.store.environment, agent.no, seq)
+  assert(record !== undefined, 'a strand has no gaps')
+  return record.hash
+}
+
+/** What stands in the way of the new records of a part. */
+function partRefusal(
+  state: ShardState,
+  { found, part, admin }: { found: Agent | undefined; part: CheckedPart; admin: boolean },
+  group: CommitGroup,
+): Refusal | undefined {
+  const [first] = part.records
+  const last = part.records.at(-1)
+  assert(first !== undefined && last !== undefined, 'there are new records')
+  if (found !== undefined && !found.importing && !admin) {
+    return refuse('forbidden', 'Expected a key with admin:* to go on with a strand that takes writes')
+  }
+  if (found !== undefined && part.key !== found.publicKey) {
+    return rejectedAt(first.seq, 'The record names a key that is not in force')
+  }
+  if (found !== undefined && compareHlc(first.hlc, found.head.hlc) <= 0) {
+    return rejectedAt(first.seq, 'The clock does not go forward')
+  }
+  if (last.hlc.ms - state.clock() > limits.clockAheadMsMax) {
+    return refuse('clock_skew', 'Expected records whose clock is not ahead of the clock of this server')
+  }
+  const keys = (found?.retiredKeys.length ?? 0) + part.rotations
+  if (keys > limits.keyRotationsMax) {
+    return rejectedAt(last.seq, `The key was rotated more than ${limits.keyRotationsMax} times`)
+  }
+  for (const record of part.records) {
+    const meaning = part.meaningOf(record.seq)
+    const fault =
+      meaning === undefined
+        ? undefined
+        : meaningFault(state, { agent: found, part, seq: record.seq, meaning }, group)
+    if (fault !== undefined) return rejectedAt(record.seq, fault)
+  }
+  return undefined
+}
+
+/** The agent of a strand that begins with this part. Its secret key is looked for when all of it is there. */
+function newAgent(
+  state: ShardState,
+  { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
+  group: CommitGroup,
+): Agent {
+  const genesis = part.meaningOf(0)
+  assert(genesis?.kind === 'genesis', 'a strand begins with its genesis record')
+  const { zone, createdAtMs } = genesis
+  const { agent: name, strand } = command
+  const agent: Agent = {
+    name,
+    no: state.store.agents.takeNo(),
+    zone,
+    createdAtMs,
+    publicKey: part.key,
+    strand,
+    keyIndex: 0,
+    keyPair: noKeyPair(part.key),
+    head: { seq: -1, hash: '', hlc: { ms: 0, counter: 0 }, signature: '' },
+    strandBytes: 0,
+    mutated: false,
+    policies: [],
+    retiredKeys: [],
+    importing: true,
+  }
+  const row = { no: agent.no, zone, createdAtMs, publicKey: part.key, strand, importing: true }
+  group.newAgents.set(name, row)
+  state.store.agents.keep(agent)
+  return agent
+}
+
+/** A strand that took writes takes none from now on, and none of its proposals applies itself. */
+function beginOn(state: ShardState, agent: Agent, group: CommitGroup): void {
+  agent.importing = true
+  agent.keyPair = noKeyPair(agent.publicKey)
+  group.changeAgent(agent.name, { importing: true })
+  for (const row of openOf(state, group, agent)) holdProposal(group, agent.no, row)
+}

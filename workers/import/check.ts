@@ -1,0 +1,188 @@
+import { isUtf8 } from 'node:buffer'
+import { assert } from '../../src/base/assert.js'
+import { asBuffer } from '../../src/base/bytes.js'
+import { limits } from '../../src/base/limits.js'
+import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
+import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
+import { ChainCheck } from '../../src/strand/chain-check.js'
+import { recordHash } from '../../src/strand/hash.js'
+import { parseHeader, type RecordHeader } from '../../src/strand/header.js'
+import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
+import { canonicalJson, readJson } from '../../src/strand/json.js'
+import { isReservedType } from '../../src/strand/record-type.js'
+import { parseLine, type RecordLine, type Trailer } from '../../src/strand/strand-export.js'
+import { trailerFault } from '../../src/strand/verify-export.js'
+import { encodeBlock, type StoredRecord } from '../store/record-codec.js'
+import { meaningOf } from './meanings.js'
+
+/*
+ * The checks of an import, part by part: all that a verifier checks (docs/FORMAT.md, Checking an export), and what the
+ * store needs beside it. Pure functions of what they are given.
+ */
+
+/**
+ * Checks lines of an export behind the position that the last part came to. Records are taken up to the last signed
+ * one: those behind it wait for their seal, and their lines are to come again with what follows.
+ */
+export function checkLines(task: ImportCheckTask): ImportChecked {
+  const { lines, fault } = parsed(asBuffer(task.lines))
+  const until = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
+  const taken = lines.slice(0, until + 1)
+  const chain =
+    task.position === undefined
+      ? new ChainCheck(task.manifest, undefined)
+      : ChainCheck.from(task.manifest, task.position)
+  const part = new Part(chain, task.manifest.agent)
+  for (const [place, { record, trailer }] of taken.entries()) {
+    const ended = place > 0 && taken[place - 1]?.trailer !== undefined
+    const reason = ended ? 'A line follows the trailer' : part.take(task, record, trailer)
+    if (reason !== undefined) return { fault: { line: place, reason, seq: chain.nextSeq } }
+  }
+  if (fault !== undefined) return { fault: { line: lines.length, reason: fault, seq: chain.nextSeq } }
+  const { position } = chain
+  assert(position !== undefined, 'a part ends behind a signed record')
+  return {
+    position,
+    linesTaken: taken.length,
+    bytesTaken: taken.at(-1)?.end ?? 0,
+    ended: part.ended,
+    ...(part.count > 0 && { records: part.records() }),
+  }
+}
+
+/** One line; neither a record nor a trailer is not in the list. */
+interface ParsedLine {
+  record?: RecordLine
+  trailer?: Trailer
+  /** Where the next line begins. */
+  end: number
+}
+
+/** The lines up to the first that is none, and why it is none. */
+function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
+  const lines: ParsedLine[] = []
+  for (let from = 0; from < bytes.length;) {
+    const found = bytes.indexOf(0x0a, from)
+    const to = found === -1 ? bytes.length : found
+    const line = bytes.subarray(from, to)
+    if (!isUtf8(line)) return { lines, fault: 'The line is not UTF-8' }
+    const read = parseLine(line.toString('utf8'))
+    if (read === undefined) return { lines, fault: 'The line is neither a record nor the trailer' }
+    from = to + 1
+    lines.push({ ...read, end: Math.min(from, bytes.length) })
+  }
+  return { lines }
+}
+
+/** The records of one part as they are taken. */
+class Part {
+  /** The trailer came, and the export is whole. */
+  ended = false
+  readonly #chain: ChainCheck
+  readonly #agent: string
+  readonly #records: StoredRecord[] = []
+  readonly #meanings: MeaningAt[] = []
+  readonly #commitments: [number, string][] = []
+  #key = ''
+
+  constructor(chain: ChainCheck, agent: string) {
+    this.#chain = chain
+    this.#agent = agent
+  }
+
+  get count(): number {
+    return this.#records.length
+  }
+
+  /** Takes a line. @returns what is wrong with it, or undefined */
+  take(
+    { manifest }: ImportCheckTask,
+    record: RecordLine | undefined,
+    trailer: Trailer | undefined,
+  ): string | undefined {
+    if (record === undefined) {
+      if (trailer === undefined) return 'The line is neither a record nor the trailer'
+      this.ended = true
+      return this.#chain.endFault() ?? trailerFault(manifest, trailer, this.#chain)
+    }
+    const { key } = this.#chain
+    const fault = this.#chain.take(record)
+    if (fault !== undefined) return fault
+    if (this.count === 0) this.#key = key
+    const header = parseHeader(record.h)
+    assert(header !== undefined, 'a record that was checked has a header')
+    const refused = this.count >= limits.importRecordsMax ? 'Too many records wait for one seal' : undefined
+    // The chain is one further already: a fault names the record that was taken last.
+    const reason = refused ?? this.#keep(header, record)
+    if (reason !== undefined) this.#chain.nextSeq = header.seq
+    return reason
+  }
+
+  #keep(header: RecordHeader, record: RecordLine): string | undefined {
+    const { seq, type } = header
+    if (record.withheld === true) return 'The body of the record is withheld'
+    const kept = storedRecord(header, record)
+    if (record.body === undefined) {
+      if (isReservedType(type)) return 'A record of the server is erased'
+      this.#commitments.push([seq, header.body])
+    } else {
+      const body = readBody(record.body)
+      if ('fault' in body) return body.fault
+      const told = meaningOf(this.#agent, type, body.value)
+      if ('fault' in told) return told.fault
+      if (told.meaning !== undefined) this.#meanings.push({ seq, ...told.meaning })
+    }
+    this.#records.push(kept)
+    return undefined
+  }
+
+  records(): CheckedRecords {
+    const first = this.#records[0]
+    const last = this.#records.at(-1)
+    assert(first !== undefined && last !== undefined, 'a part has records')
+    return {
+      chunk: encodeBlock(this.#records),
+      firstSeq: first.seq,
+      lastSeq: last.seq,
+      lastHash: last.hash,
+      key: this.#key,
+      meanings: this.#meanings,
+      commitments: this.#commitments,
+    }
+  }
+}
+
+/** The value of a body, which must be one that the server could have written. */
+function readBody(text: string): { value: unknown } | { fault: string } {
+  const bytes = Buffer.from(text)
+  if (bytes.length > limits.recordBytesMax) {
+    return { fault: `The body has more than ${limits.recordBytesMax} bytes` }
+  }
+  const read = readJson(bytes, limits.nestingDepthMax)
+  if ('code' in read) return { fault: `The body cannot be read: ${read.detail}` }
+  const { value } = read
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { fault: 'The body is not a JSON object' }
+  }
+  return canonicalJson(value) === text ? { value } : { fault: 'The body is not in canonical form' }
+}
+
+/** The record as the store keeps it; its agent's number and the index of its key are the shard's. */
+function storedRecord(header: RecordHeader, { h, sig, sealedBy, salt, body }: RecordLine): StoredRecord {
+  const { seq, type, prev } = header
+  const record: StoredRecord = {
+    agentNo: 0,
+    seq,
+    hlc: parseHlc(header.hlc) ?? zeroHlc,
+    type,
+    hash: recordHash(h),
+    prev,
+    keyIndex: 0,
+    salt: Buffer.from(salt ?? '', 'hex'),
+    body: Buffer.from(body ?? ''),
+  }
+  if (body === undefined) record.erased = true
+  if (sig !== undefined) record.signature = Buffer.from(sig, 'hex')
+  else if (sealedBy !== undefined) record.sealedBy = sealedBy
+  return record
+}

@@ -1,0 +1,118 @@
+import { policyFaults } from '../../src/auth/row-policy.js'
+import { unreachable } from '../../src/base/assert.js'
+import type { Meaning } from '../../src/protocol/import-messages.js'
+import type { Mutation } from '../../src/protocol/proposal-messages.js'
+import { genesisType, keyRotateType } from '../../src/strand/genesis.js'
+import { isSystemType } from '../../src/strand/record-type.js'
+import { systemBodies } from '../../src/wire/system-records.js'
+
+/** What a record tells that the store keeps beside it; nothing for a user's record; or what is wrong with it. */
+export type Told = { meaning?: Meaning } | { fault: string }
+
+const badBody: Told = { fault: 'The body of a record of the server is not of its form' }
+
+/** Reads what a record tells: the body is JSON, and the signature over it verified. */
+export function meaningOf(agent: string, type: string, body: unknown): Told {
+  const read = readers[type]
+  if (read !== undefined) return read(body, agent)
+  return isSystemType(type) ? { fault: `The server knows no records of the type ${type}` } : {}
+}
+
+const readers: Readonly<Record<string, (body: unknown, agent: string) => Told>> = {
+  [genesisType]: (body) => {
+    const read = systemBodies.genesis.value(body)
+    if ('code' in read) return badBody
+    const { zone, created_at_ms: createdAtMs } = read.value
+    return { meaning: { kind: 'genesis', zone, createdAtMs } }
+  },
+  [keyRotateType]: (body) => {
+    const read = systemBodies.keyRotate.value(body)
+    return 'code' in read ? badBody : { meaning: { kind: 'key', publicKey: read.value.public_key } }
+  },
+  'sys/tombstone': (body) => recordMeaning(body, 'delete'),
+  'sys/restore': (body) => recordMeaning(body, 'restore'),
+  'sys/erase': (body) => recordMeaning(body, 'erase'),
+  'sys/zone': (body) => {
+    const read = systemBodies.zone.value(body)
+    return 'code' in read ? badBody : { meaning: { kind: 'zone', zone: read.value.zone } }
+  },
+  'sys/policy': (body) => {
+    const read = systemBodies.policy.value(body)
+    if ('code' in read || policyFaults(read.value.policies).length > 0) return badBody
+    return { meaning: { kind: 'policies', policies: read.value.policies } }
+  },
+  'sys/proposal': proposalMeaning,
+  'sys/vote': (body) => {
+    const read = systemBodies.vote.value(body)
+    if ('code' in read) return badBody
+    const { proposal, proposal_seq: proposalSeq, vote, principal } = read.value
+    return { meaning: { kind: 'vote', proposal, proposalSeq, vote, principal } }
+  },
+  'sys/applied': (body) => {
+    const read = systemBodies.applied.value(body)
+    if ('code' in read) return badBody
+    const { proposal, proposal_seq: proposalSeq, state, reason } = read.value
+    return {
+      meaning: { kind: 'applied', proposal, proposalSeq, state, ...(reason !== undefined && { reason }) },
+    }
+  },
+  'edge/add': (body, agent) => {
+    const read = systemBodies.edgeAdd.value(body)
+    if ('code' in read || read.value.src !== agent) return badBody
+    const { dst, edge_type: edgeType, weight } = read.value
+    return { meaning: { kind: 'edge', dst, edgeType, live: true, weight } }
+  },
+  'edge/remove': (body, agent) => {
+    const read = systemBodies.edgeRemove.value(body)
+    if ('code' in read || read.value.src !== agent) return badBody
+    const { dst, edge_type: edgeType } = read.value
+    return { meaning: { kind: 'edge', dst, edgeType, live: false, weight: 0 } }
+  },
+}
+
+function recordMeaning(body: unknown, action: 'delete' | 'restore' | 'erase'): Told {
+  const read = systemBodies.record.value(body)
+  if ('code' in read) return badBody
+  return {
+    meaning: { kind: 'record', action, target: read.value.target, targetSeq: read.value.target_seq },
+  }
+}
+
+function proposalMeaning(body: unknown): Told {
+  const read = systemBodies.proposal.value(body)
+  if ('code' in read) return badBody
+  const { principal, in_zone: zone, effective_at_ms: effectiveAtMs, expires_at_ms: expiresAtMs } = read.value
+  const meaning: Meaning = {
+    kind: 'proposal',
+    mutation: mutationOf(read.value),
+    zone,
+    proposer: principal,
+    expiresAtMs,
+    ...(effectiveAtMs !== null && { effectiveAtMs }),
+  }
+  return { meaning }
+}
+
+type ProposalBody = Extract<
+  ReturnType<(typeof systemBodies)['proposal']['value']>,
+  { value: unknown }
+>['value']
+
+function mutationOf(body: ProposalBody): Mutation {
+  switch (body.action) {
+    case 'zone':
+      return { action: body.action, zone: body.zone }
+    case 'policies':
+      return { action: body.action, policies: body.policies }
+    case 'rotate_key':
+      return { action: body.action, publicKey: body.public_key }
+    case 'remove_edge':
+      return { action: body.action, edgeType: body.edge_type, dst: body.dst }
+    case 'delete':
+    case 'restore':
+    case 'erase':
+      return { action: body.action, target: body.target, targetSeq: body.target_seq }
+    default:
+      return unreachable(body)
+  }
+}

@@ -1,0 +1,64 @@
+import { assert } from '../../src/base/assert.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
+import { blockCount, recordAt, type StoredRecord } from '../store/record-codec.js'
+
+/** Records of an export that were checked, as they came from the reader of the pool, by their seq. */
+export class CheckedPart {
+  readonly firstSeq: number
+  readonly lastSeq: number
+  /** Those that are new; all of them before `dropUntil`. */
+  records: readonly StoredRecord[]
+  /** The key in force at the first of the new ones. */
+  key: string
+  readonly #all: readonly StoredRecord[]
+  readonly #meanings: ReadonlyMap<number, MeaningAt>
+  readonly #commitments: ReadonlyMap<number, string>
+
+  constructor({ chunk, firstSeq, lastSeq, key, meanings, commitments }: CheckedRecords) {
+    const count = blockCount(chunk)
+    assert(count === lastSeq - firstSeq + 1, 'a part has no gaps')
+    this.#all = Array.from({ length: count }, (_none, place) => recordAt(chunk, place))
+    this.records = this.#all
+    this.firstSeq = firstSeq
+    this.lastSeq = lastSeq
+    this.key = key
+    this.#meanings = new Map(meanings.map((one) => [one.seq, one]))
+    this.#commitments = new Map(commitments)
+  }
+
+  get empty(): boolean {
+    return this.records.length === 0
+  }
+
+  /** How often the new records change the key. */
+  get rotations(): number {
+    return this.records.filter(({ seq }) => this.#meanings.get(seq)?.kind === 'key').length
+  }
+
+  /** Leaves out the records up to a seq: they are there already. */
+  dropUntil(seq: number): void {
+    this.records = this.#all.filter((one) => one.seq > seq)
+    for (const meaning of this.#meanings.values()) {
+      if (meaning.kind === 'key' && meaning.seq <= seq) this.key = meaning.publicKey
+    }
+  }
+
+  /** The record of that seq, new or not. */
+  at(seq: number): StoredRecord | undefined {
+    return this.#all[seq - this.firstSeq]
+  }
+
+  meaningOf(seq: number): MeaningAt | undefined {
+    return this.#meanings.get(seq)
+  }
+
+  commitmentOf(seq: number): string | undefined {
+    return this.#commitments.get(seq)
+  }
+}
+
+/** 422 for a record of an export; its line is known to who reads the lines. */
+export function rejectedAt(seq: number, reason: string): Refusal {
+  return refuse('import_rejected', reason, { extra: { seq } })
+}

@@ -1,0 +1,171 @@
+import { unreachable } from '../../src/base/assert.js'
+import type { MeaningAt } from '../../src/protocol/import-messages.js'
+import type { ProposalRow } from '../../src/protocol/proposal-messages.js'
+import { isReservedType } from '../../src/strand/record-type.js'
+import type { CommitGroup } from '../commit-group.js'
+import { endHeldProposal, holdProposal, proposalAt } from '../mutations/book.js'
+import type { ShardState } from '../shard-state.js'
+import type { Agent } from '../store/agents.js'
+import type { StoredRecord } from '../store/record-codec.js'
+import { recordBySeq } from '../store/records.js'
+import type { CheckedPart } from './part.js'
+
+/*
+ * What imported records of the server tell, taken into the tables that the store keeps beside the strand, as the
+ * commands did that wrote the records.
+ */
+
+/** A record that tells something, before anything of its part is taken. */
+interface Telling {
+  /** Absent when the part makes it. */
+  agent: Agent | undefined
+  part: CheckedPart
+  seq: number
+  meaning: MeaningAt
+}
+
+/** What is wrong with what a record tells, as the strand stands before it. */
+export function meaningFault(
+  state: ShardState,
+  { agent, part, seq, meaning }: Telling,
+  group: CommitGroup,
+): string | undefined {
+  if (meaning.kind === 'record') {
+    const target =
+      meaning.targetSeq < seq ? find(state, { agent, part, seq: meaning.targetSeq }, group) : undefined
+    if (target?.hash !== meaning.target) return 'The record names another that is not on the strand'
+    if (isReservedType(target.type)) return 'The record deletes or erases one of the server'
+  }
+  if (meaning.kind === 'vote' || meaning.kind === 'applied') {
+    const { proposal, proposalSeq } = meaning
+    const target = proposalSeq < seq ? find(state, { agent, part, seq: proposalSeq }, group) : undefined
+    if (target?.hash !== proposal || target.type !== 'sys/proposal') {
+      return 'The record names a proposal that is not on the strand'
+    }
+  }
+  return undefined
+}
+
+function find(
+  state: ShardState,
+  { agent, part, seq }: { agent: Agent | undefined; part: CheckedPart; seq: number },
+  group: CommitGroup,
+): StoredRecord | undefined {
+  const own = part.at(seq)
+  if (own !== undefined || agent === undefined) return own
+  const pending = [...group.records, ...group.imported].find(
+    (one) => one.agentNo === agent.no && one.seq === seq,
+  )
+  return pending ?? recordBySeq(state.store.environment, agent.no, seq)
+}
+
+/** Takes what a record tells. */
+export function takeMeaning(
+  state: ShardState,
+  { agent, record, meaning }: { agent: Agent; record: StoredRecord; meaning: MeaningAt },
+  group: CommitGroup,
+): void {
+  const { seq, hlc } = record
+  switch (meaning.kind) {
+    case 'genesis':
+      return
+    case 'record':
+      takeMutation(state, { agent, seq, meaning }, group)
+      return
+    case 'zone':
+      agent.zone = meaning.zone
+      group.zoneChanges.push({ agentNo: agent.no, seq, zone: meaning.zone })
+      group.changeAgent(agent.name, { zone: meaning.zone })
+      return
+    case 'policies':
+      agent.policies = meaning.policies
+      group.changeAgent(agent.name, { policies: meaning.policies })
+      return
+    case 'key':
+      takeKey(agent, { seq, publicKey: meaning.publicKey }, group)
+      return
+    case 'edge': {
+      const { dst, edgeType, live, weight } = meaning
+      group.changeEdge({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live, weight })
+      return
+    }
+    case 'proposal':
+      takeProposal(agent, { record, meaning }, group)
+      return
+    case 'vote': {
+      const row = rowOf(state, { agent, seq: meaning.proposalSeq }, group)
+      const vote = { principal: meaning.principal, vote: meaning.vote, atMs: hlc.ms }
+      if (row?.state === 'proposed') holdProposal(group, agent.no, { ...row, votes: [...row.votes, vote] })
+      return
+    }
+    case 'applied': {
+      const row = rowOf(state, { agent, seq: meaning.proposalSeq }, group)
+      if (row?.state !== 'proposed') return
+      endHeldProposal(group, { agentNo: agent.no, row, endedAtMs: hlc.ms }, meaning)
+      return
+    }
+    default:
+      unreachable(meaning)
+  }
+}
+
+function takeMutation(
+  state: ShardState,
+  { agent, seq, meaning }: { agent: Agent; seq: number; meaning: Extract<MeaningAt, { kind: 'record' }> },
+  group: CommitGroup,
+): void {
+  const { action, target: hash, targetSeq } = meaning
+  const agentNo = agent.no
+  group.changedRecords.push(hash)
+  if (action !== 'erase') {
+    agent.mutated = true
+    group.mutations.push({ agentNo, targetSeq, mutationSeq: seq, deleted: action === 'delete' })
+    return
+  }
+  const pending = group.imported.find((one) => one.agentNo === agentNo && one.seq === targetSeq)
+  const target = pending ?? recordBySeq(state.store.environment, agentNo, targetSeq)
+  const erases = group.erasures.some((one) => one.agentNo === agentNo && one.seq === targetSeq)
+  // Mostly it came erased.
+  if (target?.erased !== true && !erases) group.erasures.push({ agentNo, seq: targetSeq })
+}
+
+function takeKey(
+  agent: Agent,
+  { seq, publicKey }: { seq: number; publicKey: string },
+  group: CommitGroup,
+): void {
+  agent.retiredKeys = [...agent.retiredKeys, { publicKey: agent.publicKey, lastSeq: seq }]
+  agent.publicKey = publicKey
+  agent.keyPair = { ...agent.keyPair, publicKey }
+  agent.keyIndex = agent.retiredKeys.length
+  group.changeAgent(agent.name, { publicKey, retiredKeys: agent.retiredKeys })
+}
+
+function takeProposal(
+  agent: Agent,
+  { record, meaning }: { record: StoredRecord; meaning: Extract<MeaningAt, { kind: 'proposal' }> },
+  group: CommitGroup,
+): void {
+  const { mutation, zone, proposer, effectiveAtMs, expiresAtMs } = meaning
+  holdProposal(group, agent.no, {
+    agent: agent.name,
+    seq: record.seq,
+    hash: record.hash,
+    mutation,
+    zone,
+    state: 'proposed',
+    proposer,
+    votes: [],
+    createdAtMs: record.hlc.ms,
+    expiresAtMs,
+    ...(effectiveAtMs !== undefined && { effectiveAtMs }),
+  })
+}
+
+function rowOf(
+  state: ShardState,
+  { agent, seq }: { agent: Agent; seq: number },
+  group: CommitGroup,
+): ProposalRow | undefined {
+  return proposalAt(state, group, { agentNo: agent.no, seq })
+}
