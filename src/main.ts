@@ -261,6 +261,16 @@ function admissionOf(
   )
 }
 
+/** Long reads of strands, by the pool. */
+function readsBy(readers: ReaderPool): RouteContext['read'] {
+  return {
+    treeRoot: (view) => readers.treeRoot(view),
+    inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
+    consistency: (view, from) => readers.consistency({ ...view, from }),
+    recordLine: (view, record) => readers.recordLine({ ...view, ...record }),
+  }
+}
+
 function handlingOf(
   config: Config,
   {
@@ -295,12 +305,7 @@ function handlingOf(
     shardCount: shards.count,
     shardOf: (agent) => shards.shardOf(agent),
     askFirst: (command) => shards.askOne(0, command),
-    read: {
-      treeRoot: (view) => readers.treeRoot(view),
-      inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
-      consistency: (view, from) => readers.consistency({ ...view, from }),
-      recordLine: (view, record) => readers.recordLine({ ...view, ...record }),
-    },
+    read: readsBy(readers),
     apiKeys: parts.apiKeys,
     tickets: parts.tickets,
     readiness: () => stopping() ?? unready(shards, state),

@@ -428,3 +428,13 @@ it('answered every documented success, and had nothing to log', () => {
   expect(source.stderr()).toBe('')
   expect(unseenSuccesses([importRoute])).toEqual([])
 })
+
+describe('the log of strand heads', () => {
+  it('tells of a strand that was imported, whose clocks are of the past', async () => {
+    const name = await numbers('logged')
+    const answer = await importTo(target, await exportOf(source, name))
+    expect(answer.status, answer.text).toBe(200)
+    const proof = await ask(target, `GET /v1/log/proof?agent=${name}`)
+    expect(proof).toMatchObject({ status: 200, body: { size: 11, hash: answer.body.chain_head } })
+  })
+})

@@ -40,6 +40,7 @@ async function open(count = 2): Promise<void> {
       events: () => {},
       died: () => {},
       erased: () => {},
+      imported: () => {},
       policiesChanged: () => {},
       restarted(shard) {
         serverLog.restarted(shard)
