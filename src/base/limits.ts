@@ -50,6 +50,10 @@ export const limits = {
   readerQueueMax: 1_024,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
+  /** Threads that verify an export offline; one a core up to here. */
+  verifyThreadsMax: 16,
+  /** Bytes of an export that one of them checks at a time. */
+  verifySegmentBytes: 1_048_576,
   /** Bytes of an export that one read of the pool makes. */
   exportPageBytes: 262_144,
   /** Roots of complete 256-leaf subtrees that a reader thread keeps: those of 16 million records. */
