@@ -45,6 +45,7 @@ function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLine): Rea
   return { header: parseHeader(h), h, leaf, sig, sealedBy, content, withheld: withheld === true }
 }
 
+const LF = 0x0a
 const QUOTE = 0x22
 const DASH = 0x2d
 const ZERO = 0x30
@@ -83,6 +84,9 @@ const written = {
   withheld: Buffer.from(',"withheld":true}'),
 }
 
+/** Bytes from the beginning of a line to its seq: mostly those of the line before. */
+const FRAME_BYTES = written.strand.length + written.key.length + written.seq.length + 2 * HASH_DIGITS
+
 /** 0 to 15 for hex digits, lower case; 255 for every other byte. */
 const hexValues = new Uint8Array(256).fill(255)
 for (let value = 0; value < 16; value += 1) hexValues[value.toString(16).charCodeAt(0)] = value
@@ -96,11 +100,17 @@ for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyz0123456789_./-')) type
  * JSON of it; any other line goes the way of `readLineText`. The outcome is one and the same.
  */
 export class LineReader {
+  /** 0x00 and the header's text. */
   readonly #leaf = Buffer.alloc(HEADER_BYTES_MAX)
   #committed = Buffer.alloc(BODY_AT)
   /** The next byte of the line to read, and of `#leaf` to write. */
   #at = 0
   #to = 0
+  /** Of the record that was read last; what it begins with stands in `#leaf`, up to `#frameEnd`. */
+  readonly #frame = Buffer.alloc(FRAME_BYTES)
+  #frameEnd = 0
+  #strand = ''
+  #key = ''
 
   constructor() {
     this.#committed.set(commitmentPrefix)
@@ -115,10 +125,9 @@ export class LineReader {
   /** The record of a line as `recordLine` writes it; undefined where the line may be something else. */
   readWritten(bytes: Buffer, start: number, end: number): ReadRecord | undefined {
     this.#at = start
-    const header = this.#header(bytes)
-    if (header === undefined) return undefined
+    const read = this.#header(bytes)
+    if (read === undefined) return undefined
     const leaf = this.#leaf.subarray(0, this.#to)
-    const h = leaf.toString('latin1', 1)
     let sig: string | undefined
     let sealedBy: number | undefined
     if (this.#skip(bytes, written.signature)) {
@@ -141,32 +150,66 @@ export class LineReader {
       withheld = this.#skip(bytes, written.withheld)
       if (!withheld && !this.#skip(bytes, written.erased)) return undefined
     }
-    return this.#at === end ? { header, h, leaf, sig, sealedBy, content, withheld } : undefined
+    if (this.#at !== end) return undefined
+    return { header: read.header, h: read.h, leaf, sig, sealedBy, content, withheld }
   }
 
-  /** The header, with 0x00 and its text in `#leaf`. */
-  #header(bytes: Buffer): RecordHeader | undefined {
-    this.#to = this.#leaf.write('\0strand-record/v1\nstrand ', 'latin1')
-    if (!this.#skip(bytes, written.strand)) return undefined
-    const strand = this.#hash(bytes)
-    if (strand === undefined || !this.#name(bytes, written.key)) return undefined
-    const key = this.#hash(bytes)
-    if (key === undefined || !this.#name(bytes, written.seq)) return undefined
-    const from = this.#at
+  /** The header and its text, which is laid behind 0x00 in `#leaf`. */
+  #header(bytes: Buffer): { header: RecordHeader; h: string } | undefined {
+    if (!this.#skipFrame(bytes)) return undefined
+    this.#to = this.#frameEnd
+    const seqAt = this.#at
     const seq = this.#number(bytes)
     if (seq === undefined) return undefined
-    this.#to += bytes.copy(this.#leaf, this.#to, from, this.#at)
+    for (let at = seqAt; at < this.#at; at += 1) this.#leaf[this.#to++] = bytes[at] ?? 0
     if (!this.#name(bytes, written.prev)) return undefined
-    const prev = this.#hash(bytes)
-    if (prev === undefined || !this.#name(bytes, written.hlc)) return undefined
-    const hlc = this.#hlc(bytes)
-    if (hlc === undefined || !this.#name(bytes, written.type)) return undefined
-    const type = this.#type(bytes)
-    if (type === undefined || !this.#name(bytes, written.commitment)) return undefined
-    const body = this.#hash(bytes)
-    if (body === undefined) return undefined
-    this.#leaf[this.#to++] = 0x0a
-    return { strand, key, seq, prev, hlc, type, body }
+    const prevAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS) || !this.#name(bytes, written.hlc)) return undefined
+    const hlcAt = this.#to
+    if (!this.#hex(bytes, HLC_MS_DIGITS) || bytes[this.#at] !== DASH) return undefined
+    this.#at += 1
+    this.#leaf[this.#to++] = DASH
+    if (!this.#hex(bytes, HLC_COUNTER_DIGITS) || !this.#name(bytes, written.type)) return undefined
+    const typeAt = this.#to
+    if (!this.#type(bytes)) return undefined
+    const typeEnd = this.#to
+    if (!this.#name(bytes, written.commitment)) return undefined
+    const bodyAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS)) return undefined
+    this.#leaf[this.#to++] = LF
+    const h = this.#leaf.toString('latin1', 1, this.#to)
+    const header = {
+      strand: this.#strand,
+      key: this.#key,
+      seq,
+      // Places in the text are one less than in `#leaf`.
+      prev: h.slice(prevAt - 1, prevAt - 1 + HASH_DIGITS),
+      hlc: h.slice(hlcAt - 1, hlcAt - 1 + HLC_CHARS),
+      type: h.slice(typeAt - 1, typeEnd - 1),
+      body: h.slice(bodyAt - 1, bodyAt - 1 + HASH_DIGITS),
+    }
+    return { header, h }
+  }
+
+  /** Passes over the beginning of a line, with strand and key. */
+  #skipFrame(bytes: Buffer): boolean {
+    return (this.#frameEnd > 0 && this.#skip(bytes, this.#frame)) || this.#newFrame(bytes)
+  }
+
+  #newFrame(bytes: Buffer): boolean {
+    const start = this.#at
+    this.#frameEnd = 0
+    this.#to = this.#leaf.write('\0strand-record/v1\nstrand ', 'latin1')
+    if (!this.#skip(bytes, written.strand)) return false
+    const strandAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS) || !this.#name(bytes, written.key)) return false
+    const keyAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS) || !this.#name(bytes, written.seq)) return false
+    this.#strand = this.#leaf.toString('latin1', strandAt, strandAt + HASH_DIGITS)
+    this.#key = this.#leaf.toString('latin1', keyAt, keyAt + HASH_DIGITS)
+    this.#frame.set(bytes.subarray(start, this.#at))
+    this.#frameEnd = this.#to
+    return true
   }
 
   /** Passes over what stands there if it is `part`. */
@@ -182,36 +225,36 @@ export class LineReader {
   /** The same for the name of a header's line; its LF, in JSON two characters, and its letters go into `#leaf`. */
   #name(bytes: Buffer, part: Uint8Array): boolean {
     if (!this.#skip(bytes, part)) return false
-    this.#leaf[this.#to++] = 0x0a
+    this.#leaf[this.#to++] = LF
     for (let offset = 2; offset < part.length; offset += 1) this.#leaf[this.#to++] = part[offset] ?? 0
     return true
   }
 
-  #hash(bytes: Buffer): string | undefined {
-    return isHex(bytes, this.#at, HASH_DIGITS) ? this.#take(bytes, HASH_DIGITS) : undefined
-  }
-
-  #hlc(bytes: Buffer): string | undefined {
-    const dash = this.#at + HLC_MS_DIGITS
-    if (!isHex(bytes, this.#at, HLC_MS_DIGITS) || bytes[dash] !== DASH) return undefined
-    return isHex(bytes, dash + 1, HLC_COUNTER_DIGITS) ? this.#take(bytes, HLC_CHARS) : undefined
-  }
-
-  #type(bytes: Buffer): string | undefined {
-    let end = this.#at
-    while (typeBytes[bytes[end] ?? 0] === 1) end += 1
-    const chars = end - this.#at
-    return chars > 0 && chars <= TYPE_CHARS_MAX ? this.#take(bytes, chars) : undefined
-  }
-
-  /** Takes ASCII characters of a header into `#leaf`. */
-  #take(bytes: Buffer, chars: number): string {
+  /** Takes so many hex digits into `#leaf`. */
+  #hex(bytes: Buffer, digits: number): boolean {
+    const leaf = this.#leaf
     const from = this.#at
     const to = this.#to
-    for (let offset = 0; offset < chars; offset += 1) this.#leaf[to + offset] = bytes[from + offset] ?? 0
-    this.#at = from + chars
-    this.#to = to + chars
-    return bytes.toString('latin1', from, this.#at)
+    let seen = 0
+    for (let offset = 0; offset < digits; offset += 1) {
+      const byte = bytes[from + offset] ?? 0
+      seen |= hexValues[byte] ?? 255
+      leaf[to + offset] = byte
+    }
+    this.#at = from + digits
+    this.#to = to + digits
+    return seen < 16
+  }
+
+  /** Takes a record type into `#leaf`. */
+  #type(bytes: Buffer): boolean {
+    const from = this.#at
+    for (let byte = bytes[from] ?? 0; typeBytes[byte] === 1; byte = bytes[this.#at] ?? 0) {
+      if (this.#at - from === TYPE_CHARS_MAX) return false
+      this.#leaf[this.#to++] = byte
+      this.#at += 1
+    }
+    return this.#at > from
   }
 
   /** A number without leading zeros. */
