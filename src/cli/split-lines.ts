@@ -18,7 +18,7 @@ export async function* splitSegments(
   let length = 0
   try {
     for await (const chunk of chunks) {
-      for (let from = 0; from < chunk.length; ) {
+      for (let from = 0; from < chunk.length;) {
         if (length === segment.length) {
           const full = segment
           const end = full.lastIndexOf(LF) + 1
@@ -57,7 +57,7 @@ function roomFor(spare: Uint8Array[], bytes: number): Uint8Array {
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   for await (const segment of splitSegments(chunks, [])) {
-    for (let start = 0; start < segment.length; ) {
+    for (let start = 0; start < segment.length;) {
       const lineFeed = segment.indexOf(LF, start)
       const end = lineFeed === -1 ? segment.length : lineFeed
       yield decoder.decode(segment.subarray(start, end))

@@ -131,7 +131,7 @@ class SegmentedCheck {
 
   #join(result: SegmentResult): ExportFault | undefined {
     const fault = this.#whole.join(result)
-    for (; this.#told + PROGRESS_RECORDS <= this.#whole.records; ) {
+    for (; this.#told + PROGRESS_RECORDS <= this.#whole.records;) {
       this.#told += PROGRESS_RECORDS
       this.#onProgress?.(this.#told)
     }

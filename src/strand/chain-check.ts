@@ -54,9 +54,7 @@ export function placeOf(manifest: Manifest): ChainPlace {
  * there is another matter: `ChainCheck` from where they do lead must take the record too, and come to the same place.
  */
 export function placeFor({ header, sealedBy }: ReadRecord): ChainPlace | undefined {
-  return (
-    header && { seq: header.seq, head: header.prev, hlc: '', key: header.key, sealAwaited: sealedBy }
-  )
+  return header && { seq: header.seq, head: header.prev, hlc: '', key: header.key, sealAwaited: sealedBy }
 }
 
 /** Whether the next record would be checked alike at both places. */
@@ -138,7 +136,8 @@ export class ChainCheck {
         return 'Genesis names a strand or a record before it'
       if (hash !== this.#manifest.strand) return 'The strand is not the hash of its genesis record'
     } else if (header.strand !== this.#manifest.strand) return 'The record belongs to another strand'
-    if (head !== undefined && header.prev !== head) return 'The record does not name the hash of the one before'
+    if (head !== undefined && header.prev !== head)
+      return 'The record does not name the hash of the one before'
     if (header.key !== key) return 'The record names a key that is not in force'
     return header.hlc > hlc ? undefined : 'The clock does not go forward'
   }

@@ -1,5 +1,12 @@
 import { checkpointOrigin, verifyCheckpoint } from './checkpoint.js'
-import { ChainCheck, type ChainPlace, type ChainTally, emptyTally, isSamePlace, placeOf } from './chain-check.js'
+import {
+  ChainCheck,
+  type ChainPlace,
+  type ChainTally,
+  emptyTally,
+  isSamePlace,
+  placeOf,
+} from './chain-check.js'
 import { readLineText } from './line-reader.js'
 import { TreeHasher } from './merkle.js'
 import type { SegmentOptions, SegmentResult, WatchedSize } from './segment-check.js'
@@ -145,7 +152,8 @@ export class ExportCheck {
     const { toSeq, recordCount } = this.#manifest
     const { seq, sealAwaited } = this.#place
     if (this.#tally.records === 0) return 'The export has no records'
-    if (seq !== toSeq + 1) return `The manifest promises records up to seq ${toSeq}, the last one is ${seq - 1}`
+    if (seq !== toSeq + 1)
+      return `The manifest promises records up to seq ${toSeq}, the last one is ${seq - 1}`
     if (recordCount < toSeq) return 'The manifest counts too few records'
     if (sealAwaited !== undefined) {
       return `The last record is not signed: record ${sealAwaited}, which seals it, is not in the export`

@@ -4,6 +4,8 @@ import { readLineText } from './line-reader.js'
 import { SegmentCheck } from './segment-check.js'
 import { parseManifest } from './strand-export.js'
 
+export type { ExportFault, VerifiedExport }
+
 /** How often `onProgress` is told. */
 const PROGRESS_RECORDS = 1_000
 
