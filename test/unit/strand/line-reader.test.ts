@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { genesisBody } from '../../../src/strand/genesis.js'
 import { headerText } from '../../../src/strand/header.js'
 import { LineReader, type ReadLine, readLineText } from '../../../src/strand/line-reader.js'
-import { canonicalJson } from '../../../src/strand/json.js'
 import { type RecordLine, recordLine } from '../../../src/strand/strand-export.js'
 
 const [whole]: { lines: string[] }[] = JSON.parse(
@@ -18,7 +17,7 @@ const hash = fc.oneof(hex(64), fc.constantFrom('0'.repeat(64), 'a'.repeat(64)))
 const count = fc.oneof(
   fc.nat(),
   fc.maxSafeNat(),
-  fc.constantFrom(0, 999_999_999_999_999, 1_000_000_000_000_000),
+  fc.constantFrom(0, 999_999_999_999_999, 1_000_000_000_000_000, 2 ** 53),
 )
 const header = fc.record({
   strand: hash,
@@ -33,7 +32,7 @@ const seal = fc.oneof(
   hex(128).map((sig) => ({ sig })),
   count.map((sealedBy) => ({ sealedBy })),
 )
-const jsonBody = fc.jsonValue().map((value) => canonicalJson(value))
+const jsonBody = fc.jsonValue().map((value) => JSON.stringify(value))
 const content = fc.oneof(
   fc.record({ salt: hex(32), body: jsonBody }),
   fc.record({ salt: hex(32), body: fc.string({ unit: 'grapheme' }) }),
@@ -84,7 +83,7 @@ describe('reading lines from their bytes', () => {
 
   it('finds in a damaged line what reading it as JSON finds', () => {
     const damage = fc.record({
-      at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      at: fc.noBias(fc.nat({ max: 999 })),
       removed: fc.nat({ max: 2 }),
       added: fc.oneof(
         fc.string({ maxLength: 2 }),
@@ -107,7 +106,7 @@ describe('reading lines from their bytes', () => {
     fc.assert(
       fc.property(record, damage, (one, { at, removed, added }) => {
         const line = recordLine(one)
-        const from = Math.floor(at * line.length)
+        const from = Math.floor((at / 1_000) * line.length)
         // Half a surrogate pair that is left over becomes U+FFFD.
         const bytes = Buffer.from(line.slice(0, from) + added + line.slice(from + removed))
         expect(read(bytes)).toStrictEqual(kept(readLineText(bytes.toString())))

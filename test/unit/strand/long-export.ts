@@ -18,8 +18,13 @@ export function longExport(count: number): string[] {
   return [...longExportLines(count)]
 }
 
-/** The same, line by line. */
-export function* longExportLines(count: number): Generator<string> {
+/** The last record of the group of `seq`. */
+function groupEnd(seq: number, count: number): number {
+  return Math.min(count - 1, Math.ceil((seq + 1) / GROUP) * GROUP - 1)
+}
+
+/** The same, line by line. `sealOf` tells by which record another is sealed; one that is sealed by itself is signed. */
+export function* longExportLines(count: number, sealOf = groupEnd): Generator<string> {
   const { publicKey, secretKey } = longExportKeys
   const salt = Buffer.alloc(16, 9)
   const tree = new TreeHasher()
@@ -37,7 +42,7 @@ export function* longExportLines(count: number): Generator<string> {
       type: seq === 0 ? 'sys/genesis' : 'record',
       body: bodyCommitment(salt, Buffer.from(body)),
     })
-    const last = Math.min(count - 1, Math.ceil((seq + 1) / GROUP) * GROUP - 1)
+    const last = sealOf(seq, count)
     const signed = seq === 0 || seq === last
     const sig = signed ? signText(secretKey, h).toString('hex') : undefined
     prev = recordHash(h)

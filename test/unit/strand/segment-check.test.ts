@@ -7,7 +7,7 @@ import { type SegmentOptions, checkSegment } from '../../../src/strand/segment-c
 import { parseLine, parseManifest } from '../../../src/strand/strand-export.js'
 import { recordHash } from '../../../src/strand/hash.js'
 import { verifyExport } from '../../../src/strand/verify-export.js'
-import { longExport, longExportKeys } from './long-export.js'
+import { longExport, longExportKeys, longExportLines } from './long-export.js'
 
 const vectors: { name: string; public_key: string; lines: string[]; expected: { ok: boolean } }[] =
   JSON.parse(readFileSync(new URL('../../vectors/exports.json', import.meta.url), 'utf8'))
@@ -74,6 +74,22 @@ describe('checking an export in segments', () => {
     const { verdict, assumed } = inSegments(lines, cuts, { trustedKey: longExportKeys.publicKey })
     expect(verdict).toMatchObject({ ok: true, records: 2_000 })
     expect(assumed).toBe(cuts.length + 1)
+  })
+
+  it('checks a segment again whose first record says too little of the group that it is in', async () => {
+    // Record 2 is signed within a group: what comes behind it must be sealed by 5.
+    for (const [wrong, reason] of [
+      [5, undefined],
+      [6, 'The record is sealed by 6 within the group of 5'],
+    ] as const) {
+      const seals = [0, 5, 2, wrong, 5, 5, 6, 7]
+      const lines = [...longExportLines(8, (seq) => seals[seq] ?? 0)]
+      const expected = await verifyExport(lines)
+      if (reason === undefined) expect(expected.ok).toBe(true)
+      else expect(expected).toMatchObject({ seq: 3, reason })
+      expect(inSegments(lines, [3], {}).verdict).toStrictEqual(expected)
+      expect(inSegments(lines, [3, 4], {}).verdict).toStrictEqual(expected)
+    }
   })
 
   it('names the same record as a check line by line, whatever is wrong and wherever it is cut', async () => {
