@@ -148,8 +148,9 @@ export class Exchange {
       return
     }
     this.#receive = callback
-    // First: an answer that a callback gives ends what may be done with the response.
-    this.resume()
+    // First: an answer that a callback gives ends what may be done with the response. A whole body stays as it is: once
+    // resumed, uWebSockets.js would wait ten seconds for more of it, and then close the connection.
+    if (!this.#held.some(({ last }) => last)) this.resume()
     for (const { part, last } of this.#held.splice(0)) callback(part, last)
   }
 
@@ -167,12 +168,12 @@ export class Exchange {
     this.pause()
   }
 
-  /** The rest of a body that was held back is passed over: a connection that stays paused takes no next request. */
+  /** The rest of a body that was held back is passed over; a connection that stays paused takes no next request. */
   #letGo(): void {
+    this.resume()
     if (this.#held === undefined || this.#receive !== undefined) return
     this.#receive = () => {}
     this.#held = []
-    this.resume()
   }
 
   pause(): void {
