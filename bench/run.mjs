@@ -13,18 +13,20 @@ import { readPlan, usage } from './options.mjs'
 import { appendResult, resultOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
+import { flatness } from './scenarios/flatness.mjs'
 import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
 import { latest } from './scenarios/latest.mjs'
 import { memory } from './scenarios/memory.mjs'
 import { namespaces } from './scenarios/namespaces.mjs'
+import { strandMillion } from './scenarios/strand-million.mjs'
 import { streams } from './scenarios/streams.mjs'
 import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
 const usual = { writes, ingest, get, latest, streams, memory, auth, namespaces }
 /** Take minutes and gigabytes: run when they are named. */
-const long = { 'agents-million': agentsMillion }
+const long = { 'agents-million': agentsMillion, 'strand-million': strandMillion, flatness }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))

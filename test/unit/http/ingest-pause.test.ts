@@ -56,7 +56,16 @@ function slowIngest(request: Partial<IngestRequest>) {
   }
 }
 
-describe('an ingest whose body is whole and whose answer takes long', () => {
+describe('the connection of an ingest that takes long', () => {
+  it('is paused again with each part that comes while it is paused', () => {
+    const ingest = slowIngest({})
+    const part = `${'{"n":1}'.padEnd(270_000)}\n`.repeat(4)
+    ingest.arrive(part, false)
+    ingest.calls.splice(0)
+    ingest.arrive(part, false)
+    expect(ingest.calls).toEqual(['pause'])
+  })
+
   it('is not paused by its last part, so that nothing resumes it', () => {
     const ingest = slowIngest({})
     ingest.arrive('{"n":1}\n', true)
@@ -71,12 +80,11 @@ describe('an ingest whose body is whole and whose answer takes long', () => {
     ingest.arrive(`${`{"n":1}`.padEnd(270_000)}\n`.repeat(6), false)
     expect(ingest.calls).toEqual(['pause'])
     ingest.arrive('', true)
-    expect(ingest.calls).toEqual(['pause'])
     while (ingest.waiting() > 0) {
-      expect(ingest.calls).toEqual(['pause'])
+      expect(ingest.calls).not.toContain('resume')
       ingest.carryOut()
     }
-    expect(ingest.calls).toEqual(['pause', 'resume', 'end'])
+    expect(ingest.calls.slice(-2)).toEqual(['resume', 'end'])
   })
 
   it('is not resumed either when it is compressed', async () => {
