@@ -79,7 +79,7 @@ function showProgress(records: number): void {
 
 function describe(result: VerifiedExport, fast: boolean): string {
   const withheld = result.withheld > 0 ? `, ${result.withheld} withheld` : ''
-  const checked = `${result.signaturesChecked} checked${fast ? `, ${result.signaturesPassed} not` : ''}`
+  const checked = `${result.signaturesChecked} checked${fast ? `, ${result.signaturesPassed ?? 0} not` : ''}`
   const lines = [
     `VERIFIED ${result.records} records of ${result.agent}, seq ${result.firstSeq} to ${result.lastSeq}`,
     `strand      ${result.strand}`,

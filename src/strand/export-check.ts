@@ -27,8 +27,8 @@ export interface VerifiedExport {
   publicKey: string
   /** Records that carry a signature of their own, and it was checked: all that do, unless it was to be fast. */
   signaturesChecked: number
-  /** Records that carry a signature of their own which was not checked. */
-  signaturesPassed: number
+  /** With `fast`: records that carry a signature of their own which was not checked. */
+  signaturesPassed?: number
   /** Records covered by a later one's signature. */
   sealed: number
   /** Records whose body is gone and whose place in the chain holds. */
@@ -41,8 +41,8 @@ export interface VerifiedExport {
   checkpoint: boolean
   /** The export begins after genesis: it proves its own links, not what came before them. */
   partial: boolean
-  /** The sizes asked for by `watch` that the export reaches, but those before its first record. */
-  watched: WatchedStrand[]
+  /** With `watch`: the sizes asked for that the export reaches, but those before its first record. */
+  watched?: WatchedStrand[]
 }
 
 /** The strand as it was when it had `size` records. */
@@ -178,7 +178,8 @@ export class ExportCheck {
 
   #verified(trailer: Trailer): VerifiedExport {
     const { agent, strand, fromSeq } = this.#manifest
-    const { rotations, ...tally } = this.#tally
+    const { rotations, signaturesPassed, ...tally } = this.#tally
+    const { fast = false, watch } = this.#options
     return {
       ok: true,
       agent,
@@ -191,7 +192,8 @@ export class ExportCheck {
       keys: rotations + 1,
       checkpoint: trailer.checkpoint !== undefined,
       partial: fromSeq > 0,
-      watched: this.#watched,
+      ...(fast && { signaturesPassed }),
+      ...(watch !== undefined && { watched: this.#watched }),
     }
   }
 }

@@ -26,15 +26,15 @@ export async function verifyExport(
     onProgress?: (records: number) => void
   } = {},
 ): Promise<VerifiedExport | ExportFault> {
-  const { publicKey: trustedKey, fast = false, watch = [], onProgress } = options
+  const { publicKey: trustedKey, onProgress, ...how } = options
   let whole: ExportCheck | undefined
   let segment: SegmentCheck | undefined
   for await (const text of lines) {
     if (whole === undefined || segment === undefined) {
       const manifest = parseManifest(text)
       if (manifest === undefined) return noManifest
-      whole = new ExportCheck(manifest, { trustedKey, fast, watch })
-      segment = new SegmentCheck(manifest, placeOf(manifest), { trustedKey, fast, watch })
+      whole = new ExportCheck(manifest, { trustedKey, ...how })
+      segment = new SegmentCheck(manifest, placeOf(manifest), { trustedKey, ...how })
       continue
     }
     const before = segment.records

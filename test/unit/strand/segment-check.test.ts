@@ -144,10 +144,9 @@ describe('checking fast', () => {
       expect(full).toMatchObject({ ok: false, reason: 'The signature does not verify' })
       expect('reason' in fast ? fast.reason : 'no fault').toBe(otherwise)
     } else if (full.ok) {
-      const { signaturesChecked, signaturesPassed, ...rest } = full
+      const { signaturesChecked, ...rest } = full
       expect(fast).toMatchObject(rest)
-      expect(signaturesPassed).toBe(0)
-      if (fast.ok) expect(fast.signaturesChecked + fast.signaturesPassed).toBe(signaturesChecked)
+      if (fast.ok) expect(fast.signaturesChecked + (fast.signaturesPassed ?? 0)).toBe(signaturesChecked)
     } else expect(fast).toStrictEqual(full)
   })
 
