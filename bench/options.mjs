@@ -3,9 +3,12 @@ import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 
 /** How the bench is called. */
-export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon]
+export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon] [--agents N] [--records N]
   --quick      one short round each, about a minute; ratios are rough
-  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth, namespaces; may be repeated
+  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth, namespaces; may be repeated.
+               Run only when named, as they take minutes and gigabytes: agents-million, strand-million, flatness
+  --agents     agents of agents-million, and at most of flatness
+  --records    records of strand-million, and at most of flatness
   --generator  wrk where it is installed, unless said otherwise
 `
 
@@ -25,6 +28,10 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
  * @property {number} streamEvents of one round
  * @property {number} idleAgents
  * @property {number} idleNamespaces
+ * @property {number} manyAgents of agents-million
+ * @property {number} manyRecords of strand-million
+ * @property {number} flatAgents at most, of flatness
+ * @property {number} flatRecords at most, of flatness
  */
 
 /**
@@ -40,6 +47,8 @@ export function readPlan(args) {
       quick: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true, default: [] },
       generator: { type: 'string' },
+      agents: { type: 'string' },
+      records: { type: 'string' },
     },
   })
   const generator = values.generator ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
@@ -53,7 +62,17 @@ export function readPlan(args) {
   const sizes = quick
     ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000, idleNamespaces: 4_000 }
     : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000, idleNamespaces: 10_000 }
-  return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes }
+  const many = quick
+    ? { manyAgents: 100_000, manyRecords: 100_000, flatAgents: 10_000, flatRecords: 100_000 }
+    : { manyAgents: 1_000_000, manyRecords: 1_000_000, flatAgents: 100_000, flatRecords: 10_000_000 }
+  if (values.agents !== undefined) many.manyAgents = many.flatAgents = count(values.agents)
+  if (values.records !== undefined) many.manyRecords = many.flatRecords = count(values.records)
+  return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes, ...many }
+}
+
+function count(text) {
+  if (!/^[1-9]\d{3,8}$/.test(text)) throw new Error('Expected a number from 1000 to 999999999')
+  return Number(text)
 }
 
 function isInstalled(command) {

@@ -11,17 +11,22 @@ import { signRate } from './ceilings/sign-rate.mjs'
 import { removeAtExit } from './load.mjs'
 import { readPlan, usage } from './options.mjs'
 import { appendResult, resultOf, table } from './report.mjs'
+import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
+import { flatness } from './scenarios/flatness.mjs'
 import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
 import { latest } from './scenarios/latest.mjs'
 import { memory } from './scenarios/memory.mjs'
 import { namespaces } from './scenarios/namespaces.mjs'
+import { strandMillion } from './scenarios/strand-million.mjs'
 import { streams } from './scenarios/streams.mjs'
 import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
-const scenarios = { writes, ingest, get, latest, streams, memory, auth, namespaces }
+const usual = { writes, ingest, get, latest, streams, memory, auth, namespaces }
+/** Take minutes and gigabytes: run when they are named. */
+const long = { 'agents-million': agentsMillion, 'strand-million': strandMillion, flatness }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))
@@ -37,8 +42,8 @@ async function run(args) {
   const ceilings = { sign_one_core: rounded(await signRate({ threads: 1, durationMs: plan.signMs })) }
   const results = []
   const faults = []
-  for (const [name, scenario] of Object.entries(scenarios)) {
-    if (plan.only.length > 0 && !plan.only.includes(name)) continue
+  const asked = Object.entries({ ...usual, ...long }).filter(([name]) => plan.only.includes(name))
+  for (const [name, scenario] of asked.length > 0 ? asked : Object.entries(usual)) {
     try {
       const measured = await scenario({ plan, directory, tell })
       results.push(...measured.map(resultOf))
@@ -56,7 +61,7 @@ async function run(args) {
 function planOf(args) {
   try {
     const plan = readPlan(args)
-    const unknown = plan.only.find((name) => !Object.hasOwn(scenarios, name))
+    const unknown = plan.only.find((name) => !Object.hasOwn({ ...usual, ...long }, name))
     if (unknown === undefined) return plan
     throw new Error(`No such scenario: ${unknown}`)
   } catch (error) {

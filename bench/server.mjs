@@ -9,7 +9,11 @@ export const rootKey = 'bench-root-key-bench-root-key-bench-root-key'
 /** Sent with every request, to ceilings as well, so that both read the same bytes. */
 export const credential = { authorization: `Bearer ${rootKey}` }
 
-const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url))
+/** Of the figures in /proc: USER_HZ is 100. */
+const MS_A_TICK = 10
+
+/** The built command line. */
+export const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url))
 
 /**
  * Starts the built server on a data directory.
@@ -97,4 +101,18 @@ export function memoryOf(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) * 1024
   return { resident: bytes('VmRSS'), anonymous: bytes('RssAnon') }
+}
+
+/**
+ * CPU time that a process has taken, all its threads together, milliseconds.
+ * @param {number} pid
+ * @returns {number}
+ * @throws {Error} where there is no /proc
+ */
+export function cpuMsOf(pid) {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // The name of the command stands in brackets and may hold spaces; then state, parents, terminal and the like.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const ticks = Number(fields[11]) + Number(fields[12])
+  return ticks * MS_A_TICK
 }

@@ -70,6 +70,10 @@ export const limits = {
   checkFaultsMax: 20,
   /** Bytes of a backup's manifest. */
   manifestBytesMax: 1_048_576,
+  /** Threads that verify an export offline; one a core up to here. */
+  verifyThreadsMax: 16,
+  /** Bytes of an export that one of them checks at a time. */
+  verifySegmentBytes: 1_048_576,
   /** Bytes of an export that one read of the pool makes. */
   exportPageBytes: 262_144,
   /** Roots of complete 256-leaf subtrees that a reader thread keeps: those of 16 million records. */

@@ -18,14 +18,24 @@ export function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): voi
     readGzip(exchange, sink)
     return
   }
+  let whole = false
   exchange.onData((part, last) => {
     if (!exchange.open) return
+    whole = last
     if (part.byteLength > 0) {
-      exchange.pause()
-      sink.push(Buffer.from(new Uint8Array(part)), () => exchange.resume())
+      if (!last) exchange.pause()
+      sink.push(Buffer.from(new Uint8Array(part)), () => resumeUnless(whole, exchange))
     }
     if (last) sink.end()
   })
+}
+
+/**
+ * Has more of a body arrive. Not once it is whole: uWebSockets.js would take it that the client owes something from
+ * then on, and close the connection if its answer takes longer than ten seconds. Answering resumes it.
+ */
+function resumeUnless(whole: boolean, exchange: Exchange): void {
+  if (!whole) exchange.resume()
 }
 
 /**
@@ -35,17 +45,19 @@ export function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): voi
 function readGzip(exchange: Exchange, sink: BodySink): void {
   const gunzip = inflate(exchange, sink)
   let paused = false
+  let whole = false
   gunzip.on('data', (bytes: Buffer) => {
     gunzip.pause()
     sink.push(bytes, () => gunzip.resume())
     if (paused && gunzip.writableLength < limits.ingestReadAheadBytes / 2) {
       paused = false
-      exchange.resume()
+      resumeUnless(whole, exchange)
     }
   })
   gunzip.on('end', () => sink.end())
   exchange.onData((part, last) => {
     if (!exchange.open) return
+    whole = last
     if (part.byteLength > 0) gunzip.write(Buffer.from(new Uint8Array(part)))
     if (last) gunzip.end()
     else if (gunzip.writableLength > limits.ingestReadAheadBytes) {

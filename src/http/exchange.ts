@@ -144,12 +144,13 @@ export class Exchange {
   /** Receives the body, part by part; each part is valid only during the call. */
   onData(callback: (part: ArrayBuffer, last: boolean) => void): void {
     if (this.#held === undefined) {
-      this.#response.onData(callback)
+      this.#listen(callback)
       return
     }
     this.#receive = callback
-    // First: an answer that a callback gives ends what may be done with the response.
-    this.resume()
+    // First: an answer that a callback gives ends what may be done with the response. A whole body stays as it is: once
+    // resumed, uWebSockets.js would wait ten seconds for more of it, and then close the connection.
+    if (!this.#held.some(({ last }) => last)) this.resume()
     for (const { part, last } of this.#held.splice(0)) callback(part, last)
   }
 
@@ -160,19 +161,31 @@ export class Exchange {
   holdBody(): void {
     const held: { part: ArrayBuffer; last: boolean }[] = []
     this.#held = held
-    this.#response.onData((part, last) => {
+    this.#listen((part, last) => {
       if (this.#receive === undefined) held.push({ part: part.slice(0), last })
       else this.#receive(part, last)
     })
     this.pause()
   }
 
-  /** The rest of a body that was held back is passed over: a connection that stays paused takes no next request. */
+  /**
+   * Of what has arrived together, uWebSockets.js gives a paused connection the rest too, and with each 160 KiB has it
+   * bring more within ten seconds or be closed. Pausing it again takes that back.
+   */
+  #listen(receive: (part: ArrayBuffer, last: boolean) => void): void {
+    this.#response.onData((part, last) => {
+      const wasPaused = this.#paused
+      receive(part, last)
+      if (this.#open && wasPaused && this.#paused) this.#response.pause()
+    })
+  }
+
+  /** The rest of a body that was held back is passed over; a connection that stays paused takes no next request. */
   #letGo(): void {
+    this.resume()
     if (this.#held === undefined || this.#receive !== undefined) return
     this.#receive = () => {}
     this.#held = []
-    this.resume()
   }
 
   pause(): void {

@@ -5,7 +5,7 @@ import type { Shards } from '../dispatch/shards.js'
 import type { CheckedRecords, ImportedOutcome } from '../protocol/import-messages.js'
 import { unexpected } from '../routes/answers.js'
 import type { ImportRequest } from '../routes/route.js'
-import type { ChainPosition } from '../strand/chain-check.js'
+import type { ExportPosition } from '../strand/export-check.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { StrandImported } from '../wire/imports.js'
@@ -24,7 +24,7 @@ export class ImportSession {
   readonly #tellHead: ImportParts['tellHead']
   readonly #manifest: Manifest
   readonly #request: ImportRequest
-  #position: ChainPosition | undefined
+  #position: ExportPosition | undefined
   /** Lines that could not be taken yet, and how many bytes there must be before they are looked at again. */
   #waiting: Buffer = Buffer.alloc(0)
   #waitFor = 0
@@ -151,7 +151,7 @@ export class ImportSession {
   async #open(): Promise<Refusal | undefined> {
     const { agent, strand, toSeq } = this.#manifest
     const { hold, seed } = this.#request
-    const given = seed !== undefined && keyPairFromSeed(seed).publicKey === this.#position?.key
+    const given = seed !== undefined && keyPairFromSeed(seed).publicKey === this.#position?.place.key
     if (given && !hold) {
       // Keys are owned by another shard than agents, so a key is claimed first; a claim without its agent does no harm.
       const { publicKey } = keyPairFromSeed(seed)

@@ -1,4 +1,4 @@
-import type { ChainPosition } from '../strand/chain-check.js'
+import type { ExportPosition } from '../strand/export-check.js'
 import type { Condition } from '../strand/condition.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { CheckedRecords } from './import-messages.js'
@@ -57,7 +57,7 @@ export interface ConsistencyFound {
 export interface ImportCheckTask {
   manifest: Manifest
   /** Absent at the first record. */
-  position?: ChainPosition
+  position?: ExportPosition
   lines: Uint8Array
 }
 
@@ -66,7 +66,7 @@ export type ImportChecked =
   | {
       /** Absent when no record could be taken. */
       records?: CheckedRecords
-      position: ChainPosition
+      position: ExportPosition
       linesTaken: number
       bytesTaken: number
       /** The trailer was among them and is right. */

@@ -4,7 +4,7 @@ import { parseHeader } from './header.js'
 import { TreeHasher } from './merkle.js'
 import { headsType, parseHeadsBody, type LoggedHead } from './server-log.js'
 import { parseLine } from './strand-export.js'
-import type { VerifiedExport } from './verify-export.js'
+import type { VerifiedExport } from './export-check.js'
 
 /*
  * Whether a strand still begins as somebody saw it who kept a checkpoint: of that strand, or of the server log, which

@@ -4,12 +4,13 @@ import { assert } from '../base/assert.js'
 /** Bytes of the random salt in a body commitment. */
 export const saltBytes = 16
 
-const prefix = Buffer.from('strand-body/v1\n')
-const BODY_AT = prefix.length + saltBytes
+/** What stands before salt and body in what a body commitment is made over. */
+export const commitmentPrefix: Uint8Array = Buffer.from('strand-body/v1\n')
+const BODY_AT = commitmentPrefix.length + saltBytes
 
 // One block that every small commitment is put together in: hashing is synchronous, so none sees another's.
 const scratch = Buffer.alloc(4096)
-prefix.copy(scratch)
+scratch.set(commitmentPrefix)
 
 /**
  * Commits to a body without showing it: SHA-256("strand-body/v1\n" ‖ salt ‖ body), so that an erased body cannot
@@ -22,11 +23,19 @@ export function bodyCommitment(salt: Uint8Array, body: Uint8Array): string {
   assert(salt.length === saltBytes, 'the salt of a body commitment has 16 bytes')
   const end = BODY_AT + body.length
   if (end > scratch.length) {
-    return createHash('sha256').update(prefix).update(salt).update(body).digest('hex')
+    return createHash('sha256').update(commitmentPrefix).update(salt).update(body).digest('hex')
   }
-  scratch.set(salt, prefix.length)
+  scratch.set(salt, commitmentPrefix.length)
   scratch.set(body, BODY_AT)
   return hash('sha256', scratch.subarray(0, end), 'hex')
+}
+
+/**
+ * SHA-256 of bytes that are laid together already: `commitmentPrefix` ‖ salt ‖ body, or 0x00 ‖ H.
+ * @returns 64 hex digits
+ */
+export function hashOf(bytes: Uint8Array): string {
+  return hash('sha256', bytes, 'hex')
 }
 
 /**

@@ -1,4 +1,4 @@
-import { hkdfSync } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import sodium from 'sodium-native'
 import { assert } from '../base/assert.js'
 import { asBuffer } from '../base/bytes.js'
@@ -55,5 +55,21 @@ export function verifyText(publicKey: string, text: string, signature: Uint8Arra
  */
 export function deriveSeed(masterSeed: Uint8Array, info: string): Buffer {
   assert(masterSeed.length === seedBytes, 'a master seed has 32 bytes')
-  return Buffer.from(hkdfSync('sha256', masterSeed, '', info, seedBytes))
+  // One block of SHA-256 is all that is asked for, so that expanding is one HMAC.
+  return createHmac('sha256', extracted(masterSeed)).update(info).update('\u0001').digest()
+}
+
+/** What HKDF extracts from the master seed that came last: a process has one, and derives a key for each agent. */
+const last = { masterSeed: Buffer.alloc(seedBytes), extracted: extract(Buffer.alloc(seedBytes)) }
+
+function extracted(masterSeed: Uint8Array): Buffer {
+  if (!last.masterSeed.equals(masterSeed)) {
+    last.extracted = extract(masterSeed)
+    last.masterSeed.set(masterSeed)
+  }
+  return last.extracted
+}
+
+function extract(masterSeed: Uint8Array): Buffer {
+  return createHmac('sha256', Buffer.alloc(seedBytes)).update(masterSeed).digest()
 }

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 import { assert } from '../base/assert.js'
-import { asBuffer } from '../base/bytes.js'
 
 /** Levels between two kept ones: a kept node stands for 256, 65,536, … leaves. */
 export const keptLevels = 8
@@ -155,46 +154,86 @@ export function verifyConsistency({ from, to, fromRoot, toRoot, path }: Consiste
   return last === 0 && Buffer.compare(older, fromRoot) === 0 && Buffer.compare(newer, toRoot) === 0
 }
 
-/** Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes. */
-export class TreeHasher {
-  #peaks: Uint8Array[] = []
-  #size = 0
+/** A complete subtree: 2^level leaves under one root. */
+export interface Subtree {
+  level: number
+  /** 64 hex digits. */
+  rootHex: string
+}
 
-  /** Leaves taken. */
+const HASH_BYTES = 32
+/** Peaks at most: those of a range that begins anywhere rise and fall once, and a size has 53 bits. */
+const PEAKS_MAX = 2 * 53
+
+/**
+ * Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes.
+ *
+ * One that begins at a later leaf keeps the subtrees of its range; joined to the one of the leaves before, they give
+ * the tree of all. So ranges of a long tree can be hashed apart from each other.
+ */
+export class TreeHasher {
+  /** The peaks' roots one behind the other: two that are joined lie together. */
+  readonly #peaks = Buffer.alloc(PEAKS_MAX * HASH_BYTES)
+  readonly #levels: number[] = []
+  readonly #start: number
+  #size: number
+
+  /** @param start index of the first leaf that it will take */
+  constructor(start = 0) {
+    this.#start = start
+    this.#size = start
+  }
+
+  /** Leaves of the tree so far, those before its start counted. */
   get size(): number {
     return this.#size
   }
 
   /** Takes the next leaf hash, 32 bytes. */
   append(leaf: Uint8Array): void {
-    let root = leaf
-    // Each trailing one bit of the size is a complete subtree as large as what `root` has become.
-    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
-      const left = this.#peaks.pop()
-      assert(left !== undefined, 'a tree has a peak for each bit of its size')
-      root = nodeHash(left, root)
-    }
-    this.#peaks.push(root)
-    this.#size += 1
+    this.#peaks.set(leaf, this.#levels.length * HASH_BYTES)
+    this.#merge(0)
   }
 
-  /** The roots of the complete subtrees so far, hex, the largest first: with the size all that there is to go on. */
-  get peaks(): string[] {
-    return this.#peaks.map((peak) => asBuffer(peak).toString('hex'))
+  /** Takes what comes next, a leaf (level 0) or a subtree that begins at a multiple of its size. */
+  join({ level, rootHex }: Subtree): void {
+    this.#peaks.write(rootHex, this.#levels.length * HASH_BYTES, 'hex')
+    this.#merge(level)
   }
 
-  /** The tree of `size` leaves that has these peaks. */
-  static of(size: number, peaks: readonly string[]): TreeHasher {
-    const tree = new TreeHasher()
-    tree.#size = size
-    tree.#peaks = peaks.map((peak) => Buffer.from(peak, 'hex'))
-    return tree
+  /** The subtrees that the leaves taken make, from left to right. */
+  subtrees(): Subtree[] {
+    return this.#levels.map((level, at) => ({ level, rootHex: this.#peak(at).toString('hex') }))
   }
 
   /** The root of the leaves taken so far. */
   root(): Uint8Array {
+    assert(this.#start === 0, 'only a tree from its first leaf on has a root')
     if (this.#size === 0) return hash('sha256', '', 'buffer')
-    return this.#peaks.reduceRight((right, left) => nodeHash(left, right))
+    const peaks = this.#levels.map((_level, at): Uint8Array => this.#peak(at))
+    return Buffer.from(peaks.reduceRight((right, left) => nodeHash(left, right)))
+  }
+
+  #peak(at: number): Buffer {
+    return this.#peaks.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES)
+  }
+
+  /** Joins the root that was laid behind the peaks with those it completes a larger subtree with. */
+  #merge(from: number): void {
+    let level = from
+    let rest = this.#size / 2 ** level
+    assert(Number.isInteger(rest), 'a subtree begins at a multiple of its size')
+    // Each trailing one bit is a complete subtree as large as what has become of the new one, unless it began before.
+    for (; rest % 2 === 1 && this.#levels.at(-1) === level; rest = (rest - 1) / 2) {
+      this.#levels.pop()
+      const at = this.#levels.length * HASH_BYTES
+      this.#peaks.copy(node, 1, at, at + 2 * HASH_BYTES)
+      // One byte a character: the platform gives a hash faster so than in a buffer.
+      this.#peaks.write(hash('sha256', node, 'binary'), at, 'latin1')
+      level += 1
+    }
+    this.#levels.push(level)
+    this.#size += 2 ** from
   }
 }
 

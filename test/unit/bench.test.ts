@@ -173,6 +173,18 @@ describe('readPlan', () => {
     })
   })
 
+  it('takes the sizes of the long scenarios', () => {
+    expect(readPlan(['--generator', 'autocannon'])).toMatchObject({
+      manyAgents: 1_000_000,
+      manyRecords: 1_000_000,
+      flatAgents: 100_000,
+      flatRecords: 10_000_000,
+    })
+    const args = ['--agents', '5000', '--records', '70000', '--generator', 'autocannon']
+    expect(readPlan(args)).toMatchObject({ manyAgents: 5_000, flatAgents: 5_000, manyRecords: 70_000 })
+    expect(() => readPlan(['--agents', '1e6'])).toThrow('Expected a number from 1000')
+  })
+
   it('refuses a generator that it does not know', () => {
     expect(() => readPlan(['--generator', 'ab'])).toThrow('Expected --generator wrk or autocannon')
   })

@@ -4,14 +4,16 @@ import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits.js'
 import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
 import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
-import { ChainCheck } from '../../src/strand/chain-check.js'
+import { ChainCheck, placeOf } from '../../src/strand/chain-check.js'
+import { endFault, trailerFault, type ExportPosition } from '../../src/strand/export-check.js'
 import { recordHash } from '../../src/strand/hash.js'
 import { parseHeader, type RecordHeader } from '../../src/strand/header.js'
 import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
+import { readRecord } from '../../src/strand/line-reader.js'
+import { TreeHasher } from '../../src/strand/merkle.js'
 import { isReservedType } from '../../src/strand/record-type.js'
-import { parseLine, type RecordLine, type Trailer } from '../../src/strand/strand-export.js'
-import { trailerFault } from '../../src/strand/verify-export.js'
+import { parseLine, type Manifest, type RecordLine, type Trailer } from '../../src/strand/strand-export.js'
 import { encodeBlock, type StoredRecord } from '../store/record-codec.js'
 import { meaningOf } from './meanings.js'
 
@@ -28,21 +30,15 @@ export function checkLines(task: ImportCheckTask): ImportChecked {
   const { lines, fault } = parsed(asBuffer(task.lines))
   const until = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
   const taken = lines.slice(0, until + 1)
-  const chain =
-    task.position === undefined
-      ? new ChainCheck(task.manifest, undefined)
-      : ChainCheck.from(task.manifest, task.position)
-  const part = new Part(chain, task.manifest.agent)
+  const part = new Part(task)
   for (const [place, { record, trailer }] of taken.entries()) {
     const ended = place > 0 && taken[place - 1]?.trailer !== undefined
-    const reason = ended ? 'A line follows the trailer' : part.take(task, record, trailer)
-    if (reason !== undefined) return { fault: { line: place, reason, seq: chain.nextSeq } }
+    const reason = ended ? 'A line follows the trailer' : part.take(record, trailer)
+    if (reason !== undefined) return { fault: { line: place, reason, seq: part.seq } }
   }
-  if (fault !== undefined) return { fault: { line: lines.length, reason: fault, seq: chain.nextSeq } }
-  const { position } = chain
-  assert(position !== undefined, 'a part ends behind a signed record')
+  if (fault !== undefined) return { fault: { line: lines.length, reason: fault, seq: part.seq } }
   return {
-    position,
+    position: part.position(),
     linesTaken: taken.length,
     bytesTaken: taken.at(-1)?.end ?? 0,
     ended: part.ended,
@@ -78,16 +74,39 @@ function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
 class Part {
   /** The trailer came, and the export is whole. */
   ended = false
+  readonly #manifest: Manifest
   readonly #chain: ChainCheck
-  readonly #agent: string
+  /** Over the records so far, those of earlier parts among them. */
+  readonly #tree = new TreeHasher()
+  readonly #before: number
+  /** The record that a fault is about, where the chain has taken it already. */
+  #refusedSeq: number | undefined
   readonly #records: StoredRecord[] = []
   readonly #meanings: MeaningAt[] = []
   readonly #commitments: [number, string][] = []
   #key = ''
 
-  constructor(chain: ChainCheck, agent: string) {
-    this.#chain = chain
-    this.#agent = agent
+  constructor({ manifest, position }: ImportCheckTask) {
+    this.#manifest = manifest
+    this.#chain = new ChainCheck(manifest, position?.place ?? placeOf(manifest), {})
+    this.#before = position?.records ?? 0
+    for (const subtree of position?.subtrees ?? []) this.#tree.join(subtree)
+  }
+
+  /** The record that is expected next, or that was found wrong. */
+  get seq(): number {
+    return this.#refusedSeq ?? this.#chain.place.seq
+  }
+
+  /** Where another part goes on. */
+  position(): ExportPosition {
+    const { place } = this.#chain
+    assert(place.sealAwaited === undefined, 'a part ends behind a signed record')
+    return { place: { ...place }, records: this.#taken, subtrees: this.#tree.subtrees() }
+  }
+
+  get #taken(): number {
+    return this.#before + this.#chain.tally.records
   }
 
   get count(): number {
@@ -95,27 +114,31 @@ class Part {
   }
 
   /** Takes a line. @returns what is wrong with it, or undefined */
-  take(
-    { manifest }: ImportCheckTask,
-    record: RecordLine | undefined,
-    trailer: Trailer | undefined,
-  ): string | undefined {
+  take(record: RecordLine | undefined, trailer: Trailer | undefined): string | undefined {
     if (record === undefined) {
       if (trailer === undefined) return 'The line is neither a record nor the trailer'
       this.ended = true
-      return this.#chain.endFault() ?? trailerFault(manifest, trailer, this.#chain)
+      const { place } = this.#chain
+      const end = { place, records: this.#taken, trusted: true, tree: this.#tree }
+      return endFault(this.#manifest, end) ?? trailerFault(this.#manifest, trailer, end)
     }
-    const { key } = this.#chain
-    const fault = this.#chain.take(record)
+    const { key } = this.#chain.place
+    const fault = this.#chain.take(readRecord(record))
     if (fault !== undefined) return fault
+    this.#grow()
     if (this.count === 0) this.#key = key
     const header = parseHeader(record.h)
     assert(header !== undefined, 'a record that was checked has a header')
     const refused = this.count >= limits.importRecordsMax ? 'Too many records wait for one seal' : undefined
     // The chain is one further already: a fault names the record that was taken last.
     const reason = refused ?? this.#keep(header, record)
-    if (reason !== undefined) this.#chain.nextSeq = header.seq
+    if (reason !== undefined) this.#refusedSeq = header.seq
     return reason
+  }
+
+  #grow(): void {
+    const { head } = this.#chain.place
+    if (head !== undefined && this.#manifest.fromSeq === 0) this.#tree.join({ level: 0, rootHex: head })
   }
 
   #keep(header: RecordHeader, record: RecordLine): string | undefined {
@@ -128,7 +151,7 @@ class Part {
     } else {
       const body = readBody(record.body)
       if ('fault' in body) return body.fault
-      const told = meaningOf(this.#agent, type, body.value)
+      const told = meaningOf(this.#manifest.agent, type, body.value)
       if ('fault' in told) return told.fault
       if (told.meaning !== undefined) this.#meanings.push({ seq, ...told.meaning })
     }

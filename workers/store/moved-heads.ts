@@ -26,9 +26,6 @@ export interface MovedHeads {
   end: boolean
 }
 
-/** Blocks from here on lie outside the order of commits, and hold no clock to search by. */
-const COMMITTED_BLOCKS_END = 2 ** 36
-
 /**
  * The heads of the agents that have records after `after`, from some blocks on; of each agent its last record in them. A
  * record that does not match its checksum is passed over: the one before it stands for it.
@@ -39,7 +36,7 @@ export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
   let blocks = 0
   let bytes = 0
   const start = blockKey(firstBlock(environment, after))
-  for (const { value } of environment.blocks.getRange({ start, end: blockKey(COMMITTED_BLOCKS_END) })) {
+  for (const { value } of environment.blocks.getRange({ start })) {
     if (blocks >= limits.logScanBlocks || bytes >= limits.logScanBytes || moved.size >= limits.logHeadsMax)
       return { heads: [...moved.values()], reached, end: false }
     const last = placedAt(value, blockCount(value) - 1).hlc
@@ -102,7 +99,7 @@ function wholeRecord(block: Uint8Array, position: number): { seq: number; hash: 
 function firstBlock(environment: Environment, moment: Hlc): number {
   let low = 0
   let high = 0
-  const range = { start: blockKey(COMMITTED_BLOCKS_END - 1), reverse: true, limit: 1 }
+  const range = { reverse: true, limit: 1 }
   for (const key of environment.blocks.getKeys(range)) high = key.readUIntBE(0, 6)
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)

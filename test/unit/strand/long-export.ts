@@ -15,10 +15,19 @@ export const longExportKeys = keyPairFromSeed(Buffer.alloc(32, 3))
 
 /** A right export of `count` records, genesis signed and the others sealed in groups; each body is its seq. */
 export function longExport(count: number): string[] {
+  return [...longExportLines(count)]
+}
+
+/** The last record of the group of `seq`. */
+function groupEnd(seq: number, count: number): number {
+  return Math.min(count - 1, Math.ceil((seq + 1) / GROUP) * GROUP - 1)
+}
+
+/** The same, line by line. `sealOf` tells by which record another is sealed; one that is sealed by itself is signed. */
+export function* longExportLines(count: number, sealOf = groupEnd): Generator<string> {
   const { publicKey, secretKey } = longExportKeys
   const salt = Buffer.alloc(16, 9)
   const tree = new TreeHasher()
-  const lines: string[] = []
   let strand = zeroHash
   let prev = zeroHash
   for (let seq = 0; seq < count; seq += 1) {
@@ -33,12 +42,16 @@ export function longExport(count: number): string[] {
       type: seq === 0 ? 'sys/genesis' : 'record',
       body: bodyCommitment(salt, Buffer.from(body)),
     })
-    const last = Math.min(count - 1, Math.ceil((seq + 1) / GROUP) * GROUP - 1)
+    const last = sealOf(seq, count)
     const signed = seq === 0 || seq === last
     const sig = signed ? signText(secretKey, h).toString('hex') : undefined
-    lines.push(recordLine({ h, sig, sealedBy: signed ? undefined : last, salt: salt.toString('hex'), body }))
     prev = recordHash(h)
-    if (seq === 0) strand = prev
+    if (seq === 0) {
+      strand = prev
+      const counts = { fromSeq: 0, toSeq: count - 1, recordCount: count - 1 }
+      yield manifestLine({ agent: 'long', strand, publicKey, ...counts })
+    }
+    yield recordLine({ h, sig, sealedBy: signed ? undefined : last, salt: salt.toString('hex'), body })
     tree.append(Buffer.from(prev, 'hex'))
   }
   const checkpoint = {
@@ -46,10 +59,6 @@ export function longExport(count: number): string[] {
     size: count,
     rootHex: Buffer.from(tree.root()).toString('hex'),
   }
-  const counts = { fromSeq: 0, toSeq: count - 1, recordCount: count - 1 }
-  return [
-    manifestLine({ agent: 'long', strand, publicKey, ...counts }),
-    ...lines,
-    trailerLine({ chainHead: prev, records: count, checkpoint: signCheckpoint(checkpoint, longExportKeys) }),
-  ]
+  const note = signCheckpoint(checkpoint, longExportKeys)
+  yield trailerLine({ chainHead: prev, records: count, checkpoint: note })
 }

@@ -238,17 +238,3 @@ describe('the consistency of two trees', () => {
     expect(verifyConsistency({ ...proof, from: from - 1 })).toBe(false)
   })
 })
-
-it('goes on from the peaks of a tree as the tree itself does', () => {
-  const leaf = (n: number) => Buffer.alloc(32, n)
-  for (let size = 0; size <= 33; size++) {
-    const whole = new TreeHasher()
-    for (let n = 0; n < size; n++) whole.append(leaf(n))
-    const resumed = TreeHasher.of(size, whole.peaks)
-    for (let n = size; n < 40; n++) {
-      whole.append(leaf(n))
-      resumed.append(leaf(n))
-    }
-    expect(Buffer.from(resumed.root())).toEqual(Buffer.from(whole.root()))
-  }
-})

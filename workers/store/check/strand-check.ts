@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { asBuffer } from '../../../src/base/bytes.js'
-import { ChainCheck } from '../../../src/strand/chain-check.js'
+import { ChainCheck, placeOf } from '../../../src/strand/chain-check.js'
+import { endFault } from '../../../src/strand/export-check.js'
 import { keyRotateType } from '../../../src/strand/genesis.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
 import { headerText, zeroHash } from '../../../src/strand/header.js'
 import { formatHlc } from '../../../src/strand/hlc.js'
+import { readRecord } from '../../../src/strand/line-reader.js'
 import type { RecordLine } from '../../../src/strand/strand-export.js'
 import type { AgentRow, RetiredKey } from '../agents.js'
 import type { Environment } from '../environment.js'
@@ -38,26 +40,34 @@ export function* checkStrand(
   const retired = row.retiredKeys ?? []
   const keys = [...retired.map(({ publicKey }) => publicKey), row.publicKey]
   const toSeq = strandEnd(environment, row.no)?.record.seq ?? 0
-  const manifest = { agent: name, strand: row.strand, fromSeq: 0, toSeq, recordCount: toSeq }
-  const chain = new ChainCheck({ ...manifest, publicKey: keys[0] ?? '' }, undefined)
+  const manifest = {
+    agent: name,
+    strand: row.strand,
+    publicKey: keys[0] ?? '',
+    fromSeq: 0,
+    toSeq,
+    recordCount: toSeq,
+  }
+  const chain = new ChainCheck(manifest, placeOf(manifest), {})
   const effects = new StrandEffects(environment, agent)
   const rotations: RetiredKey[] = []
   for (const record of recordsFrom(environment, row.no, { fromSeq: 0, order: 'asc' })) {
-    const seq = chain.nextSeq
+    const { seq } = chain.place
     const fault = recordFault(record, { environment, agent, keys, chain }) ?? effects.take(record)
     if (fault !== undefined) {
       yield `record ${seq}: ${fault}`
-      if (chain.nextSeq === seq) return
+      if (chain.place.seq === seq) return
     }
     if (record.type === keyRotateType) {
       rotations.push({ publicKey: keys[record.keyIndex] ?? '', lastSeq: record.seq })
     }
-    if (chain.records % PROGRESS_RECORDS === 0) onRecords(PROGRESS_RECORDS)
+    if (chain.tally.records % PROGRESS_RECORDS === 0) onRecords(PROGRESS_RECORDS)
   }
-  onRecords(chain.records % PROGRESS_RECORDS)
-  const ended = chain.endFault()
+  const { records } = chain.tally
+  onRecords(records % PROGRESS_RECORDS)
+  const ended = endFault(manifest, { place: chain.place, records, trusted: true })
   if (ended !== undefined) yield ended
-  if (chain.key !== row.publicKey || !isDeepStrictEqual(rotations, [...retired])) {
+  if (chain.place.key !== row.publicKey || !isDeepStrictEqual(rotations, [...retired])) {
     yield 'The keys of the agent are not those that its records lead to'
   }
   yield* effects.end()
@@ -75,9 +85,9 @@ function recordFault(record: StoredRecord, { environment, agent, keys, chain }: 
   if (record.agentNo !== agent.row.no) return 'The place holds a record of another agent'
   const key = keys[record.keyIndex]
   if (key === undefined) return 'The record names a key that the agent never had'
-  const fault = chain.take(lineOf(record, { environment, strand: agent.row.strand, key }))
+  const fault = chain.take(readRecord(lineOf(record, { environment, strand: agent.row.strand, key })))
   if (fault !== undefined) return fault
-  return chain.head === record.hash ? undefined : 'The hash is not that of the header'
+  return chain.place.head === record.hash ? undefined : 'The hash is not that of the header'
 }
 
 /** The record as an export would show it. */

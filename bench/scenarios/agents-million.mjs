@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { signRate } from '../ceilings/sign-rate.mjs'
+import { runScript } from '../child.mjs'
+import { call, cpuMsOf, credential, startProduct } from '../server.mjs'
+import { median } from '../statistics.mjs'
+import { settledMemory } from './memory.mjs'
+
+const generator = new URL('../generators/lines-process.mjs', import.meta.url)
+const CONNECTIONS = 4
+const LINES_A_REQUEST = 20_000
+const STARTS = 3
+const RATE_TARGET = 10_000
+const BYTES_TARGET = 300
+const START_MS_TARGET = 3_000
+/** Each agent's first write makes its genesis record too, and each of the two is signed. */
+const SIGNATURES_AN_AGENT = 2
+
+/**
+ * Very many agents through ingest, each with one record: how fast they are made, how long the server takes to start
+ * with them, and what each costs in memory and on disk while nothing is asked of it.
+ * @param {import('./alternation.mjs').Bench} bench
+ * @returns {Promise<import('../report.mjs').Measured[]>}
+ */
+export async function agentsMillion({ plan, directory, tell }) {
+  const empty = join(directory, 'agents-million-empty')
+  const full = join(directory, 'agents-million')
+  const agents = plan.manyAgents
+  tell(`${agents} agents through ingest`)
+  await withServer(empty, async () => {})
+  const made = await withServer(full, (server) => makeAgents(server, { agents, plan }))
+  tell(`  ${Math.round(made.value)} agents/s, ${made.also.cpu_us} us of the server's CPU each`)
+  const starts = []
+  for (let round = 1; round <= STARTS; round++) {
+    const before = await withServer(empty, settledMemory)
+    const after = await withServer(full, async (server) => ({
+      startMs: server.startMs,
+      ...(await settledMemory(server)),
+    }))
+    const each = (kind) => (after[kind] - before[kind]) / agents
+    starts.push({ resident: each('resident'), anonymous: each('anonymous'), startMs: after.startMs })
+    tell(`  start ${round}: ${Math.round(after.startMs)} ms, ${Math.round(each('resident'))} bytes an agent`)
+  }
+  const of = (name) => median(starts.map((start) => start[name]))
+  const stored = (diskBytes(full) - diskBytes(empty)) / agents
+  const also = { agents }
+  return [
+    { name: 'agents made by ingest', unit: 'agents/s', ...made, also: { agents, ...made.also } },
+    {
+      name: `memory of one of ${agents} idle agents`,
+      value: of('resident'),
+      unit: 'bytes',
+      target: { below: BYTES_TARGET },
+      also: { agents, anonymous_bytes: Math.round(of('anonymous')) },
+    },
+    {
+      name: `start with ${agents} agents`,
+      value: of('startMs'),
+      unit: 'ms',
+      target: { below: START_MS_TARGET },
+      also,
+    },
+    { name: 'an agent with one record on disk', value: stored, unit: 'bytes', also },
+  ]
+}
+
+async function withServer(dataDirectory, use) {
+  const server = await startProduct(dataDirectory)
+  try {
+    return await use(server)
+  } finally {
+    await server.stop()
+  }
+}
+
+async function makeAgents({ url, pid }, { agents, plan }) {
+  const signatures = await signRate({ threads: 1, durationMs: plan.signMs })
+  const cpuMs = cpuMsOf(pid)
+  const { accepted, rejected, elapsedMs } = await runScript(generator, {
+    url,
+    prefix: 'agent',
+    agents,
+    from: 0,
+    lines: agents,
+    linesARequest: LINES_A_REQUEST,
+    connections: CONNECTIONS,
+    headers: credential,
+    signing: 'record',
+  })
+  const cpuUs = ((cpuMsOf(pid) - cpuMs) * 1_000) / agents
+  if (accepted !== agents || rejected !== 0)
+    throw new Error(`${agents} lines were sent, ${accepted} accepted and ${rejected} rejected`)
+  const { total } = await call(`${url}/v1/agents?limit=1`)
+  // The default agent is there as well.
+  if (total !== agents + 1) throw new Error(`Expected ${agents + 1} agents, got ${total}`)
+  const value = (agents / elapsedMs) * 1_000
+  const ceiling = (plan.cores * signatures) / SIGNATURES_AN_AGENT
+  return {
+    value,
+    ceiling,
+    ratio: value / ceiling,
+    target: { value: RATE_TARGET },
+    also: { cpu_us: Number(cpuUs.toFixed(1)) },
+  }
+}
+
+/** What a directory takes on disk, bytes. */
+function diskBytes(directory) {
+  return Number.parseInt(execFileSync('du', ['-s', '--block-size=1', directory], { encoding: 'utf8' }), 10)
+}

@@ -1,0 +1,140 @@
+import { limits } from '../base/limits.js'
+import { ExportCheck, type ExportFault, type VerifiedExport } from '../strand/export-check.js'
+import { type SegmentOptions, type SegmentResult, checkSegment } from '../strand/segment-check.js'
+import { type Manifest, parseManifest } from '../strand/strand-export.js'
+import { emptyExport, noManifest } from '../strand/verify-export.js'
+import { SegmentPool } from './segment-pool.js'
+import { splitSegments } from './split-lines.js'
+
+const LF = 0x0a
+
+/** How often `onProgress` is told. */
+const PROGRESS_RECORDS = 1_000
+
+/** How an export is checked, and who is told how far it is. */
+export interface VerifyOptions extends SegmentOptions {
+  onProgress?: (records: number) => void
+}
+
+/**
+ * Checks an export as `verifyExport` does and comes to the same verdict, in threads: one a core, each with a segment of
+ * the lines. Memory does not grow with the strand. An export of one segment is checked without threads.
+ * @throws Error when the export cannot be read
+ */
+export async function verifySegments(
+  chunks: AsyncIterable<Uint8Array>,
+  options: VerifyOptions,
+): Promise<VerifiedExport | ExportFault> {
+  const spare: Uint8Array[] = []
+  const segments = splitSegments(chunks, spare)
+  const { value: first } = await segments.next()
+  if (first === undefined) return emptyExport
+  const lineFeed = first.indexOf(LF)
+  const line = lineFeed === -1 ? first : first.subarray(0, lineFeed)
+  const manifest = parseManifest(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line))
+  if (manifest === undefined) return noManifest
+  const check = new SegmentedCheck(manifest, options, spare)
+  try {
+    const fault = check.first(first.subarray(line.length + 1)) ?? (await check.rest(segments))
+    return fault ?? check.end()
+  } finally {
+    await check.close()
+    await segments.return(undefined)
+  }
+}
+
+/** A segment that a thread has. */
+interface Sent {
+  bytes: Uint8Array
+  found: Promise<SegmentResult | undefined>
+}
+
+class SegmentedCheck {
+  readonly #manifest: Manifest
+  readonly #options: SegmentOptions
+  readonly #onProgress: ((records: number) => void) | undefined
+  readonly #spare: Uint8Array[]
+  readonly #whole: ExportCheck
+  readonly #sent: Sent[] = []
+  #pool: SegmentPool | undefined
+  #told = 0
+
+  constructor(manifest: Manifest, { onProgress, ...options }: VerifyOptions, spare: Uint8Array[]) {
+    this.#manifest = manifest
+    this.#options = options
+    this.#onProgress = onProgress
+    this.#spare = spare
+    this.#whole = new ExportCheck(manifest, options)
+  }
+
+  /** Takes the lines behind the manifest's in its segment. */
+  first(bytes: Uint8Array): ExportFault | undefined {
+    return this.#join(this.#checkHere(bytes))
+  }
+
+  /** Takes the other segments. What cannot be read comes up behind the faults before it. */
+  async rest(segments: AsyncIterable<Uint8Array>): Promise<ExportFault | undefined> {
+    try {
+      for await (const bytes of segments) {
+        const pool = (this.#pool ??= new SegmentPool())
+        this.#sent.push({ bytes, found: pool.check(this.#segment(bytes)) })
+        const fault = this.#sent.length >= pool.segmentsMax ? await this.#joinNext() : undefined
+        if (fault !== undefined) return fault
+      }
+    } catch (error) {
+      const fault = await this.#joinAll()
+      if (fault === undefined) throw error
+      return fault
+    }
+    return this.#joinAll()
+  }
+
+  end(): VerifiedExport | ExportFault {
+    return this.#whole.end()
+  }
+
+  async close(): Promise<void> {
+    // What a thread still has is of no interest any more.
+    for (const { found } of this.#sent) found.catch(() => undefined)
+    await this.#pool?.close()
+  }
+
+  async #joinAll(): Promise<ExportFault | undefined> {
+    while (this.#sent.length > 0) {
+      const fault = await this.#joinNext()
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
+
+  async #joinNext(): Promise<ExportFault | undefined> {
+    const sent = this.#sent.shift()
+    if (sent === undefined) return undefined
+    const found = await sent.found
+    const fits = found !== undefined && this.#whole.fits(found)
+    const fault = this.#join(fits ? found : this.#checkHere(sent.bytes))
+    const { buffer } = sent.bytes
+    if (buffer.byteLength === limits.verifySegmentBytes) this.#spare.push(new Uint8Array(buffer))
+    return fault
+  }
+
+  /** Checks a segment whose place is known by now. */
+  #checkHere(bytes: Uint8Array): SegmentResult {
+    const result = checkSegment({ ...this.#segment(bytes), place: this.#whole.place })
+    if (result === undefined) throw new Error('Expected a segment with a place to be checked')
+    return result
+  }
+
+  #segment(bytes: Uint8Array) {
+    return { manifest: this.#manifest, bytes, place: undefined, options: this.#options }
+  }
+
+  #join(result: SegmentResult): ExportFault | undefined {
+    const fault = this.#whole.join(result)
+    for (; this.#told + PROGRESS_RECORDS <= this.#whole.records;) {
+      this.#told += PROGRESS_RECORDS
+      this.#onProgress?.(this.#told)
+    }
+    return fault
+  }
+}

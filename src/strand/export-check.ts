@@ -1,0 +1,235 @@
+import { checkpointOrigin, verifyCheckpoint } from './checkpoint.js'
+import {
+  ChainCheck,
+  type ChainPlace,
+  type ChainTally,
+  emptyTally,
+  isSamePlace,
+  placeOf,
+} from './chain-check.js'
+import { readLineText } from './line-reader.js'
+import { type Subtree, TreeHasher } from './merkle.js'
+import type { SegmentOptions, SegmentResult, WatchedSize } from './segment-check.js'
+import type { Manifest, Trailer } from './strand-export.js'
+
+/** An export that holds what it claims. */
+export interface VerifiedExport {
+  ok: true
+  agent: string
+  strand: string
+  /** Records in the export. */
+  records: number
+  firstSeq: number
+  lastSeq: number
+  /** Hash of the last record. */
+  chainHead: string
+  /** The key in force after the last record. */
+  publicKey: string
+  /** Records that carry a signature of their own, and it was checked: all that do, unless it was to be fast. */
+  signaturesChecked: number
+  /** With `fast`: records that carry a signature of their own which was not checked. */
+  signaturesPassed?: number
+  /** Records covered by a later one's signature. */
+  sealed: number
+  /** Records whose body is gone and whose place in the chain holds. */
+  erased: number
+  /** Records whose body was kept from whom the export was made for, and whose place in the chain holds. */
+  withheld: number
+  /** Keys followed through rotations: 1 when there was none. */
+  keys: number
+  /** Whether the trailer carried a checkpoint; if so, it was checked. */
+  checkpoint: boolean
+  /** The export begins after genesis: it proves its own links, not what came before them. */
+  partial: boolean
+  /** With `watch`: the sizes asked for that the export reaches, but those before its first record. */
+  watched?: WatchedStrand[]
+}
+
+/** The strand as it was when it had `size` records. */
+export interface WatchedStrand {
+  size: number
+  /** Hash of the last of them. */
+  head: string
+  /** Root over them, 64 hex digits; undefined where the export does not begin at genesis. */
+  root: string | undefined
+}
+
+/** The first fault found. */
+export interface ExportFault {
+  ok: false
+  /** The record at fault, where the fault is one record's. */
+  seq?: number
+  /** Line of the export, counted from 1. */
+  line: number
+  reason: string
+}
+
+/** How far a check has come, behind a signed record, for another check to go on there. */
+export interface ExportPosition {
+  place: ChainPlace
+  /** Records so far. */
+  records: number
+  /** The tree over them; empty where the export does not begin at genesis. */
+  subtrees: Subtree[]
+}
+
+/** Where the records of an export have led to. */
+interface ExportEnd {
+  place: ChainPlace
+  records: number
+  /** Whether the trusted key has signed one of the records, or none is to be trusted. */
+  trusted: boolean
+  tree: TreeHasher
+}
+
+/** What is wrong with where the records of an export end, or undefined. */
+export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): string | undefined {
+  const { toSeq, recordCount } = manifest
+  const { seq, sealAwaited } = end.place
+  if (end.records === 0) return 'The export has no records'
+  if (seq !== toSeq + 1) return `The manifest promises records up to seq ${toSeq}, the last one is ${seq - 1}`
+  if (recordCount < toSeq) return 'The manifest counts too few records'
+  if (sealAwaited !== undefined) {
+    return `The last record is not signed: record ${sealAwaited}, which seals it, is not in the export`
+  }
+  return end.trusted ? undefined : 'No record is signed by the key given'
+}
+
+/** What is wrong with the trailer of an export whose records were all taken, or undefined. */
+export function trailerFault(manifest: Manifest, trailer: Trailer, end: ExportEnd): string | undefined {
+  const { seq: size, head, key } = end.place
+  if (trailer.chainHead !== head) return 'The chain head of the trailer is not the hash of the last record'
+  if (trailer.records !== end.records)
+    return `The trailer counts ${trailer.records} records, not ${end.records}`
+  if (trailer.checkpoint === undefined) return undefined
+  const checkpoint = verifyCheckpoint(trailer.checkpoint, key)
+  if (checkpoint === undefined) return 'The checkpoint does not verify'
+  if (checkpoint.origin !== checkpointOrigin(manifest.strand)) return 'The checkpoint is of another strand'
+  if (checkpoint.size !== size) return `The checkpoint is of ${checkpoint.size} records, not ${size}`
+  if (manifest.fromSeq > 0 || hexOf(end.tree.root()) === checkpoint.rootHex) return undefined
+  return 'The root of the checkpoint is another'
+}
+
+/** Joins the segments of one export, in their order, and finds what only all of them together show. */
+export class ExportCheck {
+  readonly #manifest: Manifest
+  readonly #options: SegmentOptions
+  readonly #tree = new TreeHasher()
+  readonly #tally = emptyTally()
+  readonly #watched: WatchedStrand[] = []
+  #place: ChainPlace
+  #trusted: boolean
+  #trailer: Trailer | undefined
+  /** Lines so far, the manifest's among them. */
+  #lines = 1
+
+  constructor(manifest: Manifest, options: SegmentOptions) {
+    this.#manifest = manifest
+    this.#options = options
+    this.#place = placeOf(manifest)
+    this.#trusted = options.trustedKey === undefined
+  }
+
+  /** Where the segments so far lead to. */
+  get place(): ChainPlace {
+    return this.#place
+  }
+
+  /** Records so far. */
+  get records(): number {
+    return this.#tally.records
+  }
+
+  /** Whether what was found in the next segment without knowing its place is true of where it stands. */
+  fits({ assumed }: SegmentResult): boolean {
+    if (assumed === undefined) return true
+    const first = readLineText(assumed.line)
+    if (first === undefined || !('record' in first)) return false
+    const chain = new ChainCheck(this.#manifest, this.#place, this.#options)
+    return chain.take(first.record) === undefined && isSamePlace(chain.place, assumed.after)
+  }
+
+  /**
+   * Takes what was found in the next segment, which `fits`.
+   * @returns what is wrong with it
+   * @throws Error for a line that cannot be read
+   */
+  join(result: SegmentResult): ExportFault | undefined {
+    const { lines, fault, unreadable } = result
+    if (this.#trailer !== undefined && lines > 0 && (unreadable === undefined || lines > 1)) {
+      return { ok: false, line: this.#lines + 1, reason: 'A line follows the trailer' }
+    }
+    this.#lines += lines
+    if (unreadable !== undefined) throw new Error(unreadable)
+    if (fault !== undefined) {
+      const { seq, reason } = fault
+      return { ok: false, ...(seq !== undefined && { seq }), line: this.#lines, reason }
+    }
+    for (const watched of result.watched) this.#watch(watched)
+    for (const subtree of result.subtrees) this.#tree.join(subtree)
+    add(this.#tally, result.tally)
+    this.#trusted ||= result.trusted
+    this.#place = result.place
+    this.#trailer = result.trailer
+    return undefined
+  }
+
+  /** The verdict over the whole export, once all segments are joined. */
+  end(): VerifiedExport | ExportFault {
+    const line = this.#lines
+    const trailer = this.#trailer
+    if (trailer === undefined) return { ok: false, line, reason: 'The export is cut off: it has no trailer' }
+    const end = this.#end()
+    const reason = endFault(this.#manifest, end) ?? trailerFault(this.#manifest, trailer, end)
+    return reason === undefined ? this.#verified(trailer) : { ok: false, line, reason }
+  }
+
+  #watch({ size, head, subtrees }: WatchedSize): void {
+    let root: string | undefined
+    if (this.#manifest.fromSeq === 0) {
+      const tree = new TreeHasher()
+      for (const subtree of [...this.#tree.subtrees(), ...subtrees]) tree.join(subtree)
+      root = hexOf(tree.root())
+    }
+    this.#watched.push({ size, head, root })
+  }
+
+  #end(): ExportEnd {
+    return { place: this.#place, records: this.#tally.records, trusted: this.#trusted, tree: this.#tree }
+  }
+
+  #verified(trailer: Trailer): VerifiedExport {
+    const { agent, strand, fromSeq } = this.#manifest
+    const { rotations, signaturesPassed, ...tally } = this.#tally
+    const { fast = false, watch } = this.#options
+    return {
+      ok: true,
+      agent,
+      strand,
+      ...tally,
+      firstSeq: fromSeq,
+      lastSeq: this.#place.seq - 1,
+      chainHead: trailer.chainHead,
+      publicKey: this.#place.key,
+      keys: rotations + 1,
+      checkpoint: trailer.checkpoint !== undefined,
+      partial: fromSeq > 0,
+      ...(fast && { signaturesPassed }),
+      ...(watch !== undefined && { watched: this.#watched }),
+    }
+  }
+}
+
+function add(sum: ChainTally, more: ChainTally): void {
+  sum.records += more.records
+  sum.signaturesChecked += more.signaturesChecked
+  sum.signaturesPassed += more.signaturesPassed
+  sum.sealed += more.sealed
+  sum.erased += more.erased
+  sum.withheld += more.withheld
+  sum.rotations += more.rotations
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}

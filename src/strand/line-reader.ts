@@ -1,0 +1,325 @@
+import { commitmentPrefix, saltBytes } from './hash.js'
+import { type RecordHeader, parseHeader } from './header.js'
+import { type RecordLine, type Trailer, parseLine } from './strand-export.js'
+
+/** A record of an export as it is checked. Its bytes are valid until the next line is read. */
+export interface ReadRecord {
+  /** Undefined where `h` is no header. */
+  header: RecordHeader | undefined
+  /** The header's exact text. */
+  h: string
+  /** 0x00 ‖ H, whose SHA-256 is the record's hash. */
+  leaf: Uint8Array
+  /** Signature, 128 hex digits. */
+  sig: string | undefined
+  /** Seq of the signed record that covers this one. */
+  sealedBy: number | undefined
+  /** Undefined where the body is erased or withheld. */
+  content: ReadContent | undefined
+  withheld: boolean
+}
+
+/** The body of a record. */
+export interface ReadContent {
+  /** Its exact text. */
+  body: string
+  /** What the body commitment is made over: prefix, salt and body. */
+  committed: Uint8Array
+}
+
+/** What a line after the first says; undefined when it is neither a record nor a trailer. */
+export type ReadLine = { record: ReadRecord } | { trailer: Trailer } | undefined
+
+/** Reads a line from its text: any JSON that a line may be. */
+export function readLineText(text: string): ReadLine {
+  const parsed = parseLine(text)
+  return parsed !== undefined && 'record' in parsed ? { record: readRecord(parsed.record) } : parsed
+}
+
+/** A record of an export, read from its members. */
+export function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLine): ReadRecord {
+  const content =
+    salt === undefined || body === undefined
+      ? undefined
+      : { body, committed: Buffer.concat([commitmentPrefix, Buffer.from(salt, 'hex'), Buffer.from(body)]) }
+  const leaf = Buffer.from(`\0${h}`)
+  return { header: parseHeader(h), h, leaf, sig, sealedBy, content, withheld: withheld === true }
+}
+
+const LF = 0x0a
+const QUOTE = 0x22
+const DASH = 0x2d
+const ZERO = 0x30
+const NINE = 0x39
+const BACKSLASH = 0x5c
+const SPACE = 0x20
+const ASCII_MAX = 0x7f
+
+/** Digits of a number that is read here: any such is safe. Longer ones are left to the reader of any JSON. */
+const NUMBER_DIGITS_MAX = 15
+const HASH_DIGITS = 64
+const SIGNATURE_DIGITS = 128
+const SALT_DIGITS = 2 * saltBytes
+const HLC_MS_DIGITS = 12
+const HLC_COUNTER_DIGITS = 4
+const HLC_CHARS = HLC_MS_DIGITS + 1 + HLC_COUNTER_DIGITS
+const TYPE_CHARS_MAX = 64
+const HEADER_BYTES_MAX = 512
+const BODY_AT = commitmentPrefix.length + saltBytes
+
+/** What `recordLine` and `headerText` write between the values of a record, as it stands in the line. */
+const written = {
+  strand: Buffer.from('{"h":"strand-record/v1\\nstrand '),
+  key: Buffer.from('\\nkey '),
+  seq: Buffer.from('\\nseq '),
+  prev: Buffer.from('\\nprev '),
+  hlc: Buffer.from('\\nhlc '),
+  type: Buffer.from('\\ntype '),
+  commitment: Buffer.from('\\nbody '),
+  signature: Buffer.from('\\n","sig":"'),
+  sealedBy: Buffer.from('\\n","sealed_by":'),
+  endOfText: Buffer.from('"'),
+  salt: Buffer.from(',"salt":"'),
+  body: Buffer.from('","body":"'),
+  erased: Buffer.from(',"erased":true}'),
+  withheld: Buffer.from(',"withheld":true}'),
+}
+
+/** Bytes from the beginning of a line to its seq: mostly those of the line before. */
+const FRAME_BYTES = written.strand.length + written.key.length + written.seq.length + 2 * HASH_DIGITS
+
+/** 0 to 15 for hex digits, lower case; 255 for every other byte. */
+const hexValues = new Uint8Array(256).fill(255)
+for (let value = 0; value < 16; value += 1) hexValues[value.toString(16).charCodeAt(0)] = value
+
+/** 1 for the bytes of a record type. */
+const typeBytes = new Uint8Array(256)
+for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyz0123456789_./-')) typeBytes[byte] = 1
+
+/**
+ * Reads lines from their bytes. A record that stands there exactly as `recordLine` writes it is read without making
+ * JSON of it; any other line goes the way of `readLineText`. The outcome is one and the same.
+ */
+export class LineReader {
+  /** 0x00 and the header's text. */
+  readonly #leaf = Buffer.alloc(HEADER_BYTES_MAX)
+  #committed = Buffer.alloc(BODY_AT)
+  /** The next byte of the line to read, and of `#leaf` to write. */
+  #at = 0
+  #to = 0
+  /** Of the record that was read last; what it begins with stands in `#leaf`, up to `#frameEnd`. */
+  readonly #frame = Buffer.alloc(FRAME_BYTES)
+  #frameEnd = 0
+  #strand = ''
+  #key = ''
+
+  constructor() {
+    this.#committed.set(commitmentPrefix)
+  }
+
+  /** Reads the line from `start` up to, without, `end`: UTF-8, without its LF. */
+  read(bytes: Buffer, start: number, end: number): ReadLine {
+    const record = this.readWritten(bytes, start, end)
+    return record === undefined ? readLineText(bytes.toString('utf8', start, end)) : { record }
+  }
+
+  /** The record of a line as `recordLine` writes it; undefined where the line may be something else. */
+  readWritten(bytes: Buffer, start: number, end: number): ReadRecord | undefined {
+    this.#at = start
+    const read = this.#header(bytes)
+    if (read === undefined) return undefined
+    const leaf = this.#leaf.subarray(0, this.#to)
+    let sig: string | undefined
+    let sealedBy: number | undefined
+    if (this.#skip(bytes, written.signature)) {
+      const from = this.#at
+      if (!isHex(bytes, from, SIGNATURE_DIGITS)) return undefined
+      this.#at += SIGNATURE_DIGITS
+      sig = bytes.toString('latin1', from, this.#at)
+      if (!this.#skip(bytes, written.endOfText)) return undefined
+    } else {
+      if (!this.#skip(bytes, written.sealedBy)) return undefined
+      sealedBy = this.#number(bytes)
+      if (sealedBy === undefined) return undefined
+    }
+    let content: ReadContent | undefined
+    let withheld = false
+    if (this.#skip(bytes, written.salt)) {
+      content = this.#content(bytes, end)
+      if (content === undefined) return undefined
+    } else {
+      withheld = this.#skip(bytes, written.withheld)
+      if (!withheld && !this.#skip(bytes, written.erased)) return undefined
+    }
+    if (this.#at !== end) return undefined
+    return { header: read.header, h: read.h, leaf, sig, sealedBy, content, withheld }
+  }
+
+  /** The header and its text, which is laid behind 0x00 in `#leaf`. */
+  #header(bytes: Buffer): { header: RecordHeader; h: string } | undefined {
+    if (!this.#skipFrame(bytes)) return undefined
+    this.#to = this.#frameEnd
+    const seqAt = this.#at
+    const seq = this.#number(bytes)
+    if (seq === undefined) return undefined
+    for (let at = seqAt; at < this.#at; at += 1) this.#leaf[this.#to++] = bytes[at] ?? 0
+    if (!this.#name(bytes, written.prev)) return undefined
+    const prevAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS) || !this.#name(bytes, written.hlc)) return undefined
+    const hlcAt = this.#to
+    if (!this.#hex(bytes, HLC_MS_DIGITS) || bytes[this.#at] !== DASH) return undefined
+    this.#at += 1
+    this.#leaf[this.#to++] = DASH
+    if (!this.#hex(bytes, HLC_COUNTER_DIGITS) || !this.#name(bytes, written.type)) return undefined
+    const typeAt = this.#to
+    if (!this.#type(bytes)) return undefined
+    const typeEnd = this.#to
+    if (!this.#name(bytes, written.commitment)) return undefined
+    const bodyAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS)) return undefined
+    this.#leaf[this.#to++] = LF
+    const h = this.#leaf.toString('latin1', 1, this.#to)
+    const header = {
+      strand: this.#strand,
+      key: this.#key,
+      seq,
+      // Places in the text are one less than in `#leaf`.
+      prev: h.slice(prevAt - 1, prevAt - 1 + HASH_DIGITS),
+      hlc: h.slice(hlcAt - 1, hlcAt - 1 + HLC_CHARS),
+      type: h.slice(typeAt - 1, typeEnd - 1),
+      body: h.slice(bodyAt - 1, bodyAt - 1 + HASH_DIGITS),
+    }
+    return { header, h }
+  }
+
+  /** Passes over the beginning of a line, with strand and key. */
+  #skipFrame(bytes: Buffer): boolean {
+    return (this.#frameEnd > 0 && this.#skip(bytes, this.#frame)) || this.#newFrame(bytes)
+  }
+
+  #newFrame(bytes: Buffer): boolean {
+    const start = this.#at
+    this.#frameEnd = 0
+    this.#to = this.#leaf.write('\0strand-record/v1\nstrand ', 'latin1')
+    if (!this.#skip(bytes, written.strand)) return false
+    const strandAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS) || !this.#name(bytes, written.key)) return false
+    const keyAt = this.#to
+    if (!this.#hex(bytes, HASH_DIGITS) || !this.#name(bytes, written.seq)) return false
+    this.#strand = this.#leaf.toString('latin1', strandAt, strandAt + HASH_DIGITS)
+    this.#key = this.#leaf.toString('latin1', keyAt, keyAt + HASH_DIGITS)
+    this.#frame.set(bytes.subarray(start, this.#at))
+    this.#frameEnd = this.#to
+    return true
+  }
+
+  /** Passes over what stands there if it is `part`. */
+  #skip(bytes: Buffer, part: Uint8Array): boolean {
+    const at = this.#at
+    for (let offset = 0; offset < part.length; offset += 1) {
+      if (bytes[at + offset] !== part[offset]) return false
+    }
+    this.#at = at + part.length
+    return true
+  }
+
+  /** The same for the name of a header's line; its LF, in JSON two characters, and its letters go into `#leaf`. */
+  #name(bytes: Buffer, part: Uint8Array): boolean {
+    if (!this.#skip(bytes, part)) return false
+    this.#leaf[this.#to++] = LF
+    for (let offset = 2; offset < part.length; offset += 1) this.#leaf[this.#to++] = part[offset] ?? 0
+    return true
+  }
+
+  /** Takes so many hex digits into `#leaf`. */
+  #hex(bytes: Buffer, digits: number): boolean {
+    const leaf = this.#leaf
+    const from = this.#at
+    const to = this.#to
+    let seen = 0
+    for (let offset = 0; offset < digits; offset += 1) {
+      const byte = bytes[from + offset] ?? 0
+      seen |= hexValues[byte] ?? 255
+      leaf[to + offset] = byte
+    }
+    this.#at = from + digits
+    this.#to = to + digits
+    return seen < 16
+  }
+
+  /** Takes a record type into `#leaf`. */
+  #type(bytes: Buffer): boolean {
+    const from = this.#at
+    for (let byte = bytes[from] ?? 0; typeBytes[byte] === 1; byte = bytes[this.#at] ?? 0) {
+      if (this.#at - from === TYPE_CHARS_MAX) return false
+      this.#leaf[this.#to++] = byte
+      this.#at += 1
+    }
+    return this.#at > from
+  }
+
+  /** A number without leading zeros. */
+  #number(bytes: Buffer): number | undefined {
+    const from = this.#at
+    let value = 0
+    let at = from
+    for (let byte = bytes[at] ?? 0; byte >= ZERO && byte <= NINE; byte = bytes[at] ?? 0) {
+      value = value * 10 + (byte - ZERO)
+      at += 1
+    }
+    const digits = at - from
+    if (digits === 0 || digits > NUMBER_DIGITS_MAX || (digits > 1 && bytes[from] === ZERO)) return undefined
+    this.#at = at
+    return value
+  }
+
+  /** Salt and body, up to the end of the line. */
+  #content(bytes: Buffer, end: number): ReadContent | undefined {
+    const from = this.#at
+    if (!isHex(bytes, from, SALT_DIGITS)) return undefined
+    this.#at += SALT_DIGITS
+    if (!this.#skip(bytes, written.body)) return undefined
+    // No text grows when its escapes are undone.
+    const room = BODY_AT + end - this.#at
+    if (this.#committed.length < room) {
+      this.#committed = Buffer.alloc(2 * room)
+      this.#committed.set(commitmentPrefix)
+    }
+    const target = this.#committed
+    let to = commitmentPrefix.length
+    for (let at = from; at < from + SALT_DIGITS; at += 2) {
+      target[to++] = (hexValues[bytes[at] ?? 0] ?? 0) * 16 + (hexValues[bytes[at + 1] ?? 0] ?? 0)
+    }
+    return this.#body(bytes, end)
+  }
+
+  /** The body's text, its escapes undone into `#committed`. Canonical JSON needs but two of them. */
+  #body(bytes: Buffer, end: number): ReadContent | undefined {
+    const target = this.#committed
+    let at = this.#at
+    let to = BODY_AT
+    let seen = 0
+    for (; at < end; at += 1) {
+      let byte = bytes[at] ?? 0
+      if (byte === QUOTE) break
+      if (byte === BACKSLASH) {
+        at += 1
+        byte = bytes[at] ?? 0
+        if (byte !== QUOTE && byte !== BACKSLASH) return undefined
+      } else if (byte < SPACE) return undefined
+      target[to++] = byte
+      seen |= byte
+    }
+    // The quote that ends the body, and the brace that ends the line.
+    if (bytes[at] !== QUOTE || bytes[at + 1] !== 0x7d) return undefined
+    this.#at = at + 2
+    const body = target.toString(seen > ASCII_MAX ? 'utf8' : 'latin1', BODY_AT, to)
+    return { body, committed: target.subarray(0, to) }
+  }
+}
+
+function isHex(bytes: Uint8Array, from: number, digits: number): boolean {
+  let seen = 0
+  for (let at = from; at < from + digits; at += 1) seen |= hexValues[bytes[at] ?? 0] ?? 255
+  return seen < 16
+}

@@ -1,0 +1,6 @@
+import { type Segment, type SegmentResult, checkSegment } from '../src/strand/segment-check.js'
+
+/** Checks one segment of an export, in a thread of `strandfast verify`: a pure function of its lines. */
+export function verifySegment(segment: Segment): SegmentResult | undefined {
+  return checkSegment(segment)
+}
