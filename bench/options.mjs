@@ -42,10 +42,7 @@ export function readPlan(args) {
       generator: { type: 'string' },
     },
   })
-  const generator = values.generator ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
-  if (generator !== 'wrk' && generator !== 'autocannon')
-    throw new Error('Expected --generator wrk or autocannon')
-  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
+  const generator = chooseGenerator(values.generator)
   const { quick, only } = values
   const amounts = quick
     ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500 }
@@ -54,6 +51,20 @@ export function readPlan(args) {
     ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000, idleNamespaces: 4_000 }
     : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000, idleNamespaces: 10_000 }
   return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes }
+}
+
+/**
+ * The generator that was asked for, or wrk where it is installed.
+ * @param {string | undefined} asked
+ * @returns {'wrk' | 'autocannon'}
+ * @throws {Error} when there is no such generator, or wrk was asked for and is not installed
+ */
+export function chooseGenerator(asked) {
+  const generator = asked ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
+  if (generator !== 'wrk' && generator !== 'autocannon')
+    throw new Error('Expected --generator wrk or autocannon')
+  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
+  return generator
 }
 
 function isInstalled(command) {
