@@ -51,6 +51,11 @@ const commands: readonly Command[] = [
     summary: 'Checks an export offline against a public key',
     run: async (args) => (await import('./verify.js')).verifyCommand(args),
   },
+  {
+    name: 'bench',
+    summary: 'Measures this machine and this build',
+    run: async (args) => (await import('./bench.js')).benchCommand(args),
+  },
 ]
 
 const usage = `Usage: strandfast COMMAND [OPTIONS]
