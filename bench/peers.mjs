@@ -38,8 +38,8 @@ async function run(args) {
     const able = present.filter(({ kinds }) => kinds.includes(kind))
     if (asked.length > 0) await measureKind(bench, { kind, asked, able }, found)
   }
-  const { quick, rounds, seconds } = plan
-  appendResult(resultsFile, { at, ...environment({ ...plan, quick }), rounds, seconds, skipped, ...found })
+  const { rounds, seconds } = plan
+  appendResult(resultsFile, { at, ...environment(plan), rounds, seconds, skipped, ...found })
   process.stdout.write(`\n${found.workloads.map(peersTable).join('\n')}`)
   return found.faults.length > 0 ? 1 : 0
 }
@@ -60,10 +60,10 @@ async function measureKind(bench, { kind, asked, able }, found) {
       }
     }
     for (const workload of asked) {
-      const { id, title, unit } = workload
+      const { id, title, unit, secondsMin } = workload
       bench.tell(title)
       const contenders = started.flatMap((running) => running.contenders(workload))
-      const { results, faults } = await measureInRounds(bench, contenders)
+      const { results, faults } = await measureInRounds(bench, { contenders, secondsMin })
       found.workloads.push({ id, title, unit, contenders: results })
       found.faults.push(...faults)
     }

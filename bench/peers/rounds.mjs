@@ -22,11 +22,11 @@ import { median, rounded } from '../statistics.mjs'
  * runs backwards, so that none always follows the same one. The first contender is what the others are compared with;
  * a contender that fails is left out from then on.
  * @param {{plan: import('./options.mjs').PeersPlan, tell: (text: string) => void}} bench
- * @param {Contender[]} contenders
+ * @param {{contenders: Contender[], secondsMin?: number}} workload
  * @returns {Promise<{results: object[], faults: {name: string, detail: string}[]}>} a ratio is the median of the
  *   rounds' ratios to the first contender
  */
-export async function measureInRounds({ plan, tell }, contenders) {
+export async function measureInRounds({ plan, tell }, { contenders, secondsMin = 0 }) {
   const turns = new Map(contenders.map((contender) => [contender, []]))
   const faults = []
   const takeTurn = async (contender, seconds) => {
@@ -40,11 +40,11 @@ export async function measureInRounds({ plan, tell }, contenders) {
       return undefined
     }
   }
-  for (const contender of contenders) await takeTurn(contender, plan.warmUpSeconds)
+  for (const contender of contenders) await takeTurn(contender, Math.max(plan.warmUpSeconds, secondsMin))
   for (let round = 1; round <= plan.rounds; round++) {
     const left = [...turns.keys()]
     for (const contender of round % 2 === 1 ? left : left.toReversed()) {
-      const turn = await takeTurn(contender, plan.seconds)
+      const turn = await takeTurn(contender, Math.max(plan.seconds, secondsMin))
       if (turn === undefined) continue
       turns.get(contender).push(turn)
       tell(`  round ${round}: ${String(rounded(turn.value)).padStart(8)}/s  ${contender.name}`)
