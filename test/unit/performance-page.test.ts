@@ -113,10 +113,14 @@ describe('the page on performance', () => {
 })
 
 describe('newestWholeRun', () => {
+  interface Run {
+    at: string
+    parts: number
+    quick: boolean
+  }
   const run = (at: string, parts: number, quick = false) => JSON.stringify({ at, parts, quick })
-  const newest = (...lines: string[]) =>
-    newestWholeRun(`${lines.join('\n')}\n`, ({ parts }: { parts: number }) => Array.from({ length: parts }))
-      ?.at
+  const partsOf = ({ parts }: Run) => Array.from({ length: parts })
+  const newest = (...lines: string[]) => newestWholeRun<Run>(lines.join('\n'), partsOf)?.at
 
   it('takes the newest that was not quick and leaves nothing out', () => {
     expect(newest(run('a', 3), run('b', 3), run('c', 1), run('d', 3, true))).toBe('b')
