@@ -23,9 +23,7 @@ export const betterAuth = {
   name: 'better-auth',
   kinds: ['sign-in'],
   missing: () =>
-    packages.some((name) => packageVersion(name) === undefined)
-      ? 'run npm ci --prefix bench/peers'
-      : undefined,
+    packages.some((name) => packageVersion(name) === undefined) ? 'run npm ci in bench/peers' : undefined,
   async start({ plan, directory }) {
     const own = join(directory, 'better-auth')
     mkdirSync(own)

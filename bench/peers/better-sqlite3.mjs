@@ -20,8 +20,7 @@ const BULK_ROWS = 1_000
 export const betterSqlite3 = {
   name: 'better-sqlite3',
   kinds: ['writes', 'bulk'],
-  missing: () =>
-    packageVersion('better-sqlite3') === undefined ? 'run npm ci --prefix bench/peers' : undefined,
+  missing: () => (packageVersion('better-sqlite3') === undefined ? 'run npm ci in bench/peers' : undefined),
   async start({ plan, directory }, kind) {
     const own = join(directory, `better-sqlite3-${kind}`)
     mkdirSync(own)

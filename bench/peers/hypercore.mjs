@@ -13,7 +13,7 @@ const BULK_BLOCKS = 1_000
 export const hypercore = {
   name: 'hypercore',
   kinds: ['writes', 'bulk'],
-  missing: () => (packageVersion('hypercore') === undefined ? 'run npm ci --prefix bench/peers' : undefined),
+  missing: () => (packageVersion('hypercore') === undefined ? 'run npm ci in bench/peers' : undefined),
   async start({ directory }, kind) {
     const own = join(directory, `hypercore-${kind}`)
     mkdirSync(own)

@@ -10,7 +10,7 @@ export const usage = `Usage: npm run bench:peers -- [--quick] [--rounds N] [--se
   --seconds    of each load; 3 unless given
   --only       one of: ${workloads.map(({ id }) => id).join(', ')}; may be repeated
   --generator  of what is asked over HTTP: wrk where it is installed, unless said otherwise
-Peers that are not installed are left out, each with a line. Those of npm: npm ci --prefix bench/peers
+Peers that are not installed are left out, each with a line. Those of npm: npm ci in bench/peers
 `
 
 /**
