@@ -51,10 +51,7 @@ export function readPlan(args) {
       records: { type: 'string' },
     },
   })
-  const generator = values.generator ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
-  if (generator !== 'wrk' && generator !== 'autocannon')
-    throw new Error('Expected --generator wrk or autocannon')
-  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
+  const generator = chooseGenerator(values.generator)
   const { quick, only } = values
   const amounts = quick
     ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500 }
@@ -73,6 +70,20 @@ export function readPlan(args) {
 function count(text) {
   if (!/^[1-9]\d{3,8}$/.test(text)) throw new Error('Expected a number from 1000 to 999999999')
   return Number(text)
+}
+
+/**
+ * The generator that was asked for, or wrk where it is installed.
+ * @param {string | undefined} asked
+ * @returns {'wrk' | 'autocannon'}
+ * @throws {Error} when there is no such generator, or wrk was asked for and is not installed
+ */
+export function chooseGenerator(asked) {
+  const generator = asked ?? (isInstalled('wrk') ? 'wrk' : 'autocannon')
+  if (generator !== 'wrk' && generator !== 'autocannon')
+    throw new Error('Expected --generator wrk or autocannon')
+  if (generator === 'wrk' && !isInstalled('wrk')) throw new Error('Expected wrk to be installed')
+  return generator
 }
 
 function isInstalled(command) {

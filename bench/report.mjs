@@ -65,13 +65,33 @@ export function table(results) {
     describeTarget(target),
     met === null ? '' : met ? 'met' : 'MISSED',
   ])
-  const all = [['scenario', 'measured', 'ceiling', 'ratio', 'target', ''], ...rows]
+  return aligned([['scenario', 'measured', 'ceiling', 'ratio', 'target', ''], ...rows])
+}
+
+/**
+ * One workload of a comparison as a table for a terminal.
+ * @param {{title: string, unit: string, contenders: object[]}} workload
+ * @returns {string}
+ */
+export function peersTable({ title, unit, contenders }) {
+  const ms = (value) => (value === null ? '' : `${value} ms`)
+  const rows = contenders.map(({ name, value, ratio, p50_ms, p99_ms }) => [
+    name,
+    value.toLocaleString('en'),
+    ratio === null ? '' : ratio.toFixed(2),
+    ms(p50_ms),
+    ms(p99_ms),
+  ])
+  return aligned([[title, unit, 'of ours', 'p50', 'p99'], ...rows])
+}
+
+/** Lines of cells in columns. Figures stand to the right, words to the left. */
+function aligned(all) {
   const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
   const line = (row) => row.map((cell, column) => pad(cell, widths[column], column)).join('  ')
   return all.map((row) => `${line(row).trimEnd()}\n`).join('')
 }
 
-/** Figures stand to the right, words to the left. */
 function pad(cell, width, column) {
   return column >= 1 && column <= 3 ? cell.padStart(width) : cell.padEnd(width)
 }

@@ -2,13 +2,13 @@
  * The bench: measures the built server against ceilings taken in the same run by the same generator, and adds one
  * JSON line to results.jsonl. Ends with 1 when an answer was wrong or a target was missed.
  */
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
-import { cpus, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { signRate } from './ceilings/sign-rate.mjs'
 import { removeAtExit } from './load.mjs'
+import { environment } from './environment.mjs'
 import { readPlan, usage } from './options.mjs'
 import { appendResult, resultOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
@@ -67,20 +67,5 @@ function planOf(args) {
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
     return undefined
-  }
-}
-
-function environment({ cores, generator, quick }) {
-  return { commit: commit(), node: process.version, cpu: cpus()[0]?.model ?? '', cores, generator, quick }
-}
-
-/** The commit that is measured, with + when files differ from it; null outside of a repository. */
-function commit() {
-  const git = (...args) =>
-    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-  try {
-    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+')
-  } catch {
-    return null
   }
 }

@@ -25,6 +25,18 @@ export function against(rounds) {
 }
 
 /**
+ * The value that so large a share of all stays within (nearest rank).
+ * @param {ArrayLike<number>} values at least one
+ * @param {number} share above 0, at most 1
+ * @returns {number}
+ */
+export function percentile(values, share) {
+  if (values.length === 0) throw new Error('Expected at least one number')
+  const sorted = Float64Array.from(values).sort()
+  return sorted[Math.ceil(share * sorted.length) - 1]
+}
+
+/**
  * Rounds for a reader: three digits below a thousand, none behind the point above.
  * @param {number} value
  * @returns {number}

@@ -1,8 +1,10 @@
 /**
- * Writes the documents that are made from the code, out of the build in dist. `--check` writes nothing and ends 1 with
+ * Writes the documents that are made from the code, out of the build in dist, and what of the page on performance is
+ * made from recorded runs. `--check` writes nothing and ends 1 with
  * the name of each document that differs.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 
 /** [the document, the built module that it is made from, what makes its text of that module]. */
 const generators = [
@@ -88,10 +90,15 @@ async function generate(onlyCheck) {
       await make(await import(new URL(built, import.meta.url))),
     ]),
   )
+  const { recordedPerformanceDocuments } = await import('./performance/documents.mjs')
+  made.push(...recordedPerformanceDocuments())
   const differing = made.filter(([path, text]) => readDocument(path) !== text)
   for (const [path, text] of differing) {
-    if (onlyCheck) console.error(`${path} differs from what the code says: run npm run generate`)
-    else writeFileSync(path, text)
+    if (onlyCheck) console.error(`${path} differs from what it is made from: run npm run generate`)
+    else {
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, text)
+    }
   }
   return onlyCheck ? differing.length : 0
 }

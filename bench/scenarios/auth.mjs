@@ -2,14 +2,12 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { argon2Rate } from '../ceilings/argon2.mjs'
 import { prepareLoad, runCleanly } from '../load.mjs'
-import { benchUsers, loginRequests } from '../logins.mjs'
+import { benchUsers, loginRequests, registerAll } from '../logins.mjs'
 import { agentNames, writeRequests } from '../records.mjs'
 import { call, createAgents, credential, startProductWithAuth } from '../server.mjs'
 import { against, median } from '../statistics.mjs'
 
 const USERS = 128
-/** Registered at once: fewer than passwords may wait for a thread. */
-const REGISTERED_AT_ONCE = 32
 /** Logins under way at once for each thread that hashes: so many that none of them ever waits for work. */
 const LOGINS_PER_THREAD = 16
 /** The most threads that the server hashes with (src/base/limits.ts, passwordThreadsMax). */
@@ -32,7 +30,7 @@ export async function auth(bench) {
   try {
     tell('logins by password')
     const users = benchUsers(USERS)
-    await registerAll(product.url, users)
+    await registerAll(`${product.url}/v1/auth/register`, users)
     await checkOneLogin(product.url, users[0])
     const threads = Math.min(plan.cores, HASH_THREADS_MAX)
     const generator = { generator: plan.generator, directory }
@@ -108,13 +106,6 @@ async function besideLogins(url, { load, connections }, { writes, shape }) {
   const writing = pause(LOGIN_MARGIN_SECS * 1_000).then(() => runCleanly(writes, url, shape))
   const [busy, loggedIn] = await Promise.all([writing, loggingIn])
   return { busy, loggedIn }
-}
-
-async function registerAll(url, users) {
-  for (let from = 0; from < users.length; from += REGISTERED_AT_ONCE) {
-    const some = users.slice(from, from + REGISTERED_AT_ONCE)
-    await Promise.all(some.map((body) => call(`${url}/v1/auth/register`, { body, status: 201 })))
-  }
 }
 
 /** The login whose token is read closely; the load only counts its answers. */

@@ -64,7 +64,8 @@ export function examineDataDirectory(config: Config, alive: boolean): Finding[] 
   }
 }
 
-function nearestExisting(path: string): string {
+/** The path itself where it exists, or the nearest directory above it that does. */
+export function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path))
 }
 

@@ -71,6 +71,11 @@ const commands: readonly Command[] = [
     summary: 'Makes a data directory of a backup that holds',
     run: async (args) => (await import('./restore.js')).restoreCommand(args),
   },
+  {
+    name: 'bench',
+    summary: 'Measures this machine and this build',
+    run: async (args) => (await import('./bench.js')).benchCommand(args),
+  },
 ]
 
 const usage = `Usage: strandfast COMMAND [OPTIONS]

@@ -65,6 +65,10 @@ describe('the search for dead code', () => {
 describe('the generated documents', () => {
   beforeEach(() => {
     plantCopy('scripts/generate.mjs')
+    plant(
+      'scripts/performance/documents.mjs',
+      "export const recordedPerformanceDocuments = () => [['docs/performance/writes.svg', '<svg/>']]\n",
+    )
     plant('package.json', '{ "type": "module" }')
     plant('docs/openapi.json', '{}')
     plant(
@@ -83,15 +87,18 @@ describe('the generated documents', () => {
     expect(run('scripts/generate.mjs').status).toBe(0)
     expect(readFileSync(join(tree, 'docs/errors.md'), 'utf8')).toContain('| `not_found` | 404 | No such |')
     expect(readFileSync(join(tree, 'docs/config.md'), 'utf8')).toContain('`SERVICE_PORT`')
+    expect(readFileSync(join(tree, 'docs/performance/writes.svg'), 'utf8')).toBe('<svg/>')
     expect(run('scripts/generate.mjs', '--check').status).toBe(0)
   })
 
   it('are found to differ when one was changed by hand', () => {
     run('scripts/generate.mjs')
     plant('docs/errors.md', 'by hand\n')
+    plant('docs/performance/writes.svg', 'by hand\n')
     const { status, stderr } = run('scripts/generate.mjs', '--check')
     expect(status).toBe(1)
     expect(stderr).toContain('docs/errors.md differs')
+    expect(stderr).toContain('docs/performance/writes.svg differs')
     expect(stderr).not.toContain('docs/config.md differs')
   })
 })

@@ -14,6 +14,8 @@ interface Lockfile {
 
 const manifest: Manifest = JSON.parse(readFileSync('package.json', 'utf8'))
 const lockfile: Lockfile = JSON.parse(readFileSync('package-lock.json', 'utf8'))
+const peersManifest: Manifest = JSON.parse(readFileSync('bench/peers/package.json', 'utf8'))
+const peersLockfile: Lockfile = JSON.parse(readFileSync('bench/peers/package-lock.json', 'utf8'))
 const uws = 'node_modules/uWebSockets.js'
 
 /** The oldest Node that package.json allows, as [major, minor, patch]. */
@@ -38,18 +40,25 @@ const accepts = (range: string, version: number[]) =>
   range.split('||').some((alternative) => takes(alternative.trim(), version))
 
 it('names every package by one exact version', () => {
-  const ranges = [manifest.dependencies, manifest.devDependencies, manifest.optionalDependencies]
+  const ranges = [manifest, peersManifest]
+    .flatMap((one) => [one.dependencies, one.devDependencies, one.optionalDependencies])
     .flatMap((group) => Object.entries(group ?? {}))
     .filter(([, version]) => !/^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
   expect(ranges).toEqual([])
 })
 
-it('binds the lockfile to no address that packages came from', () => {
+it.each([
+  ['the lockfile', lockfile],
+  ["the lockfile of the bench's peers", peersLockfile],
+])('binds %s to no address that packages came from', (_, lockfile) => {
   const addresses = Object.entries(lockfile.packages).filter(([, entry]) => entry.resolved !== undefined)
   expect(addresses).toEqual([])
 })
 
-it('locks the packages of every platform, which npm ci asks for on each of them', () => {
+it.each([
+  ['the packages', lockfile],
+  ["those of the bench's peers", peersLockfile],
+])('locks %s for every platform, which npm ci asks for on each of them', (_, lockfile) => {
   const missing = Object.entries(lockfile.packages).flatMap(([path, entry]) =>
     Object.keys(entry.optionalDependencies ?? {}).filter(
       (name) =>

@@ -56,7 +56,7 @@ describe('strandfast', () => {
   it('shows its commands on --help and its version on --version', async () => {
     const help = await run(['--help'])
     expect(help).toMatchObject({ code: 0, err: '' })
-    for (const name of ['serve', 'check', 'doctor', 'keygen', 'export', 'verify']) {
+    for (const name of ['serve', 'check', 'doctor', 'keygen', 'export', 'verify', 'bench']) {
       expect(help.out).toMatch(new RegExp(`^ {2}${name} `, 'm'))
     }
     const { version }: { version: string } = JSON.parse(
@@ -73,12 +73,15 @@ describe('strandfast', () => {
     expect((await run([])).code).toBe(78)
   })
 
-  it.each(['serve', 'check', 'doctor', 'export'])('refuses an unknown option of %s', async (name) => {
-    const refused = await run([name, '--explode'])
-    expect(refused).toMatchObject({ code: 78, out: '' })
-    expect(refused.err).toContain(`Usage: strandfast ${name}`)
-    expect((await run([name, '--help'])).out).toContain(`Usage: strandfast ${name}`)
-  })
+  it.each(['serve', 'check', 'doctor', 'export', 'bench'])(
+    'refuses an unknown option of %s',
+    async (name) => {
+      const refused = await run([name, '--explode'])
+      expect(refused).toMatchObject({ code: 78, out: '' })
+      expect(refused.err).toContain(`Usage: strandfast ${name}`)
+      expect((await run([name, '--help'])).out).toContain(`Usage: strandfast ${name}`)
+    },
+  )
 
   it('wires keygen', async () => {
     const made = await run(['keygen', '--seed', '00'.repeat(32)])

@@ -1,0 +1,64 @@
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { chooseGenerator } from '../options.mjs'
+import { workloads } from './workloads.mjs'
+
+/** How the comparison is called. */
+export const usage = `Usage: npm run bench:peers -- [--quick] [--rounds N] [--seconds N] [--only WORKLOAD]... [--generator wrk|autocannon]
+  --quick      one round of a second each; ratios are rough
+  --rounds     3 unless given
+  --seconds    of each load; 3 unless given
+  --only       one of: ${workloads.map(({ id }) => id).join(', ')}; may be repeated
+  --generator  of what is asked over HTTP: wrk where it is installed, unless said otherwise
+Peers that are not installed are left out, each with a line. Those of npm: npm ci in bench/peers
+`
+
+/**
+ * How long and how often is measured.
+ * @typedef {object} PeersPlan
+ * @property {boolean} quick
+ * @property {string[]} only ids of workloads; all when empty
+ * @property {'wrk' | 'autocannon'} generator
+ * @property {number} cores
+ * @property {number} rounds of all contenders in turn
+ * @property {number} seconds of one load
+ * @property {number} warmUpSeconds of load before the first round
+ * @property {number} bulkRecords of a load that is counted in records, not in seconds
+ */
+
+/**
+ * Reads the arguments.
+ * @param {string[]} args
+ * @returns {PeersPlan}
+ * @throws {Error} when an argument is not known or not right
+ */
+export function readPeersPlan(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      quick: { type: 'boolean', default: false },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      only: { type: 'string', multiple: true, default: [] },
+      generator: { type: 'string' },
+    },
+  })
+  const { quick, only } = values
+  const unknown = only.find((name) => !workloads.some(({ id }) => id === name))
+  if (unknown !== undefined) throw new Error(`No such workload: ${unknown}`)
+  return {
+    quick,
+    only,
+    generator: chooseGenerator(values.generator),
+    cores: availableParallelism(),
+    rounds: count('--rounds', values.rounds ?? (quick ? '1' : '3')),
+    seconds: count('--seconds', values.seconds ?? (quick ? '1' : '3')),
+    warmUpSeconds: 1,
+    bulkRecords: quick ? 64_000 : 192_000,
+  }
+}
+
+function count(name, text) {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new Error(`Expected a number from 1 on after ${name}`)
+  return Number(text)
+}

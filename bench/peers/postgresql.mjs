@@ -1,0 +1,208 @@
+import { chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { removeAtExit } from '../load.mjs'
+import { recordBody } from '../records.mjs'
+import { percentile } from '../statistics.mjs'
+import { findProgram, freePort, programVersion, runProgram, startProgram } from './programs.mjs'
+
+/** Where Debian puts the programs of PostgreSQL. */
+const PLACES = '/usr/lib/postgresql'
+/** More than the clients of any workload. */
+const MAX_CONNECTIONS = 600
+const AGENTS = 100
+const BATCH_RECORDS = 1_000
+const BULK_CONNECTIONS = [1, 4]
+/** Of each client in the first turn, which warms up and shows how long connecting takes. */
+const FIRST_TRANSACTIONS = 20
+/** Of so many transactions one is timed by itself. */
+const SAMPLED = 0.2
+
+const makeTable = `CREATE TABLE records (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  agent integer NOT NULL,
+  taken_at timestamptz NOT NULL DEFAULT now(),
+  body jsonb NOT NULL
+)`
+const insertOne = `\\set agent random(1, ${AGENTS})\nINSERT INTO records (agent, body) VALUES (:agent, :body);\n`
+
+/**
+ * PostgreSQL with its own settings (fsync and synchronous_commit on), asked over TCP by its own tools. Without
+ * autovacuum and with a checkpoint after each turn, so that nothing of it goes on in the turns of others.
+ * @type {import('./peer.mjs').Peer}
+ */
+export const postgresql = {
+  name: 'PostgreSQL',
+  kinds: ['writes', 'bulk'],
+  missing() {
+    const names = ['postgres', 'initdb', 'pgbench', 'psql'].filter((name) => program(name) === undefined)
+    return names.length === 0 ? undefined : `no ${names.join(', ')}`
+  },
+  async start({ plan }, kind) {
+    const version = programVersion(program('postgres'), /(\d+(\.\d+)*)/)
+    const database = await startDatabase()
+    await database.query(makeTable)
+    const contenders = kind === 'writes' ? singles(database) : bulk(database, plan)
+    return { version, contenders, stop: database.stop }
+  },
+}
+
+function program(name) {
+  const versions = existsSync(PLACES) ? readdirSync(PLACES).sort((a, b) => Number(b) - Number(a)) : []
+  return findProgram(
+    name,
+    versions.map((version) => join(PLACES, version, 'bin')),
+  )
+}
+
+/** A database of this run's own, which goes with it. */
+async function startDatabase() {
+  const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-postgresql-'))
+  removeAtExit(directory)
+  const user = serverUser()
+  if (user.uid !== undefined) chownSync(directory, user.uid, user.gid)
+  const data = join(directory, 'data')
+  const how = { ...user, cwd: directory }
+  await runProgram(
+    program('initdb'),
+    ['-D', data, '-U', 'bench', '-A', 'trust', '-E', 'UTF8', '--no-locale'],
+    how,
+  )
+  const port = String(await freePort())
+  const settings = [`max_connections=${MAX_CONNECTIONS}`, 'autovacuum=off'].flatMap((text) => ['-c', text])
+  const server = await startProgram(
+    [program('postgres'), '-D', data, '-p', port, '-h', '127.0.0.1', '-k', '', ...settings],
+    { ready: /ready to accept connections/, signal: 'SIGINT', options: how },
+  )
+  const address = ['-h', '127.0.0.1', '-p', port, '-U', 'bench']
+  const psql = (...args) =>
+    runProgram(program('psql'), [...address, '-X', '-q', '-A', '-t', ...args, 'postgres'])
+  return {
+    directory,
+    psql,
+    query: (text) => psql('-c', text),
+    count: async () => Number(await psql('-c', 'SELECT count(*) FROM records')),
+    pgbench: (...args) =>
+      runProgram(program('pgbench'), [...address, '-n', ...args, 'postgres'], { cwd: directory }),
+    stop: server.stop,
+  }
+}
+
+/** PostgreSQL refuses to run as root. */
+function serverUser() {
+  if (process.getuid?.() !== 0) return {}
+  const name = readFileSync('/etc/passwd', 'utf8').includes('\npostgres:') ? 'postgres' : 'nobody'
+  const id = (option) => Number(execFileSync('id', [option, name], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+/** The same figure over TCP for so many clients, each a backend of its own. */
+function singles(database) {
+  const script = join(database.directory, 'insert.sql')
+  writeFileSync(script, insertOne)
+  /** Seconds that connecting so many took the last time: pgbench's clock runs from before it. */
+  const connecting = new Map()
+  return ({ connections }) => [
+    {
+      name: 'PostgreSQL',
+      role: 'peer',
+      note: 'pgbench over TCP, prepared INSERT of a jsonb row; on disk before the answer; no signature, no chain',
+      measure: (seconds) =>
+        counted(database, 1, async () => {
+          const log = ['-l', '--log-prefix=single', `--sampling-rate=${SAMPLED}`]
+          const body = `body=${JSON.stringify(recordBody(1))}`
+          const known = connecting.get(connections)
+          const length =
+            known === undefined ? ['-t', `${FIRST_TRANSACTIONS}`] : ['-T', `${seconds + Math.ceil(known)}`]
+          const load = ['-M', 'prepared', '-f', script, '-D', body, '-c', `${connections}`, ...length]
+          const { connectSecs, ...result } = readPgbench(await database.pgbench(...load, ...log))
+          connecting.set(connections, connectSecs)
+          return { ...result, ...latencies(database.directory) }
+        }),
+    },
+  ]
+}
+
+function bulk(database, plan) {
+  const script = join(database.directory, 'batch.sql')
+  const rows = Array.from({ length: BATCH_RECORDS }, (_, index) => JSON.stringify(recordBody(index)))
+  writeFileSync(
+    script,
+    `INSERT INTO records (agent, body) VALUES ${rows.map((row) => `(1, '${row}')`).join(', ')};\n`,
+  )
+  const note = 'on disk before the answer; no signature, no chain'
+  return () => [
+    ...BULK_CONNECTIONS.map((connections) => ({
+      name: `PostgreSQL, INSERT of 1,000 rows, ${connectionsText(connections)}`,
+      role: 'peer',
+      note: `pgbench over TCP, jsonb rows; each INSERT ${note}`,
+      measure: (seconds) =>
+        counted(database, BATCH_RECORDS, async () => {
+          const load = ['-M', 'simple', '-f', script, '-c', `${connections}`, '-T', `${seconds}`]
+          const { transactions, perSecond } = readPgbench(await database.pgbench(...load))
+          return { transactions, perSecond }
+        }),
+    })),
+    ...BULK_CONNECTIONS.map((connections) => ({
+      name: `PostgreSQL, COPY, ${connectionsText(connections)}`,
+      role: 'peer',
+      note: `psql over TCP, jsonb rows; all of a connection in one transaction, ${note}`,
+      measure: () => copy(database, { connections, records: plan.bulkRecords }),
+    })),
+  ]
+}
+
+async function copy(database, { connections, records }) {
+  const each = Math.ceil(records / connections)
+  const file = join(database.directory, `copy-${connections}.tsv`)
+  // JSON of these bodies holds neither a tab nor a backslash.
+  if (!existsSync(file))
+    writeFileSync(
+      file,
+      Array.from({ length: each }, (_, index) => `1\t${JSON.stringify(recordBody(index))}\n`).join(''),
+    )
+  return counted(database, each, async () => {
+    const one = () => database.psql('-c', '\\timing on', '-c', `\\copy records (agent, body) FROM '${file}'`)
+    const outputs = await Promise.all(Array.from({ length: connections }, one))
+    const elapsedMs = Math.max(...outputs.map((output) => Number(/^Time: ([\d.]+) ms/m.exec(output)[1])))
+    return { transactions: connections, perSecond: (connections / elapsedMs) * 1_000 }
+  })
+}
+
+/** Runs a load, looks for its rows and puts the table back to empty. */
+async function counted(database, rowsPerTransaction, load) {
+  const { transactions, perSecond, ...latency } = await load()
+  const rows = await database.count()
+  if (rows !== transactions * rowsPerTransaction)
+    throw new Error(`${transactions * rowsPerTransaction} rows were answered and ${rows} found`)
+  await database.query('TRUNCATE records')
+  await database.query('CHECKPOINT')
+  return { value: perSecond * rowsPerTransaction, ...latency }
+}
+
+/** Transactions done, and a second without the time that connecting took. */
+function readPgbench(output) {
+  const figure = (pattern) => Number(pattern.exec(output)?.[1])
+  const transactions = figure(/transactions actually processed: (\d+)/)
+  const perSecond = figure(/^tps = ([\d.]+)/m)
+  const connectSecs = figure(/^initial connection time = ([\d.]+) ms/m) / 1_000
+  if (!(transactions > 0) || figure(/failed transactions: (\d+)/) > 0)
+    throw new Error(`Expected a result of pgbench, got: ${output}`)
+  return { transactions, perSecond, connectSecs }
+}
+
+/** Of the transactions in pgbench's log, whose third column is microseconds. */
+function latencies(directory) {
+  const names = readdirSync(directory).filter((name) => name.startsWith('single.'))
+  const times = names.flatMap((name) => {
+    const lines = readFileSync(join(directory, name), 'utf8').trim().split('\n').filter(Boolean)
+    return lines.map((line) => Number(line.split(' ')[2]) / 1_000)
+  })
+  for (const name of names) writeFileSync(join(directory, name), '')
+  return { p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) }
+}
+
+function connectionsText(count) {
+  return count === 1 ? '1 connection' : `${count} connections`
+}

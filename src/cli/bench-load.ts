@@ -1,0 +1,59 @@
+import autocannon from 'autocannon'
+
+/** One request of a load. */
+export interface LoadRequest {
+  method: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string>
+  body?: string
+}
+
+/** What is asked, and how. */
+export interface Load {
+  url: string
+  /** Each connection goes through them again and again. */
+  requests: LoadRequest[]
+  connections: number
+  seconds: number
+}
+
+/** What a load showed. Times from a request to the end of its answer. */
+export interface LoadResult {
+  answered: number
+  perSecond: number
+  p50Ms: number
+  p99Ms: number
+}
+
+/** Seconds that an answer may take. */
+const ANSWER_SECS = 30
+
+/**
+ * Asks as fast as answers come.
+ * @throws Error when an answer was other than 2xx, did not come, or no answer came at all
+ */
+export async function runLoad({ url, requests, connections, seconds }: Load): Promise<LoadResult> {
+  const times: number[] = []
+  const summary = await new Promise<autocannon.LoadSummary>((resolve, reject) => {
+    const options = { url, connections, duration: seconds, timeout: ANSWER_SECS, requests }
+    const load = autocannon(options, (error, summary) => (error === null ? resolve(summary) : reject(error)))
+    // Its own figures of latency are whole milliseconds.
+    load.on('response', (...[, , , elapsedMs]) => times.push(elapsedMs))
+  })
+  const { non2xx, errors, timeouts, duration } = summary
+  const answered = summary.requests.total
+  const failed = non2xx + errors + timeouts
+  if (failed > 0) throw new Error(`${failed} of ${answered + errors} requests failed`)
+  if (answered === 0 || times.length === 0) throw new Error('No request was answered')
+  const sorted = Float64Array.from(times).sort()
+  return {
+    answered,
+    perSecond: answered / duration,
+    p50Ms: nearestRank(sorted, 0.5),
+    p99Ms: nearestRank(sorted, 0.99),
+  }
+}
+
+function nearestRank(sorted: Float64Array, share: number): number {
+  return sorted[Math.ceil(share * sorted.length) - 1] ?? Number.NaN
+}

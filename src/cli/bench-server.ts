@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '../config.js'
+
+/** A server of the bench's own. */
+export interface BenchServer {
+  url: string
+  rootKey: string
+  /** Calls it with the root key and gives the answer's text. Throws on any other status than 2xx. */
+  call(path: string, body?: string): Promise<Buffer>
+  /** Stops it and waits for its end. */
+  stop(): Promise<void>
+}
+
+/** Milliseconds that starting may take, and stopping. */
+const PATIENCE_MS = 30_000
+
+/**
+ * Starts this build on an empty directory, with the shards and the signing of the settings and without rate limits.
+ * @throws Error with what it said when it ends before it serves
+ */
+export async function startBenchServer(
+  dataDir: string,
+  rootKey: string,
+  { shards, signing }: Pick<Config, 'shards' | 'signing'>,
+): Promise<BenchServer> {
+  const env = {
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_PORT: '0',
+    SERVICE_ROOT_API_KEY: rootKey,
+    SERVICE_RATE_LIMIT_RPS: '0',
+    SERVICE_LOG_LEVEL: 'warn',
+    SERVICE_SIGNING: signing,
+    ...(shards !== undefined && { SERVICE_SHARDS: String(shards) }),
+  }
+  const main = fileURLToPath(new URL('main.js', import.meta.url))
+  const child = spawn(process.execPath, [main, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const kill = () => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  const exited = once(child, 'exit').then(() => void process.off('exit', kill))
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-2000)))
+  const timer = setTimeout(kill, PATIENCE_MS)
+  let url: string | undefined
+  for await (const line of createInterface({ input: child.stdout })) {
+    url = /^listening on (\S+)$/.exec(line)?.[1]
+    if (url !== undefined) break
+  }
+  clearTimeout(timer)
+  if (url === undefined) throw new Error(`The server ended before it served: ${said.trim()}`)
+  const base = url
+  return {
+    url: base,
+    rootKey,
+    call: (path, body) => call(base + path, { rootKey, body }),
+    async stop() {
+      const timer = setTimeout(kill, PATIENCE_MS)
+      child.kill('SIGTERM')
+      await exited
+      clearTimeout(timer)
+    },
+  }
+}
+
+async function call(url: string, { rootKey, body }: { rootKey: string; body?: string | undefined }) {
+  const response = await fetch(url, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${rootKey}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body }),
+  })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  if (!response.ok) throw new Error(`The server answered ${response.status}: ${bytes.toString()}`)
+  return bytes
+}

@@ -1,0 +1,167 @@
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { availableParallelism, cpus } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { pooledRandom, type RandomBytes } from '../base/random.js'
+import { type Config, describeFaults, readProcessConfig } from '../config.js'
+import { version } from '../version.js'
+import { measureServer, type Measured } from './bench-scenarios.js'
+import { signRate, syncRate } from './bench-machine.js'
+import { startBenchServer } from './bench-server.js'
+import { nearestExisting } from './doctor-data.js'
+import { exitCodes } from './exit-codes.js'
+import { missingBinary } from './native.js'
+import { readOptions, showUsage } from './read-options.js'
+
+const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR] [--json]
+Measures this machine and this build: starts a server of its own on a temporary directory, which it removes again, and
+asks it as fast as it answers. Your data is not touched. SERVICE_SHARDS and SERVICE_SIGNING count.
+  --seconds  of each measurement, 1 to 60; 3 unless given
+  --dir      a directory on the disk to measure; that of SERVICE_DATA_DIR unless given
+  --json     one JSON object in place of the table
+`
+
+/** Milliseconds of each measurement of the machine alone. */
+const MACHINE_MS = 1000
+
+const ROOT_KEY_BYTES = 32
+
+/** Beside the server's figures: what the machine could do at most. */
+interface Ceilings {
+  syncsPerSecond: number
+  signaturesPerSecond: number
+}
+
+/**
+ * Measures this machine and this build (contract.md 8). The load comes from this very process, on the server's cores.
+ * @returns the exit code: 0 measured, 1 the server failed or answered wrong, 78 wrong usage, settings or directory
+ */
+export async function benchCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {
+    seconds: { type: 'string', default: '3' },
+    dir: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  })
+  if (!options.ok) return showUsage(USAGE, options)
+  const { seconds, dir, json } = options.values
+  const refuse = (fault: string) => showUsage(USAGE, { help: false, fault })
+  if (!/^([1-9]|[1-5]\d|60)$/.test(seconds)) return refuse('Expected a number from 1 to 60 after --seconds')
+  if (dir !== undefined && !isDirectory(dir)) return refuse('Expected a directory after --dir')
+  const reading = readProcessConfig()
+  if (!reading.ok) {
+    process.stderr.write(describeFaults(reading.faults))
+    return exitCodes.configuration
+  }
+  const missing = missingBinary()
+  if (missing !== undefined) {
+    process.stderr.write(`${missing}\n`)
+    return exitCodes.configuration
+  }
+  const base = dir === undefined ? besideData(reading.config.dataDir) : resolve(dir)
+  try {
+    const plan = { seconds: Number(seconds), base, config: reading.config, random: pooledRandom() }
+    process.stdout.write(json ? await measuredAsJson(plan) : await measuredAsText(plan))
+    return exitCodes.fine
+  } catch (error) {
+    process.stderr.write(`Not measured: ${error instanceof Error ? error.message : String(error)}\n`)
+    return exitCodes.foundWrong
+  }
+}
+
+/** What a run is made with. `base`: an existing directory, below which all of it happens. */
+interface Plan {
+  seconds: number
+  base: string
+  config: Config
+  random: RandomBytes
+}
+
+async function measuredAsJson(plan: Plan): Promise<string> {
+  const { ceilings, results } = await measure(plan, () => {})
+  const rounded = results.map(({ name, unit, perSecond, p50Ms, p99Ms }) => ({
+    name,
+    unit,
+    per_second: Math.round(perSecond),
+    p50_ms: Number(p50Ms.toFixed(3)),
+    p99_ms: Number(p99Ms.toFixed(3)),
+  }))
+  const report = {
+    version,
+    node: process.version,
+    cpu: cpus()[0]?.model ?? '',
+    cores: availableParallelism(),
+    seconds: plan.seconds,
+    signing: plan.config.signing,
+    ceilings: {
+      synchronised_writes_per_second: Math.round(ceilings.syncsPerSecond),
+      signatures_per_second: Math.round(ceilings.signaturesPerSecond),
+    },
+    results: rounded,
+  }
+  return `${JSON.stringify(report)}\n`
+}
+
+async function measuredAsText(plan: Plan): Promise<string> {
+  const tell = (text: string) => process.stderr.write(`${text}\n`)
+  const { ceilings, results } = await measure(plan, tell)
+  const lines = results.map(
+    ({ name, unit, perSecond, p50Ms, p99Ms }) =>
+      `${name.padEnd(44)} ${figure(perSecond)} ${unit.padEnd(10)}  p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`,
+  )
+  const { syncsPerSecond, signaturesPerSecond } = ceilings
+  return `strandfast ${version}, Node ${process.versions.node}, ${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown CPU'}
+${lines.join('\n')}
+
+The machine alone:
+${'4 KiB written and synchronised, one by one'.padEnd(44)} ${figure(syncsPerSecond)} writes/s
+${'Ed25519 signatures of one core'.padEnd(44)} ${figure(signaturesPerSecond)} signatures/s
+
+The load came from this process, on the same cores as the server.
+`
+}
+
+function figure(perSecond: number): string {
+  return Math.round(perSecond).toLocaleString('en').padStart(9)
+}
+
+/** Measures the machine, then the server. Whatever happens, nothing of it stays. */
+async function measure(
+  { seconds, base, config, random }: Plan,
+  tell: (text: string) => void,
+): Promise<{ ceilings: Ceilings; results: Measured[] }> {
+  const directory = mkdtempSync(join(base, 'strandfast-bench-'))
+  const remove = () => rmSync(directory, { recursive: true, force: true })
+  const stopOnSignal = () => process.exit(exitCodes.foundWrong)
+  process.once('exit', remove)
+  process.once('SIGINT', stopOnSignal)
+  process.once('SIGTERM', stopOnSignal)
+  try {
+    tell('Measuring the machine')
+    const ceilings = {
+      syncsPerSecond: syncRate(directory, MACHINE_MS),
+      signaturesPerSecond: signRate(MACHINE_MS),
+    }
+    const rootKey = Buffer.from(random(ROOT_KEY_BYTES)).toString('hex')
+    const server = await startBenchServer(join(directory, 'data'), rootKey, config)
+    try {
+      return { ceilings, results: await measureServer(server, { seconds, tell }) }
+    } finally {
+      await server.stop()
+    }
+  } finally {
+    remove()
+    process.off('exit', remove)
+    process.off('SIGINT', stopOnSignal)
+    process.off('SIGTERM', stopOnSignal)
+  }
+}
+
+/** Beside the data directory; within it where it is a disk of its own, as the volume of a container. */
+function besideData(dataDir: string): string {
+  if (!existsSync(dataDir)) return nearestExisting(dataDir)
+  const parent = dirname(dataDir)
+  return statSync(parent).dev === statSync(dataDir).dev ? parent : dataDir
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
