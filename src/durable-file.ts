@@ -1,5 +1,8 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { syncDirectory } from './base/sync-directory.js'
+
+export { syncDirectory }
 
 /** What the name of an unfinished file ends in. A start removes them. */
 export const unfinishedSuffix = '.tmp'
@@ -19,17 +22,6 @@ export function writeDurably(file: string, text: string): void {
   }
   renameSync(unfinished, file)
   syncDirectory(dirname(file))
-}
-
-/** Puts the names within a directory on disk. Windows has no such call and does not need it. */
-export function syncDirectory(path: string): void {
-  if (process.platform === 'win32') return
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }
 
 /** A file's text, or undefined when there is no such file. */
