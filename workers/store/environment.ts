@@ -99,6 +99,8 @@ function makeDurably(path: string): void {
 function openTables(path: string, access: 'write' | 'read'): Environment {
   const root = open<Buffer, Buffer>({
     path,
+    // A directory, whatever its name ends in.
+    noSubdir: false,
     encoding: 'binary',
     keyEncoding: 'binary',
     overlappingSync: false,

@@ -5,7 +5,8 @@
  *   SHIM_DIR      absolute path of the directory; calls on files elsewhere are passed on untouched
  *   SHIM_TRACE    file that every change is appended to, with its bytes, before it is made; every fsync when it starts
  *                 and when it has returned. test/support/disk-image.ts makes from it what a disk may hold after a cut.
- *   SHIM_CUT_AT   kills the process before the so-manieth call that would be traced
+ *   SHIM_CUT      file with a number N, which may come later: kills the process before the Nth change or fsync from the
+ *                 one on that first finds it
  *   SHIM_FAIL     "write", "short", "sync" or "open": the kind of call that fails; "short" writes half and says so
  *   SHIM_FAIL_AT  which one of that kind, from 1
  *   SHIM_ERRNO    what it fails with
@@ -52,6 +53,7 @@ static const char *dir;
 static size_t dir_length;
 static int trace = -1;
 static uint64_t entries, calls, cut_at, fail_at;
+static const char *cut_file;
 static const char *fail_kind;
 static int fail_errno;
 
@@ -93,7 +95,7 @@ __attribute__((constructor)) static void begin(void) {
   dir = getenv("SHIM_DIR");
   if (dir == NULL) return;
   dir_length = strlen(dir);
-  cut_at = number_of("SHIM_CUT_AT");
+  cut_file = getenv("SHIM_CUT");
   fail_kind = getenv("SHIM_FAIL");
   fail_at = number_of("SHIM_FAIL_AT");
   fail_errno = (int)number_of("SHIM_ERRNO");
@@ -133,10 +135,19 @@ static uint64_t note(struct entry entry, const char *paths, const struct iovec *
 
 /* Counts a call that is about to be made; the power goes before the one that was asked for. */
 static void count(void) {
-  if (cut_at != 0 && __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) == cut_at) {
+  if (cut_file == NULL) return;
+  pthread_mutex_lock(&mutex);
+  if (cut_at == 0) {
+    char text[16] = "";
+    int fd = real_open(cut_file, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0) cut_at = strtoull(text, NULL, 10);
+    if (fd >= 0) real_close(fd);
+  }
+  if (cut_at != 0 && ++calls == cut_at) {
     kill(getpid(), SIGKILL);
     for (;;) pause();
   }
+  pthread_mutex_unlock(&mutex);
 }
 
 /* Whether this call of that kind is the one that is to fail. */
