@@ -49,6 +49,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   shards.sink = sink
   const parts = assemble({ directory, shards: shards.shards, sink })
   shards.hub = parts.streams
+  shards.readers = parts.readers
   await loadApiKeys(shards.shards, parts.apiKeys)
   const auth = await startedAuth(config, { directory, log, parts })
   const routes = allRoutes(config.agentId)
@@ -104,6 +105,7 @@ interface Parts {
 interface StartedShards {
   shards: Shards
   hub: StreamHub | undefined
+  readers: ReaderPool | undefined
   sink: SinkThread | undefined
 }
 
@@ -119,6 +121,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
   }))
   const started: StartedShards = {
     hub: undefined,
+    readers: undefined,
     sink: undefined,
     shards: new Shards(
       settings,
@@ -130,6 +133,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
         died(shard, error) {
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
           started.sink?.pause(shard)
+          void started.readers?.letGo()
         },
         restarted(shard) {
           log.warn({ shard }, 'a shard thread serves again')

@@ -56,5 +56,7 @@ export function startVictim(dataDir, more = {}) {
       return child.exitCode
     },
     stderr: () => stderr,
+    /** The exit code, or the signal that ended it; null while it runs. */
+    ended: () => child.exitCode ?? child.signalCode,
   }
 }

@@ -7,7 +7,8 @@
  *                 and when it has returned. test/support/disk-image.ts makes from it what a disk may hold after a cut.
  *   SHIM_CUT      file with a number N, which may come later: kills the process before the Nth change or fsync from the
  *                 one on that first finds it
- *   SHIM_FAIL     "write", "short", "sync" or "open": the kind of call that fails; "short" writes half and says so
+ *   SHIM_FAIL     "write", "short", "late", "sync" or "open": the kind of call that fails; "short" writes half and says
+ *                 so, "late" writes all and says that it failed
  *   SHIM_FAIL_AT  which one of that kind, from 1
  *   SHIM_ERRNO    what it fails with
  *   SHIM_HIT      file that is made when a call was made to fail
@@ -227,7 +228,13 @@ static ssize_t write_below(int fd, const struct iovec *data, int parts, off_t at
   if (at < 0) offset = files[fd].flags & O_APPEND ? about.st_size : lseek(fd, 0, SEEK_CUR);
   if (fails("short")) {
     struct iovec half = {data[0].iov_base, data[0].iov_len / 2};
-    return real_pwritev(fd, &half, 1, offset);
+    return at < 0 ? real_writev(fd, &half, 1) : real_pwritev(fd, &half, 1, at);
+  }
+  if (fails("late")) {
+    ssize_t ignored = at < 0 ? real_writev(fd, data, parts) : real_pwritev(fd, data, parts, at);
+    (void)ignored;
+    errno = fail_errno;
+    return -1;
   }
   size_t length = length_of(data, parts);
   uint64_t number = note((struct entry){.file = about.st_ino, .kind = WRITE, .offset = offset, .bytes = length}, "",
