@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { open, type RootDatabase } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
+import { beginningFault } from '../../src/base/lmdb-file.js'
 import { syncDirectory } from '../../src/base/sync-directory.js'
 import { CheckedTable, type Table } from './checked-table.js'
 import { StrandRuns } from './strand-runs.js'
 
-/** What the name of an unfinished environment ends in. */
+/** What the name of an environment that is not made yet ends in (src/data-directory.ts). */
 const unfinishedSuffix = '.tmp'
 
 /** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
@@ -75,8 +76,22 @@ export interface Environment {
  * @throws Error when the data file is damaged so that LMDB could not read it safely
  */
 export function openEnvironment(path: string, access: 'write' | 'read'): Environment {
-  if (access === 'write' && !existsSync(path)) makeDurably(path)
+  if (access === 'write') {
+    if (existsSync(path)) refuseDamaged(path)
+    else makeDurably(path)
+  }
   return openTables(path, access)
+}
+
+/** LMDB would end the process at a file that is cut, and make a new one in the place of one that is gone. */
+function refuseDamaged(path: string): void {
+  const data = join(path, 'data.mdb')
+  const fault = existsSync(data)
+    ? beginningFault(data)
+    : existsSync(join(path, 'lock.mdb'))
+      ? 'the file data.mdb is missing'
+      : undefined
+  if (fault !== undefined) throw new Error(`The store ${path} is damaged, restore it from a backup: ${fault}`)
 }
 
 /**
@@ -86,8 +101,9 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
  */
 function makeDurably(path: string): void {
   const unfinished = `${path}${unfinishedSuffix}`
-  rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
+  // The directory itself stays: by it a store that was never made is told from one that is gone (src/data-directory.ts).
+  for (const name of readdirSync(unfinished)) rmSync(join(unfinished, name))
   const { root } = openTables(unfinished, 'write')
   // Nothing is under way in it, so it is closed when this returns.
   void root.close()

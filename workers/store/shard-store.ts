@@ -7,7 +7,7 @@ import { AuthTable } from './auth-table.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
-import { blockCount, encodeBlock, hashAt, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
+import { blockCount, encodeBlock, hashAt, isWhole, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
 import { putEdges } from './edges.js'
 import { eraseRecords } from './erasures.js'
 import { putMails } from './mails.js'
@@ -205,13 +205,18 @@ export class ShardStore {
     else this.environment.apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
   }
 
-  /** Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only. */
+  /**
+   * Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only, and so do
+   * the newest strand runs. Where strands end is known by these blocks alone, so none of them may be damaged.
+   */
   #replay(): void {
-    this.environment.runs.catchUp()
+    const { runs, blocks } = this.environment
+    runs.catchUp()
     const covered = this.#hashes.coveredUpTo
     const first = covered < 0 ? 0 : unpackLocation(covered).blockNo
-    for (const { key, value } of this.environment.blocks.getRange({ start: blockKey(first) })) {
+    for (const { key, value } of blocks.getRange({ start: blockKey(Math.min(first, runs.firstInMemory)) })) {
       const blockNo = key.readUIntBE(0, 6)
+      assert(isWhole(value), `block ${blockNo} matches its checksums`)
       const count = blockCount(value)
       for (let position = 0; position < count; position++) {
         const location = packLocation(blockNo, position)

@@ -1,5 +1,5 @@
 import { assert } from '../../src/base/assert.js'
-import type { Table } from './environment.js'
+import type { CheckedTable, Table } from './checked-table.js'
 import { blockCount, placedAt } from './record-codec.js'
 import { blockKey, decodeRun, encodeRun, runKey, seqMax, type FoundRun, type StrandRun } from './tables.js'
 
@@ -15,8 +15,8 @@ const coveredKey = Buffer.from('runs-covered-up-to')
 /** The tables that runs are kept in and made again from. */
 export interface RunTables {
   blocks: Table
-  strands: Table
-  meta: Table
+  strands: CheckedTable
+  meta: CheckedTable
 }
 
 /**
@@ -45,6 +45,11 @@ export class StrandRuns {
     this.#tables = tables
     this.#recentMax = sizes.recentMax ?? RECENT_RUNS_MAX
     this.#stepMin = sizes.stepMin ?? STEP_RUNS_MIN
+  }
+
+  /** Runs of the blocks from this one on are in memory only. */
+  get firstInMemory(): number {
+    return this.#coveredUpTo + 1
   }
 
   /** Reads the runs of the blocks that were added since the last call; on a view that others write to. */
@@ -112,10 +117,10 @@ export class StrandRuns {
     for (; leaving.written < end; leaving.written++) {
       const [agentNo, run] = leaving.runs[leaving.written] ?? []
       assert(agentNo !== undefined && run !== undefined, 'the index is within the runs')
-      this.#tables.strands.putSync(runKey(agentNo, run.firstSeq), encodeRun(run))
+      this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))
     }
     if (leaving.written < leaving.runs.length) return
-    this.#tables.meta.putSync(coveredKey, blockKey(leaving.upTo))
+    this.#tables.meta.put(coveredKey, blockKey(leaving.upTo))
     this.#drop(leaving.upTo)
     this.#leaving = undefined
   }
