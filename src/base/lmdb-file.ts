@@ -218,12 +218,15 @@ class Walk {
     found.entries++
     check((node.flags & ~(BIG_DATA | SUB_TREE)) === 0, `${where} has a row of unknown form`)
     check(((node.flags & SUB_TREE) !== 0) === (table === ''), `${where} has a row of another form`)
-    if ((node.flags & BIG_DATA) !== 0) values?.push(this.#overflow(walked, node, where))
-    else {
+    if ((node.flags & BIG_DATA) !== 0) {
+      const value = this.#overflow(walked, node, where)
+      values?.push(value)
+    } else {
       values?.push(node.value)
       if (table !== '') return
       check(node.value.length === TREE_BYTES, `${where} has a damaged table`)
-      this.#tree(node.key.toString(), readTree(node.value, 0))
+      // Names end in a NUL.
+      this.#tree(node.key.toString().replace('\0', ''), readTree(node.value, 0))
     }
   }
 
