@@ -113,6 +113,10 @@ function readMetas(read: DataFile['read']): Meta {
   const first = readMeta(read(0, META_BYTES), 0)
   const second = readMeta(read(first.pageBytes, META_BYTES), 1)
   check(first.pageBytes === second.pageBytes, 'the meta pages tell two page sizes')
+  // Transactions write them in turn. By their numbers alone it is known which is the last.
+  const [even, odd] = [first.transaction, second.transaction]
+  const inTurn = even % 2n === 0n && (odd % 2n === 1n || odd === 0n) && (odd - even) ** 2n <= 1n
+  check(inTurn, `the meta pages tell of transactions ${even} and ${odd}`)
   return second.transaction > first.transaction ? second : first
 }
 

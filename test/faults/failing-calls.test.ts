@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildDiskShim, shimMissing, type DiskShim } from '../support/disk-shim.js'
 import { failCall, type FailingCall } from '../support/failing-calls.js'
-import { extent, leftOut } from '../support/faults.js'
+import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
+import { extent, leftOut, runSeed } from '../support/faults.js'
 
-/** Of the calls after the first five, every how manieth is made to fail. */
-const step = extent({ short: 19, full: 1 })
+/** Every how manieth call is made to fail. */
+const step = extent({ short: 11, full: 1 })
 
 /** Servers at once. */
 const WIDTH = 3
@@ -19,6 +20,8 @@ const calls: FailingCall[] = [
   { kind: 'open', error: 'EMFILE' },
 ]
 
+const random = seededRandom(runSeed('failing calls'))
+
 describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () => {
   let shim: DiskShim
   beforeAll(() => {
@@ -30,13 +33,14 @@ describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () 
     'answers nothing wrong, serves on and loses nothing, whichever $kind fails with $error',
     { timeout: 900_000 },
     async (call) => {
-      let nth = 0
+      // Not the same ones each time.
+      let nth = between(random, 1, step) - step
       let clean = false
       let refused = 0
       let crashes = 0
       const take = async () => {
         while (!clean) {
-          nth += nth < 5 ? 1 : step
+          nth += step
           const own = nth
           const run = await failCall(shim, call, own)
           expect(run.faults, `${call.kind} ${own} fails with ${call.error}`).toEqual([])
@@ -49,7 +53,7 @@ describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () 
       console.log(
         `${call.kind} ${call.error}: up to number ${nth}; ${refused} requests refused, ${crashes} processes ended`,
       )
-      expect(nth).toBeGreaterThan(5)
+      expect(nth).toBeGreaterThan(step)
     },
   )
 })

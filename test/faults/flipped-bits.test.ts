@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { forEachOf } from '../../scripts/crash-loop/request.mjs'
 import { between, pick, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import {
   copyStore,
@@ -17,8 +18,8 @@ import { extent, runSeed } from '../support/faults.js'
 import type { TestServer } from '../support/server.js'
 
 /** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
-const flips = extent({ short: 16, full: 160 })
-const cuts = extent({ short: 4, full: 20 })
+const flips = extent({ short: 12, full: 120 })
+const cuts = extent({ short: 3, full: 20 })
 
 let directory: string
 let sound: SoundStore
@@ -51,19 +52,21 @@ async function serveDamaged(damaged: string): Promise<Outcome> {
     const refused = said.includes('The server failed') || said.includes('Assertion failed')
     return refused ? { ...outcome, refused } : { ...outcome, crash: said }
   }
-  for (const { reading, answer } of sound.readings) {
+  const ended = () => server.process.exitCode ?? server.process.signalCode
+  await forEachOf(sound.readings, async ({ reading, answer }) => {
+    if (ended() !== null) return
     try {
       const { status, text } = await read(server, reading)
       if (status >= 500) outcome.errors++
       else if (text !== answer) outcome.untrue.push(`${reading.route}: ${text.slice(0, 200)}`)
     } catch (error) {
+      // Broken off.
       if (!(error instanceof TypeError)) throw error
       outcome.errors++
-      if (server.process.exitCode === null && server.process.signalCode === null) continue
-      outcome.crash = String(server.process.signalCode ?? server.process.exitCode)
-      break
     }
-  }
+  })
+  const crash = ended()
+  if (crash !== null) outcome.crash = String(crash)
   await server.halt('SIGKILL')
   return outcome
 }

@@ -34,16 +34,16 @@ export class CheckedTable {
   }
 
   /** Rows in order. @throws Error at one that is damaged */
-  *getRange(range: RangeOptions): Generator<{ key: Buffer; value: Buffer }> {
+  *getRange(range: RangeOptions = {}): Generator<{ key: Buffer; value: Buffer }> {
     for (const { key, value } of this.#table.getRange(range)) yield { key, value: checkedValue(key, value) }
   }
 
   /** Keys in order, of rows that are whole: a key is as much of what a row says as its value. */
-  *getKeys(range: RangeOptions): Generator<Buffer> {
+  *getKeys(range: RangeOptions = {}): Generator<Buffer> {
     for (const { key } of this.getRange(range)) yield key
   }
 
-  getKeysCount(range: RangeOptions): number {
+  getKeysCount(range: RangeOptions = {}): number {
     return this.#table.getKeysCount(range)
   }
 

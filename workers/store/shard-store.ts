@@ -7,7 +7,15 @@ import { AuthTable } from './auth-table.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
-import { blockCount, encodeBlock, hashAt, isWhole, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
+import {
+  blockCount,
+  encodeBlock,
+  hashAt,
+  isWhole,
+  recordAt,
+  recordBytes,
+  type StoredRecord,
+} from './record-codec.js'
 import { putEdges } from './edges.js'
 import { eraseRecords } from './erasures.js'
 import { putMails } from './mails.js'
