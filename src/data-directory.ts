@@ -140,6 +140,11 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
         `it, or change the directory by: strandfast reshard --shards ${config.shards}`,
     )
   }
+  const missing = storeNames(format?.shards ?? 0).find(
+    (name) => !existsSync(join(path, name)) && !existsSync(join(path, name + unfinishedSuffix)),
+  )
+  if (missing !== undefined)
+    return refuse(`The store ${join(path, missing)} is missing: restore it from a backup`)
   removeUnfinished(path)
   const masterSeed = readSeed(config, format, opener.random)
   if (typeof masterSeed === 'string') return refuse(masterSeed)
@@ -147,6 +152,8 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   if (typeof rootKey === 'string') return refuse(rootKey)
   const shards = format?.shards ?? config.shards ?? Math.min(availableParallelism(), shardsMax)
   if (format === undefined) {
+    // Each is taken away when its store is made, so that one which is gone is not taken for one which was never there.
+    for (const name of storeNames(shards)) makeDirectory(join(path, name + unfinishedSuffix))
     const masterSeedFingerprint = fingerprint(masterSeed)
     writeDurably(
       join(path, formatFile),
@@ -156,13 +163,25 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   return { ok: true, directory: { path, shards, masterSeed, ...rootKey, close: opener.close } }
 }
 
+/** The directories in which the shards have their stores. */
+export function storeNames(shards: number): string[] {
+  return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
+}
+
+/** What stands for a store that is still to be made. */
+const unmade = /^shard-\d+\.tmp$/
+
 /** A name in a directory without format.json that no first start of ours can have left there. */
 function foreignName(path: string): string | undefined {
   const ours = [seedFile, rootKeyFile, 'lock', ...unfinishedNames()]
   // A license may have been issued before the first start. A new volume carries lost+found or hidden files.
   return readdirSync(path).find(
     (name) =>
-      !ours.includes(name) && !isAuthorityFile(name) && name !== 'lost+found' && !name.startsWith('.'),
+      !ours.includes(name) &&
+      !unmade.test(name) &&
+      !isAuthorityFile(name) &&
+      name !== 'lost+found' &&
+      !name.startsWith('.'),
   )
 }
 

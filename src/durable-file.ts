@@ -1,5 +1,8 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { syncDirectory } from './base/sync-directory.js'
+
+export { syncDirectory }
 
 /** What the name of an unfinished file ends in. A start removes them. */
 export const unfinishedSuffix = '.tmp'
@@ -26,17 +29,6 @@ export function makeDirectory(path: string): boolean {
   const made = mkdirSync(path, { recursive: true, mode: 0o700 })
   if (made !== undefined) syncDirectory(dirname(made))
   return made !== undefined
-}
-
-/** Puts the names within a directory on disk. Windows has no such call and does not need it. */
-export function syncDirectory(path: string): void {
-  if (process.platform === 'win32') return
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }
 
 /** A file's text, or undefined when there is no such file. */

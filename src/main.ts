@@ -55,6 +55,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   shards.serverLog = serverLog
   const parts = assemble({ directory, shards: shards.shards, sink, serverLog })
   shards.hub = parts.streams
+  shards.readers = parts.readers
   await loadApiKeys(shards.shards, parts.apiKeys)
   const auth = await startedAuth(config, { directory, log, parts })
   const routes = allRoutes(config.agentId)
@@ -115,6 +116,7 @@ interface Parts {
 interface StartedShards {
   shards: Shards
   hub: StreamHub | undefined
+  readers: ReaderPool | undefined
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
   control: Control | undefined
@@ -132,6 +134,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
   }))
   const started: StartedShards = {
     hub: undefined,
+    readers: undefined,
     sink: undefined,
     serverLog: undefined,
     control: undefined,
@@ -147,6 +150,7 @@ function startShards(config: Config, directory: DataDirectory, log: Logger): Sta
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
           started.sink?.pause(shard)
           started.control?.abort()
+          void started.readers?.letGo()
         },
         restarted(shard) {
           log.warn({ shard }, 'a shard thread serves again')

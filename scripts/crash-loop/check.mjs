@@ -61,7 +61,7 @@ function recordsByOperation(strands, faults) {
   const found = new Map()
   for (const [agent, { records }] of strands) {
     for (const [seq, { type, op, n, hash }] of records.entries()) {
-      if (type !== 'record') continue
+      if (type !== 'record' || op === undefined) continue
       const ofOperation = found.get(op) ?? new Map()
       found.set(op, ofOperation)
       if (ofOperation.has(n)) faults.push(`Record ${n} of ${op} is there twice`)

@@ -96,7 +96,7 @@ async function exportLines(url, agent, fromSeq) {
 /** @returns {Shown} */
 function shownRecord(line) {
   const { h, body } = JSON.parse(line)
-  // An erased record has none.
+  // An erased record has no body.
   const { op, n, target } = JSON.parse(body ?? '{}')
   return { hash: recordHash(h), type: /^type (.*)$/m.exec(h)?.[1] ?? '', op, n, target }
 }

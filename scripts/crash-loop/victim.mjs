@@ -11,8 +11,9 @@ export const rootKey = 'crash-loop-root-key-0123456789abcdef'
 /**
  * Starts a server that is going to be killed.
  * @param {string} dataDir
+ * @param {Record<string, string>} [more] further variables of its environment
  */
-export function startVictim(dataDir) {
+export function startVictim(dataDir, more = {}) {
   const env = {
     PATH: process.env.PATH,
     SERVICE_DATA_DIR: dataDir,
@@ -22,12 +23,15 @@ export function startVictim(dataDir) {
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_MIN_FREE_BYTES: '0',
     SERVICE_LOG_LEVEL: 'warn',
+    ...more,
   }
   const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (bytes) => (stderr += bytes))
   const exited = once(child, 'exit')
   return {
+    /** Resolves when it is gone. */
+    exited,
     /** Resolves to its address; undefined when it was killed before it listened. @throws Error when it ended itself */
     async listening() {
       for await (const line of createInterface({ input: child.stdout })) {
@@ -36,7 +40,9 @@ export function startVictim(dataDir) {
       }
       await exited
       if (child.signalCode === 'SIGKILL') return undefined
-      throw new Error(`The server ended with ${child.exitCode} before it listened:\n${stderr}`)
+      throw new Error(
+        `The server ended with ${child.exitCode ?? child.signalCode} before it listened:\n${stderr}`,
+      )
     },
     /** Ends it as a crash does: nothing of it runs any more. */
     async kill() {
@@ -50,5 +56,7 @@ export function startVictim(dataDir) {
       return child.exitCode
     },
     stderr: () => stderr,
+    /** The exit code, or the signal that ended it; null while it runs. */
+    ended: () => child.exitCode ?? child.signalCode,
   }
 }

@@ -12,8 +12,9 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.js'
-import { freeBytes, readFormat } from '../data-directory.js'
-import { lockHolder } from '../directory-lock.js'
+import { structureFault } from '../base/lmdb-file.js'
+import { freeBytes, readFormat, storeNames } from '../data-directory.js'
+import { lockDirectory, lockHolder } from '../directory-lock.js'
 import { isFileSystemError } from '../durable-file.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
@@ -55,7 +56,13 @@ export function examineDataDirectory(config: Config, alive: boolean): Finding[] 
     const made = existsSync(dataDir)
     const disk = made ? dataDir : nearestExisting(dataDir)
     const directory = made
-      ? [examineAccess(dataDir), ...examineModes(dataDir), examineFormat(config), examineLock(dataDir, alive)]
+      ? [
+          examineAccess(dataDir),
+          ...examineModes(dataDir),
+          examineFormat(config),
+          examineLock(dataDir, alive),
+          ...examineStores(dataDir),
+        ]
       : [ok('data directory', `${dataDir} will be made at the first start`)]
     return [...directory, examineSpace(disk, config.freeBytesMin), examineType(disk), measureSyncs(disk)]
   } catch (error) {
@@ -101,6 +108,28 @@ function examineLock(dataDir: string, alive: boolean): Finding {
   if (held === undefined) return ok('lock', 'free')
   const who = held.holder === undefined ? 'another process' : `process ${held.holder}`
   return alive ? ok('lock', `held by ${who}`) : warn('lock', `held by ${who}, which does not answer`)
+}
+
+/** Walks through the pages of each store, whose files must be nobody else's meanwhile. */
+function examineStores(dataDir: string): Finding[] {
+  const format = readFormat(dataDir)
+  if (typeof format !== 'object') return []
+  const locking = lockDirectory(dataDir)
+  if (!locking.ok) return [ok('stores', 'not looked at while they are in use')]
+  try {
+    return storeNames(format.shards).flatMap((name) => {
+      const file = join(dataDir, name, 'data.mdb')
+      if (!existsSync(file)) return []
+      const fault = structureFault(file)
+      return [
+        fault === undefined
+          ? ok('stores', `the pages of ${name} are whole`)
+          : fail('stores', `${file} is damaged: ${fault}`),
+      ]
+    })
+  } finally {
+    locking.release()
+  }
 }
 
 function examineSpace(path: string, freeBytesMin: number): Finding {

@@ -15,19 +15,12 @@ import type {
 
 /** The pool of niced threads for long reads. Its queue is bounded: past that a task is refused at once. */
 export class ReaderPool {
-  readonly #pool: Piscina
+  readonly #dataDir: string
+  #pool: Piscina
 
   constructor(dataDir: string) {
-    const workerData: ReaderSettings = { dataDir }
-    this.#pool = new Piscina({
-      filename: fileURLToPath(new URL('../../workers/reader.js', import.meta.url)),
-      minThreads: 0,
-      maxThreads: limits.readerThreadsMax,
-      maxQueue: limits.readerQueueMax,
-      idleTimeout: limits.readerIdleMs,
-      niceIncrement: 10,
-      workerData,
-    })
+    this.#dataDir = dataDir
+    this.#pool = startPool(dataDir)
   }
 
   /** True when another task would be refused. */
@@ -68,7 +61,30 @@ export class ReaderPool {
     return page.text.trimEnd()
   }
 
+  /**
+   * Ends the threads, and with them what they read; later tasks have new ones. LMDB has one environment of a store in a
+   * process: one that a commit failed in takes no writes until all have let go of it.
+   */
+  async letGo(): Promise<void> {
+    const before = this.#pool
+    this.#pool = startPool(this.#dataDir)
+    await before.destroy()
+  }
+
   async close(): Promise<void> {
     await this.#pool.destroy()
   }
+}
+
+function startPool(dataDir: string): Piscina {
+  const workerData: ReaderSettings = { dataDir }
+  return new Piscina({
+    filename: fileURLToPath(new URL('../../workers/reader.js', import.meta.url)),
+    minThreads: 0,
+    maxThreads: limits.readerThreadsMax,
+    maxQueue: limits.readerQueueMax,
+    idleTimeout: limits.readerIdleMs,
+    niceIncrement: 10,
+    workerData,
+  })
 }

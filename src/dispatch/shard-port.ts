@@ -73,9 +73,14 @@ export class ShardPort {
       worker.once('error', reject)
       worker.once('exit', (code) => reject(new Error(`The thread ended with ${code} before it was ready`)))
     })
-    worker.on('error', (error) => this.#end(worker, error))
+    let failure: Error | undefined
+    worker.on('error', (error) => (failure = error))
+    // Its exit comes behind the last frame that it told, its error need not: what was committed is still answered.
     worker.on('exit', (code) =>
-      this.#end(worker, new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`)),
+      this.#end(
+        worker,
+        failure ?? new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`),
+      ),
     )
     this.#worker = worker
     // A new thread counts from 0.
@@ -142,8 +147,7 @@ export class ShardPort {
 
   /** What was under way may or may not have reached the disk: that is what its callers are told. */
   #end(worker: Worker, error: Error): void {
-    // A thread tells of its end by an error and by its exit; by then its successor may be at work.
-    if (this.#worker !== worker) return
+    assert(this.#worker === worker, 'a thread has no successor before it has ended')
     this.#worker = undefined
     this.#frame = []
     const pending = [...this.#pending.values()]

@@ -175,7 +175,7 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
       if (!mutated) continue
       const path = changed(() => {})
       const store = openEnvironment(join(path, `shard-${shard}`), 'write')
-      for (const key of Array.from(store.mutations.getKeys({}))) store.mutations.putSync(key, Buffer.of(0))
+      for (const key of Array.from(store.mutations.getKeys({}))) store.mutations.put(key, Buffer.of(0))
       await store.root.close()
       agree(path)
       expect(await refusal(path)).toContain('The mutation is not kept as it happened')

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
+import { extent, runSeed } from '../support/faults.js'
 
-// Six kills find what is plainly wrong; the whole check does fifty. `npm run crash` does as many as one likes.
-const rounds = process.env['CI'] === 'true' ? 50 : 6
+// Six kills find what is plainly wrong. `npm run crash` does as many as one likes.
+const rounds = extent({ short: 6, full: 50 })
 
 describe('a server that is killed under load', () => {
   it(
@@ -10,7 +11,8 @@ describe('a server that is killed under load', () => {
     { timeout: 60_000 * rounds },
     async () => {
       const lines: string[] = []
-      const { faults, answered } = await crashLoop({ rounds, seed: 20, report: (line) => lines.push(line) })
+      const seed = runSeed('kills')
+      const { faults, answered } = await crashLoop({ rounds, seed, report: (line) => lines.push(line) })
       expect(faults, lines.join('\n')).toEqual([])
       expect(lines).toHaveLength(rounds)
       expect(answered).toBeGreaterThan(rounds)

@@ -4,21 +4,23 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
+import { leftOut } from '../support/faults.js'
 import { call, startServer, type TestServer } from '../support/server.js'
 
-const leftOut = spawnSync('strace', ['-V']).status !== 0 && process.env['CI'] !== 'true'
+const missing = spawnSync('strace', ['-V']).status === 0 ? undefined : 'no strace'
 
-// Left out where there is no tracer, but never in silence, and never where the whole suite is promised.
-if (leftOut) console.warn('Skipped: no strace')
-
-const WRITES = 40
+/** Writes one after another, then clients at once and writes of each. */
+const ALONE = 20
+const CLIENTS = 8
+const WRITES = 6
 
 let server: TestServer
 let directory: string
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-trace-'))
-  server = await startServer({ dataDir: join(directory, 'data') })
+  server = await startServer({ dataDir: join(directory, 'data'), env: { SERVICE_SHARDS: '2' } })
 })
 
 afterEach(async () => {
@@ -26,22 +28,20 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Traces the system calls of the server while `work` runs; gives the lines in the order that the calls returned. */
-async function traced(work: () => Promise<void>): Promise<string[]> {
+/** A system call of a thread: what it was given, and the lines of the trace at which it began and had returned. */
+interface SystemCall {
+  thread: string
+  text: string
+  began: number
+  ended: number
+}
+
+/** Traces the system calls of all threads of the server while `work` runs. */
+async function traced(work: () => Promise<void>): Promise<SystemCall[]> {
   const file = join(directory, 'trace')
-  const calls = 'trace=fdatasync,fsync,msync,read,recvfrom,write,writev,sendto,sendmsg'
-  const strace = spawn('strace', [
-    '-f',
-    '-qq',
-    '-s',
-    '16',
-    '-o',
-    file,
-    '-e',
-    calls,
-    '-p',
-    String(server.process.pid),
-  ])
+  const calls = 'trace=fdatasync,fsync,msync,read,recvfrom,write,pwrite64,writev,pwritev,sendto,sendmsg'
+  const options = ['-f', '-qq', '-y', '-s', '100000', '-o', file, '-e', calls]
+  const strace = spawn('strace', [...options, '-p', String(server.process.pid)])
   const ended = once(strace, 'exit')
   // It is attached once the server's own system calls show up, and those of a request always do.
   let attached = false
@@ -53,43 +53,90 @@ async function traced(work: () => Promise<void>): Promise<string[]> {
   await work()
   strace.kill('SIGINT')
   await ended
-  return readFileSync(file, 'utf8').trimEnd().split('\n')
+  return systemCalls(readFileSync(file, 'latin1').trimEnd().split('\n'))
 }
 
 function readIfThere(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
+    return readFileSync(file, 'latin1')
   } catch {
     return ''
   }
 }
 
-describe.skipIf(leftOut)('the order of an answer and its fsync', () => {
-  it('is that the answer leaves only after the commit is on disk', async () => {
-    await call(server, 'POST /v1/collections/traced/records', { body: { data: { n: -1 } } })
-    const lines = await traced(async () => {
-      for (let n = 0; n < WRITES; n++) {
-        const { status } = await call(server, 'POST /v1/collections/traced/records', {
-          body: { data: { n } },
-        })
-        expect(status).toBe(201)
-      }
-    })
-    let requests = 0
-    let answers = 0
-    let syncs = 0
-    for (const line of lines) {
-      if (line.includes('"POST /v1/collec')) {
-        requests++
-        syncs = 0
-      }
-      // A call that another thread interrupts is told in two lines: only the second says that it returned.
-      else if (/(fdatasync|fsync|msync)(\(| resumed).* = 0$/.test(line)) syncs++
-      else if (line.includes('"HTTP/1.1 201 Cre')) {
-        expect(syncs, `no fsync returned before answer ${answers}`).toBeGreaterThan(0)
-        answers++
-      }
+/** A call that another thread's interrupts is told in two lines: what it was given, and then that it returned. */
+function systemCalls(lines: readonly string[]): SystemCall[] {
+  const calls: SystemCall[] = []
+  const open = new Map<string, SystemCall>()
+  for (const [line, text] of lines.entries()) {
+    const thread = /^\d+/.exec(text)?.[0] ?? ''
+    const resumed = /<\.\.\. \w+ resumed>/.test(text) ? open.get(thread) : undefined
+    if (resumed !== undefined) {
+      resumed.ended = line
+      resumed.text += text
+      open.delete(thread)
+      continue
     }
-    expect({ requests, answers }).toEqual({ requests: WRITES, answers: WRITES })
+    const made = { thread, text, began: line, ended: line }
+    calls.push(made)
+    if (!text.includes('<unfinished ...>')) continue
+    made.ended = Infinity
+    open.set(thread, made)
+  }
+  return calls
+}
+
+const dataFile = /^\d+\s+\w+\(\d+<[^>]*data\.mdb>/
+/** A meta page, by a descriptor whose writes return when they are on disk. */
+const metaWrite = /^\d+\s+pwrite64\(.*, 128, (40|4136)\b.* = 128$/s
+const synced = /^\d+\s+fdatasync\(.* = 0$/s
+
+/** The line at which the commit that wrote `marker` was on disk: its pages, a sync of them, and the page that makes them count. */
+function durableAt(calls: readonly SystemCall[], marker: string): number {
+  const onData = calls.filter(({ text }) => dataFile.test(text))
+  const pages = onData.find(({ text }) => text.includes(marker) && !text.includes('fdatasync'))
+  if (pages === undefined) throw new Error(`Expected ${marker} to be written`)
+  const behind = (one: SystemCall, before: SystemCall) =>
+    one.thread === pages.thread && one.began > before.ended
+  const sync = onData.find((one) => behind(one, pages) && synced.test(one.text))
+  if (sync === undefined) throw new Error(`Expected ${marker} to be synced`)
+  const meta = onData.find((one) => behind(one, sync) && metaWrite.test(one.text))
+  if (meta === undefined) throw new Error(`Expected the commit of ${marker} to be ended`)
+  return meta.ended
+}
+
+describe.skipIf(leftOut(missing))('the order of an answer and its fsync', () => {
+  it('is that neither an answer nor an event leaves before the commit of its record is on disk', async () => {
+    const markers: string[] = []
+    const write = async (n: number, client: number): Promise<void> => {
+      const marker = `marker-${String(n).padStart(4, '0')}`
+      markers.push(marker)
+      const { status } = await call(server, `POST /v1/collections/traced-${client}/records`, {
+        body: { data: { n, marker } },
+        headers: { 'x-request-id': `request-of-${marker}` },
+      })
+      expect(status).toBe(201)
+    }
+    await call(server, 'POST /v1/collections/traced-0/records', { body: { data: { n: -1 } } })
+    const stream = await openStream(server, '/v1/stream?since=0')
+    await stream.until(isCaughtUp)
+    const calls = await traced(async () => {
+      for (let n = 0; n < ALONE; n++) await write(n, 0)
+      const clients = Array.from({ length: CLIENTS }, async (_none, client) => {
+        for (let n = 0; n < WRITES; n++) await write(ALONE + client * WRITES + n, client)
+      })
+      await Promise.all(clients)
+      await stream.until((events) => numbersOf(events).length === markers.length + 1)
+    })
+    const sent = calls.filter(({ text }) => !dataFile.test(text) && /^\d+\s+(send|write)/.test(text))
+    for (const marker of markers) {
+      const durable = durableAt(calls, marker)
+      // A thread of its own prints nothing of them: these are the writes to sockets.
+      const answers = sent.filter(({ text }) => text.includes(`request-of-${marker}`))
+      const events = sent.filter(({ text }) => text.includes(`event: record`) && text.includes(marker))
+      expect({ marker, answers: answers.length }).toEqual({ marker, answers: 1 })
+      expect(events.length).toBeGreaterThan(0)
+      for (const { began } of [...answers, ...events]) expect(began, marker).toBeGreaterThan(durable)
+    }
   })
 })

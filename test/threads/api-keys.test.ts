@@ -57,14 +57,17 @@ describe('the kept answer of a creation', () => {
   it('does not open for another idempotency key, nor changed', () => {
     shard.ask(create(keyed('one')))
     shard.ask(create(keyed('two')))
-    const { idempotency } = shard.environment
+    const { idempotency, root } = shard.environment
+    const put = (key: string, value: Buffer): void => {
+      root.transactionSync(() => idempotency.put(rowOf(key), value))
+    }
     const one = idempotency.get(rowOf('one')) ?? Buffer.alloc(0)
-    idempotency.putSync(rowOf('two'), one)
+    put('two', one)
     expect(() => shard.ask(create(keyed('two')))).toThrow()
     const flipped = one
       .toString()
       .replace(/("box":".)(.)/, (_all, before, digit) => before + (digit === 'A' ? 'B' : 'A'))
-    idempotency.putSync(rowOf('one'), Buffer.from(flipped))
+    put('one', Buffer.from(flipped))
     expect(() => shard.ask(create(keyed('one')))).toThrow()
   })
 })

@@ -220,7 +220,7 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     const { shard } = await located(log)
     await close()
     const environment = openEnvironment(join(directory, `shard-${shard}`), 'write')
-    environment.logHeads.clearSync()
+    environment.logHeads.raw.clearSync()
     await environment.root.close()
     await open()
     expect(await told('agent-3')).toBeUndefined()

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { AgentRow } from '../../workers/store/agents.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
-import { openEnvironment, type Environment, type Table } from '../../workers/store/environment.js'
+import type { CheckedTable, Table } from '../../workers/store/checked-table.js'
+import { openEnvironment, type Environment } from '../../workers/store/environment.js'
 import { blockCount, encodeBlock, recordAt, type StoredRecord } from '../../workers/store/record-codec.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { copyStore } from '../../workers/store/store-copy.js'
@@ -44,7 +45,7 @@ async function faultsAfter(tamper: (environment: Environment) => void): Promise<
 function changeAgent({ agents }: Environment, name: string, change: Partial<AgentRow>): void {
   const key = Buffer.from(name)
   const row: AgentRow = JSON.parse(String(agents.get(key)))
-  agents.putSync(key, Buffer.from(JSON.stringify({ ...row, ...change })))
+  agents.put(key, Buffer.from(JSON.stringify({ ...row, ...change })))
 }
 
 /** Lays the block anew that holds the record of this hash, with something else in its place. */
@@ -74,13 +75,13 @@ function sealedHash({ blocks }: Environment): string {
   throw new Error('Expected a sealed record')
 }
 
-const firstKey = (table: Table): Buffer => {
+const firstKey = (table: CheckedTable | Table): Buffer => {
   for (const key of table.getKeys({ limit: 1 })) return key
   throw new Error('Expected the table to have a row')
 }
-const removeFirst = (table: Table) => void table.removeSync(firstKey(table))
-const changeFirst = (table: Table, value: Buffer) => void table.putSync(firstKey(table), value)
-const zeroed = (table: Table) => Buffer.alloc(table.get(firstKey(table))?.length ?? 0)
+const removeFirst = (table: CheckedTable) => table.remove(firstKey(table))
+const changeFirst = (table: CheckedTable, value: Buffer) => table.put(firstKey(table), value)
+const zeroed = (table: CheckedTable) => Buffer.alloc(table.get(firstKey(table))?.length ?? 0)
 
 it('finds nothing wrong with a store of everything, and counts it', async () => {
   expect(await faultsAfter(() => {})).toEqual([])
@@ -115,11 +116,11 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
     ({ blocks }) => {
       const value = Buffer.from(blocks.get(firstKey(blocks)) ?? [])
       value[60] = (value[60] ?? 0) ^ 4
-      changeFirst(blocks, value)
+      blocks.putSync(firstKey(blocks), value)
     },
     /blocks: It does not hold that a stored record matches its checksum/,
   ],
-  ['a block that is gone', ({ blocks }) => removeFirst(blocks), /shard 3, /],
+  ['a block that is gone', ({ blocks }) => void blocks.removeSync(firstKey(blocks)), /shard 3, /],
   [
     'an agent that names another strand',
     (one) => changeAgent(one, 'feed', { strand: '0'.repeat(64) }),
@@ -149,7 +150,7 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   ['another time of making', (one) => changeAgent(one, 'feed', { createdAtMs: 1 }), /made at another time/],
   [
     'an agent without a row',
-    ({ agents }) => void agents.removeSync(Buffer.from('feed')),
+    ({ agents }) => agents.remove(Buffer.from('feed')),
     /agent feed: The agent has no row/,
   ],
   ['an agent without a name', ({ names }) => removeFirst(names), /is not the next one/],
@@ -165,7 +166,7 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   ],
   [
     'a deletion that no record tells of',
-    ({ mutations }) => void mutations.putSync(Buffer.alloc(16), Buffer.of(1)),
+    ({ mutations }) => mutations.put(Buffer.alloc(16), Buffer.of(1)),
     /The tables have 4 mutations, the records 3/,
   ],
   ['the commitment of an erased record that is gone', ({ erasures }) => removeFirst(erasures), /commitment/],
@@ -209,7 +210,7 @@ const cases: [string, (environment: Environment) => void, RegExp][] = [
   ],
   [
     'an account without its e-mail',
-    ({ auth }) => void auth.removeSync(Buffer.from('\0auth:email:ada@example.com')),
+    ({ auth }) => auth.remove(Buffer.from('\0auth:email:ada@example.com')),
     /An account is not found by its e-mail/,
   ],
   [
@@ -250,9 +251,9 @@ it('finds a record that the index of hashes does not lead to', async () => {
 
 it('names a bounded number of faults', async () => {
   const faults = await faultsAfter((one) => {
-    for (const key of Array.from(one.names.getKeys({}))) one.names.putSync(key, Buffer.from('nobody'))
-    for (const key of Array.from(one.auth.getKeys({}))) one.auth.putSync(key, Buffer.from('{'))
-    for (let row = 0; row < 50; row++) one.organisms.putSync(Buffer.from(`o${row}`), Buffer.from('{'))
+    for (const key of Array.from(one.names.getKeys({}))) one.names.put(key, Buffer.from('nobody'))
+    for (const key of Array.from(one.auth.getKeys({}))) one.auth.put(key, Buffer.from('{'))
+    for (let row = 0; row < 50; row++) one.organisms.put(Buffer.from(`o${row}`), Buffer.from('{'))
   })
   expect(faults).toHaveLength(20)
 })

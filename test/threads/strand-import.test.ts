@@ -51,10 +51,10 @@ const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString
 describe('imported records', () => {
   it('lie in blocks of their own, which the log does not have, and are found again by their hash', async () => {
     shard.ask(appendNumber('log', 1))
-    const blocksBefore = shard.environment.blocks.getCount()
+    const blocksBefore = shard.environment.blocks.getKeysCount()
     const strand = long('history', 120)
     take(strand)
-    expect(shard.environment.blocks.getCount()).toBe(blocksBefore)
+    expect(shard.environment.blocks.getKeysCount()).toBe(blocksBefore)
     const keys = [...shard.environment.importedBlocks.getKeys({})].map((key) => key.readUIntBE(0, 6))
     expect(keys[0]).toBe(importedBlocksFrom)
     expect(keys.every(isImportedBlock)).toBe(true)
@@ -175,11 +175,11 @@ describe('an open proposal of a strand that is imported', () => {
     )
     shard.ask(records)
     const { proposalDues, proposalsOpen } = shard.environment
-    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([0, 1])
+    expect([proposalDues.getKeysCount(), proposalsOpen.getKeysCount()]).toEqual([0, 1])
     shard.ask(end)
-    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([1, 1])
+    expect([proposalDues.getKeysCount(), proposalsOpen.getKeysCount()]).toEqual([1, 1])
     shard.ask({ kind: 'proposalsSweep', options: {} })
-    expect([proposalDues.getCount(), proposalsOpen.getCount()]).toEqual([0, 0])
+    expect([proposalDues.getKeysCount(), proposalsOpen.getKeysCount()]).toEqual([0, 0])
     const hash = target.target
     expect(replyOf(shard.ask({ kind: 'recordGet', agent: 'history', hash })).deleted).toBe(true)
   })

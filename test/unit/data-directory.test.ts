@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -89,9 +90,12 @@ async function end(child: ChildProcess): Promise<void> {
 describe('the first start', () => {
   it('makes the directory, its secrets and its format, readable by the owner only', () => {
     const directory = open({ shards: 3 })
-    expect(readdirSync(dataDir).sort()).toEqual(['format.json', 'lock', 'master.seed', 'root.key'])
+    const stores = ['shard-0.tmp', 'shard-1.tmp', 'shard-2.tmp']
+    const files = ['format.json', 'lock', 'master.seed', 'root.key']
+    expect(readdirSync(dataDir).sort()).toEqual([...files, ...stores])
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
-    for (const name of readdirSync(dataDir)) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600)
+    for (const name of files) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600)
+    for (const name of stores) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o700)
     expect(JSON.parse(readFileSync(join(dataDir, 'format.json'), 'utf8'))).toEqual({
       format: 1,
       shards: 3,
@@ -120,7 +124,7 @@ describe('the first start', () => {
     const directory = open({ masterSeed: Buffer.alloc(32, 9), rootApiKey: 'k'.repeat(32) })
     expect(directory.rootKeyCreated).toBeUndefined()
     expect(directory.rootKeyDigest).toEqual(createHash('sha256').update('k'.repeat(32)).digest())
-    expect(readdirSync(dataDir).sort()).toEqual(['format.json', 'lock'])
+    expect(readdirSync(dataDir).sort()).toEqual(['format.json', 'lock', 'shard-0.tmp', 'shard-1.tmp'])
     expect(readFileSync(join(dataDir, 'format.json'), 'utf8')).not.toContain('09'.repeat(32))
   })
 
@@ -159,7 +163,8 @@ describe('a first start that was cut off', () => {
     expect(second.rootKeyCreated).toBe(
       kept > 1 ? first.rootKeyCreated : `sf_root_${Buffer.alloc(32, 0xee).toString('base64url')}`,
     )
-    expect(readdirSync(dataDir).sort()).toEqual(['format.json', 'lock', 'master.seed', 'root.key'])
+    const names = ['format.json', 'lock', 'master.seed', 'root.key']
+    expect(readdirSync(dataDir).sort()).toEqual([...names, 'shard-0.tmp', 'shard-1.tmp'])
   })
 })
 
@@ -202,6 +207,14 @@ describe('a later start', () => {
     rmSync(join(dataDir, 'master.seed'))
     expect(refusal()).toContain('missing')
     expect(existsSync(join(dataDir, 'master.seed'))).toBe(false)
+  })
+
+  it('refuses a directory that a store is gone from, rather than making an empty one', () => {
+    close(open({ shards: 2 }))
+    for (const name of ['shard-0', 'shard-1']) renameSync(join(dataDir, `${name}.tmp`), join(dataDir, name))
+    close(open())
+    rmSync(join(dataDir, 'shard-1'), { recursive: true })
+    expect(refusal()).toContain('shard-1 is missing')
   })
 
   it('makes a new root key when that was removed', () => {

@@ -1,81 +1,126 @@
-import { open, type Database, type RootDatabase } from 'lmdb'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { open, type RootDatabase } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
+import { beginningFault } from '../../src/base/lmdb-file.js'
+import { syncDirectory } from '../../src/base/sync-directory.js'
+import { CheckedTable, type Table } from './checked-table.js'
 import { StrandRuns } from './strand-runs.js'
 
-/** A table of one shard: binary keys, binary values. */
-export type Table = Database<Buffer, Buffer>
+/** What the name of an environment that is not made yet ends in (src/data-directory.ts). */
+const unfinishedSuffix = '.tmp'
 
 /** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
 export interface Environment {
   root: RootDatabase<Buffer, Buffer>
   /** agent name → agent row. */
-  agents: Table
+  agents: CheckedTable
   /** agent number → agent name. */
-  names: Table
+  names: CheckedTable
   /** block number → block. */
   blocks: Table
   /** block number, from `importedBlocksFrom` on → block of imported records. */
   importedBlocks: Table
   /** agent number, first seq → where these records are; read and written by `runs` only. */
-  strands: Table
+  strands: CheckedTable
   /** What is known of the other tables. */
-  meta: Table
+  meta: CheckedTable
   /** Where the records of each strand lie. */
   runs: StrandRuns
   /** runs of the hash index. */
   hashes: Table
   /** agent number, seq of a record, seq of the mutation → what it did. */
-  mutations: Table
+  mutations: CheckedTable
   /** agent number, seq → body commitment of an erased record. */
-  erasures: Table
+  erasures: CheckedTable
   /** Filling that is written over pages which held erased bodies. */
   filling: Table
   /** agent number, seq → proposal. */
-  proposals: Table
+  proposals: CheckedTable
   /** agent number, seq of an open proposal → nothing. */
-  proposalsOpen: Table
+  proposalsOpen: CheckedTable
   /** agent number, target of an open proposal → its seq. */
-  proposalTargets: Table
+  proposalTargets: CheckedTable
   /** due time, agent number, seq of an open proposal → nothing. */
-  proposalDues: Table
+  proposalDues: CheckedTable
   /** agent number, seq of a `sys/zone` record → the zone from there on. */
-  zoneChanges: Table
+  zoneChanges: CheckedTable
   /** agent number of the source, type, destination → how the edge stands. */
-  edges: Table
+  edges: CheckedTable
   /** destination, type, source → the same. */
-  edgesIn: Table
+  edgesIn: CheckedTable
   /** key in `edges`, clock → how the edge stood before it changed. */
-  edgeHistory: Table
+  edgeHistory: CheckedTable
   /** strand, seq of a record of the server log → the head of the strand that it tells of. */
-  logHeads: Table
+  logHeads: CheckedTable
   /** caller and idempotency key → answer. */
-  idempotency: Table
+  idempotency: CheckedTable
   /** expiry, idempotency key → nothing. */
-  expiries: Table
+  expiries: CheckedTable
   /** public key → agent name. */
-  publicKeys: Table
+  publicKeys: CheckedTable
   /** key id → scoped API key. */
-  apiKeys: Table
+  apiKeys: CheckedTable
   /** organism id → organism. */
-  organisms: Table
+  organisms: CheckedTable
   /** namespace, kind, id → a row of auth state. */
-  auth: Table
+  auth: CheckedTable
   /** expiry, key of a row of auth state → nothing. */
-  authExpiries: Table
+  authExpiries: CheckedTable
   /** expiry, namespace, id → a session, token or user that has ended. */
-  authEnded: Table
+  authEnded: CheckedTable
   /** due time, id → a mail to be sent. */
-  mails: Table
+  mails: CheckedTable
 }
 
 /**
- * Opens (or makes) the environment of one shard.
+ * Opens the environment of one shard; for writing, it is made where there is none.
  *
  * `overlappingSync: false` makes a commit answer after its fsync, not before (docs/adr/0004-durable-commits.md).
+ * @throws Error when the data file is damaged so that LMDB could not read it safely
  */
 export function openEnvironment(path: string, access: 'write' | 'read'): Environment {
+  if (access === 'write') {
+    if (existsSync(path)) refuseDamaged(path)
+    else makeDurably(path)
+  }
+  return openTables(path, access)
+}
+
+/** LMDB would end the process at a file that is cut, and make a new one in the place of one that is gone. */
+function refuseDamaged(path: string): void {
+  const data = join(path, 'data.mdb')
+  const fault = existsSync(data)
+    ? beginningFault(data)
+    : existsSync(join(path, 'lock.mdb'))
+      ? 'the file data.mdb is missing'
+      : undefined
+  if (fault !== undefined) throw new Error(`The store ${path} is damaged, restore it from a backup: ${fault}`)
+}
+
+/**
+ * Makes an environment beside its place and moves it there when it is whole and on disk. LMDB never syncs a directory,
+ * and writes its first two pages without syncing them: after a loss of power, a file of such a beginning, or a name
+ * that is gone with all that was committed under it, could be what is left.
+ */
+function makeDurably(path: string): void {
+  const unfinished = `${path}${unfinishedSuffix}`
+  mkdirSync(unfinished, { recursive: true, mode: 0o700 })
+  // The directory itself stays: by it a store that was never made is told from one that is gone (src/data-directory.ts).
+  for (const name of readdirSync(unfinished)) rmSync(join(unfinished, name))
+  const { root } = openTables(unfinished, 'write')
+  // Nothing is under way in it, so it is closed when this returns.
+  void root.close()
+  syncDirectory(unfinished)
+  renameSync(unfinished, path)
+  syncDirectory(dirname(path))
+}
+
+function openTables(path: string, access: 'write' | 'read'): Environment {
   const root = open<Buffer, Buffer>({
     path,
+    // A directory, whatever its name ends in.
+    noSubdir: false,
     encoding: 'binary',
     keyEncoding: 'binary',
     overlappingSync: false,
@@ -86,40 +131,52 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
     noMemInit: false,
     readOnly: access === 'read',
   })
+  if (access === 'read') return tablesOf(root)
+  let environment: Environment | undefined
+  // One transaction: a first start syncs once, and leaves all tables or none.
+  root.transactionSync(() => {
+    environment = tablesOf(root)
+  })
+  assert(environment !== undefined, 'a transaction runs its body')
+  return environment
+}
+
+function tablesOf(root: RootDatabase<Buffer, Buffer>): Environment {
   const table = (name: string): Table =>
     root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
-  const [blocks, strands, meta] = [table('blocks'), table('strands'), table('meta')]
+  const checked = (name: string): CheckedTable => new CheckedTable(table(name))
+  const [blocks, strands, meta] = [table('blocks'), checked('strands'), checked('meta')]
   return {
     root,
-    agents: table('agents'),
-    names: table('names'),
+    agents: checked('agents'),
+    names: checked('names'),
     blocks,
     importedBlocks: table('imported-blocks'),
     strands,
     meta,
     runs: new StrandRuns({ blocks, strands, meta }),
     hashes: table('hashes'),
-    mutations: table('mutations'),
-    erasures: table('erasures'),
+    mutations: checked('mutations'),
+    erasures: checked('erasures'),
     filling: table('filling'),
-    proposals: table('proposals'),
-    proposalsOpen: table('proposals-open'),
-    proposalTargets: table('proposal-targets'),
-    proposalDues: table('proposal-dues'),
-    zoneChanges: table('zone-changes'),
-    edges: table('edges'),
-    edgesIn: table('edges-in'),
-    edgeHistory: table('edge-history'),
-    logHeads: table('log-heads'),
-    idempotency: table('idempotency'),
-    expiries: table('expiries'),
-    publicKeys: table('public-keys'),
-    apiKeys: table('api-keys'),
-    organisms: table('organisms'),
-    auth: table('auth'),
-    authExpiries: table('auth-expiries'),
-    authEnded: table('auth-ended'),
-    mails: table('mails'),
+    proposals: checked('proposals'),
+    proposalsOpen: checked('proposals-open'),
+    proposalTargets: checked('proposal-targets'),
+    proposalDues: checked('proposal-dues'),
+    zoneChanges: checked('zone-changes'),
+    edges: checked('edges'),
+    edgesIn: checked('edges-in'),
+    edgeHistory: checked('edge-history'),
+    logHeads: checked('log-heads'),
+    idempotency: checked('idempotency'),
+    expiries: checked('expiries'),
+    publicKeys: checked('public-keys'),
+    apiKeys: checked('api-keys'),
+    organisms: checked('organisms'),
+    auth: checked('auth'),
+    authExpiries: checked('auth-expiries'),
+    authEnded: checked('auth-ended'),
+    mails: checked('mails'),
   }
 }
 

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import type { Database } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
 
@@ -35,6 +36,7 @@ export interface HashMetadata {
  *   kind 1  a chunk of entries: n prefixes, then their n locations, float64 little-endian
  *   kind 2  a segment of the run's Bloom filter
  *   kind 3  a segment of the run's fences: the first prefix of each chunk, float64 little-endian
+ * Every value ends in a crc32 over key and value: a damaged part would say of a record that it is not there.
  */
 const METADATA = 0
 /** Kind of a key that holds entries. */
@@ -47,7 +49,7 @@ export const FENCES = 3
 const KEY_BYTES = 9
 /** Bytes of a prefix and a location. */
 export const ENTRY_BYTES = 16
-/** Bytes of one segment of filter or fences: under four pages with their header, like a default chunk. */
+/** Bytes of one segment of filter or fences: under four pages with their header and checksum. */
 export const SEGMENT_BYTES = 16_320
 /** Prefixes are below this: the most bits of a hash that a JS number holds exactly. */
 export const PREFIX_LIMIT = 2 ** 53
@@ -62,9 +64,34 @@ export function partKey(kind: number, runId: number, part: number): Buffer {
   return keyScratch
 }
 
+const CHECKSUM_BYTES = 4
+
+/** Writes a value with its checksum, into the transaction under way. */
+export function putPart(db: HashDatabase, key: Buffer, value: Uint8Array): void {
+  const part = Buffer.allocUnsafe(value.length + CHECKSUM_BYTES)
+  part.set(value)
+  part.writeUInt32LE(crc32(value, crc32(key)), value.length)
+  db.putSync(key, part)
+}
+
+/**
+ * A value, valid until the next read of the database; `undefined` when there is none. Its bytes need not be aligned.
+ * @throws Error when its checksum does not hold
+ */
+export function getPart(db: HashDatabase, key: Buffer): Buffer | undefined {
+  const part = db.getBinaryFast(key)
+  if (part === undefined) return undefined
+  const end = part.length - CHECKSUM_BYTES
+  assert(end >= 0, 'a part of the hash index is whole')
+  // lmdb gives its whole read buffer under a `length` of its own, which only JavaScript code goes by.
+  const value = Buffer.from(part.buffer, part.byteOffset, end)
+  assert(crc32(value, crc32(key)) === part.readUInt32LE(end), 'a part of the hash index matches its checksum')
+  return value
+}
+
 /** Reads the metadata; undefined when the index is new. */
 export function readMetadata(db: HashDatabase): HashMetadata | undefined {
-  const bytes = db.getBinaryFast(partKey(METADATA, 0, 0))
+  const bytes = getPart(db, partKey(METADATA, 0, 0))
   if (bytes === undefined) return undefined
   const metadata = JSON.parse(bytes.toString('utf8')) as HashMetadata
   assert(metadata.version === 1, 'the hash index has format version 1')
@@ -73,7 +100,7 @@ export function readMetadata(db: HashDatabase): HashMetadata | undefined {
 
 /** Writes the metadata into the transaction under way. */
 export function writeMetadata(db: HashDatabase, metadata: HashMetadata): void {
-  db.putSync(partKey(METADATA, 0, 0), Buffer.from(JSON.stringify(metadata), 'utf8'))
+  putPart(db, partKey(METADATA, 0, 0), Buffer.from(JSON.stringify(metadata), 'utf8'))
 }
 
 /** Parts of one kind that a run of `shape` has. */

@@ -33,8 +33,8 @@ const defaults = {
   memtableEntriesMax: 16_384,
   fanout: 8,
   mergeEntriesPerStep: 8_192,
-  // 16,320 bytes: with the page header just under four pages of 4 KiB, where 1,024 entries would take five.
-  chunkEntries: 255,
+  // 4,064 bytes: with checksum and page header just under a page of 4 KiB, where one entry more would take two.
+  chunkEntries: 254,
 }
 
 /** A level moves at least this many entries for each one added: see the bound in `#publish`. */

@@ -9,6 +9,7 @@ import {
   filterLines,
   partCount,
   partKey,
+  putPart,
   type HashDatabase,
   type RunShape,
 } from './hash-format.js'
@@ -64,7 +65,7 @@ export class HashRunWriter {
     this.#writeFilterUpTo(partCount(FILTER, this.shape, this.#chunkEntries))
     const fenceBytes = Buffer.from(this.#fences.buffer)
     for (let part = 0; part * SEGMENT_BYTES < fenceBytes.length; part += 1) {
-      this.#db.putSync(partKey(FENCES, this.shape.id, part), segmentOf(fenceBytes, part))
+      putPart(this.#db, partKey(FENCES, this.shape.id, part), segmentOf(fenceBytes, part))
     }
     return { ...this.shape, fences: this.#fences, filter: this.#filter }
   }
@@ -74,7 +75,7 @@ export class HashRunWriter {
     // A last chunk that is not full: its locations move up behind its prefixes.
     this.#chunk.copyWithin(entries, this.#chunkEntries, this.#chunkEntries + entries)
     const bytes = Buffer.from(this.#chunk.buffer, 0, entries * 16)
-    this.#db.putSync(partKey(CHUNK, this.shape.id, Math.floor(this.#written / this.#chunkEntries)), bytes)
+    putPart(this.#db, partKey(CHUNK, this.shape.id, Math.floor(this.#written / this.#chunkEntries)), bytes)
     this.#written += entries
     this.#inChunk = 0
     this.#writeFilterUpTo(Math.floor(filterLine(this.#lastPrefix, this.#filterLines) / SEGMENT_LINES))
@@ -85,7 +86,7 @@ export class HashRunWriter {
     const bytes = Buffer.from(this.#filter.buffer)
     for (; this.#filterSegmentsWritten < end; this.#filterSegmentsWritten += 1) {
       const part = this.#filterSegmentsWritten
-      this.#db.putSync(partKey(FILTER, this.shape.id, part), segmentOf(bytes, part))
+      putPart(this.#db, partKey(FILTER, this.shape.id, part), segmentOf(bytes, part))
     }
   }
 }

@@ -8,6 +8,7 @@ import {
   FILTER_LINE_BYTES,
   SEGMENT_BYTES,
   filterLines,
+  getPart,
   partCount,
   partKey,
   type HashDatabase,
@@ -33,11 +34,11 @@ export function loadRun(db: HashDatabase, shape: RunShape, chunkEntries: number)
 
 function loadSegments(db: HashDatabase, of: { kind: number; id: number }, target: Uint8Array): void {
   for (let part = 0; part * SEGMENT_BYTES < target.length; part += 1) {
-    const segment = db.getBinaryFast(partKey(of.kind, of.id, part))
+    const segment = getPart(db, partKey(of.kind, of.id, part))
     assert(segment !== undefined, 'every segment of a published run is stored')
     const bytesLeft = target.length - part * SEGMENT_BYTES
     assert(segment.length === Math.min(SEGMENT_BYTES, bytesLeft), 'a segment has its length')
-    target.set(exact(segment), part * SEGMENT_BYTES)
+    target.set(segment, part * SEGMENT_BYTES)
   }
 }
 
@@ -52,20 +53,12 @@ export function readChunk(
 ): number {
   if (part >= run.fences.length) return 0
   const chunk = getChunk(db, run, part)
-  new Uint8Array(pairs.buffer).set(exact(chunk))
+  new Uint8Array(pairs.buffer).set(chunk)
   return chunk.length / ENTRY_BYTES
 }
 
-/**
- * The bytes of a value that `getBinaryFast` gave. It is lmdb's whole read buffer under a shorter `length`,
- * which native code such as `TypedArray.set` does not see; nor need it be aligned for float64.
- */
-function exact(value: Buffer): Uint8Array {
-  return new Uint8Array(value.buffer, value.byteOffset, value.length)
-}
-
 function getChunk(db: HashDatabase, run: HashRun, part: number): Buffer {
-  const chunk = db.getBinaryFast(partKey(CHUNK, run.id, part))
+  const chunk = getPart(db, partKey(CHUNK, run.id, part))
   assert(chunk !== undefined && chunk.length > 0, 'every chunk of a published run is stored')
   assert(chunk.length % ENTRY_BYTES === 0, 'a chunk holds whole entries')
   return chunk

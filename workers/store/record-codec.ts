@@ -203,6 +203,17 @@ export function agentNoAt(block: Uint8Array, position: number): number {
   return buffer.readUInt32LE(buffer.readUInt32LE(2 + 4 * position) + 8)
 }
 
+/** Whether every record of a block matches its checksum. */
+export function isWhole(block: Uint8Array): boolean {
+  const buffer = asBuffer(block)
+  for (let position = blockCount(block) - 1; position >= 0; position--) {
+    const { from, to } = extentAt(block, position)
+    if (to - from < FIXED_BYTES || to > buffer.length) return false
+    if (crc32(buffer.subarray(from + 4, to)) !== buffer.readUInt32LE(from)) return false
+  }
+  return true
+}
+
 /** When the record at `position` was taken, Unix milliseconds of its HLC, without a look at the rest of it. */
 export function hlcMsAt(block: Uint8Array, position: number): number {
   const { from } = extentAt(block, position)

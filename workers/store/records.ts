@@ -1,6 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { Environment, Table } from './environment.js'
+import type { Table } from './checked-table.js'
+import type { Environment } from './environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
 import { blockKey, isImportedBlock, placeInRun, runLength, seqMax, type FoundRun } from './tables.js'
 
@@ -19,8 +20,8 @@ export interface StrandEnd {
 export function strandEnd(environment: Environment, agentNo: number): StrandEnd | undefined {
   const run = environment.runs.before(agentNo, seqMax)
   if (run === undefined) return undefined
-  const record = recordInRun(environment, run, run.firstSeq + runLength(run) - 1)
-  assert(record.agentNo === agentNo, 'a strand run leads to records of its agent')
+  const seq = run.firstSeq + runLength(run) - 1
+  const record = recordOfRun(readBlock(environment, run.blockNo), run, { agentNo, seq })
   return { record, strandBytes: run.strandBytes }
 }
 
@@ -32,7 +33,7 @@ export function recordBySeq(
 ): StoredRecord | undefined {
   const run = environment.runs.before(agentNo, seq)
   if (run === undefined || seq >= run.firstSeq + runLength(run)) return undefined
-  return recordInRun(environment, run, seq)
+  return recordOfRun(readBlock(environment, run.blockNo), run, { agentNo, seq })
 }
 
 /** Where the record of an agent at `seq` lies; the strand reaches it. */
@@ -74,14 +75,14 @@ export function* recordsFrom(
   range: { fromSeq: number; order: 'asc' | 'desc' },
 ): Generator<StoredRecord> {
   for (const run of environment.runs.from(agentNo, range.fromSeq, range.order)) {
-    yield* recordsOfRun(environment, run, range)
+    yield* recordsOfRun(environment, run, { agentNo, ...range })
   }
 }
 
 function* recordsOfRun(
   environment: Environment,
   run: FoundRun,
-  { fromSeq, order }: { fromSeq: number; order: 'asc' | 'desc' },
+  { agentNo, fromSeq, order }: { agentNo: number; fromSeq: number; order: 'asc' | 'desc' },
 ): Generator<StoredRecord> {
   const last = run.firstSeq + runLength(run) - 1
   const low = order === 'asc' ? Math.max(run.firstSeq, fromSeq) : run.firstSeq
@@ -89,7 +90,7 @@ function* recordsOfRun(
   // Decoded before the first yield: the block's buffer does not outlive the consumer's next read.
   const block = readBlock(environment, run.blockNo)
   const records: StoredRecord[] = []
-  for (let seq = low; seq <= high; seq++) records.push(recordAt(block, placeInRun(run, seq - run.firstSeq)))
+  for (let seq = low; seq <= high; seq++) records.push(recordOfRun(block, run, { agentNo, seq }))
   yield* order === 'asc' ? records : records.reverse()
 }
 
@@ -109,8 +110,15 @@ export function seqAtOrAfter(environment: Environment, agentNo: number, moment: 
   return low
 }
 
-function recordInRun(environment: Environment, run: FoundRun, seq: number): StoredRecord {
-  return recordAt(readBlock(environment, run.blockNo), placeInRun(run, seq - run.firstSeq))
+/** A run only leads to a record: what is found there says itself whether it is the one. */
+function recordOfRun(
+  block: Buffer,
+  run: FoundRun,
+  { agentNo, seq }: { agentNo: number; seq: number },
+): StoredRecord {
+  const record = recordAt(block, placeInRun(run, seq - run.firstSeq))
+  assert(record.agentNo === agentNo && record.seq === seq, 'a strand run leads to its records')
+  return record
 }
 
 /**

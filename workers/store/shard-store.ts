@@ -4,10 +4,19 @@ import type { ApiKeyRow } from '../../src/protocol/messages.js'
 import type { CommitGroup, ImportedRecord, PendingRecord } from '../commit-group.js'
 import { AgentTable, type Agent } from './agents.js'
 import { AuthTable } from './auth-table.js'
-import { commitDurably, openEnvironment, type Environment, type Table } from './environment.js'
+import type { Table } from './checked-table.js'
+import { commitDurably, openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
-import { blockCount, encodeBlock, hashAt, recordAt, recordBytes, type StoredRecord } from './record-codec.js'
+import {
+  blockCount,
+  encodeBlock,
+  hashAt,
+  isWhole,
+  recordAt,
+  recordBytes,
+  type StoredRecord,
+} from './record-codec.js'
 import { putEdges } from './edges.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { importedClock, keepImportedClock } from './imported-clock.js'
@@ -239,12 +248,15 @@ export class ShardStore {
     else this.environment.apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
   }
 
-  /** Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only. */
+  /**
+   * Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only, and so do
+   * the newest strand runs. Where strands end is known by these blocks alone, so none of them may be damaged.
+   */
   #replay(): void {
-    this.environment.runs.catchUp()
-    const { blocks, importedBlocks } = this.environment
-    this.#replayTable(blocks, this.#hashes.coveredUpTo)
-    this.#replayTable(importedBlocks, this.#hashes.importedUpTo)
+    const { runs, blocks, importedBlocks } = this.environment
+    runs.catchUp()
+    this.#replayTable(blocks, this.#hashes.coveredUpTo, runs.firstInMemory)
+    this.#replayTable(importedBlocks, this.#hashes.importedUpTo, Infinity)
     for (const key of blocks.getKeys({ reverse: true, limit: 1 })) {
       const blockNo = key.readUIntBE(0, 6)
       const block = Buffer.from(readBlock(this.environment, blockNo))
@@ -258,10 +270,12 @@ export class ShardStore {
     if (compareHlc(imported, this.#lastHlc) > 0) this.#lastHlc = imported
   }
 
-  #replayTable(table: Table, covered: number): void {
-    const first = covered < 0 ? 0 : unpackLocation(covered).blockNo
+  /** `alsoFrom`: the block from which on all are looked at, though the index has them. */
+  #replayTable(table: Table, covered: number, alsoFrom: number): void {
+    const first = Math.min(covered < 0 ? 0 : unpackLocation(covered).blockNo, alsoFrom)
     for (const { key, value } of table.getRange({ start: blockKey(first) })) {
       const blockNo = key.readUIntBE(0, 6)
+      assert(isWhole(value), `block ${blockNo} matches its checksums`)
       const count = blockCount(value)
       for (let position = 0; position < count; position++) {
         const location = packLocation(blockNo, position)

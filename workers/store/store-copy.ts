@@ -1,6 +1,7 @@
 import type { ShardCopy } from '../../src/protocol/store-tasks.js'
 import { assert } from '../../src/base/assert.js'
-import { commitDurably, openEnvironment, type Table } from './environment.js'
+import { CheckedTable, type Table } from './checked-table.js'
+import { commitDurably, openEnvironment } from './environment.js'
 import { blockCount } from './record-codec.js'
 import type { Snapshot } from './snapshots.js'
 
@@ -30,25 +31,31 @@ export async function copyStore(
     const sources: Record<string, unknown> = { ...environment }
     let records = 0
     for (const [name, to] of Object.entries(tables)) {
-      const from = sources[name] as Table | undefined
+      const from = sources[name] as CheckedTable | Table | undefined
       // A table that the directory does not have yet, made before this version.
       if (from === undefined) continue
-      for (const rows of batches(from.getRange({ transaction }))) {
+      for (const rows of batches(rawOf(from).getRange({ transaction }))) {
         onBytes(bytesOf(rows))
         commitDurably(target, () => {
           for (const { key, value } of rows) {
             // In order and behind all others: pages are filled and never split.
-            const put: unknown = to.putSync(key, value, { append: true })
+            const put: unknown = rawOf(to).putSync(key, value, { append: true })
             assert(put === true, 'rows are read in the order of their keys')
           }
         })
-        if (to === target.blocks) records += rows.reduce((sum, { value }) => sum + blockCount(value), 0)
+        if (to === target.blocks || to === target.importedBlocks)
+          records += rows.reduce((sum, { value }) => sum + blockCount(value), 0)
       }
     }
     return { agents: target.names.getKeysCount({}), records }
   } finally {
     await target.root.close()
   }
+}
+
+/** A table whose rows are copied as they are, checksums too. */
+function rawOf(table: CheckedTable | Table): Table {
+  return table instanceof CheckedTable ? table.raw : table
 }
 
 /** The rows, some at a time: as many as one transaction takes. */

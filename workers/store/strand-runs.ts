@@ -1,5 +1,5 @@
 import { assert } from '../../src/base/assert.js'
-import type { Table } from './environment.js'
+import type { CheckedTable, Table } from './checked-table.js'
 import { blockCount, placedAt } from './record-codec.js'
 import {
   blockKey,
@@ -24,8 +24,8 @@ const coveredKey = Buffer.from('runs-covered-up-to')
 /** The tables that runs are kept in and made again from. */
 export interface RunTables {
   blocks: Table
-  strands: Table
-  meta: Table
+  strands: CheckedTable
+  meta: CheckedTable
 }
 
 /**
@@ -56,6 +56,11 @@ export class StrandRuns {
     this.#stepMin = sizes.stepMin ?? STEP_RUNS_MIN
   }
 
+  /** Runs of the blocks from this one on are in memory only. */
+  get firstInMemory(): number {
+    return this.#coveredUpTo + 1
+  }
+
   /** Reads the runs of the blocks that were added since the last call; on a view that others write to. */
   catchUp(): void {
     const covered = this.#tables.meta.get(coveredKey)?.readUIntBE(0, 6) ?? -1
@@ -82,7 +87,7 @@ export class StrandRuns {
    * of the log that runs are made again from. So the table can hold a run behind some that it does not have.
    */
   putImported(agentNo: number, run: FoundRun): void {
-    this.#tables.strands.putSync(runKey(agentNo, run.firstSeq), encodeRun(run))
+    this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))
   }
 
   /** The run of an agent that holds `seq`, or the last one before it. */
@@ -122,10 +127,10 @@ export class StrandRuns {
     for (; leaving.written < end; leaving.written++) {
       const [agentNo, run] = leaving.runs[leaving.written] ?? []
       assert(agentNo !== undefined && run !== undefined, 'the index is within the runs')
-      this.#tables.strands.putSync(runKey(agentNo, run.firstSeq), encodeRun(run))
+      this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))
     }
     if (leaving.written < leaving.runs.length) return
-    this.#tables.meta.putSync(coveredKey, blockKey(leaving.upTo))
+    this.#tables.meta.put(coveredKey, blockKey(leaving.upTo))
     this.#drop(leaving.upTo)
     this.#leaving = undefined
   }

@@ -7,6 +7,7 @@ import { open, type RootDatabase } from 'lmdb'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { addToFilter, filterLine, mayContain } from '../../../workers/store/hash-filter.js'
 import type { HashDatabase } from '../../../workers/store/hash-format.js'
+import { getPart, putPart } from '../../../workers/store/hash-format.js'
 import { HashIndex, prefixOf, type HashIndexOptions } from '../../../workers/store/hash-index.js'
 
 const small = { memtableEntriesMax: 8, fanout: 3, mergeEntriesPerStep: 4, chunkEntries: 4 }
@@ -69,7 +70,7 @@ interface Metadata {
 }
 
 function storedMetadata(): Metadata {
-  return JSON.parse(String(db.get(Buffer.alloc(9)))) as Metadata
+  return JSON.parse(String(getPart(db, Buffer.alloc(9)))) as Metadata
 }
 
 describe('the prefix of a hash', () => {
@@ -296,7 +297,7 @@ describe('the hash index', () => {
 
   it('refuses an index of another format', () => {
     root.transactionSync(() => {
-      db.putSync(Buffer.alloc(9), Buffer.from('{"version":2}'))
+      putPart(db, Buffer.alloc(9), Buffer.from('{"version":2}'))
     })
     expect(() => HashIndex.open(db, small)).toThrow('format version 1')
   })

@@ -70,7 +70,8 @@ export function* checkStrand(
   if (chain.place.key !== row.publicKey || !isDeepStrictEqual(rotations, [...retired])) {
     yield 'The keys of the agent are not those that its records lead to'
   }
-  yield* effects.end()
+  // What tells of the rows of an import may still be to come.
+  if (row.importing !== true) yield* effects.end()
 }
 
 interface Around {

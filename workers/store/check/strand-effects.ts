@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { asBuffer } from '../../../src/base/bytes.js'
-import type { Environment, Table } from '../environment.js'
+import type { CheckedTable } from '../checked-table.js'
+import type { Environment } from '../environment.js'
 import { edgeAt, edgeRowCounts } from '../edges.js'
 import { findProposal, openProposalCount } from '../proposals.js'
 import type { StoredRecord } from '../record-codec.js'
@@ -93,7 +94,7 @@ export class StrandEffects {
     yield* differs('changes of edges', edges + history, this.#edgeChanges)
   }
 
-  #rows(table: Table): number {
+  #rows(table: CheckedTable): number {
     const { no } = this.#agent.row
     return table.getKeysCount({ start: runKey(no, 0), end: runKey(no + 1, 0) })
   }

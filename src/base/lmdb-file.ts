@@ -1,0 +1,337 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+
+/*
+ * Reads the pages of an LMDB data file without LMDB, which trusts what it reads: a wrong page number or length makes it
+ * read memory that is not its own, and a cut file ends the process. The layout is that of the LMDB in lmdb 3.5
+ * (mdb.c, MDB_page_header, MDB_node, MDB_db, MDB_meta), little-endian, 64 bits.
+ *
+ *   page      number u64, transaction u64, u16, flags u16, then lower u16 and upper u16, or count of overflow pages u32
+ *   meta      at 24: magic u32, version u32, u64, map size u64, tree of free pages, main tree, last page u64, transaction u64
+ *   tree      page size or 0 u32, flags u16, depth u16, branch, leaf and overflow pages u64, entries u64, root u64
+ *   node      low u16, high u16, flags u16, key length u16, key, value; offsets of the nodes, from 24 on, follow the header
+ *   overflow  in the place of a value: page u64, transaction u64, pages u64
+ */
+
+const HEADER_BYTES = 24
+const META_BYTES = 168
+const META_PAGES = 2
+const MAGIC = 0xbeefc0de
+const VERSION = 2
+const TREE_BYTES = 48
+const NO_ROOT = 0xffff_ffff_ffff_ffffn
+const BRANCH = 1
+const LEAF = 2
+const OVERFLOW = 4
+const BIG_DATA = 1
+const SUB_TREE = 2
+const NODE_HEADER_BYTES = 8
+const OVERFLOW_NODE_BYTES = 24
+const PAGE_BYTES_MAX = 65_536
+
+/** What kind of page a page is, in which table. */
+export interface PageUse {
+  kind: 'branch' | 'leaf' | 'overflow'
+  /** Empty for the table of tables, `free` for the list of free pages. */
+  table: string
+}
+
+/** What is told of a page, by its number. */
+export type Visit = (pageNo: number, use: PageUse) => void
+
+/** What a damaged file is found by. */
+class Damage extends Error {}
+
+interface Tree {
+  depth: number
+  branchPages: number
+  leafPages: number
+  overflowPages: number
+  entries: number
+  root: bigint
+}
+
+interface Meta {
+  pageBytes: number
+  free: Tree
+  main: Tree
+  lastPage: number
+  transaction: bigint
+}
+
+/**
+ * Looks at the two first pages and at the length of a data file, which nobody else writes to. Only a file that ends early
+ * is read further, since one that ends in free pages may.
+ * @returns what is wrong with it, or undefined
+ */
+export function beginningFault(path: string): string | undefined {
+  return faultIn(path, (file) => {
+    if (file.bytes < (file.meta.lastPage + 1) * file.meta.pageBytes) new Walk(file).all()
+  })
+}
+
+/**
+ * Walks through all pages of a data file that nobody else writes to: each is where it says, in its order and once in use,
+ * and the trees count what they hold. What rows say is not looked at: they have checksums of their own.
+ * @returns what is wrong with it, or undefined
+ */
+export function structureFault(path: string, visit?: Visit): string | undefined {
+  return faultIn(path, (file) => new Walk(file, visit).all())
+}
+
+interface DataFile {
+  meta: Meta
+  bytes: number
+  read(at: number, length: number): Buffer
+}
+
+function faultIn(path: string, look: (file: DataFile) => void): string | undefined {
+  const fd = openSync(path, 'r')
+  try {
+    const bytes = fstatSync(fd).size
+    const read = (at: number, length: number): Buffer => {
+      check(at + length <= bytes, `the file ends before byte ${at + length}`)
+      const target = Buffer.alloc(length)
+      readSync(fd, target, 0, length, at)
+      return target
+    }
+    look({ meta: readMetas(read), bytes, read })
+    return undefined
+  } catch (error) {
+    if (error instanceof Damage) return error.message
+    throw error
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function check(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new Damage(otherwise)
+}
+
+/** The meta page of the last transaction. Each has a page to itself, whose size the first one tells. */
+function readMetas(read: DataFile['read']): Meta {
+  const first = readMeta(read(0, META_BYTES), 0)
+  const second = readMeta(read(first.pageBytes, META_BYTES), 1)
+  check(first.pageBytes === second.pageBytes, 'the meta pages tell two page sizes')
+  // Transactions write them in turn. By their numbers alone it is known which is the last.
+  const [even, odd] = [first.transaction, second.transaction]
+  const inTurn = even % 2n === 0n && (odd % 2n === 1n || odd === 0n) && (odd - even) ** 2n <= 1n
+  check(inTurn, `the meta pages tell of transactions ${even} and ${odd}`)
+  return second.transaction > first.transaction ? second : first
+}
+
+function readMeta(page: Buffer, number: number): Meta {
+  const valid = page.readUInt32LE(24) === MAGIC && page.readUInt32LE(28) === VERSION
+  check(valid, `page ${number} is not the beginning of a data file`)
+  const pageBytes = page.readUInt32LE(48)
+  check(
+    pageBytes >= 512 && pageBytes <= PAGE_BYTES_MAX && (pageBytes & (pageBytes - 1)) === 0,
+    `page ${number} tells a page size of ${pageBytes}`,
+  )
+  const lastPage = page.readBigUInt64LE(144)
+  check(lastPage < 2n ** 40n, `page ${number} tells ${lastPage} pages`)
+  return {
+    pageBytes,
+    free: readTree(page, 48),
+    main: readTree(page, 96),
+    lastPage: Number(lastPage),
+    transaction: page.readBigUInt64LE(152),
+  }
+}
+
+function readTree(bytes: Buffer, at: number): Tree {
+  return {
+    depth: bytes.readUInt16LE(at + 6),
+    branchPages: Number(bytes.readBigUInt64LE(at + 8)),
+    leafPages: Number(bytes.readBigUInt64LE(at + 16)),
+    overflowPages: Number(bytes.readBigUInt64LE(at + 24)),
+    entries: Number(bytes.readBigUInt64LE(at + 32)),
+    root: bytes.readBigUInt64LE(at + 40),
+  }
+}
+
+/** Keys that a subtree lies between: from `low` on, below `high`. */
+interface Bounds {
+  low?: Buffer | undefined
+  high?: Buffer | undefined
+}
+
+/** A tree while it is walked through. */
+interface Walked {
+  table: string
+  compare(a: Buffer, b: Buffer): number
+  tree: Tree
+  found: Omit<Tree, 'root' | 'depth'>
+  /** Values of its rows, where they are asked for. */
+  values?: Buffer[] | undefined
+}
+
+class Walk {
+  readonly #file: DataFile
+  readonly #visit: Visit | undefined
+  readonly #used: Uint8Array
+
+  constructor(file: DataFile, visit?: Visit) {
+    this.#file = file
+    this.#visit = visit
+    this.#used = new Uint8Array(file.meta.lastPage + 1).fill(1, 0, META_PAGES)
+  }
+
+  all(): void {
+    const { meta } = this.#file
+    this.#tree('', meta.main)
+    const free: Buffer[] = []
+    this.#tree('free', meta.free, free)
+    for (const list of free) this.#takeFree(list)
+  }
+
+  #tree(table: string, tree: Tree, values?: Buffer[]): void {
+    const found = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0 }
+    const compare = table === 'free' ? compareNumbers : Buffer.compare
+    const walked = { table, compare, tree, found, values }
+    if (tree.root !== NO_ROOT) this.#page(walked, { pageNo: Number(tree.root), level: 1 }, {})
+    for (const [name, count] of Object.entries(found)) {
+      const told = Object.entries(tree).find(([other]) => other === name)?.[1]
+      check(told === count, `table "${table}" counts ${told} in ${name}, and has ${count}`)
+    }
+  }
+
+  #page(walked: Walked, { pageNo, level }: { pageNo: number; level: number }, bounds: Bounds): void {
+    const { table, tree, found } = walked
+    const page = this.#take(pageNo, 1)
+    const leaf = level === tree.depth
+    const where = `page ${pageNo} of table "${table}"`
+    check(page.readUInt16LE(18) === (leaf ? LEAF : BRANCH), `${where} is of another kind`)
+    this.#visit?.(pageNo, { kind: leaf ? 'leaf' : 'branch', table })
+    if (leaf) found.leafPages++
+    else found.branchPages++
+    const nodes = nodesOf(page, where)
+    check(nodes.length > 0, `${where} is empty`)
+    for (const [index, node] of nodes.entries()) {
+      // The first key of a branch page is not kept: it is the one that leads there.
+      const low = leaf || index > 0 ? node.key : bounds.low
+      const high = nodes[index + 1]?.key ?? bounds.high
+      check(inOrder(walked, bounds, low) && !isBehind(walked, low, high), `${where} is out of order`)
+      if (leaf) this.#row(walked, node, where)
+      else this.#page(walked, { pageNo: node.low + node.flags * 2 ** 32, level: level + 1 }, { low, high })
+    }
+  }
+
+  #row(walked: Walked, node: Node, where: string): void {
+    const { table, found, values } = walked
+    found.entries++
+    check((node.flags & ~(BIG_DATA | SUB_TREE)) === 0, `${where} has a row of unknown form`)
+    check(((node.flags & SUB_TREE) !== 0) === (table === ''), `${where} has a row of another form`)
+    if ((node.flags & BIG_DATA) !== 0) {
+      const value = this.#overflow(walked, node, where)
+      values?.push(value)
+    } else {
+      values?.push(node.value)
+      if (table !== '') return
+      check(node.value.length === TREE_BYTES, `${where} has a damaged table`)
+      // Names end in a NUL.
+      this.#tree(node.key.toString().replace('\0', ''), readTree(node.value, 0))
+    }
+  }
+
+  /** A value in pages of its own. */
+  #overflow({ table, found }: Walked, node: Node, where: string): Buffer {
+    const pageNo = Number(node.value.readBigUInt64LE(0))
+    const pages = Math.floor((HEADER_BYTES - 1 + node.low) / this.#file.meta.pageBytes) + 1
+    check(Number(node.value.readBigUInt64LE(16)) === pages, `${where} has a row of another length`)
+    const value = this.#take(pageNo, pages)
+    const whole = value.readUInt16LE(18) === OVERFLOW && value.readUInt32LE(20) === pages
+    check(whole, `page ${pageNo} of table "${table}" is of another kind`)
+    for (let page = pageNo; page < pageNo + pages; page++) this.#visit?.(page, { kind: 'overflow', table })
+    found.overflowPages += pages
+    return value.subarray(HEADER_BYTES, HEADER_BYTES + node.low)
+  }
+
+  /** Reads pages that are used here and nowhere else. */
+  #take(pageNo: number, pages: number): Buffer {
+    const { meta } = this.#file
+    this.#use(pageNo, pages)
+    const page = this.#file.read(pageNo * meta.pageBytes, pages * meta.pageBytes)
+    check(page.readBigUInt64LE(0) === BigInt(pageNo), `page ${pageNo} is not the page that it was`)
+    check(page.readBigUInt64LE(8) <= meta.transaction, `page ${pageNo} is of a later transaction`)
+    return page
+  }
+
+  #use(pageNo: number, pages: number): void {
+    const { lastPage } = this.#file.meta
+    check(pageNo >= META_PAGES && pageNo + pages - 1 <= lastPage, `page ${pageNo} is beyond the last one`)
+    for (let page = pageNo; page < pageNo + pages; page++) {
+      check(this.#used[page] === 0, `page ${page} is used twice`)
+      this.#used[page] = 1
+    }
+  }
+
+  /** A list of free pages: how many entries, then page numbers, or 0 for none, or minus a count and the first of so many. */
+  #takeFree(list: Buffer): void {
+    const count = list.length < 8 ? -1 : Number(list.readBigUInt64LE(0))
+    check(count >= 0 && (count + 1) * 8 <= list.length, 'a list of free pages is damaged')
+    for (let index = 1; index <= count; index++) {
+      const entry = Number(list.readBigInt64LE(index * 8))
+      if (entry > 0) this.#use(entry, 1)
+      else if (entry < 0) {
+        index++
+        check(index <= count, 'a list of free pages is damaged')
+        this.#use(Number(list.readBigInt64LE(index * 8)), -entry)
+      }
+    }
+  }
+}
+
+interface Node {
+  /** The length of the value, or the lower half of a page's number. */
+  low: number
+  flags: number
+  key: Buffer
+  /** Empty in a branch page. */
+  value: Buffer
+}
+
+function nodesOf(page: Buffer, where: string): Node[] {
+  const [lower, upper] = [page.readUInt16LE(20), page.readUInt16LE(22)]
+  const [end, begin] = [HEADER_BYTES + lower, HEADER_BYTES + upper]
+  check(lower % 2 === 0 && end <= begin && begin <= page.length, `${where} has a damaged header`)
+  const nodes: Node[] = []
+  let bytes = 0
+  for (let at = HEADER_BYTES; at < end; at += 2) {
+    const from = page.readUInt16LE(at) + HEADER_BYTES
+    check(from >= begin && from + NODE_HEADER_BYTES <= page.length, `${where} has a row beyond its end`)
+    const node = nodeAt(page, from, where)
+    nodes.push(node)
+    bytes += Math.ceil((NODE_HEADER_BYTES + node.key.length + node.value.length) / 2) * 2
+  }
+  // Rows lie side by side, without gaps.
+  check(bytes === page.length - begin, `${where} has rows that overlap`)
+  return nodes
+}
+
+function nodeAt(page: Buffer, from: number, where: string): Node {
+  const low = page.readUInt16LE(from) + page.readUInt16LE(from + 2) * 65_536
+  const flags = page.readUInt16LE(from + 4)
+  const keyEnd = from + NODE_HEADER_BYTES + page.readUInt16LE(from + 6)
+  const inLeaf = page.readUInt16LE(18) === LEAF
+  const valueBytes = inLeaf ? ((flags & BIG_DATA) === 0 ? low : OVERFLOW_NODE_BYTES) : 0
+  check(keyEnd + valueBytes <= page.length, `${where} has a row beyond its end`)
+  const key = page.subarray(from + NODE_HEADER_BYTES, keyEnd)
+  return { low, flags, key, value: page.subarray(keyEnd, keyEnd + valueBytes) }
+}
+
+/** Whether `key` comes at or behind the lower bound and before the upper one. */
+function inOrder({ compare }: Walked, { low, high }: Bounds, key: Buffer | undefined): boolean {
+  if (key === undefined) return true
+  return (low === undefined || compare(key, low) >= 0) && (high === undefined || compare(key, high) < 0)
+}
+
+function isBehind({ compare }: Walked, key: Buffer | undefined, next: Buffer | undefined): boolean {
+  return key !== undefined && next !== undefined && compare(key, next) >= 0
+}
+
+/** Keys of the list of free pages are numbers, little-endian. */
+function compareNumbers(a: Buffer, b: Buffer): number {
+  check(a.length === 8 && b.length === 8, 'a list of free pages is damaged')
+  return Math.sign(Number(a.readBigUInt64LE(0) - b.readBigUInt64LE(0)))
+}

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { forEachOf } from '../../scripts/crash-loop/request.mjs'
+import { between, pick, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
+import {
+  copyStore,
+  cutFile,
+  flipBit,
+  makeSoundStore,
+  pagesFault,
+  read,
+  startOn,
+  type SoundStore,
+} from '../support/damaged-store.js'
+import { extent, runSeed } from '../support/faults.js'
+import type { TestServer } from '../support/server.js'
+
+/** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
+const flips = extent({ short: 12, full: 120 })
+const cuts = extent({ short: 3, full: 20 })
+
+let directory: string
+let sound: SoundStore
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-flips-'))
+  sound = await makeSoundStore(join(directory, 'sound'))
+}, 300_000)
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** How a server took a damaged directory. */
+interface Outcome {
+  /** It did not start, and said why. */
+  refused: boolean
+  /** What ended its process, if something did. */
+  crash?: string
+  /** Requests that were answered with an error. */
+  errors: number
+  /** Answers that are neither the truth nor an error. */
+  untrue: string[]
+}
+
+async function serveDamaged(damaged: string): Promise<Outcome> {
+  const outcome: Outcome = { refused: false, errors: 0, untrue: [] }
+  let server: TestServer
+  try {
+    server = await startOn(damaged)
+  } catch (error) {
+    const said = String(error)
+    const refused = said.includes('The server failed') || said.includes('Assertion failed')
+    return refused ? { ...outcome, refused } : { ...outcome, crash: said }
+  }
+  const ended = () => server.process.exitCode ?? server.process.signalCode
+  await forEachOf(sound.readings, async ({ reading, answer }) => {
+    if (ended() !== null) return
+    try {
+      const { status, text } = await read(server, reading)
+      if (status >= 500) outcome.errors++
+      else if (text !== answer) outcome.untrue.push(`${reading.route}: ${text.slice(0, 200)}`)
+    } catch (error) {
+      // Broken off.
+      if (!(error instanceof TypeError)) throw error
+      outcome.errors++
+    }
+  })
+  const crash = ended()
+  if (crash !== null) outcome.crash = String(crash)
+  await server.halt('SIGKILL')
+  return outcome
+}
+
+describe('a store in which nothing has changed', () => {
+  it('passes the check of its pages and answers the truth', async () => {
+    expect(pagesFault(sound.directory)).toBeUndefined()
+    const copy = join(directory, 'copy')
+    copyStore(sound.directory, copy)
+    expect(await serveDamaged(copy)).toEqual({ refused: false, errors: 0, untrue: [] })
+  })
+})
+
+describe('a store in which a bit has flipped', () => {
+  it(
+    'is refused, answers errors or the truth, or is found by the check of its pages',
+    { timeout: 3_600_000 },
+    async () => {
+      const random = seededRandom(runSeed('flipped bits'))
+      // Those of few rounds begin anywhere.
+      const first = between(random, 0, sound.pages.size - 1)
+      const kinds = [...sound.pages.keys()].sort()
+      const tally = { refused: 0, errors: 0, crashes: 0, untrue: 0, harmless: 0, byPages: 0 }
+      for (let round = 0; round < flips; round++) {
+        const kind = kinds[(first + round) % kinds.length] ?? ''
+        const damaged = join(directory, 'damaged')
+        copyStore(sound.directory, damaged)
+        const what = `${kind}: ${flipBit(damaged, pick(random, sound.pages.get(kind) ?? []), random)}`
+        const pages = pagesFault(damaged)
+        const { refused, crash, errors, untrue } = await serveDamaged(damaged)
+        if (untrue.length > 0) expect(pages, `${what}\n${untrue.join('\n')}`).toBeDefined()
+        if (crash !== undefined) console.log(`${what}: ${crash} (${pages})`)
+        if (pages !== undefined) tally.byPages++
+        if (refused) tally.refused++
+        else if (crash !== undefined) tally.crashes++
+        else if (untrue.length > 0) tally.untrue++
+        else if (errors > 0) tally.errors++
+        else tally.harmless++
+      }
+      console.log(`${flips} flipped bits: ${JSON.stringify(tally)}; pages of ${kinds.length} kinds`)
+      expect(tally.refused + tally.errors).toBeGreaterThan(0)
+    },
+  )
+})
+
+describe('a store whose file was cut', () => {
+  it('is refused with what is wrong, or shows the truth', { timeout: 3_600_000 }, async () => {
+    const random = seededRandom(runSeed('cut files'))
+    for (let round = 0; round < cuts; round++) {
+      const damaged = join(directory, 'damaged')
+      copyStore(sound.directory, damaged)
+      const what = cutFile(damaged, random)
+      const { refused, crash, untrue } = await serveDamaged(damaged)
+      expect({ what, crash, untrue }).toEqual({ what, crash: undefined, untrue: [] })
+      // What was cut off may have been free pages only.
+      if (!refused) expect(pagesFault(damaged)).toBeUndefined()
+    }
+  })
+})

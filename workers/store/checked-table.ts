@@ -1,0 +1,72 @@
+import { crc32 } from 'node:zlib'
+import type { Database, RangeOptions } from 'lmdb'
+import { assert } from '../../src/base/assert.js'
+
+/** A table as LMDB has it: binary keys, binary values. */
+export type Table = Database<Buffer, Buffer>
+
+const CHECKSUM_BYTES = 4
+
+/**
+ * A table whose rows end in a crc32 over key and value, so that a row which has changed on the disk is never served
+ * (docs/adr/0024-damage.md). Whatever reads or moves rows goes through here and sees values without it. Records and
+ * the hash index are not kept so: a record has its own checksum, and an index only leads to records.
+ */
+export class CheckedTable {
+  readonly #table: Table
+
+  constructor(table: Table) {
+    this.#table = table
+  }
+
+  /** The table with its rows as they are kept: for copying them unread. */
+  get raw(): Table {
+    return this.#table
+  }
+
+  /** @throws Error when the row is damaged */
+  get(key: Buffer): Buffer | undefined {
+    const row = this.#table.get(key)
+    return row === undefined ? undefined : checkedValue(key, row)
+  }
+
+  put(key: Buffer, value: Buffer): void {
+    this.#table.putSync(key, Buffer.concat([value, checksum(key, value)]))
+  }
+
+  remove(key: Buffer): void {
+    this.#table.removeSync(key)
+  }
+
+  /** Rows in order. @throws Error at one that is damaged */
+  *getRange(range: RangeOptions = {}): Generator<{ key: Buffer; value: Buffer }> {
+    for (const { key, value } of this.#table.getRange(range)) yield { key, value: checkedValue(key, value) }
+  }
+
+  /** Keys in order, of rows that are whole: a key is as much of what a row says as its value. */
+  *getKeys(range: RangeOptions = {}): Generator<Buffer> {
+    for (const { key } of this.getRange(range)) yield key
+  }
+
+  getKeysCount(range: RangeOptions = {}): number {
+    return this.#table.getKeysCount(range)
+  }
+
+  getStats(): object {
+    return this.#table.getStats()
+  }
+}
+
+function checksum(key: Buffer, value: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(CHECKSUM_BYTES)
+  bytes.writeUInt32LE(crc32(value, crc32(key)))
+  return bytes
+}
+
+function checkedValue(key: Buffer, row: Buffer): Buffer {
+  const end = row.length - CHECKSUM_BYTES
+  assert(end >= 0, 'a stored row is whole')
+  const value = row.subarray(0, end)
+  assert(crc32(value, crc32(key)) === row.readUInt32LE(end), 'a stored row matches its checksum')
+  return value
+}
