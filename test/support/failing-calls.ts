@@ -31,6 +31,8 @@ const records = 4
 /** Tries of one step, and the pause between two, milliseconds. */
 const TRIES_MAX = 400
 const PAUSE_MS = 25
+/** How long a process that is ending may take, milliseconds. */
+const EXIT_MS = 5_000
 
 type Victim = ReturnType<typeof startVictim>
 type Answer = Awaited<ReturnType<typeof send>>
@@ -95,6 +97,8 @@ async function underFailure(
     if (code !== 0 && (wasHit || !hit()))
       run.faults.push(`The server stopped with ${code}: ${victim.stderr()}`)
   } catch (error) {
+    // A broken connection may be told of before the end of the process.
+    await Promise.race([victim.exited, pause(EXIT_MS, undefined, { ref: false })])
     const crash = victim.ended()
     await victim.kill()
     if (!hit() || !isKnownCrash(run.call, crash))
