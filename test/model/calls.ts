@@ -66,6 +66,8 @@ function otherThan(session: Session, asked: Asked): Asked {
       return { ...asked, lines: [JSON.stringify(data)] }
     case 'addEdge':
       return { ...asked, weight: 77 }
+    case 'write':
+      return { ...asked, item: { data } }
     default:
       return { kind: 'write', agent: asked.agent, via: 'agent', item: { data } }
   }

@@ -155,6 +155,6 @@ function agreeOnCheckpoint(
     return
   }
   const origin = `strandfast/${chain[0]?.hash}`
-  const expected = { origin, size: past.length, root: rootOf(past.map(({ hash }) => hash)) }
+  const expected = { origin, size: past.length, rootHex: rootOf(past.map(({ hash }) => hash)) }
   agree(`${about}: checkpoint`, expected, verifyCheckpoint(checkpoint ?? '', key))
 }

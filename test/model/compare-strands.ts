@@ -74,7 +74,11 @@ export async function agreeOnProof(session: Session, { agent, pick, by }: ReadOf
   const size = chain.length
   agree(route, { agent, hash, seq, tree_size: size, root, path: pathOf(leaves, seq) }, proof)
   const origin = `strandfast/${chain[0]?.hash}`
-  agree(`${route}: checkpoint`, { origin, size, root }, verifyCheckpoint(checkpoint, viewOf(chain).key))
+  agree(
+    `${route}: checkpoint`,
+    { origin, size, rootHex: root },
+    verifyCheckpoint(checkpoint, viewOf(chain).key),
+  )
 }
 
 /** A stream replays what was written since a moment, and goes on behind any of its events. */

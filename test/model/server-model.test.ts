@@ -26,14 +26,16 @@ it('does what the plain model does, whatever comes', { timeout: 120_000 + 30_000
   })
   if (!details.failed) return
   const where = `STRANDFAST_SEED=${details.seed} STRANDFAST_PATH=${details.counterexamplePath}`
-  const [run] = details.counterexample ?? []
-  const taken = run?.steps.map((step) => `  ${JSON.stringify(step)}`).join('\n')
-  const about = JSON.stringify({ ...run, steps: undefined })
-  expect.fail(`${where}\n${String(details.errorInstance)}\nafter ${about}\n${taken}`)
+  const run = JSON.stringify({ ...details.counterexample?.[0], steps: undefined })
+  expect.fail(`${where} ${run}\n${String(details.errorInstance)}\nafter\n${lastLog.join('\n')}`)
 })
+
+/** What the last run did. */
+let lastLog: readonly string[] = []
 
 async function whole({ shards, signing, zones, steps }: Run): Promise<void> {
   const session = new Session({ shards, signing })
+  lastLog = session.log
   try {
     await session.start()
     const by = session.actor('root')

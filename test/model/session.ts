@@ -6,7 +6,7 @@ import { ask, scopedKey } from '../support/answers.js'
 import { eventually } from '../support/eventually.js'
 import { MovedClock, movedClockOptions } from '../support/moved-clock.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
-import { agree, matches } from './matching.js'
+import { agree } from './matching.js'
 import { dueAtMs, ending, settlement } from './mutations.js'
 import { requestOf } from './requests.js'
 import { decide, end, endsOf, requestText } from './rules.js'
@@ -30,6 +30,8 @@ export class Session {
   /** Calls that carried an idempotency key, for sending them again. */
   readonly keyed: Call[] = []
   readonly subscriber = new Subscriber()
+  /** What was done, a line each. */
+  readonly log: string[] = []
   readonly #options: SessionOptions
   readonly #directory = mkdtempSync(join(tmpdir(), 'strandfast-model-'))
   readonly #clock = new MovedClock(this.#directory, startMs)
@@ -95,6 +97,10 @@ export class Session {
     await this.subscriber.open(this.#server)
   }
 
+  #nameOf(actor: Actor): string {
+    return [...this.actors].find(([, one]) => one.id === actor.id)?.[0] ?? actor.id
+  }
+
   /** A last record of every agent, by which the subscriber knows that it has been told of everything. */
   async finish(): Promise<void> {
     const agents = [...this.world.chains.keys()]
@@ -120,7 +126,8 @@ export class Session {
     if (made.idempotencyKey !== undefined) this.keyed.push(made)
     const { route, options } = requestOf(made)
     const answer = await ask(this.server, route, options)
-    const about = `${made.by.id}: ${route} ${JSON.stringify(options.body ?? options.raw ?? '')}`
+    const about = `${this.#nameOf(made.by)}: ${route} ${JSON.stringify(options.body ?? options.raw ?? '')}`
+    this.log.push(`${about} ${JSON.stringify(options.headers)}: ${answer.status} ${answer.body?.code ?? ''}`)
     if (verdict.kind === 'refused') {
       const code = String(answer.body?.code ?? answer.status)
       if (!verdict.codes.includes(code)) agree(about, verdict.codes, `${answer.status} ${answer.text}`)
@@ -149,6 +156,7 @@ export class Session {
   /** A call that is under way when the server is killed, and is sent again: it is carried out once. */
   async performKilled(made: Call): Promise<void> {
     const { route, options } = requestOf(made)
+    this.log.push(`The server is killed in ${route}`)
     const lost = call(this.server, route, options).catch(() => undefined)
     // Sometimes before it has arrived, sometimes after it was answered.
     await call(this.server, 'GET /healthz')
@@ -162,6 +170,7 @@ export class Session {
   async performTogether(calls: readonly Call[]): Promise<void> {
     const { world } = this
     const grows = new Map<string, Growth>()
+    this.log.push(`Together: ${calls.map((one) => JSON.stringify(one.asked)).join(', ')}`)
     const answers = await Promise.all(
       calls.map(async (made) => {
         const { route, options } = requestOf(made)
@@ -192,6 +201,7 @@ export class Session {
 
   /** Lets time pass, forwards or a little back, while the server runs or while it does not. */
   async passTime(ms: number, server: 'runs' | 'stops' | 'killed'): Promise<void> {
+    this.log.push(`${ms} ms pass, and the server ${server}`)
     if (server !== 'runs') await this.server.halt(server === 'stops' ? 'SIGTERM' : 'SIGKILL')
     const { world } = this
     world.nowMs += ms
@@ -287,8 +297,8 @@ function agreeOnSeals({ agent, signed }: Growth, told: readonly ChainRecord[]): 
   const last = told.at(-1)?.seq
   for (const { seq, type, sealedBy, signature } of told) {
     const seal = signed === 'last' && seq !== last && !isSystem(type) ? last : undefined
-    if (matches(seal, sealedBy) && (signature === null) === (seal !== undefined)) continue
-    agree(`The seal of record ${seq} of ${agent}`, seal ?? 'signed', { sealedBy, signature })
+    const found = { sealedBy, signed: signature !== null }
+    agree(`The seal of record ${seq} of ${agent}`, { sealedBy: seal, signed: seal === undefined }, found)
   }
 }
 

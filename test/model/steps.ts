@@ -14,19 +14,24 @@ const zone = fc.constantFrom(...zoneNames)
 const pick = fc.nat({ max: 30 })
 
 /** Mostly somebody who may. */
-const by = fc.constantFrom('root', 'root', 'writer', 'admin', 'second', 'limited', 'decider')
+const by = fc.oneof(
+  { weight: 16, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second') },
+  { weight: 3, arbitrary: fc.constant('limited') },
+  { weight: 1, arbitrary: fc.constant('decider') },
+)
 
 /** What a call carries beside its body; `killed` is under way when the server is killed. */
-const carries = fc.constantFrom(
-  'nothing',
-  'nothing',
-  'nothing',
-  'nothing',
-  'key',
-  'key',
-  'head',
-  'stale head',
-  'killed',
+const carries = fc.oneof(
+  { weight: 30, arbitrary: fc.constant('nothing') },
+  { weight: 12, arbitrary: fc.constant('key') },
+  { weight: 6, arbitrary: fc.constant('head') },
+  { weight: 3, arbitrary: fc.constant('stale head') },
+  { weight: 1, arbitrary: fc.constant('killed') },
+)
+const carriesNoHead = fc.oneof(
+  { weight: 30, arbitrary: fc.constant('nothing') },
+  { weight: 12, arbitrary: fc.constant('key') },
+  { weight: 1, arbitrary: fc.constant('killed') },
 )
 
 const data = plain({
@@ -62,7 +67,7 @@ const create = plain({
   zone,
   seed: fc.option(fc.nat({ max: 4 }), { nil: undefined }),
   by,
-  carries: fc.constantFrom('nothing', 'key', 'killed'),
+  carries: carriesNoHead,
 })
 
 const write = plain({
@@ -93,7 +98,7 @@ const ingest = plain({
   lines: fc.array(plain({ line, agent }), { minLength: 1, maxLength: 6 }),
   all: fc.boolean(),
   by,
-  carries: fc.constantFrom('nothing', 'nothing', 'key', 'killed'),
+  carries: carriesNoHead,
   grouped: fc.boolean(),
 })
 
@@ -154,7 +159,7 @@ const vote = plain({
   pick,
   vote: fc.constantFrom('approve', 'approve', 'approve', 'reject', 'cancel'),
   by: fc.constantFrom('admin', 'second', 'root', 'decider', 'limited', 'writer'),
-  carries: fc.constantFrom('nothing', 'nothing', 'key', 'killed'),
+  carries: carriesNoHead,
 })
 
 const again = plain({
@@ -177,7 +182,10 @@ const time = plain({
     { weight: 2, arbitrary: fc.constantFrom(-1, -20_000) },
     { weight: 2, arbitrary: fc.constantFrom(3_600_000, 86_400_000, 604_800_000) },
   ),
-  server: fc.constantFrom('runs', 'runs', 'runs', 'runs', 'runs', 'runs', 'stops', 'killed'),
+  server: fc.oneof(
+    { weight: 10, arbitrary: fc.constant('runs') },
+    { weight: 1, arbitrary: fc.constantFrom('stops', 'killed') },
+  ),
 })
 
 /** Any step. */

@@ -112,9 +112,13 @@ export const dayMs = 86_400_000
 /** How long an answer is kept under an idempotency key. */
 const keptMs = dayMs
 
-/** Where an answer is kept. Keys belong to their caller, and to the agent or whatever else `realm` names. */
-export function keptPlace({ by, idempotencyKey }: Call, realm: string): string {
-  return `${by.id}\n${realm}\n${idempotencyKey}`
+/**
+ * Where an answer is kept. Keys belong to their caller, and to the agent or whatever else `realm` names; those of ingest
+ * streams, whose parts have keys of their own, are apart from others.
+ */
+export function keptPlace({ asked, by, idempotencyKey }: Call, realm: string): string {
+  const ingests = asked.kind.startsWith('ingest') || (asked.kind === 'write' && asked.via === 'ingest')
+  return [by.id, realm, idempotencyKey, ...(ingests ? ['ingest'] : [])].join('\n')
 }
 
 /** What is kept there, unless its day is over. */
