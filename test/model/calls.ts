@@ -1,6 +1,7 @@
 import { publicKeyOf } from './public-key.js'
 import type { Session } from './session.js'
-import { agentNames, type Step, type StepOf } from './steps.js'
+import { firstAgents } from './reads.js'
+import type { Step, StepOf } from './steps.js'
 import { isSystem, viewOf, type ChainRecord, type Edge } from './strand.js'
 import { dueAtMs } from './mutations.js'
 import type { Asked, Call, Item, Mutation } from './world.js'
@@ -127,7 +128,7 @@ function ingestOf(session: Session, { agent, all, lines }: StepOf<'ingest'>): As
 }
 
 function mutateOf(session: Session, { agent, action, target }: StepOf<'mutate'>): Asked {
-  const record = recordOf(session.world.chains.get(agent) ?? [], target)
+  const record = recordOf(session.world.chains.get(agent) ?? [], action, target)
   const mutation: Mutation = {
     action,
     target: record?.hash ?? 'cd'.repeat(32),
@@ -138,10 +139,16 @@ function mutateOf(session: Session, { agent, action, target }: StepOf<'mutate'>)
 
 function recordOf(
   chain: readonly ChainRecord[],
-  { of, pick }: { of: 'written' | 'system' | 'nothing'; pick: number },
+  action: 'delete' | 'restore' | 'erase',
+  { of, pick }: StepOf<'mutate'>['target'],
 ): ChainRecord | undefined {
-  if (of === 'nothing') return undefined
-  const found = chain.filter(({ type }) => isSystem(type) === (of === 'system'))
+  if (of === 'nothing' || chain.length === 0) return undefined
+  const { deleted, erased } = viewOf(chain)
+  const found = chain.filter(({ type, hash }) => {
+    if (isSystem(type)) return of === 'system'
+    const fits = !erased.has(hash) && (action === 'erase' || deleted.has(hash) === (action === 'restore'))
+    return of === 'written' || (of === 'fitting' && fits)
+  })
   // Few records, so that the same ones are changed again and again.
   return found[(pick % found.length) % 6]
 }
@@ -192,7 +199,7 @@ function seedHex(seed: number): string {
 
 function voteOf({ world }: Session, { of, pick, vote }: StepOf<'vote'>): Asked | undefined {
   const found = world.proposals.filter(({ state }) => of === 'all' || state === 'proposed')
-  const one = of === 'nothing' ? { agent: agentNames[pick % 7] ?? '', seq: 2 } : found[pick % found.length]
+  const one = of === 'nothing' ? { agent: firstAgents[pick % 4] ?? '', seq: 2 } : found[pick % found.length]
   return one === undefined ? undefined : { kind: 'vote', agent: one.agent, seq: one.seq, vote }
 }
 

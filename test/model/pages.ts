@@ -22,6 +22,7 @@ export async function pagesOf(
     })
     if (limit !== undefined && asked.rows.length > limit) agree('Rows of a page', limit, asked.rows.length)
     rows.push(...asked.rows)
+    if (asked.next !== null && asked.next === cursor) agree('The cursor of the next page', 'another', cursor)
     cursor = asked.next
   } while (cursor !== null)
   return rows

@@ -9,14 +9,14 @@ export function plain<T>(members: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Ar
   return fc.record(members, { noNullPrototype: true })
 }
 
-const names: fc.Arbitrary<string> = fc.constantFrom(
-  'alpha',
-  'arrow',
-  'beta',
-  'gamma',
-  'delta',
-  'echo',
-  'default',
+/** Agents that every run begins with, and others. */
+export const firstAgents = ['alpha', 'arrow', 'beta', 'gamma'] as const
+export const otherAgents = ['default', 'delta', 'echo'] as const
+
+/** The name of an agent, mostly of one that is there. */
+export const names: fc.Arbitrary<string> = fc.oneof(
+  { weight: 9, arbitrary: fc.constantFrom(...firstAgents) },
+  { weight: 1, arbitrary: fc.constantFrom(...otherAgents) },
 )
 const pick = fc.nat({ max: 60 })
 const limit = fc.constantFrom(undefined, 1, 2, 3, 7)

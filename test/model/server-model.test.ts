@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { takeStep } from './calls.js'
 import { compare, compareAll } from './compare.js'
+import { firstAgents } from './reads.js'
 import { Session } from './session.js'
 import { anyRun, type Run } from './steps.js'
 
@@ -39,9 +40,11 @@ async function whole({ shards, signing, zones, steps }: Run): Promise<void> {
   try {
     await session.start()
     const by = session.actor('root')
-    for (const [index, agent] of ['alpha', 'arrow', 'beta', 'gamma'].entries()) {
+    for (const [index, agent] of firstAgents.entries()) {
       const zone = zones[index] ?? 'free'
       await session.perform({ asked: { kind: 'createAgent', agent, zone }, by })
+      const items = [1, 2, 3].map((v) => ({ data: { n: session.nextNumber(), tag: 'x', v } }))
+      await session.perform({ asked: { kind: 'batch', agent, via: 'agent', items, atomic: true }, by })
     }
     for (const step of steps) {
       if (step.do === 'read') await compare(session, step.read)

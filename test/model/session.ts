@@ -135,7 +135,7 @@ export class Session {
       agree(`${about}, sent again`, verdict.answer, answer.text)
       agree(`${about}, sent again: Idempotency-Replayed`, 'true', answer.headers.get('idempotency-replayed'))
     } else await this.#done(one, verdict, { about, answer })
-    await this.agreeOnHeads(about)
+    await this.agreeOnHeads(about, endsOf(one.asked))
   }
 
   async #done(
@@ -196,7 +196,7 @@ export class Session {
       const expected = made.asked.kind === 'write' ? made.asked.item.data : undefined
       agree('The record that a write among others is answered with', expected, record?.body)
     }
-    await this.agreeOnHeads('Writes that were under way together')
+    await this.agreeOnHeads('writes that were under way together', [...grows.keys()])
   }
 
   /** Lets time pass, forwards or a little back, while the server runs or while it does not. */
@@ -209,7 +209,7 @@ export class Session {
     this.#clock.set(world.nowMs)
     if (server !== 'runs') await this.#serve()
     await this.#settleDue()
-    await this.agreeOnHeads(`After ${ms} ms`)
+    await this.agreeOnHeads(`${ms} ms`, [...world.chains.keys()])
   }
 
   /** Has the proposals end whose time has come, once the server has looked. */
@@ -271,10 +271,12 @@ export class Session {
     this.world.chains.set(agent, [...chain, record])
   }
 
-  /** Every chain ends where the model says: nothing else was appended anywhere. */
-  async agreeOnHeads(about: string): Promise<void> {
+  /** Chains end where the model says: nothing else was appended. */
+  async agreeOnHeads(about: string, agents: readonly string[]): Promise<void> {
     await Promise.all(
-      [...this.world.chains].map(async ([agent, chain]) => {
+      agents.map(async (agent) => {
+        const chain = this.world.chains.get(agent)
+        if (chain === undefined) return
         const { body } = await ask(this.server, `GET /v1/agents/${agent}/head`)
         const expected = { seq: chain.length - 1, chain_head: chain.at(-1)?.hash }
         agree(`The head of ${agent} after: ${about}`, expected, {

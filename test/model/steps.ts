@@ -1,36 +1,36 @@
 import fc from 'fast-check'
-import { zoneNames } from './strand.js'
-import { anyRead, plain } from './reads.js'
+import { anyRead, firstAgents, names as agent, otherAgents, plain } from './reads.js'
 
 /*
  * Steps as plain data, drawn by fast-check. They name agents by their names, and records, edges, proposals and moments
  * by numbers, which are looked up in what is there when the step is taken.
  */
 
-export const agentNames = ['alpha', 'arrow', 'beta', 'gamma', 'delta', 'echo', 'default'] as const
-
-const agent = fc.constantFrom(...agentNames)
-const zone = fc.constantFrom(...zoneNames)
+const zone = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom('free', 'governed') },
+  { weight: 2, arbitrary: fc.constant('protected') },
+  { weight: 1, arbitrary: fc.constant('immutable_core') },
+)
 const pick = fc.nat({ max: 30 })
 
 /** Mostly somebody who may. */
 const by = fc.oneof(
-  { weight: 16, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second') },
+  { weight: 24, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second') },
   { weight: 3, arbitrary: fc.constant('limited') },
   { weight: 1, arbitrary: fc.constant('decider') },
 )
 
 /** What a call carries beside its body; `killed` is under way when the server is killed. */
 const carries = fc.oneof(
-  { weight: 30, arbitrary: fc.constant('nothing') },
-  { weight: 12, arbitrary: fc.constant('key') },
-  { weight: 6, arbitrary: fc.constant('head') },
+  { weight: 60, arbitrary: fc.constant('nothing') },
+  { weight: 20, arbitrary: fc.constant('key') },
+  { weight: 8, arbitrary: fc.constant('head') },
   { weight: 3, arbitrary: fc.constant('stale head') },
   { weight: 1, arbitrary: fc.constant('killed') },
 )
 const carriesNoHead = fc.oneof(
-  { weight: 30, arbitrary: fc.constant('nothing') },
-  { weight: 12, arbitrary: fc.constant('key') },
+  { weight: 60, arbitrary: fc.constant('nothing') },
+  { weight: 20, arbitrary: fc.constant('key') },
   { weight: 1, arbitrary: fc.constant('killed') },
 )
 
@@ -63,7 +63,7 @@ const line = fc.oneof(
 
 const create = plain({
   do: fc.constant('create' as const),
-  agent,
+  agent: fc.constantFrom(...otherAgents, firstAgents[0]),
   zone,
   seed: fc.option(fc.nat({ max: 4 }), { nil: undefined }),
   by,
@@ -105,9 +105,14 @@ const ingest = plain({
 const mutate = plain({
   do: fc.constant('mutate' as const),
   agent,
-  action: fc.constantFrom('delete', 'delete', 'restore', 'restore', 'erase'),
+  action: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom('delete', 'restore') },
+    { weight: 1, arbitrary: fc.constant('erase') },
+  ),
   target: fc.oneof(
-    { weight: 12, arbitrary: plain({ of: fc.constant('written' as const), pick }) },
+    // What the action is for: an active record, or a deleted one.
+    { weight: 12, arbitrary: plain({ of: fc.constant('fitting' as const), pick }) },
+    { weight: 6, arbitrary: plain({ of: fc.constant('written' as const), pick }) },
     { weight: 1, arbitrary: plain({ of: fc.constantFrom('system', 'nothing'), pick }) },
   ),
   by,
@@ -213,7 +218,7 @@ export const anyRun = plain({
   shards: fc.constantFrom(2, 3),
   signing: fc.constantFrom('record', 'record', 'group'),
   zones: fc.tuple(zone, zone, zone, zone),
-  steps: fc.array(anyStep, { minLength: 1, maxLength: 120, size: 'max' }),
+  steps: fc.array(anyStep, { minLength: 1, maxLength: 160, size: 'max' }),
 })
 
 export type Run = typeof anyRun extends fc.Arbitrary<infer T> ? T : never
