@@ -4,7 +4,7 @@ import { firstAgents } from './reads.js'
 import type { Step, StepOf } from './steps.js'
 import { isSystem, viewOf, type ChainRecord, type Edge } from './strand.js'
 import { dueAtMs } from './mutations.js'
-import type { Asked, Call, Item, Mutation } from './world.js'
+import type { Asked, Call, Item } from './world.js'
 
 /*
  * Takes steps: looks up what they name in what is there, and carries them out.
@@ -19,6 +19,14 @@ export async function takeStep(session: Session, step: Exclude<Step, { do: 'read
     case 'again':
       await sendAgain(session, step)
       return
+    case 'approvals': {
+      const asked = voteOf(session, { of: 'open', pick: step.pick, vote: 'approve' })
+      if (asked === undefined) return
+      for (const by of ['decider', 'admin', 'second']) {
+        await session.perform({ asked, by: session.actor(by) })
+      }
+      return
+    }
     case 'together': {
       const by = session.actor('root')
       const calls = step.writes.map(({ agent, data, grouped }): Call => {
@@ -34,7 +42,7 @@ export async function takeStep(session: Session, step: Exclude<Step, { do: 'read
   }
 }
 
-type Calling = Exclude<Step, { do: 'read' | 'time' | 'again' | 'together' }>
+type Calling = Exclude<Step, { do: 'read' | 'time' | 'again' | 'together' | 'approvals' }>
 
 async function makeCall(session: Session, step: Calling): Promise<void> {
   const asked = askedOf(session, step)
@@ -127,30 +135,24 @@ function ingestOf(session: Session, { agent, all, lines }: StepOf<'ingest'>): As
     : { kind: 'ingest', agent, lines: texts, all }
 }
 
-function mutateOf(session: Session, { agent, action, target }: StepOf<'mutate'>): Asked {
-  const record = recordOf(session.world.chains.get(agent) ?? [], action, target)
-  const mutation: Mutation = {
-    action,
-    target: record?.hash ?? 'cd'.repeat(32),
-    target_seq: record?.seq ?? 0,
-  }
-  return { kind: 'mutate', agent, mutation }
+function mutateOf(session: Session, { agent, action: asked, target }: StepOf<'mutate'>): Asked {
+  const chain = session.world.chains.get(agent) ?? []
+  const record = recordOf(chain, target)
+  const { hash = 'cd'.repeat(32), seq = 0 } = record ?? {}
+  const isDeleted = chain.length > 0 && viewOf(chain).deleted.has(hash)
+  const turned = isDeleted ? 'restore' : 'delete'
+  const action = asked === 'turn' ? turned : asked
+  return { kind: 'mutate', agent, mutation: { action, target: hash, target_seq: seq } }
 }
 
 function recordOf(
   chain: readonly ChainRecord[],
-  action: 'delete' | 'restore' | 'erase',
   { of, pick }: StepOf<'mutate'>['target'],
 ): ChainRecord | undefined {
-  if (of === 'nothing' || chain.length === 0) return undefined
-  const { deleted, erased } = viewOf(chain)
-  const found = chain.filter(({ type, hash }) => {
-    if (isSystem(type)) return of === 'system'
-    const fits = !erased.has(hash) && (action === 'erase' || deleted.has(hash) === (action === 'restore'))
-    return of === 'written' || (of === 'fitting' && fits)
-  })
+  if (of === 'nothing') return undefined
+  const found = chain.filter(({ type }) => isSystem(type) === (of === 'system'))
   // Few records, so that the same ones are changed again and again.
-  return found[(pick % found.length) % 6]
+  return found[(pick % found.length) % 4]
 }
 
 function removalOf(session: Session, step: StepOf<'removeEdge'>): Asked {
@@ -197,7 +199,10 @@ function seedHex(seed: number): string {
   return String(seed + 10).repeat(32)
 }
 
-function voteOf({ world }: Session, { of, pick, vote }: StepOf<'vote'>): Asked | undefined {
+function voteOf(
+  { world }: Session,
+  { of, pick, vote }: Pick<StepOf<'vote'>, 'of' | 'pick' | 'vote'>,
+): Asked | undefined {
   const found = world.proposals.filter(({ state }) => of === 'all' || state === 'proposed')
   const one = of === 'nothing' ? { agent: firstAgents[pick % 4] ?? '', seq: 2 } : found[pick % found.length]
   return one === undefined ? undefined : { kind: 'vote', agent: one.agent, seq: one.seq, vote }

@@ -7,7 +7,8 @@ import { anyRead, firstAgents, names as agent, otherAgents, plain } from './read
  */
 
 const zone = fc.oneof(
-  { weight: 5, arbitrary: fc.constantFrom('free', 'governed') },
+  { weight: 4, arbitrary: fc.constant('free') },
+  { weight: 3, arbitrary: fc.constant('governed') },
   { weight: 2, arbitrary: fc.constant('protected') },
   { weight: 1, arbitrary: fc.constant('immutable_core') },
 )
@@ -105,14 +106,13 @@ const ingest = plain({
 const mutate = plain({
   do: fc.constant('mutate' as const),
   agent,
+  /** `turn` deletes what is active and restores what is deleted. */
   action: fc.oneof(
-    { weight: 8, arbitrary: fc.constantFrom('delete', 'restore') },
-    { weight: 1, arbitrary: fc.constant('erase') },
+    { weight: 8, arbitrary: fc.constant('turn' as const) },
+    { weight: 4, arbitrary: fc.constantFrom('delete', 'restore', 'erase') },
   ),
   target: fc.oneof(
-    // What the action is for: an active record, or a deleted one.
-    { weight: 12, arbitrary: plain({ of: fc.constant('fitting' as const), pick }) },
-    { weight: 6, arbitrary: plain({ of: fc.constant('written' as const), pick }) },
+    { weight: 16, arbitrary: plain({ of: fc.constant('written' as const), pick }) },
     { weight: 1, arbitrary: plain({ of: fc.constantFrom('system', 'nothing'), pick }) },
   ),
   by,
@@ -167,6 +167,9 @@ const vote = plain({
   carries: carriesNoHead,
 })
 
+/** Everybody who may approves a proposal, one after the other, whether or not it is open any more. */
+const approvals = plain({ do: fc.constant('approvals' as const), pick })
+
 const again = plain({
   do: fc.constant('again' as const),
   pick,
@@ -199,13 +202,14 @@ const anyStep = fc.oneof(
   { weight: 8, arbitrary: write },
   { weight: 3, arbitrary: batch },
   { weight: 3, arbitrary: ingest },
-  { weight: 12, arbitrary: mutate },
+  { weight: 16, arbitrary: mutate },
   { weight: 7, arbitrary: addEdge },
   { weight: 4, arbitrary: removeEdge },
   { weight: 5, arbitrary: change },
   { weight: 9, arbitrary: vote },
+  { weight: 3, arbitrary: approvals },
   { weight: 3, arbitrary: again },
-  { weight: 2, arbitrary: together },
+  { weight: 1, arbitrary: together },
   { weight: 5, arbitrary: time },
   { weight: 24, arbitrary: anyRead },
 )
