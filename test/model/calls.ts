@@ -53,12 +53,16 @@ async function makeCall(session: Session, step: Calling): Promise<void> {
   if (step.carries === 'key' || step.carries === 'killed') call.idempotencyKey = `key-${session.nextNumber()}`
   if (step.carries === 'head' && chain !== undefined) call.ifMatch = chain.at(-1)?.hash ?? ''
   if (step.carries === 'stale head') call.ifMatch = chain?.at(-2)?.hash ?? 'ab'.repeat(32)
-  await (step.carries === 'killed' ? session.performKilled(call) : session.perform(call))
+  const refused = await (step.carries === 'killed' ? session.performKilled(call) : session.perform(call))
+  // What was refused is put right and sent again under its key.
+  if (refused && call.idempotencyKey !== undefined) {
+    await session.perform({ ...call, asked: otherThan(session, asked) })
+  }
 }
 
 /** Sends a call again under its key: the same, or another. */
 async function sendAgain(session: Session, { pick, request }: StepOf<'again'>): Promise<void> {
-  const call = session.keyed[pick % session.keyed.length]
+  const call = session.keyed.at(-1 - (pick % session.keyed.length))
   if (call === undefined) return
   const { ifMatch: _ifMatch, ...rest } = call
   const asked = request === 'same' ? call.asked : otherThan(session, call.asked)

@@ -116,8 +116,11 @@ export class Session {
     rmSync(this.#directory, { recursive: true, force: true })
   }
 
-  /** One call: what the server answers and appends is what the model expects. */
-  async perform(made: Call): Promise<void> {
+  /**
+   * One call: what the server answers and appends is what the model expects.
+   * @returns whether it was refused
+   */
+  async perform(made: Call): Promise<boolean> {
     const one: Call = {
       ...made,
       ...(this.#options.signing === 'group' && signs(made) && { signing: 'group' }),
@@ -136,6 +139,7 @@ export class Session {
       agree(`${about}, sent again: Idempotency-Replayed`, 'true', answer.headers.get('idempotency-replayed'))
     } else await this.#done(one, verdict, { about, answer })
     await this.agreeOnHeads(about, endsOf(one.asked))
+    return verdict.kind === 'refused'
   }
 
   async #done(
@@ -154,7 +158,7 @@ export class Session {
   }
 
   /** A call that is under way when the server is killed, and is sent again: it is carried out once. */
-  async performKilled(made: Call): Promise<void> {
+  async performKilled(made: Call): Promise<boolean> {
     const { route, options } = requestOf(made)
     this.log.push(`The server is killed in ${route}`)
     const lost = call(this.server, route, options).catch(() => undefined)
@@ -163,7 +167,7 @@ export class Session {
     await this.server.halt('SIGKILL')
     await lost
     await this.#serve()
-    await this.perform(made)
+    return this.perform(made)
   }
 
   /** Single writes that are under way together: each is carried out, in an order that only the server knows. */

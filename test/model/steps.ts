@@ -172,7 +172,8 @@ const approvals = plain({ do: fc.constant('approvals' as const), pick })
 
 const again = plain({
   do: fc.constant('again' as const),
-  pick,
+  /** Counted from the latest call that had a key. */
+  pick: fc.oneof(fc.nat({ max: 3 }), pick),
   request: fc.constantFrom('same', 'same', 'other'),
 })
 
@@ -201,14 +202,14 @@ const anyStep = fc.oneof(
   { weight: 2, arbitrary: create },
   { weight: 8, arbitrary: write },
   { weight: 3, arbitrary: batch },
-  { weight: 3, arbitrary: ingest },
+  { weight: 5, arbitrary: ingest },
   { weight: 16, arbitrary: mutate },
   { weight: 7, arbitrary: addEdge },
   { weight: 4, arbitrary: removeEdge },
-  { weight: 5, arbitrary: change },
+  { weight: 7, arbitrary: change },
   { weight: 9, arbitrary: vote },
   { weight: 3, arbitrary: approvals },
-  { weight: 3, arbitrary: again },
+  { weight: 6, arbitrary: again },
   { weight: 1, arbitrary: together },
   { weight: 5, arbitrary: time },
   { weight: 24, arbitrary: anyRead },
