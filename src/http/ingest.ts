@@ -95,8 +95,10 @@ class WholeIngest implements BodySink {
       return
     }
     const { parts, faults } = commandsOf(this.#stream, { chunk: { bytes: body, firstLine: 1 }, index: 0 })
-    if (parts.length > 1 || faults.length > 0) {
-      // An idempotency key belongs to the writes: under it, a check would be another request.
+    const keyed = this.#stream.request.idempotencyKey !== undefined
+    if (parts.length > 1 || faults.length > 0 || keyed) {
+      // An idempotency key belongs to the writes: under it, a check would be another request. What the check refuses
+      // is not kept, so that it can be put right and sent again under its key.
       const checks = parts.map(({ shard, command }) => ({
         shard,
         command: { ...command, mode: 'check' as const, options: {} },

@@ -45,3 +45,12 @@ it('calls no file a drawer for everything', () => {
   const files = ['src', 'workers', 'bench', 'scripts', 'test'].flatMap(filesBelow)
   expect(files.filter((path) => drawer.test(path))).toEqual([])
 })
+
+it('keeps the plain model apart from the code that it is compared with', () => {
+  const taken = /from '(\.\.\/)+(src|dist|workers)\//
+  expect(taken.test(words("import { x } from '../../sr", "c/strand/x.js'"))).toBe(true)
+  // Only what compares exports and checkpoints uses the verifiers, which are tested by themselves.
+  const model = codeBelow('test/model').filter((path) => !/\/compare-(records|strands)\.ts$/.test(path))
+  expect(model.length).toBeGreaterThan(10)
+  expect(linesMatching(model, taken)).toEqual([])
+})

@@ -199,6 +199,15 @@ describe('the list of agents', () => {
     expect(await all('prefix=list-03')).toEqual(['list-03'])
   })
 
+  // It came back to the first page for ever.
+  it('goes on behind an agent whose name is the whole prefix', async () => {
+    await Promise.all(['same', 'same-and-more'].map((name) => newAgent(server, name)))
+    const { body } = await ask(server, 'GET /v1/agents?prefix=same&limit=1')
+    expect(body.agents).toEqual(['same'])
+    const next = await ask(server, `GET /v1/agents?prefix=same&limit=1&cursor=${body.next_cursor}`)
+    expect(next.body.agents).toEqual(['same-and-more'])
+  })
+
   it('is whole while agents are made', async () => {
     const before = await all('prefix=list-&limit=4')
     const making = Array.from({ length: 10 }, (_none, n) => newAgent(server, `zz-during-${n}`))

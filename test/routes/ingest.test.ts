@@ -449,6 +449,20 @@ describe('on_error=reject_all for one agent', () => {
     expect(good.body).toMatchObject({ accepted: 2, first_seq: before + 1, last_seq: before + 2 })
   })
 
+  // The refusal was kept, so that the key was taken for good.
+  it('can be put right and sent again under its Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': 'put-right' }
+    for (let time = 0; time < 2; time++) {
+      const bad = await leavesUnchanged(server, 'a', () => lines('a', '{"n":0}\nbad', { query, headers }))
+      expect([bad.status, bad.body.code]).toEqual([422, 'ingest_rejected'])
+      expect(bad.headers.get('idempotency-replayed')).toBeNull()
+    }
+    const good = await lines('a', '{"n":0}\n{"n":1}', { query, headers })
+    expect([good.status, good.body.accepted]).toEqual([200, 2])
+    const again = await leavesUnchanged(server, 'a', () => lines('a', '{"n":0}\n{"n":1}', { query, headers }))
+    expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([good.body, 'true'])
+  })
+
   it('takes 8 MiB and 8,192 lines', async () => {
     const text = (bytes: number) => `${linesOf(10).join('\n')}\n`.padEnd(bytes, ' ')
     const most = '{}\n'.repeat(8_192)

@@ -27,6 +27,8 @@ export interface TestServerOptions {
   env?: Record<string, string>
   /** A directory to start on again; a new one is made when absent. */
   dataDir?: string
+  /** What node itself is given, before the program. */
+  nodeOptions?: readonly string[]
 }
 
 const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
@@ -47,7 +49,8 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     SERVICE_MIN_FREE_BYTES: '0',
     ...options.env,
   }
-  const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const command = [...(options.nodeOptions ?? []), entry, 'serve']
+  const child = spawn(process.execPath, command, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()))
   const exited = once(child, 'exit')

@@ -174,7 +174,8 @@ export class AgentTable {
     total: number
   } {
     const end = Buffer.from(`${prefix}\u{10ffff}`)
-    const from = after > prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
+    // An agent can have the prefix for a name, and a page end with it.
+    const from = after !== '' && after >= prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
     const range = prefix === '' ? { start: from } : { start: from, end }
     const names: string[] = []
     for (const key of this.#environment.agents.getKeys({ ...range, limit: limit + 1 })) {

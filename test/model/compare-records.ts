@@ -1,0 +1,160 @@
+import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
+import { ask } from '../support/answers.js'
+import { recordView } from './answers.js'
+import { agree } from './matching.js'
+import { rootOf } from './merkle.js'
+import { momentOf } from './moments.js'
+import { pagesOf, refusedFor } from './pages.js'
+import type { ReadOf, Where } from './reads.js'
+import type { Session } from './session.js'
+import { chainAt, isSystem, viewOf, type ChainRecord } from './strand.js'
+import { chainOf } from './world.js'
+
+const nothing = new Set<string>()
+
+/** What a query or a read as of a moment shows of a chain: `then` is the part of it that was there. */
+function shownOf(
+  chain: readonly ChainRecord[],
+  then: readonly ChainRecord[],
+  select: (record: ChainRecord) => boolean,
+): unknown[] {
+  if (then.length === 0) return []
+  const { deleted } = viewOf(then)
+  const { erased } = viewOf(chain)
+  return then
+    .filter((record) => !deleted.has(record.hash) && !erased.has(record.hash) && select(record))
+    .map((record) => recordView(record, { deleted: nothing, erased: nothing }))
+}
+
+/** All pages of a query show the strand as it was when the first one was asked for. */
+export async function agreeOnQuery(session: Session, read: ReadOf<'query'>): Promise<void> {
+  const { agent, by, type, limit, order, where, types } = read
+  const range = type === 'time_range'
+  const from = range && read.from !== undefined ? momentOf(session.world, read.from) : undefined
+  const to = range && read.to !== undefined ? momentOf(session.world, read.to) : undefined
+  const body = {
+    type,
+    order,
+    where,
+    types,
+    ...(from !== undefined && { from_ts: momentBody(from.text) }),
+    ...(to !== undefined && { to_ts: momentBody(to.text) }),
+  }
+  const route = `POST /v1/agents/${agent}/query`
+  const { key } = session.actor(by)
+  const first = await ask(session.server, route, { key, body })
+  if (refusedFor(session, { agent, by }, { route, answer: first })) return
+  const chain = chainOf(session.world, agent)
+  const then = to === undefined ? chain : chainAt(chain, to.last)
+  const expected = shownOf(
+    chain,
+    then,
+    (record) =>
+      record.hlc >= (from?.first ?? '') &&
+      (types === undefined ? !isSystem(record.type) : types.some((one) => named(record.type, one))) &&
+      (where ?? []).every((condition) => holds(record.body, condition)),
+  )
+  if ((order ?? (range ? 'asc' : 'desc')) === 'desc') expected.reverse()
+  let pages = 0
+  const rows = await pagesOf(limit ?? 20, async ({ cursor }) => {
+    if (pages++ === 1 && read.between) await writeBetween(session, agent)
+    const asked = { ...body, ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
+    const page = await ask(session.server, route, { key, body: asked })
+    return { rows: page.body.records, next: page.body.next_cursor }
+  })
+  agree(`${route} ${JSON.stringify({ ...body, limit })}`, expected, rows)
+}
+
+/** Moments in milliseconds are numbers in a body. */
+function momentBody(text: string): string | number {
+  return /^\d+$/.test(text) ? Number(text) : text
+}
+
+async function writeBetween(session: Session, agent: string): Promise<void> {
+  const by = session.actor('root')
+  const item = { data: { n: session.nextNumber(), tag: 'x', v: 1 } }
+  await session.perform({ asked: { kind: 'write', agent, via: 'agent', item }, by })
+  const victim = chainOf(session.world, agent).find(({ type }) => !isSystem(type))
+  if (victim === undefined) return
+  const mutation = { action: 'delete', target: victim.hash, target_seq: victim.seq } as const
+  await session.perform({ asked: { kind: 'mutate', agent, mutation }, by })
+}
+
+function named(type: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
+}
+
+/** Conditions compare within one type; a field that is not there matches nothing but `exists` false. */
+function holds(body: Record<string, unknown>, { field, op, value }: Where): boolean {
+  const found = body[field]
+  if (op === 'exists') return (found !== undefined) === (value !== false)
+  if (found === undefined) return false
+  if (op === 'eq') return found === value
+  // The value of `in` is a list, and what is drawn here is none.
+  if (op === 'in') return false
+  if (kindOf(found) !== kindOf(value)) return false
+  if (op === 'ne') return found !== value
+  if (typeof found === 'number' && typeof value === 'number') return ordered(found - value, op)
+  if (typeof found === 'string' && typeof value === 'string') {
+    if (found === value) return ordered(0, op)
+    return ordered(found < value ? -1 : 1, op)
+  }
+  return false
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : typeof value
+}
+
+function ordered(difference: number, op: string): boolean {
+  if (difference === 0) return op === 'lte' || op === 'gte'
+  return difference < 0 ? op === 'lt' || op === 'lte' : op === 'gt' || op === 'gte'
+}
+
+/** A strand as it was: records, head, zone, and a tree head that verifies. */
+export async function agreeOnAsOf(session: Session, read: ReadOf<'asOf'>): Promise<void> {
+  const { agent, by, limit } = read
+  const { text: ts, last } = momentOf(session.world, read.moment)
+  const { key } = session.actor(by)
+  const path = (more: Record<string, string>) =>
+    `GET /v1/strand/as-of?${new URLSearchParams({ agent, ts, ...more })}`
+  const first = await ask(session.server, path({}), { key })
+  if (refusedFor(session, { agent, by }, { route: path({}), answer: first })) return
+  const chain = chainOf(session.world, agent)
+  const past = chainAt(chain, last)
+  const end = past.at(-1)
+  const expected = {
+    ts,
+    chain_head: end?.hash ?? null,
+    record_count: Math.max(0, past.length - 1),
+    zone: past.length === 0 ? null : viewOf(past).zone,
+  }
+  const rows = await pagesOf(limit, async (more) => {
+    const { body } = await ask(session.server, path(more), { key })
+    const { records, next_cursor: next, checkpoint, ...rest } = body
+    agree(path(more), expected, rest)
+    agreeOnCheckpoint(path(more), { chain, past }, checkpoint)
+    return { rows: records, next }
+  })
+  agree(
+    path({}),
+    shownOf(chain, past, ({ type }) => !isSystem(type)),
+    rows,
+  )
+}
+
+/** A key signs no tree head from before it was in force. */
+function agreeOnCheckpoint(
+  about: string,
+  { chain, past }: { chain: readonly ChainRecord[]; past: readonly ChainRecord[] },
+  checkpoint: string | null,
+): void {
+  const { key } = viewOf(chain)
+  if (past.length === 0 || viewOf(past).key !== key) {
+    agree(`${about}: checkpoint`, null, checkpoint)
+    return
+  }
+  const origin = `strandfast/${chain[0]?.hash}`
+  const expected = { origin, size: past.length, rootHex: rootOf(past.map(({ hash }) => hash)) }
+  agree(`${about}: checkpoint`, expected, verifyCheckpoint(checkpoint ?? '', key))
+}

@@ -1,0 +1,132 @@
+import { anything } from './matching.js'
+import type { Expected } from './mutations.js'
+import { genesisOf, placeRefusals, refused, type Growth, type Verdict } from './verdict.js'
+import { chainOf, nextSeq, type Asked, type Call, type World } from './world.js'
+
+/*
+ * What records may be written, and what becomes of the lines of an ingest stream.
+ */
+
+/** The code that one record of a write is refused with; undefined where it is good. */
+export function itemRefusal({
+  data,
+  type = 'record',
+}: {
+  data?: unknown
+  type?: unknown
+}): string | undefined {
+  if (typeof type !== 'string' || !/^[a-z0-9_./-]{1,64}$/.test(type)) return 'validation_failed'
+  if (/^(sys|auth|edge)\//.test(type)) return 'reserved_type'
+  return isObject(data) ? undefined : 'validation_failed'
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A line that was read. */
+interface Line {
+  number: number
+  /** Empty where the line names none. */
+  agent: string
+  record?: Expected
+  code?: string
+}
+
+/** Lines of one agent, or of many. */
+export function ingestVerdict(
+  world: World,
+  call: Call,
+  asked: Extract<Asked, { kind: 'ingest' | 'ingestMany' }>,
+): Verdict {
+  if (asked.kind === 'ingest') {
+    const refusals = placeRefusals(world, call, { agent: asked.agent, emerges: true })
+    if (refusals.length > 0) return refused(...refusals)
+  }
+  const lines = asked.lines.flatMap((text, index) => readLine(text, index + 1, { call, asked }))
+  const bad = lines.filter(({ code }) => code !== undefined)
+  if (asked.all && bad.length > 0) return refused('ingest_rejected')
+  const firsts = new Map<string, number>()
+  const grows: Growth[] = []
+  for (const [agent, records] of byAgent(lines)) {
+    const isNew = !world.chains.has(agent)
+    firsts.set(agent, nextSeq(world, agent) + (isNew ? 1 : 0))
+    const genesis = isNew ? [genesisOf(world, agent, { zone: 'governed' })] : []
+    const signed = call.signing === 'group' ? 'last' : 'each'
+    grows.push({ agent, records: [...genesis, ...records], signed })
+  }
+  const errors = bad.map(({ number, agent, code }) => ({
+    line: number,
+    ...(asked.kind === 'ingestMany' && agent !== '' && { agent }),
+    code,
+    detail: anything,
+  }))
+  const counts = { accepted: lines.length - bad.length, rejected: bad.length, errors }
+  const reached = (agent: string) => reachedBy(world, agent, firsts.get(agent))
+  return {
+    kind: 'done',
+    status: 200,
+    grows,
+    answer() {
+      if (asked.kind === 'ingest') return { ...counts, ...reached(asked.agent) }
+      const names = new Set(lines.map(({ agent }) => agent).filter((agent) => agent !== ''))
+      const agents = Object.fromEntries(
+        [...names].map((name) => {
+          const own = lines.filter(({ agent }) => agent === name)
+          const rejected = own.filter(({ code }) => code !== undefined).length
+          return [name, { accepted: own.length - rejected, rejected, ...reached(name) }]
+        }),
+      )
+      return { ...counts, agents }
+    },
+    // A stream of which no line goes to a shard has nothing that an answer could be kept with.
+    ...(lines.every(({ agent }) => agent === '') && { unkept: true }),
+  }
+}
+
+function readLine(
+  text: string,
+  number: number,
+  { call, asked }: { call: Call; asked: Extract<Asked, { kind: 'ingest' | 'ingestMany' }> },
+): Line[] {
+  if (text.trim() === '') return []
+  const value = parsed(text)
+  if (asked.kind === 'ingest') {
+    const { agent } = asked
+    return isObject(value)
+      ? [{ number, agent, record: { type: 'record', body: value } }]
+      : [{ number, agent, code: 'validation_failed' }]
+  }
+  if (!isObject(value)) return [{ number, agent: '', code: 'validation_failed' }]
+  const { agent, data, type } = value
+  if (typeof agent !== 'string' || !/^\w[\w.-]{0,127}$/.test(agent))
+    return [{ number, agent: '', code: 'validation_failed' }]
+  if (!agent.startsWith(call.by.reach)) return [{ number, agent: '', code: 'forbidden' }]
+  const code = itemRefusal({ data, type })
+  if (code !== undefined) return [{ number, agent, code }]
+  return [{ number, agent, record: { type: String(type ?? 'record'), body: data } }]
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // What is no JSON is no object.
+    return undefined
+  }
+}
+
+function byAgent(lines: readonly Line[]): Map<string, Expected[]> {
+  const found = new Map<string, Expected[]>()
+  for (const { agent, record } of lines) {
+    if (record !== undefined) found.set(agent, [...(found.get(agent) ?? []), record])
+  }
+  return found
+}
+
+/** From where to where an agent's chain has grown. */
+function reachedBy(world: World, agent: string, first: number | undefined): Record<string, unknown> {
+  if (first === undefined) return { first_seq: null, last_seq: null, chain_head: null }
+  const last = chainOf(world, agent).at(-1)
+  return { first_seq: first, last_seq: last?.seq, chain_head: last?.hash }
+}

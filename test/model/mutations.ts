@@ -1,0 +1,217 @@
+import { anything } from './matching.js'
+import { viewOf, type View } from './strand.js'
+import { chainOf, dayMs, nextSeq, type Mutation, type Proposal, type Vote, type World } from './world.js'
+
+/*
+ * Mutations and their proposals by the rules of the zones (contract, Zones): what stands in the way of one, which
+ * records tell of it, and how proposals end.
+ */
+
+/** A record that is expected next on a chain. */
+export interface Expected {
+  type: string
+  body: unknown
+}
+
+/** Whether a mutation changes the agent itself, and no record or edge of it. */
+export function isOfAgent({ action }: Mutation): boolean {
+  return action === 'zone' || action === 'policies' || action === 'rotate_key'
+}
+
+/** Why a mutation cannot be asked for; more than one reason may hold. */
+export function mutationRefusals(world: World, agent: string, mutation: Mutation): string[] {
+  const view = viewOf(chainOf(world, agent))
+  const refusals = obstacles(world, agent, mutation)
+  if (view.zone === 'immutable_core' && !isOfAgent(mutation)) refusals.push('zone_immutable')
+  const open = openOf(world, agent).some((one) => targetOf(one.mutation) === targetOf(mutation))
+  if (view.zone !== 'free' && open) refusals.push('proposal_open')
+  return refusals
+}
+
+/** Why a mutation cannot be done as the chain stands. */
+function obstacles(world: World, agent: string, mutation: Mutation): string[] {
+  const chain = chainOf(world, agent)
+  const view = viewOf(chain)
+  switch (mutation.action) {
+    case 'delete':
+    case 'restore':
+    case 'erase':
+      return recordObstacles(view, mutation.action, mutation.target)
+    case 'remove_edge':
+      return view.edges.has(`${mutation.edge_type} ${mutation.dst}`) ? [] : ['edge_not_found']
+    case 'rotate_key':
+      return chain.some(({ key }) => key === mutation.public_key) || view.key === mutation.public_key
+        ? ['key_in_use']
+        : []
+    default:
+      return []
+  }
+}
+
+function recordObstacles(view: View, action: 'delete' | 'restore' | 'erase', target: string): string[] {
+  if (view.erased.has(target)) return ['already_erased']
+  if (action === 'delete' && view.deleted.has(target)) return ['already_deleted']
+  if (action === 'restore' && !view.deleted.has(target)) return ['not_deleted']
+  return []
+}
+
+/** What a proposal is about: one of the same target is open at a time. */
+function targetOf(mutation: Mutation): string {
+  if ('target' in mutation) return mutation.target
+  return mutation.action === 'remove_edge' ? `${mutation.edge_type} ${mutation.dst}` : mutation.action
+}
+
+/** Open proposals of an agent, oldest first. */
+export function openOf(world: World, agent: string): Proposal[] {
+  return world.proposals.filter((one) => one.agent === agent && one.state === 'proposed')
+}
+
+const effectTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: 'sys/erase' } as const
+
+/** The record that tells of a mutation that is done. */
+export function effectOf(
+  world: World,
+  { agent, mutation }: { agent: string; mutation: Mutation },
+  author: { principal: string; proposal_seq?: number },
+): Expected {
+  switch (mutation.action) {
+    case 'zone': {
+      const from = viewOf(chainOf(world, agent)).zone
+      return { type: 'sys/zone', body: { zone: mutation.zone, from, ...author } }
+    }
+    case 'policies':
+      return { type: 'sys/policy', body: { policies: mutation.policies, ...author } }
+    case 'remove_edge': {
+      const { edge_type, dst } = mutation
+      return { type: 'edge/remove', body: { src: agent, dst, edge_type, ...author } }
+    }
+    case 'rotate_key': {
+      const { public_key = anything } = mutation
+      return { type: 'sys/key_rotate', body: { public_key, proof: anything, ...author } }
+    }
+    default: {
+      const { action, target, target_seq } = mutation
+      return { type: effectTypes[action], body: { target, target_seq, ...author } }
+    }
+  }
+}
+
+/** A proposal that is made now, and the record that tells of it. */
+export function proposalOf(
+  world: World,
+  { agent, mutation }: { agent: string; mutation: Mutation },
+  proposer: string,
+): { proposal: Proposal; record: Expected } {
+  const { zone } = viewOf(chainOf(world, agent))
+  const { nowMs } = world
+  const proposal: Proposal = {
+    agent,
+    seq: nextSeq(world, agent),
+    mutation,
+    zone,
+    state: 'proposed',
+    proposer,
+    votes: [],
+    createdAtMs: nowMs,
+    effectiveAtMs: zone === 'governed' ? nowMs + world.governedSecs * 1_000 : null,
+    expiresAtMs: nowMs + 7 * dayMs,
+    endedAtMs: null,
+    reason: null,
+  }
+  const key = mutation.action === 'rotate_key' ? { public_key: mutation.public_key ?? anything } : {}
+  const body = {
+    ...mutation,
+    ...key,
+    principal: proposer,
+    in_zone: zone,
+    effective_at_ms: proposal.effectiveAtMs,
+    expires_at_ms: proposal.expiresAtMs,
+  }
+  return { proposal, record: { type: 'sys/proposal', body } }
+}
+
+/** When an open proposal ends by itself: it applies itself, or it expires. */
+export function dueAtMs(proposal: Proposal): number {
+  return proposal.effectiveAtMs ?? proposal.expiresAtMs
+}
+
+/** A vote, and whose it is. */
+export interface Voter {
+  vote: Vote
+  id: string
+  /** Has the scope `admin:*`. */
+  admin: boolean
+}
+
+/** Why a vote is refused. */
+export function voteRefusals(world: World, proposal: Proposal, { vote, id, admin }: Voter): string[] {
+  const refusals: string[] = []
+  const own = proposal.proposer === id
+  if (proposal.state !== 'proposed' || world.nowMs >= proposal.expiresAtMs) refusals.push('proposal_closed')
+  if (vote === 'cancel' && !own && !admin) refusals.push('forbidden')
+  if (vote === 'approve' && own) refusals.push('forbidden')
+  if (vote === 'approve' && proposal.zone === 'immutable_core' && !admin) refusals.push('forbidden')
+  if (proposal.votes.some((one) => one.principal === id && one.vote === vote)) refusals.push('already_voted')
+  return refusals
+}
+
+/** The record of a vote. */
+export function voteRecord(world: World, proposal: Proposal, { vote, id }: Voter): Expected {
+  return { type: 'sys/vote', body: { ...named(world, proposal), vote, principal: id } }
+}
+
+/** How an open proposal stands with one more vote: what it ends as, or undefined while it stays open. */
+export function outcomeOf(proposal: Proposal, vote: Vote): 'applies' | 'rejected' | 'cancelled' | undefined {
+  if (vote === 'cancel') return 'cancelled'
+  if (vote === 'reject') return 'rejected'
+  const approvals = 1 + proposal.votes.filter((one) => one.vote === 'approve').length
+  return approvals < (proposal.zone === 'immutable_core' ? 2 : 1) ? undefined : 'applies'
+}
+
+/** How proposals end: the records that tell of it, the first of which gets the seq `seq`, and who is ended how. */
+export interface Settlement {
+  records: Expected[]
+  ends: { proposal: Proposal; state: Proposal['state']; reason: string | null }[]
+}
+
+/** A proposal ends, and is not applied. */
+export function ending(
+  world: World,
+  proposal: Proposal,
+  state: 'rejected' | 'cancelled' | 'expired',
+): Settlement {
+  return { records: [endRecord(world, proposal, { state })], ends: [{ proposal, state, reason: null }] }
+}
+
+/** A proposal is applied, or rejected where something has come in its way. `seq` is that of the next record. */
+export function settlement(world: World, proposal: Proposal, seq: number): Settlement {
+  const { agent, mutation } = proposal
+  const [reason] = obstacles(world, agent, mutation)
+  if (reason !== undefined) {
+    const state = 'rejected'
+    return {
+      records: [endRecord(world, proposal, { state, reason })],
+      ends: [{ proposal, state, reason }],
+    }
+  }
+  const effect = effectOf(world, proposal, { principal: proposal.proposer, proposal_seq: proposal.seq })
+  const end = endRecord(world, proposal, { state: 'applied', effect_seq: seq })
+  const done: Settlement = { records: [effect, end], ends: [{ proposal, state: 'applied', reason: null }] }
+  if (mutation.action !== 'zone') return done
+  // The others were made under another rule.
+  for (const other of openOf(world, agent)) {
+    if (other === proposal) continue
+    const about = { state: 'rejected', reason: 'zone_changed' } as const
+    done.records.push(endRecord(world, other, about))
+    done.ends.push({ proposal: other, ...about })
+  }
+  return done
+}
+
+function endRecord(world: World, proposal: Proposal, members: Record<string, unknown>): Expected {
+  return { type: 'sys/applied', body: { ...named(world, proposal), ...members } }
+}
+
+function named(world: World, { agent, seq }: Proposal): Record<string, unknown> {
+  return { proposal: chainOf(world, agent)[seq]?.hash, proposal_seq: seq }
+}

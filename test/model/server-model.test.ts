@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { takeStep } from './calls.js'
+import { compare, compareAll } from './compare.js'
+import { firstAgents } from './reads.js'
+import { Session } from './session.js'
+import { anyRun, type Run } from './steps.js'
+
+/*
+ * Random calls go to a server and to a plain model of it; every answer, every record and every read is compared. The
+ * clock of the server stands still but for the steps that move it, so the model knows all times.
+ * STRANDFAST_SEED repeats the runs of a seed, STRANDFAST_PATH the one of them that failed; STRANDFAST_RUNS says how
+ * many there are.
+ */
+
+const environment = process.env
+const seed = Number(environment['STRANDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const path = environment['STRANDFAST_PATH']
+const runs = Number(environment['STRANDFAST_RUNS'] ?? (environment['CI'] === 'true' ? 100 : 16))
+
+/** How long a run that fails is made smaller; the seed and the path repeat it in any case. */
+const shrinkMs = 120_000
+
+/** What has failed: when for the first time, and what the smallest run did. */
+let failed: { firstAtMs: number; log: readonly string[] } | undefined
+
+it('does what the plain model does, whatever comes', { timeout: 2 * shrinkMs + 60_000 * runs }, async () => {
+  process.stdout.write(`The model test draws ${runs} runs from STRANDFAST_SEED=${seed}\n`)
+  const details = await fc.check(fc.asyncProperty(fc.noBias(anyRun), agreesInTime), {
+    seed,
+    numRuns: runs,
+    ...(path !== undefined && { path }),
+  })
+  if (!details.failed) return
+  const where = `STRANDFAST_SEED=${details.seed} STRANDFAST_PATH=${details.counterexamplePath}`
+  const run = JSON.stringify({ ...details.counterexample?.[0], steps: undefined })
+  const log = failed?.log.join('\n')
+  expect.fail(`${where}, run ${details.numRuns}: ${run}\n${String(details.errorInstance)}\nafter\n${log}`)
+})
+
+/** Once something has failed for long enough, everything passes, and so nothing is made smaller any more. */
+async function agreesInTime(run: Run): Promise<void> {
+  if (failed === undefined || performance.now() - failed.firstAtMs < shrinkMs) await agrees(run)
+}
+
+async function agrees({ shards, signing, zones, steps }: Run): Promise<void> {
+  const session = new Session({ shards, signing })
+  try {
+    await session.start()
+    await makeAgents(session, zones)
+    for (const step of steps) {
+      if (step.do === 'read') await compare(session, step.read)
+      else await takeStep(session, step)
+    }
+    await compareAll(session)
+    await session.finish()
+  } catch (error) {
+    failed = { firstAtMs: failed?.firstAtMs ?? performance.now(), log: session.log }
+    throw error
+  } finally {
+    await session.remove()
+  }
+}
+
+/** The agents that there are from the beginning, with some records. */
+async function makeAgents(session: Session, zones: Run['zones']): Promise<void> {
+  const by = session.actor('root')
+  for (const [index, agent] of firstAgents.entries()) {
+    const zone = zones[index] ?? 'free'
+    await session.perform({ asked: { kind: 'createAgent', agent, zone }, by })
+    const items = [1, 2, 3].map((v) => ({ data: { n: session.nextNumber(), tag: 'x', v } }))
+    await session.perform({ asked: { kind: 'batch', agent, via: 'agent', items, atomic: true }, by })
+  }
+}

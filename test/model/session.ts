@@ -1,0 +1,341 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ask, scopedKey } from '../support/answers.js'
+import { eventually } from '../support/eventually.js'
+import { MovedClock, movedClockOptions } from '../support/moved-clock.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { agree } from './matching.js'
+import { dueAtMs, ending, settlement } from './mutations.js'
+import { requestOf } from './requests.js'
+import { decide, end, endsOf, requestText } from './rules.js'
+import { isSystem, viewOf, type ChainRecord } from './strand.js'
+import { Subscriber } from './subscriber.js'
+import { genesisOf, type Growth, type Verdict } from './verdict.js'
+import { chainOf, keptPlace, nextSeq, readingsNow, type Actor, type Call, type World } from './world.js'
+
+/** What one run of the test is started with. */
+export interface SessionOptions {
+  shards: number
+  signing: 'record' | 'group'
+}
+
+const startMs = Date.UTC(2026, 0, 1)
+
+/** A server and the model of it, side by side. */
+export class Session {
+  readonly world: World
+  readonly actors = new Map<string, Actor>()
+  /** Calls that carried an idempotency key, for sending them again. */
+  readonly keyed: Call[] = []
+  readonly subscriber = new Subscriber()
+  /** What was done, a line each. */
+  readonly log: string[] = []
+  readonly #options: SessionOptions
+  readonly #directory = mkdtempSync(join(tmpdir(), 'strandfast-model-'))
+  readonly #clock = new MovedClock(this.#directory, startMs)
+  #server: TestServer | undefined
+  #number = 0
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.world = {
+      nowMs: startMs,
+      latestMs: startMs,
+      chains: new Map(),
+      proposals: [],
+      kept: new Map(),
+      keyOwners: new Map(),
+      governedSecs: 60,
+    }
+  }
+
+  get server(): TestServer {
+    if (this.#server === undefined) throw new Error('Expected a server that runs')
+    return this.#server
+  }
+
+  /** Who asks, by the name that steps use. */
+  actor(name: string): Actor {
+    const actor = this.actors.get(name)
+    if (actor === undefined) throw new Error(`Expected an actor, got ${name}`)
+    return actor
+  }
+
+  /** Each number once. */
+  nextNumber(): number {
+    return ++this.#number
+  }
+
+  async start(): Promise<void> {
+    await this.#serve()
+    const genesis = genesisOf(this.world, 'default', { zone: 'governed' })
+    await this.#grow([{ agent: 'default', records: [genesis], signed: 'each' }])
+    this.actors.set('root', { id: 'root', key: testRootKey, scopes: ['admin:*'], reach: '' })
+    const all = ['records:read', 'records:write', 'ingest', 'agents:admin', 'proposals:decide'] as const
+    await this.#addActor('writer', all.slice(0, 4))
+    await this.#addActor('decider', ['records:read', 'proposals:decide'])
+    await this.#addActor('admin', ['admin:*'])
+    await this.#addActor('second', ['admin:*'])
+    await this.#addActor('limited', all, 'a')
+  }
+
+  async #addActor(name: string, scopes: Parameters<typeof scopedKey>[1], reach = ''): Promise<void> {
+    const agents = reach === '' ? [] : [`${reach}*`]
+    const { key, key_id: id } = await scopedKey(this.server, scopes, agents)
+    this.actors.set(name, { id, key, scopes, reach })
+  }
+
+  async #serve(): Promise<void> {
+    const { shards, signing } = this.#options
+    this.#server = await startServer({
+      dataDir: join(this.#directory, 'data'),
+      nodeOptions: movedClockOptions,
+      env: { ...this.#clock.env, SERVICE_SHARDS: String(shards), SERVICE_SIGNING: signing },
+    })
+    await this.subscriber.open(this.#server)
+  }
+
+  #nameOf(actor: Actor): string {
+    return [...this.actors].find(([, one]) => one.id === actor.id)?.[0] ?? actor.id
+  }
+
+  /** A last record of every agent, by which the subscriber knows that it has been told of everything. */
+  async finish(): Promise<void> {
+    const agents = [...this.world.chains.keys()]
+    const lines = agents.map((agent) => JSON.stringify({ agent, data: { n: this.nextNumber() } }))
+    await this.perform({ asked: { kind: 'ingestMany', lines, all: true }, by: this.actor('root') })
+    await this.subscriber.agree(this.world)
+  }
+
+  /** Ends the server whatever happened, and removes its data. */
+  async remove(): Promise<void> {
+    await this.#server?.halt('SIGKILL')
+    this.#clock.close()
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  /**
+   * One call: what the server answers and appends is what the model expects.
+   * @returns whether it was refused
+   */
+  async perform(made: Call): Promise<boolean> {
+    const one: Call = {
+      ...made,
+      ...(this.#options.signing === 'group' && signs(made) && { signing: 'group' }),
+    }
+    const verdict = decide(this.world, one)
+    if (made.idempotencyKey !== undefined) this.keyed.push(made)
+    const { route, options } = requestOf(made)
+    const answer = await ask(this.server, route, options)
+    const about = `${this.#nameOf(made.by)}: ${route} ${JSON.stringify(options.body ?? options.raw ?? '')}`
+    this.log.push(`${about} ${JSON.stringify(options.headers)}: ${answer.status} ${answer.body?.code ?? ''}`)
+    if (verdict.kind === 'refused') {
+      const code = String(answer.body?.code ?? answer.status)
+      if (!verdict.codes.includes(code)) agree(about, verdict.codes, `${answer.status} ${answer.text}`)
+    } else if (verdict.kind === 'replayed') {
+      agree(`${about}, sent again`, verdict.answer, answer.text)
+      agree(`${about}, sent again: Idempotency-Replayed`, 'true', answer.headers.get('idempotency-replayed'))
+    } else await this.#done(one, verdict, { about, answer })
+    await this.agreeOnHeads(about, endsOf(one.asked))
+    return verdict.kind === 'refused'
+  }
+
+  async #done(
+    one: Call,
+    verdict: Extract<Verdict, { kind: 'done' }>,
+    { about, answer }: { about: string; answer: Awaited<ReturnType<typeof ask>> },
+  ): Promise<void> {
+    if (answer.status !== verdict.status) agree(about, verdict.status, `${answer.status} ${answer.text}`)
+    await this.#grow(verdict.grows)
+    verdict.change?.()
+    agree(`The answer to ${about}`, verdict.answer(), answer.body)
+    if (one.idempotencyKey === undefined || verdict.unkept === true) return
+    const realm = endsOf(one.asked)[0] ?? ''
+    const kept = { request: requestText(one), answer: answer.text, atMs: this.world.nowMs }
+    this.world.kept.set(keptPlace(one, realm), kept)
+  }
+
+  /** A call that is under way when the server is killed, and is sent again: it is carried out once. */
+  async performKilled(made: Call): Promise<boolean> {
+    const { route, options } = requestOf(made)
+    this.log.push(`The server is killed in ${route}`)
+    const lost = call(this.server, route, options).catch(() => undefined)
+    // Sometimes before it has arrived, sometimes after it was answered.
+    await call(this.server, 'GET /healthz')
+    await this.server.halt('SIGKILL')
+    await lost
+    await this.#serve()
+    return this.perform(made)
+  }
+
+  /** Single writes that are under way together: each is carried out, in an order that only the server knows. */
+  async performTogether(calls: readonly Call[]): Promise<void> {
+    const { world } = this
+    const grows = new Map<string, Growth>()
+    this.log.push(`Together: ${calls.map((one) => JSON.stringify(one.asked)).join(', ')}`)
+    const answers = await Promise.all(
+      calls.map(async (made) => {
+        const { route, options } = requestOf(made)
+        return { made, answer: await ask(this.server, route, options) }
+      }),
+    )
+    answers.sort((left, right) => left.answer.body.seq - right.answer.body.seq)
+    for (const { made, answer } of answers) {
+      const verdict = decide(world, made)
+      if (verdict.kind !== 'done') throw new Error('Expected only writes that are carried out')
+      agree('The status of a write among others', verdict.status, answer.status)
+      for (const { agent, records } of verdict.grows) {
+        const own: Growth = grows.get(agent) ?? { agent, records: [], signed: 'some' }
+        // Only the first of them makes the agent.
+        own.records.push(...(own.records.length === 0 ? records : records.slice(-1)))
+        grows.set(agent, own)
+      }
+    }
+    await this.#grow([...grows.values()])
+    for (const { made, answer } of answers) {
+      const { hash, agent } = answer.body
+      const record = chainOf(world, agent).find((one) => `sha256:${one.hash}` === hash)
+      const expected = made.asked.kind === 'write' ? made.asked.item.data : undefined
+      agree('The record that a write among others is answered with', expected, record?.body)
+    }
+    await this.agreeOnHeads('writes that were under way together', [...grows.keys()])
+  }
+
+  /** Lets time pass, forwards or a little back, while the server runs or while it does not. */
+  async passTime(ms: number, server: 'runs' | 'stops' | 'killed'): Promise<void> {
+    this.log.push(`${ms} ms pass, and the server ${server}`)
+    if (server !== 'runs') await this.server.halt(server === 'stops' ? 'SIGTERM' : 'SIGKILL')
+    const { world } = this
+    world.nowMs += ms
+    world.latestMs = Math.max(world.latestMs, world.nowMs)
+    this.#clock.set(world.nowMs)
+    if (server !== 'runs') await this.#serve()
+    await this.#settleDue()
+    await this.agreeOnHeads(`${ms} ms`, [...world.chains.keys()])
+  }
+
+  /** Has the proposals end whose time has come, once the server has looked. */
+  async #settleDue(): Promise<void> {
+    const { world } = this
+    const due = world.proposals.filter((one) => one.state === 'proposed' && dueAtMs(one) <= world.nowMs)
+    if (due.length === 0) return
+    const ids = new Set(due.map(({ seq, agent }) => `p_${seq}_${agent}`))
+    await eventually(async () => {
+      const { body } = await ask(this.server, 'GET /v1/proposals?state=proposed&limit=1000')
+      return !body.proposals.some(({ proposal_id: id }: { proposal_id: string }) => ids.has(id))
+    })
+    due.sort((left, right) => dueAtMs(left) - dueAtMs(right) || left.seq - right.seq)
+    for (const proposal of due) {
+      if (proposal.state !== 'proposed') continue
+      const settled =
+        proposal.effectiveAtMs === null
+          ? ending(world, proposal, 'expired')
+          : settlement(world, proposal, nextSeq(world, proposal.agent))
+      await this.#grow([{ agent: proposal.agent, records: settled.records, signed: 'each' }])
+      end(world, settled)
+    }
+  }
+
+  /** Takes the records by which chains have grown from the server; that there are no others is seen by their heads. */
+  async #grow(grows: readonly Growth[]): Promise<void> {
+    for (const growth of grows) {
+      const { agent, records } = growth
+      const from = nextSeq(this.world, agent)
+      const told = (await this.#recordsFrom(agent, from)).slice(0, records.length)
+      agree(
+        `The records of ${agent} from ${from}`,
+        records,
+        told.map(({ type, body }) => ({ type, body })),
+      )
+      for (const record of told) this.#take(agent, record)
+      agreeOnSeals(growth, told)
+    }
+  }
+
+  async #recordsFrom(agent: string, from: number): Promise<ChainRecord[]> {
+    const route = `GET /v1/strand/export?agent=${agent}&from_seq=${from}`
+    const { status, text } = await ask(this.server, route)
+    if (status !== 200) agree(`The records of ${agent} from ${from}`, 200, `${status} ${text}`)
+    return recordsIn(text)
+  }
+
+  /** Adds a record to its chain: it fits the one before it and the clock. */
+  #take(agent: string, record: ChainRecord): void {
+    const chain = this.world.chains.get(agent) ?? []
+    const last = chain.at(-1)
+    const { from, to } = readingsNow(this.world)
+    const about = `Record ${record.seq} of ${agent}`
+    agree(`${about}: seq`, chain.length, record.seq)
+    agree(`${about}: prev`, last?.hash ?? '0'.repeat(64), record.prev)
+    agree(`${about}: key`, chain.length === 0 ? record.body.public_key : viewOf(chain).key, record.key)
+    const inTime = record.hlc > (last?.hlc ?? '') && record.hlc >= from && record.hlc <= to
+    if (!inTime) agree(`${about}: clock`, { after: last?.hlc, from, to }, record.hlc)
+    this.world.chains.set(agent, [...chain, record])
+  }
+
+  /** Chains end where the model says: nothing else was appended. */
+  async agreeOnHeads(about: string, agents: readonly string[]): Promise<void> {
+    await Promise.all(
+      agents.map(async (agent) => {
+        const chain = this.world.chains.get(agent)
+        if (chain === undefined) return
+        const { body } = await ask(this.server, `GET /v1/agents/${agent}/head`)
+        const expected = { seq: chain.length - 1, chain_head: chain.at(-1)?.hash }
+        agree(`The head of ${agent} after: ${about}`, expected, {
+          seq: body.seq,
+          chain_head: body.chain_head,
+        })
+      }),
+    )
+  }
+}
+
+/** Whether the setting that signs groups is about the call. */
+function signs({ asked }: Call): boolean {
+  return ['write', 'batch', 'ingest', 'ingestMany'].includes(asked.kind)
+}
+
+/** Records of the server are signed each; of those of clients, which ones depends on how they were written. */
+function agreeOnSeals({ agent, signed }: Growth, told: readonly ChainRecord[]): void {
+  if (signed === 'some') return
+  const last = told.at(-1)?.seq
+  for (const { seq, type, sealedBy, signature } of told) {
+    const seal = signed === 'last' && seq !== last && !isSystem(type) ? last : undefined
+    const found = { sealedBy, signed: signature !== null }
+    agree(`The seal of record ${seq} of ${agent}`, { sealedBy: seal, signed: seal === undefined }, found)
+  }
+}
+
+/** The records of an export. */
+export function recordsIn(text: string): ChainRecord[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => recordOf(JSON.parse(line)))
+}
+
+interface ExportLine {
+  h: string
+  sig?: string
+  sealed_by?: number
+  body?: string
+}
+
+function recordOf({ h, sig, sealed_by: sealedBy, body }: ExportLine): ChainRecord {
+  const field = (name: string) => new RegExp(`^${name} (.*)$`, 'm').exec(h)?.[1] ?? ''
+  return {
+    seq: Number(field('seq')),
+    hash: createHash('sha256').update(`\0${h}`).digest('hex'),
+    prev: field('prev'),
+    hlc: field('hlc'),
+    type: field('type'),
+    key: field('key'),
+    signature: sig ?? null,
+    ...(sealedBy !== undefined && { sealedBy }),
+    body: body === undefined ? undefined : JSON.parse(body),
+    bodyBytes: Buffer.byteLength(body ?? ''),
+  }
+}

@@ -1,0 +1,66 @@
+import { openStream, type TestEvent, type TestStream } from '../support/events.js'
+import type { TestServer } from '../support/server.js'
+import { agree } from './matching.js'
+import { viewOf, written, type ChainRecord } from './strand.js'
+import type { World } from './world.js'
+
+/** The event that streams tell of a record. */
+export function eventOf(agent: string, { hash, prev, seq, hlc, type, body }: ChainRecord): unknown {
+  return {
+    record_id: hash,
+    payload: body,
+    agent,
+    seq,
+    type,
+    timestamp_hlc: hlc,
+    content_hash: hash,
+    parent_hash: prev,
+  }
+}
+
+/** A stream over all agents from the first record on, that is opened again behind its last event at each start. */
+export class Subscriber {
+  readonly #seen: TestEvent[] = []
+  #stream: TestStream | undefined
+
+  /** Goes on with a server that was started, when the one before has ended. */
+  async open(server: TestServer): Promise<void> {
+    if (this.#stream !== undefined) {
+      await this.#stream.ended
+      this.#seen.push(...this.#stream.events)
+    }
+    const last = this.#seen.at(-1)?.id
+    const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last }
+    this.#stream = await openStream(server, '/v1/stream?since=0', { headers })
+  }
+
+  /**
+   * Everything was told once, in order, when the last record of each chain has come, which nobody has changed since it
+   * was written. Of records that were erased meanwhile nothing need have been told.
+   */
+  async agree(world: World): Promise<void> {
+    const stream = this.#stream
+    if (stream === undefined) throw new Error('Expected a stream')
+    const lasts = [...world.chains.values()].map((chain) => chain.at(-1)?.hash)
+    const told = (events: readonly TestEvent[]) =>
+      [...this.#seen, ...events].filter(({ event }) => event === 'record').map(({ data }) => data)
+    await stream.until((events) => {
+      const ids = new Set(told(events).map(({ record_id: id }) => id))
+      return lasts.every((hash) => ids.has(hash))
+    })
+    stream.close()
+    await stream.ended
+    const all = told(stream.events)
+    for (const [agent, chain] of world.chains) {
+      const { erased } = viewOf(chain)
+      const own = all.filter((one) => one.agent === agent)
+      const ids = new Set(own.map(({ record_id: id }) => id))
+      const expected = written(chain).filter(({ hash }) => !erased.has(hash) || ids.has(hash))
+      agree(
+        `What the stream told of ${agent}`,
+        expected.map((record) => eventOf(agent, record)),
+        own,
+      )
+    }
+  }
+}
