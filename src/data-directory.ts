@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { assert } from './base/assert.js'
@@ -14,7 +14,9 @@ import {
   unfinishedSuffix,
   writeDurably,
 } from './durable-file.js'
+import { type Format, formatFile, parseFormatOf, writeFormat } from './format-file.js'
 import { isAuthorityFile } from './license-authority.js'
+import { settleFolders } from './shard-folders.js'
 import { deriveSeed, seedBytes } from './strand/keys.js'
 
 /** A data directory that this process holds the lock of. */
@@ -39,17 +41,6 @@ export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok
 /** The settings that a data directory is opened by. */
 export type DataDirectorySettings = Pick<Config, 'dataDir' | 'shards' | 'masterSeed' | 'rootApiKey'>
 
-/** What format.json says. */
-export interface Format {
-  shards: number
-  createdAtMs: number
-  masterSeedFingerprint: string
-}
-
-/** The format version of directories that this program makes and reads. */
-export const formatVersion = 1
-
-const FORMAT_FILE = 'format.json'
 const SEED_FILE = 'master.seed'
 const ROOT_KEY_FILE = 'root.key'
 const FINGERPRINT_INFO = 'strandfast/master-seed-fingerprint/v1'
@@ -84,13 +75,38 @@ export function openDataDirectory(
   }
 }
 
-/**
- * Reads format.json.
- * @returns undefined when the directory has none; a text says what is wrong with it
- */
-export function readFormat(path: string): Format | string | undefined {
-  const text = readIfThere(join(path, FORMAT_FILE))
-  return text === undefined ? undefined : parseFormat(join(path, FORMAT_FILE), text)
+/** A data directory whose shards are about to be moved, locked by this process. */
+export interface IdleDirectory {
+  /** Absolute. */
+  readonly path: string
+  readonly format: Format
+  /** Gives the lock back. */
+  close(): void
+}
+
+/** Opens a data directory that is there, without its secrets, after ending what a reshard before left behind. */
+export function openIdleDirectory(
+  path: string,
+): { ok: true; directory: IdleDirectory } | { ok: false; detail: string } {
+  let locking: Locking | undefined
+  let format: Format | string | undefined
+  try {
+    if (!existsSync(join(path, formatFile))) {
+      return { ok: false, detail: `There is no data directory at ${path}: expected ${formatFile} in it` }
+    }
+    locking = lockDirectory(path)
+    if (!locking.ok) return { ok: false, detail: describeHolder(path, locking.holder) }
+    const found = parseFormatOf(path)
+    format = typeof found === 'object' ? settleFolders(path, found) : found
+    if (typeof format !== 'object')
+      return { ok: false, detail: format ?? `Expected ${formatFile} in ${path}` }
+    return { ok: true, directory: { path, format, close: locking.release } }
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return { ok: false, detail: `The data directory ${path} cannot be used: ${error.message}` }
+  } finally {
+    if (locking?.ok === true && typeof format !== 'object') locking.release()
+  }
 }
 
 /** Bytes that this process may still write to the file system of `path`. */
@@ -107,13 +123,14 @@ interface Opener {
 
 function openLocked(config: DataDirectorySettings, opener: Opener): DataDirectoryOpening {
   const path = config.dataDir
-  const format = readFormat(path)
-  if (typeof format === 'string') return refuse(format)
+  const found = parseFormatOf(path)
+  if (typeof found === 'string') return refuse(found)
+  const format = found === undefined ? undefined : settleFolders(path, found)
   if (format === undefined) {
     const foreign = foreignName(path)
     if (foreign !== undefined) {
       return refuse(
-        `The directory ${path} holds ${foreign} but no ${FORMAT_FILE}: expected an empty one, or one that this ` +
+        `The directory ${path} holds ${foreign} but no ${formatFile}: expected an empty one, or one that this ` +
           'program made',
       )
     }
@@ -131,10 +148,13 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   const shards = format?.shards ?? config.shards ?? Math.min(availableParallelism(), shardsMax)
   if (format === undefined) {
     const masterSeedFingerprint = fingerprint(masterSeed)
-    writeDurably(
-      join(path, FORMAT_FILE),
-      renderFormat({ shards, createdAtMs: opener.clock(), masterSeedFingerprint }),
-    )
+    writeFormat(path, {
+      shards,
+      createdAtMs: opener.clock(),
+      masterSeedFingerprint,
+      layout: 0,
+      switching: false,
+    })
   }
   return { ok: true, directory: { path, shards, masterSeed, ...rootKey, close: opener.close } }
 }
@@ -155,7 +175,7 @@ function foreignName(path: string): string | undefined {
 }
 
 function unfinishedNames(): string[] {
-  return [FORMAT_FILE, SEED_FILE, ROOT_KEY_FILE].map((name) => name + unfinishedSuffix)
+  return [formatFile, SEED_FILE, ROOT_KEY_FILE].map((name) => name + unfinishedSuffix)
 }
 
 function removeUnfinished(path: string): void {
@@ -225,39 +245,6 @@ function readRootKey(
 
 function digest(rootKey: string): Buffer {
   return createHash('sha256').update(rootKey).digest()
-}
-
-function renderFormat(format: Format): string {
-  const members = {
-    format: formatVersion,
-    shards: format.shards,
-    created_at_ms: format.createdAtMs,
-    master_seed_fingerprint: format.masterSeedFingerprint,
-  }
-  return `${JSON.stringify(members, undefined, 2)}\n`
-}
-
-function parseFormat(file: string, text: string): Format | string {
-  const damaged = `The file ${file} is damaged: restore it from a backup`
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch {
-    return damaged
-  }
-  if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
-  if (json.format !== formatVersion) {
-    return (
-      `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
-      `format ${formatVersion}: use the version of the program that made it`
-    )
-  }
-  if (!('shards' in json && 'created_at_ms' in json && 'master_seed_fingerprint' in json)) return damaged
-  const { shards, created_at_ms: createdAtMs, master_seed_fingerprint: masterSeedFingerprint } = json
-  if (typeof shards !== 'number' || !Number.isInteger(shards) || shards < 1 || shards > shardsMax)
-    return damaged
-  if (typeof createdAtMs !== 'number' || typeof masterSeedFingerprint !== 'string') return damaged
-  return { shards, createdAtMs, masterSeedFingerprint }
 }
 
 function describeHolder(path: string, holder: number | undefined): string {

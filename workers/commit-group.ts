@@ -56,6 +56,7 @@ export type AgentChange = Pick<
 export interface PendingAnswer {
   key: Buffer
   digest: string
+  place: number
   outcome: () => Outcome
   /** The answer as it is written. */
   kept: () => KeptOutcome

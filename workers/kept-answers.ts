@@ -10,6 +10,8 @@ export interface KeyedRequest {
   row: Buffer
   /** What is asked. */
   digest: string
+  /** Where the agent is placed that the key belongs to. */
+  place: number
 }
 
 /**
@@ -19,7 +21,7 @@ export interface KeyedRequest {
 export function answeredBefore(
   state: ShardState,
   group: CommitGroup,
-  { row, digest }: KeyedRequest,
+  { row, digest }: Omit<KeyedRequest, 'place'>,
 ): Decision | undefined {
   const pending = group.answers.get(row.toString('latin1'))
   const kept = pending === undefined ? state.store.idempotency.find(row, state.clock()) : undefined
@@ -39,10 +41,10 @@ export function answeredBefore(
 export function keepAnswer(
   state: ShardState,
   group: CommitGroup,
-  { row, digest, outcome }: KeyedRequest & { outcome: () => Outcome },
+  { row, digest, place, outcome }: KeyedRequest & { outcome: () => Outcome },
 ): void {
   const kept = () => closed(state, row, outcome())
-  group.answers.set(row.toString('latin1'), { key: row, digest, outcome, kept })
+  group.answers.set(row.toString('latin1'), { key: row, digest, place, outcome, kept })
 }
 
 /** Of an API key only the hash may lie open in the store, so an answer that shows one is sealed. */

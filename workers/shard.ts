@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { unreachable } from '../src/base/assert.js'
 import { refuse } from '../src/base/errors.js'
 import { limits } from '../src/base/limits.js'
+import { placeOf } from '../src/base/placement.js'
 import type { CommandFrame, OutcomeFrame } from '../src/protocol/frame.js'
 import type { Command, Outcome, ShardFigures, StreamEvent, WriteOptions } from '../src/protocol/messages.js'
 import { HlcClock } from '../src/strand/hlc.js'
@@ -179,7 +180,10 @@ function decide(state: ShardState, command: Write, group: CommitGroup): Decision
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
   const { caller, key } = idempotency
-  const request = { row: idempotencyRow(caller, agentOf(command), key), digest: digestOf(command) }
+  const agent = agentOf(command)
+  // Without an agent it is a key of the first shard.
+  const place = agent === '' ? 0 : placeOf(agent)
+  const request = { row: idempotencyRow(caller, agent, key), digest: digestOf(command), place }
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
   const decision = write(state, command, group)

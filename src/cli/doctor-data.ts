@@ -12,9 +12,10 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.js'
-import { freeBytes, readFormat } from '../data-directory.js'
+import { freeBytes } from '../data-directory.js'
 import { lockHolder } from '../directory-lock.js'
 import { isFileSystemError } from '../durable-file.js'
+import { readFormat } from '../format-file.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 /** Writes of one measurement, and bytes of each: what a small commit puts on disk. */

@@ -117,6 +117,12 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
   }
 }
 
+/** How many rows a table has. */
+export function rowCount(table: Table): number {
+  const { entryCount } = table.getStats() as { entryCount: number }
+  return entryCount
+}
+
 /**
  * Runs `body` as one transaction and returns when it is on disk.
  * A body that gives a promise would put off the commit and lose it at a crash, so that is refused.

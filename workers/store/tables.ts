@@ -12,6 +12,12 @@ export function blockKey(blockNo: number): Buffer {
   return key
 }
 
+/**
+ * Blocks from this number on hold imported records. They carry clocks of elsewhere and are not part of the shard's log,
+ * whose blocks lie before, in the order of their clocks. A location (below) still is an exact number.
+ */
+export const importedBlocksFrom = 2 ** 36
+
 /** Key of a strand run: agent number u32, seq of its first record u48. */
 export function runKey(agentNo: number, seq: number): Buffer {
   const key = Buffer.allocUnsafe(10)
