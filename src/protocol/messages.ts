@@ -2,6 +2,7 @@ import type { Refusal } from '../base/errors.js'
 import type { Policy, PolicyClaims } from '../auth/row-policy.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
+import type { LogPlace } from '../strand/log-place.js'
 import type { Zone } from '../strand/zone.js'
 import type {
   AuthChange,
@@ -124,10 +125,12 @@ export interface StreamPage {
   limit: number
 }
 
-/** One page of the whole shard in commit order: after the moment `after`. */
+/** One page of the whole shard in the order of its log: behind the place `after`. */
 export interface LogPage {
   kind: 'logPage'
-  after: Hlc
+  after: LogPlace
+  /** What was told by the shards of other numbers of them, each list by their numbers: it is left out. */
+  seen?: readonly LogPlace[][]
   agents?: string[]
   limit: number
 }
@@ -363,6 +366,8 @@ export interface StreamEvent {
   agent: string
   seq: number
   hlc: string
+  /** Tells it from the next one of its shard, where that has the same HLC (src/strand/log-place.ts). */
+  tie?: string
   data: string
 }
 
