@@ -1,6 +1,6 @@
 import type { Refusal } from '../src/base/errors.js'
 import { limits } from '../src/base/limits.js'
-import type { CommandOf, IngestedOutcome, Outcome } from '../src/protocol/messages.js'
+import { namesAgents, type CommandOf, type IngestedOutcome, type Outcome } from '../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
 import { ingestChunk, linesByAgent } from './commands/ingest.js'
 import { answeredBefore, keepAnswer, keyedRequest, type KeyedRequest } from './kept-answers.js'
@@ -39,9 +39,10 @@ export function ingestKeyed(
     if (refusal !== undefined) return refusal
   }
   const decisions: Decision[] = parts.map((part) => part.before ?? append(state, part, group))
+  // Lines that name no agent are bad whenever they come, and nothing of them is kept.
   if (nameless !== undefined) decisions.push(ingestChunk(state, { ...command, ...nameless }, group))
   const refusal = decisions.find((decision): decision is Refusal => typeof decision !== 'function')
-  return refusal ?? (() => sumOf(decisions.flatMap((decision) => outcomeOf(decision))))
+  return refusal ?? (() => sumOf(decisions.flatMap(outcomeOf)))
 }
 
 function append(state: ShardState, { chunk, request }: Part, group: CommitGroup): Decision {
@@ -73,5 +74,6 @@ function sumOf(outcomes: readonly IngestedOutcome[]): IngestedOutcome {
     sum.agents.push(...agents)
   }
   sum.faults.sort((left, right) => left.line - right.line).splice(limits.ingestFaultsMax)
-  return outcomes.every(({ replayed }) => replayed === true) ? { ...sum, replayed: true } : sum
+  const replayed = outcomes.every((outcome) => outcome.replayed === true || !namesAgents(outcome))
+  return replayed && namesAgents(sum) ? { ...sum, replayed: true } : sum
 }

@@ -273,6 +273,11 @@ export interface IngestedOutcome {
   replayed?: boolean
 }
 
+/** Whether any line names an agent: what became of the others is found anew each time, not kept. */
+export function namesAgents({ agents }: IngestedOutcome): boolean {
+  return agents.some(({ agent }) => agent !== '')
+}
+
 /** The lines of one agent that an ingest chunk brought. */
 export interface AgentIngested {
   agent: string
