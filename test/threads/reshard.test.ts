@@ -93,7 +93,15 @@ describe('a global stream', () => {
   it('shows each record once, of those too that had one reading in different shards, wherever it is cut off', async () => {
     makeShards(3)
     const agents = Array.from({ length: 12 }, (_none, n) => `agent-${n}`)
-    for (const n of [1, 2, 3]) for (const agent of agents) append(agent, n)
+    for (const n of [1, 2, 3]) {
+      for (const shard of open) shard.nowMs++
+      for (const agent of agents) {
+        // Large ones have a block each: those of one reading then begin several blocks.
+        const data = n === 2 ? { large: 'x'.repeat(12_000) } : { n }
+        const body = Buffer.from(JSON.stringify({ data }))
+        replyOf(ownerOf(agent).ask({ ...appendNumber(agent, n), body }))
+      }
+    }
     const whole = read(undefined).names.toSorted()
     expect(whole).toHaveLength(36)
     await move(1)
