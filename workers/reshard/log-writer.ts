@@ -58,7 +58,8 @@ export class LogWriter {
     this.#prefixes.push(prefixOf(record.hash))
     let run = this.#runs.get(agentNo)
     if (run === undefined) {
-      run = { firstSeq: record.seq, blockNo: this.#blockNo, ...record.hlc, strandBytes, places: [] }
+      const { ms, counter } = record.hlc
+      run = { firstSeq: record.seq, blockNo: this.#blockNo, ms, counter, strandBytes, places: [] }
       this.#runs.set(agentNo, run)
     }
     addPlace(run, count)

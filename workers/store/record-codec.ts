@@ -242,9 +242,12 @@ export function rawRecordAt(block: Buffer, position: number): RawRecord {
   assert(bytes.length >= FIXED_BYTES + SEALED_BY_BYTES, 'a stored record is whole')
   assert(crc32(bytes.subarray(4)) === bytes.readUInt32LE(0), 'a stored record matches its checksum')
   return {
-    ...placedAt(block, position),
     bytes,
+    agentNo: bytes.readUInt32LE(8),
+    seq: bytes.readUIntLE(12, 6),
+    hlc: { ms: bytes.readUIntLE(18, 6), counter: bytes.readUInt16LE(24) },
     hash: bytes.toString('hex', 26, 58),
+    bodyBytes: bytes.length - typeAtOf(bytes, 0) - bytes.readUInt16LE(6),
   }
 }
 
