@@ -5,10 +5,12 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { crashLoop } from './crash-loop/loop.mjs'
+import { reshardAndKill } from './crash-loop/reshard.mjs'
 
 const usage = `Usage: npm run crash -- [--rounds N] [--seed N]
   --rounds  how often the server is killed (50)
   --seed    repeats a run's load and its moments (random)
+  --reshard moves the directory to another number of shards after each kill, killing that too
 `
 
 const options = readOptions()
@@ -18,7 +20,9 @@ if (options === undefined) {
 } else {
   process.stdout.write(`seed ${options.seed}\n`)
   const report = (line) => process.stdout.write(`${line}\n`)
-  const { faults, answered, unanswered, records } = await crashLoop({ ...options, report })
+  const { rounds, seed, reshard } = options
+  const afterKill = reshard ? reshardAndKill : undefined
+  const { faults, answered, unanswered, records } = await crashLoop({ rounds, seed, report, afterKill })
   for (const fault of faults) process.stderr.write(`FAULT: ${fault}\n`)
   process.stdout.write(`${answered} calls answered, ${unanswered} not, ${records} records; `)
   process.stdout.write(faults.length === 0 ? 'nothing lost, nothing twice\n' : `${faults.length} faults\n`)
@@ -27,10 +31,15 @@ if (options === undefined) {
 
 function readOptions() {
   try {
-    const { values } = parseArgs({ options: { rounds: { type: 'string' }, seed: { type: 'string' } } })
+    const { values } = parseArgs({
+      options: { rounds: { type: 'string' }, seed: { type: 'string' }, reshard: { type: 'boolean' } },
+    })
     const rounds = Number(values.rounds ?? 50)
     const seed = Number(values.seed ?? randomInt(2 ** 31))
-    return Number.isInteger(rounds) && rounds > 0 && Number.isInteger(seed) ? { rounds, seed } : undefined
+    const reshard = values.reshard ?? false
+    return Number.isInteger(rounds) && rounds > 0 && Number.isInteger(seed)
+      ? { rounds, seed, reshard }
+      : undefined
   } catch {
     return undefined
   }

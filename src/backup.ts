@@ -1,10 +1,11 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import { askForCopy } from './control-client.js'
-import { type Format, formatFile, readFormat, shardDirectory } from './data-directory.js'
+import { shardDirectory } from './data-directory.js'
 import { type FileDigest, copyFile, digestFile } from './digested-file.js'
 import { lockDirectory } from './directory-lock.js'
 import { isFileSystemError, makeDirectory, readIfThere, syncDirectory, writeDurably } from './durable-file.js'
+import { type Format, formatFile, readFormat } from './format-file.js'
 import type { ShardCopy } from './protocol/store-tasks.js'
 import {
   type StoreOutcome,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { assert } from './base/assert.js'
 import { type Clock, systemClock } from './base/clock.js'
 import type { RandomBytes } from './base/random.js'
@@ -14,7 +14,9 @@ import {
   unfinishedSuffix,
   writeDurably,
 } from './durable-file.js'
+import { type Format, formatFile, parseFormatOf, writeFormat } from './format-file.js'
 import { isAuthorityFile } from './license-authority.js'
+import { settleFolders } from './shard-folders.js'
 import { deriveSeed, seedBytes } from './strand/keys.js'
 
 /** A data directory that this process holds the lock of. */
@@ -38,19 +40,6 @@ export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok
 
 /** The settings that a data directory is opened by. */
 export type DataDirectorySettings = Pick<Config, 'dataDir' | 'shards' | 'masterSeed' | 'rootApiKey'>
-
-/** What format.json says. */
-export interface Format {
-  shards: number
-  createdAtMs: number
-  masterSeedFingerprint: string
-}
-
-/** The format version of directories that this program makes and reads. */
-export const formatVersion = 1
-
-/** Says that a directory is a data directory, and of which format. */
-export const formatFile = 'format.json'
 
 /** Keeps the master seed where no setting gives it. */
 export const seedFile = 'master.seed'
@@ -98,13 +87,38 @@ export function openDataDirectory(
   }
 }
 
-/**
- * Reads format.json.
- * @returns undefined when the directory has none; a text says what is wrong with it
- */
-export function readFormat(path: string): Format | string | undefined {
-  const text = readIfThere(join(path, formatFile))
-  return text === undefined ? undefined : parseFormat(join(path, formatFile), text)
+/** A data directory whose shards are about to be moved, locked by this process. */
+export interface IdleDirectory {
+  /** Absolute. */
+  readonly path: string
+  readonly format: Format
+  /** Gives the lock back. */
+  close(): void
+}
+
+/** Opens a data directory that is there, without its secrets, after ending what a reshard before left behind. */
+export function openIdleDirectory(
+  path: string,
+): { ok: true; directory: IdleDirectory } | { ok: false; detail: string } {
+  let locking: Locking | undefined
+  let format: Format | string | undefined
+  try {
+    if (!existsSync(join(path, formatFile))) {
+      return { ok: false, detail: `There is no data directory at ${path}: expected ${formatFile} in it` }
+    }
+    locking = lockDirectory(path)
+    if (!locking.ok) return { ok: false, detail: describeHolder(path, locking.holder) }
+    const found = parseFormatOf(path)
+    format = typeof found === 'object' ? settleFolders(path, found) : found
+    if (typeof format !== 'object')
+      return { ok: false, detail: format ?? `Expected ${formatFile} in ${path}` }
+    return { ok: true, directory: { path, format, close: locking.release } }
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return { ok: false, detail: `The data directory ${path} cannot be used: ${error.message}` }
+  } finally {
+    if (locking?.ok === true && typeof format !== 'object') locking.release()
+  }
 }
 
 /** Bytes that this process may still write to the file system of `path`. */
@@ -121,8 +135,9 @@ interface Opener {
 
 function openLocked(config: DataDirectorySettings, opener: Opener): DataDirectoryOpening {
   const path = config.dataDir
-  const format = readFormat(path)
-  if (typeof format === 'string') return refuse(format)
+  const found = parseFormatOf(path)
+  if (typeof found === 'string') return refuse(found)
+  const format = found === undefined ? undefined : settleFolders(path, found)
   if (format === undefined) {
     const foreign = foreignName(path)
     if (existsSync(join(path, restoringFile))) {
@@ -155,10 +170,13 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
     // Each is taken away when its store is made, so that one which is gone is not taken for one which was never there.
     for (const name of storeNames(shards)) makeDirectory(join(path, name + unfinishedSuffix))
     const masterSeedFingerprint = fingerprint(masterSeed)
-    writeDurably(
-      join(path, formatFile),
-      renderFormat({ shards, createdAtMs: opener.clock(), masterSeedFingerprint }),
-    )
+    writeFormat(path, {
+      shards,
+      createdAtMs: opener.clock(),
+      masterSeedFingerprint,
+      layout: 0,
+      switching: false,
+    })
   }
   return { ok: true, directory: { path, shards, masterSeed, ...rootKey, close: opener.close } }
 }
@@ -257,39 +275,6 @@ function readRootKey(
 
 function digest(rootKey: string): Buffer {
   return createHash('sha256').update(rootKey).digest()
-}
-
-function renderFormat(format: Format): string {
-  const members = {
-    format: formatVersion,
-    shards: format.shards,
-    created_at_ms: format.createdAtMs,
-    master_seed_fingerprint: format.masterSeedFingerprint,
-  }
-  return `${JSON.stringify(members, undefined, 2)}\n`
-}
-
-function parseFormat(file: string, text: string): Format | string {
-  const damaged = `The file ${file} is damaged: restore it from a backup`
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch {
-    return damaged
-  }
-  if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
-  if (json.format !== formatVersion) {
-    return (
-      `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
-      `format ${formatVersion}: use the version of the program that made it`
-    )
-  }
-  if (!('shards' in json && 'created_at_ms' in json && 'master_seed_fingerprint' in json)) return damaged
-  const { shards, created_at_ms: createdAtMs, master_seed_fingerprint: masterSeedFingerprint } = json
-  if (typeof shards !== 'number' || !Number.isInteger(shards) || shards < 1 || shards > shardsMax)
-    return damaged
-  if (typeof createdAtMs !== 'number' || typeof masterSeedFingerprint !== 'string') return damaged
-  return { shards, createdAtMs, masterSeedFingerprint }
 }
 
 function describeHolder(path: string, holder: number | undefined): string {

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { systemClock } from './base/clock.js'
 import { refuse, type Refusal } from './base/errors.js'
 import { limits } from './base/limits.js'
@@ -28,6 +27,7 @@ import { StreamHub } from './http/stream-hub.js'
 import { Tickets } from './http/tickets.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
+import { shardFolder } from './shard-folders.js'
 import { startSink } from './sink-parts.js'
 import { version } from './version.js'
 
@@ -125,7 +125,7 @@ interface StartedShards {
 function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
-    path: join(directory.path, `shard-${shard}`),
+    path: shardFolder(directory.path, shard),
     masterSeed: directory.masterSeed,
     recordBytesMax: config.recordBytesMax,
     signing: config.signing,

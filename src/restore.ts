@@ -1,17 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { limits } from './base/limits.js'
-import {
-  formatFile,
-  isSeedOf,
-  readFormat,
-  restoringFile,
-  seedFile,
-  shardDirectory,
-} from './data-directory.js'
+import { isSeedOf, restoringFile, seedFile, shardDirectory } from './data-directory.js'
 import { copyFile } from './digested-file.js'
 import { lockDirectory } from './directory-lock.js'
 import { isFileSystemError, makeDirectory, syncDirectory } from './durable-file.js'
+import { formatFile, readFormat } from './format-file.js'
 import {
   type StoreOutcome,
   type StoreWork,

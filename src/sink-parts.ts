@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { assert } from './base/assert.js'
 import type { Logger } from './base/log.js'
 import type { Config } from './config.js'
-import { readFormat, type DataDirectory } from './data-directory.js'
+import type { DataDirectory } from './data-directory.js'
 import { SinkThread } from './dispatch/sink-thread.js'
+import { readFormat, type Format } from './format-file.js'
 
 /** Starts the PostgreSQL sink, where it is set up. The stores are open already: its own view of them needs their tables. */
 export function startSink(
@@ -16,16 +17,27 @@ export function startSink(
     url: ingestPostgresUrl,
     dataDir: directory.path,
     shards: directory.shards,
-    store: storeName(directory.path),
+    store: storeName(formatOf(directory.path)),
     logLevel,
   }
   return new SinkThread(settings, (error) => log.error({ err: error }, 'the PostgreSQL sink ended'))
 }
 
-/** Tells data directories apart that deliver into one database, even of one master seed; 32 hex digits, no secret. */
-function storeName(path: string): string {
+function formatOf(path: string): Format {
   const format = readFormat(path)
   assert(typeof format === 'object', 'an open data directory has its format')
-  const { masterSeedFingerprint, createdAtMs } = format
-  return createHash('sha256').update(`${masterSeedFingerprint} ${createdAtMs}`).digest('hex').slice(0, 32)
+  return format
+}
+
+/**
+ * Tells data directories apart that deliver into one database, even of one master seed; 32 hex digits, no secret.
+ * A directory whose strands were moved to other shards counts as another: its logs are others, and a place in an old one
+ * could happen to look right in a new one (docs/adr/0021-resharding.md).
+ */
+export function storeName({ masterSeedFingerprint, createdAtMs, layout }: Format): string {
+  const moved = layout > 0 ? ` ${layout}` : ''
+  return createHash('sha256')
+    .update(`${masterSeedFingerprint} ${createdAtMs}${moved}`)
+    .digest('hex')
+    .slice(0, 32)
 }

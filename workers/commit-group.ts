@@ -1,7 +1,8 @@
 import { assert } from '../src/base/assert.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { RandomBytes } from '../src/base/random.js'
-import type { ApiKeyRow, Outcome, Signing } from '../src/protocol/messages.js'
+import type { ApiKeyRow } from '../src/protocol/api-key-messages.js'
+import type { Outcome, Signing } from '../src/protocol/messages.js'
 import type { OrganismRow } from '../src/protocol/organism-messages.js'
 import { bodyCommitment, recordHash } from '../src/strand/hash.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
@@ -69,6 +70,7 @@ export type AgentChange = Pick<
 export interface PendingAnswer {
   key: Buffer
   digest: string
+  place: number
   outcome: () => Outcome
   /** The answer as it is written. */
   kept: () => KeptOutcome

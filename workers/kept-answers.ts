@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto'
 import { refuse } from '../src/base/errors.js'
-import type { Outcome } from '../src/protocol/messages.js'
+import { placeOf } from '../src/base/placement.js'
+import type { Command, Outcome } from '../src/protocol/messages.js'
 import { seal, unseal, type SealedPlace } from '../src/strand/seal.js'
 import type { CommitGroup, KeptOutcome } from './commit-group.js'
 import type { Decision, ShardState } from './shard-state.js'
+import { idempotencyRow } from './store/idempotency.js'
 
 /** A write under an idempotency key. */
 export interface KeyedRequest {
@@ -10,6 +13,17 @@ export interface KeyedRequest {
   row: Buffer
   /** What is asked. */
   digest: string
+  /** Where the agent is placed that the key belongs to. */
+  place: number
+}
+
+/** The request that a command is under an idempotency key; the agent is empty for keys of the first shard. */
+export function keyedRequest(
+  command: Command,
+  { caller, agent, key }: { caller: string; agent: string; key: string },
+): KeyedRequest {
+  const place = agent === '' ? 0 : placeOf(agent)
+  return { row: idempotencyRow(caller, agent, key), digest: digestOf(command), place }
 }
 
 /**
@@ -19,7 +33,7 @@ export interface KeyedRequest {
 export function answeredBefore(
   state: ShardState,
   group: CommitGroup,
-  { row, digest }: KeyedRequest,
+  { row, digest }: Omit<KeyedRequest, 'place'>,
 ): Decision | undefined {
   const pending = group.answers.get(row.toString('latin1'))
   const kept = pending === undefined ? state.store.idempotency.find(row, state.clock()) : undefined
@@ -35,34 +49,45 @@ export function answeredBefore(
   return pending === undefined ? undefined : () => replayed(state, pending.outcome())
 }
 
+/** What makes two requests the same: all of the command but its options, and the claims that a newer token may change. */
+function digestOf(command: Command): string {
+  const digest = createHash('sha256')
+  for (const [name, value] of Object.entries(command)) {
+    if (name === 'options' || name === 'access') continue
+    digest.update(`${name}\n`)
+    digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
+  }
+  return digest.digest('base64')
+}
+
 /** Keeps an answer in the transaction of what it tells of. */
 export function keepAnswer(
   state: ShardState,
   group: CommitGroup,
-  { row, digest, outcome }: KeyedRequest & { outcome: () => Outcome },
+  { row, digest, place, outcome }: KeyedRequest & { outcome: () => Outcome },
 ): void {
   const kept = () => closed(state, row, outcome())
-  group.answers.set(row.toString('latin1'), { key: row, digest, outcome, kept })
+  group.answers.set(row.toString('latin1'), { key: row, digest, place, outcome, kept })
 }
 
 /** Of an API key only the hash may lie open in the store, so an answer that shows one is sealed. */
 function closed(state: ShardState, row: Buffer, outcome: Outcome): KeptOutcome {
   if (outcome.kind !== 'apiKeyMade') return outcome
   const secret = Buffer.from(JSON.stringify(outcome))
-  const box = seal(state.masterSeed, { ...placeOf(row), secret }, state.random)
+  const box = seal(state.masterSeed, { ...sealedPlaceOf(row), secret }, state.random)
   return { kind: 'sealed', box: box.toString('base64') }
 }
 
 function opened(state: ShardState, row: Buffer, kept: KeptOutcome): Outcome {
   if (kept.kind !== 'sealed') return kept
   const outcome: Outcome = JSON.parse(
-    unseal(state.masterSeed, placeOf(row), Buffer.from(kept.box, 'base64')).toString(),
+    unseal(state.masterSeed, sealedPlaceOf(row), Buffer.from(kept.box, 'base64')).toString(),
   )
   return outcome
 }
 
 /** The row is a digest of caller and Idempotency-Key: a box that is moved to another row does not open there. */
-function placeOf(row: Buffer): SealedPlace {
+function sealedPlaceOf(row: Buffer): SealedPlace {
   return { purpose: 'strandfast/kept-answer/v1', owner: row }
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { unreachable } from '../src/base/assert.js'
 import { refuse } from '../src/base/errors.js'
 import { limits } from '../src/base/limits.js'
@@ -25,9 +24,9 @@ import { strandImport, strandImportEnd } from './commands/strand-import.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
 import { mailDue, mailSettle } from './auth/outbox.js'
 import { CommitGroup } from './commit-group.js'
-import { answeredBefore, keepAnswer } from './kept-answers.js'
+import { answeredBefore, keepAnswer, keyedRequest } from './kept-answers.js'
+import { ingestKeyed } from './kept-ingest.js'
 import { refused, type Decision, type ShardState } from './shard-state.js'
-import { idempotencyRow } from './store/idempotency.js'
 
 /** Takes what a commit group led to, to where it came from. */
 export type Tell = (frame: OutcomeFrame) => void
@@ -182,24 +181,15 @@ function isWrite(command: Command): command is Write {
 function decide(state: ShardState, command: Write, group: CommitGroup): Decision {
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
-  const { caller, key } = idempotency
-  const request = { row: idempotencyRow(caller, agentOf(command), key), digest: digestOf(command) }
+  if (command.kind === 'ingestChunk' && command.agent === '') {
+    return ingestKeyed(state, { command, ...idempotency }, group)
+  }
+  const request = keyedRequest(command, { ...idempotency, agent: agentOf(command) })
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
   const decision = write(state, command, group)
   if (typeof decision === 'function') keepAnswer(state, group, { ...request, outcome: decision })
   return decision
-}
-
-/** What makes two requests the same: all of the command but its options, and the claims that a newer token may change. */
-function digestOf(command: Write): string {
-  const digest = createHash('sha256')
-  for (const [name, value] of Object.entries(command)) {
-    if (name === 'options' || name === 'access') continue
-    digest.update(`${name}\n`)
-    digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
-  }
-  return digest.digest('base64')
 }
 
 function write(state: ShardState, command: Write, group: CommitGroup): Decision {

@@ -19,10 +19,12 @@ const WHOLE_EVERY = 10
 
 /**
  * Kills a server under load and checks what it left behind, over and over on the same data directory.
- * @param {{rounds: number, seed: number, report?: (line: string) => void}} options
+ * @param {{rounds: number, seed: number, report?: (line: string) => void,
+ *   afterKill?: (dataDir: string, random: () => number) => Promise<string>}} options `afterKill` does something to the
+ *   directory of a server that was killed, before it is checked
  * @returns {Promise<{faults: string[], answered: number, unanswered: number, records: number}>}
  */
-export async function crashLoop({ rounds, seed, report = () => {} }) {
+export async function crashLoop({ rounds, seed, report = () => {}, afterKill }) {
   const random = seededRandom(seed)
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-crash-'))
   const dataDir = join(directory, 'data')
@@ -36,6 +38,7 @@ export async function crashLoop({ rounds, seed, report = () => {} }) {
       for (let start = 0; start < starts; start++) await killStart(dataDir, between(random, 0, START_MS_MAX))
       const about = { round, random, load, dataDir }
       const { journal, livedMs } = await killUnderLoad(about)
+      const done = await afterKill?.(dataDir, random)
       // Counted before the check, which sends some again.
       const answered = journal.filter(({ answer }) => answer !== undefined).length
       const whole = round % WHOLE_EVERY === WHOLE_EVERY - 1 || round === rounds - 1
@@ -45,7 +48,7 @@ export async function crashLoop({ rounds, seed, report = () => {} }) {
       total.records = result.records
       total.faults.push(...result.faults)
       report(
-        `round ${round + 1}/${rounds}: killed after ${livedMs} ms; ${answered} calls answered, ` +
+        `round ${round + 1}/${rounds}: killed after ${livedMs} ms; ${done === undefined ? '' : `${done}; `}${answered} calls answered, ` +
           `${journal.length - answered} not; ${result.records} records on ${result.strands} strands; ` +
           (result.faults.length === 0 ? 'all there' : `${result.faults.length} faults`),
       )

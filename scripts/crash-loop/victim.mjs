@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
@@ -18,11 +20,12 @@ export function startVictim(dataDir, more = {}) {
     PATH: process.env.PATH,
     SERVICE_DATA_DIR: dataDir,
     SERVICE_PORT: '0',
-    SERVICE_SHARDS: '2',
     SERVICE_ROOT_API_KEY: rootKey,
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_MIN_FREE_BYTES: '0',
     SERVICE_LOG_LEVEL: 'warn',
+    // What there is may have been moved to another number.
+    ...(!existsSync(join(dataDir, 'format.json')) && { SERVICE_SHARDS: '2' }),
     ...more,
   }
   const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -236,6 +236,12 @@ export const limits = {
   sinkSilenceMs: 75_000,
   /** How long the batch under way may still take when the server stops, milliseconds. */
   sinkStopMs: 1_000,
+  /** Bytes that a copy of the shards may take for each byte that they take. */
+  reshardSpaceFactor: 1.5,
+  /** Rows, or records, that are moved to a new shard in one transaction. */
+  reshardGroupRows: 16_384,
+  /** Bytes of them, after which the transaction ends: as much is in memory for each new shard. */
+  reshardGroupBytes: 8_388_608,
   /** Characters of PostgreSQL's reason that are kept with a refused row. */
   sinkReasonCharsMax: 1_000,
 } as const

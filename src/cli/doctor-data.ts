@@ -13,9 +13,10 @@ import {
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.js'
 import { structureFault } from '../base/lmdb-file.js'
-import { freeBytes, readFormat, storeNames } from '../data-directory.js'
+import { freeBytes, storeNames } from '../data-directory.js'
 import { lockDirectory, lockHolder } from '../directory-lock.js'
 import { isFileSystemError } from '../durable-file.js'
+import { readFormat } from '../format-file.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 /** Writes of one measurement, and bytes of each: what a small commit puts on disk. */

@@ -52,6 +52,11 @@ const commands: readonly Command[] = [
     run: async (args) => (await import('./import.js')).importCommand(args),
   },
   {
+    name: 'reshard',
+    summary: 'Moves the data directory to another number of shards',
+    run: async (args) => (await import('./reshard.js')).reshardCommand(args),
+  },
+  {
     name: 'verify',
     summary: 'Checks an export offline against a public key',
     run: async (args) => (await import('./verify.js')).verifyCommand(args),

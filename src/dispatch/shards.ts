@@ -1,4 +1,5 @@
 import { limits } from '../base/limits.js'
+import { shardOf } from '../base/placement.js'
 import type {
   Command,
   CommandOf,
@@ -7,7 +8,6 @@ import type {
   ShardSettings,
   StreamEvent,
 } from '../protocol/messages.js'
-import { shardOf } from './placement.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardPort, type Receive } from './shard-port.js'
 

@@ -1,4 +1,4 @@
-import type { ApiKeyRow } from '../protocol/messages.js'
+import type { ApiKeyRow } from '../protocol/api-key-messages.js'
 import type { ApiKeyRegistry, Principal } from '../routes/route.js'
 
 /** The scoped keys in memory, found by the SHA-256 of what the caller sends. */

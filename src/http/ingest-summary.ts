@@ -1,5 +1,10 @@
 import { limits } from '../base/limits.js'
-import type { AgentIngested, IngestedOutcome, LineFault } from '../protocol/messages.js'
+import {
+  namesAgents,
+  type AgentIngested,
+  type IngestedOutcome,
+  type LineFault,
+} from '../protocol/messages.js'
 import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 
 /** Adds up what became of the chunks of one ingest stream. */
@@ -26,7 +31,8 @@ export class IngestTotals {
   add(outcome: IngestedOutcome): void {
     this.#accepted += outcome.accepted
     this.#rejected += outcome.rejected
-    this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
+    const kept = namesAgents(outcome) || outcome.replayed === true
+    if (kept) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
     for (const row of outcome.agents) this.#addAgent(row)
     this.#addFaults(outcome.faults)
   }

@@ -7,13 +7,13 @@ import type { Outcome, StrandLocate, StreamEvent } from '../protocol/messages.js
 import { unexpected } from '../routes/answers.js'
 import type { Principal, StreamRequest, TokenUser } from '../routes/route.js'
 import type { Condition } from '../strand/condition.js'
-import { parseHlc, zeroHlc, type Hlc } from '../strand/hlc.js'
+import { parseHlc, zeroHlc } from '../strand/hlc.js'
 import { momentLower } from '../strand/moment.js'
 import type { Exchange } from './exchange.js'
-import { before, parseClockCursor, parseSeqCursor } from './stream-cursor.js'
+import { before, parseClockCursor, parseSeqCursor, type ClockCursor } from './stream-cursor.js'
 import { RecentEvents } from './recent-events.js'
 import { recordEvent, retryLine } from './stream-events.js'
-import { Stream, type Lane, type Readable } from './stream.js'
+import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
 
 /** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
 export class StreamHub {
@@ -188,9 +188,11 @@ export class StreamHub {
     const lanes: Lane[] = []
     for (let shard = 0; shard < this.#shards.count; shard++) {
       // A lane asks for nothing before its shard has told where it stands.
-      lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached: from?.[shard] ?? zeroHlc })
+      const reached = from?.reached[shard] ?? zeroHlc
+      lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached })
     }
-    const stream = this.#begin(exchange, { request, principal, lanes, readable })
+    const about = { request, principal, lanes, readable, seen: from?.seen ?? [] }
+    const stream = this.#begin(exchange, about)
     this.#global.add(stream)
     exchange.onGone(() => this.#end(stream))
     for (const lane of lanes) {
@@ -212,12 +214,12 @@ export class StreamHub {
     }
   }
 
-  /** Where a global stream begins, by shard; undefined for now. */
-  #startOf(request: StreamRequest): Hlc[] | Refusal | undefined {
+  /** Where a global stream begins; undefined for now. */
+  #startOf(request: StreamRequest): ClockCursor | Refusal | undefined {
     if (request.cursor !== undefined) return parseClockCursor(request.cursor, this.#shards.count) ?? badCursor
     if (request.since === undefined) return undefined
     const start = before(momentLower(request.since) ?? zeroHlc)
-    return Array.from({ length: this.#shards.count }, () => start)
+    return { reached: Array.from({ length: this.#shards.count }, () => start), seen: [] }
   }
 
   /** What a user may read of the agents that it names; 403 for one that it may not, asked again when policies changed. */
@@ -245,10 +247,7 @@ export class StreamHub {
     return readable
   }
 
-  #begin(
-    exchange: Exchange,
-    about: { request: StreamRequest; principal: Principal; lanes: Lane[]; readable?: Readable | undefined },
-  ): Stream {
+  #begin(exchange: Exchange, about: StreamParts): Stream {
     exchange.begin(200, 'text/event-stream', [
       ['Cache-Control', 'no-store'],
       ['X-Accel-Buffering', 'no'],

@@ -6,7 +6,8 @@ import type { Hlc } from '../strand/hlc.js'
 import { parseHlc, zeroHlc } from '../strand/hlc.js'
 import type { Exchange } from './exchange.js'
 import type { RecentEvents } from './recent-events.js'
-import { formatClockCursor } from './stream-cursor.js'
+import { laterPlace, type LogPlace } from '../strand/log-place.js'
+import { formatClockCursor, unpassed } from './stream-cursor.js'
 import { caughtUpEvent, hasField, heartbeat, isReadable, recordEvent } from './stream-events.js'
 
 /**
@@ -23,8 +24,8 @@ export interface Lane {
   nextSeq: number
   /** One agent's stream: the moment that its first page begins at. */
   since?: Hlc
-  /** A stream of many: the moment up to which everything was sent. */
-  reached: Hlc
+  /** A stream of many: the place up to which everything was sent. */
+  reached: LogPlace
 }
 
 /** What a user may read, by agent: the conditions of its policies, of one of which all must hold. */
@@ -32,6 +33,17 @@ export type Readable = ReadonlyMap<string, Condition[][]>
 
 /** How a stream asks a shard. */
 export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
+
+/** What a stream is made of. */
+export interface StreamParts {
+  request: StreamRequest
+  principal: Principal
+  lanes: Lane[]
+  recent?: RecentEvents
+  readable?: Readable | undefined
+  /** What a cursor of other numbers of shards had told. */
+  seen?: LogPlace[][]
+}
 
 /** One open stream of server-sent events. */
 export class Stream {
@@ -43,22 +55,14 @@ export class Stream {
   readonly readable: Readable | undefined
   readonly #agents: ReadonlySet<string> | undefined
   readonly #recent: RecentEvents | undefined
+  /** What a cursor of other numbers of shards had told; empty once all of it lies behind. */
+  #seen: LogPlace[][]
   readonly #ask: AskShard
   /** False from a write that the socket did not take whole until it wants more. */
   #drained = true
   #caughtUp = false
 
-  constructor(
-    exchange: Exchange,
-    about: {
-      request: StreamRequest
-      principal: Principal
-      lanes: Lane[]
-      recent?: RecentEvents
-      readable?: Readable | undefined
-    },
-    ask: AskShard,
-  ) {
+  constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
     this.exchange = exchange
     this.request = about.request
     this.principal = about.principal
@@ -67,6 +71,7 @@ export class Stream {
     this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)
     // The texts that are kept carry every event, so they are of no use to a stream that leaves some out.
     this.#recent = this.#showsAll ? about.recent : undefined
+    this.#seen = about.seen ?? []
     this.#ask = ask
     exchange.onWritable(() => this.#onWritable())
   }
@@ -158,8 +163,13 @@ export class Stream {
       const page: Command = { kind: 'streamPage', agent, fromSeq: lane.nextSeq, limit }
       return lane.since === undefined ? page : { ...page, since: lane.since }
     }
-    const page: Command = { kind: 'logPage', after: lane.reached, limit }
-    return this.request.agents === undefined ? page : { ...page, agents: [...this.request.agents] }
+    return {
+      kind: 'logPage',
+      after: lane.reached,
+      limit,
+      ...(this.#seen.length > 0 && { seen: this.#seen }),
+      ...(this.request.agents !== undefined && { agents: [...this.request.agents] }),
+    }
   }
 
   #onPage(lane: Lane, page: PageOutcome): void {
@@ -168,7 +178,7 @@ export class Stream {
     lane.live = page.end
     const text = this.#textOf(lane, page.events)
     lane.nextSeq = Math.max(lane.nextSeq, page.nextSeq)
-    if (later(page.reached, lane.reached)) lane.reached = page.reached
+    lane.reached = laterPlace(lane.reached, page.reached)
     if (text !== '') this.#send(text)
     this.#announce()
     this.#askPage(lane)
@@ -180,7 +190,10 @@ export class Stream {
     for (const event of events) {
       if (this.#agents !== undefined && !this.#agents.has(event.agent)) continue
       lane.nextSeq = event.seq + 1
-      lane.reached = parseHlc(event.hlc) ?? zeroHlc
+      lane.reached = {
+        ...(parseHlc(event.hlc) ?? zeroHlc),
+        ...(event.tie !== undefined && { tie: event.tie }),
+      }
       if (this.readable !== undefined && !isReadable(event, this.readable.get(event.agent))) continue
       if (this.request.filter !== undefined && !hasField(event, this.request.filter)) continue
       text += recordEvent(this.#cursor(), event)
@@ -197,7 +210,9 @@ export class Stream {
   #cursor(): string {
     const [lane] = this.lanes
     if (this.request.scope === 'agent') return String(Math.max(0, (lane?.nextSeq ?? 1) - 1))
-    return formatClockCursor(this.lanes.map((one) => one.reached))
+    const reached = this.lanes.map((one) => one.reached)
+    this.#seen = unpassed(this.#seen, reached)
+    return formatClockCursor({ reached, seen: this.#seen })
   }
 
   #send(text: string): void {
@@ -211,8 +226,4 @@ export class Stream {
 
 function isLive(lane: Lane): boolean {
   return lane.live
-}
-
-function later(left: Hlc, right: Hlc): boolean {
-  return left.ms > right.ms || (left.ms === right.ms && left.counter > right.counter)
 }

@@ -2,7 +2,15 @@ import type { Refusal } from '../base/errors.js'
 import type { Policy, PolicyClaims } from '../auth/row-policy.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
+import type { LogPlace } from '../strand/log-place.js'
 import type { Zone } from '../strand/zone.js'
+import type {
+  ApiKeyCreate,
+  ApiKeyDelete,
+  ApiKeyList,
+  ApiKeyMadeOutcome,
+  ApiKeysOutcome,
+} from './api-key-messages.js'
 import type {
   AuthChange,
   AuthEndedList,
@@ -126,10 +134,12 @@ export interface StreamPage {
   limit: number
 }
 
-/** One page of the whole shard in commit order: after the moment `after`. */
+/** One page of the whole shard in the order of its log: behind the place `after`. */
 export interface LogPage {
   kind: 'logPage'
-  after: Hlc
+  after: LogPlace
+  /** What was told by the shards of other numbers of them, each list by their numbers: it is left out. */
+  seen?: readonly LogPlace[][]
   agents?: string[]
   limit: number
 }
@@ -156,35 +166,6 @@ export interface StrandLocate {
   /** When given, the record whose seq is asked for. */
   hash?: string
   access?: UserAccess
-}
-
-/** Makes a scoped key. The shard draws it, so that what is asked is the same when it is asked again. */
-export interface ApiKeyCreate {
-  kind: 'apiKeyCreate'
-  name: string
-  scopes: string[]
-  agents: string[]
-  options: WriteOptions
-}
-
-export interface ApiKeyList {
-  kind: 'apiKeyList'
-}
-
-export interface ApiKeyDelete {
-  kind: 'apiKeyDelete'
-  keyId: string
-  options: WriteOptions
-}
-
-/** A scoped key as it is kept: its SHA-256, never the key (contract.md 1, Scoped keys). */
-export interface ApiKeyRow {
-  keyId: string
-  name: string
-  scopes: string[]
-  agents: string[]
-  digest: string
-  createdAtMs: number
 }
 
 /** Everything that a shard can be asked. */
@@ -274,6 +255,11 @@ export interface IngestedOutcome {
   replayed?: boolean
 }
 
+/** Whether any line names an agent: what became of the others is found anew each time, not kept. */
+export function namesAgents({ agents }: IngestedOutcome): boolean {
+  return agents.some(({ agent }) => agent !== '')
+}
+
 /** The lines of one agent that an ingest chunk brought. */
 export interface AgentIngested {
   agent: string
@@ -306,21 +292,6 @@ export interface LocatedOutcome {
   seq?: number
   /** For a user: the conditions of the policies that let it read, of one of which all must hold of a record. */
   readable?: Condition[][]
-}
-
-export interface ApiKeysOutcome {
-  kind: 'apiKeys'
-  rows: ApiKeyRow[]
-}
-
-/** A scoped key that was made, with the key itself: kept for its Idempotency-Key sealed only. */
-export interface ApiKeyMadeOutcome {
-  kind: 'apiKeyMade'
-  row: ApiKeyRow
-  key: string
-  /** False for an answer from before whose key was deleted since. */
-  live: boolean
-  replayed?: boolean
 }
 
 /** What is committed when watching begins: HLC of the shard's last record. */
@@ -369,6 +340,8 @@ export interface StreamEvent {
   agent: string
   seq: number
   hlc: string
+  /** Tells it from the next one of its shard, where that has the same HLC (src/strand/log-place.ts). */
+  tie?: string
   data: string
 }
 

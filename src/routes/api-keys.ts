@@ -1,6 +1,6 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { ApiKeyMadeOutcome } from '../protocol/messages.js'
+import type { ApiKeyMadeOutcome } from '../protocol/api-key-messages.js'
 import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
 import { reader } from '../wire/validate.js'
 import { answerOf, json, replayedHeaders, unexpected } from './answers.js'

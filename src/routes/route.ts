@@ -4,7 +4,8 @@ import type { TokenClaims } from '../auth/jwt.js'
 import type { Namespace } from '../auth/namespace.js'
 import type { Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
-import type { ApiKeyRow, Command, Outcome, Signing, UserAccess } from '../protocol/messages.js'
+import type { ApiKeyRow } from '../protocol/api-key-messages.js'
+import type { Command, Outcome, Signing, UserAccess } from '../protocol/messages.js'
 import type { Scope } from '../wire/api-keys.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */

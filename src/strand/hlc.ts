@@ -40,6 +40,11 @@ export function compareHlc(a: Hlc, b: Hlc): number {
   return a.ms - b.ms || a.counter - b.counter
 }
 
+/** The later of two readings. */
+export function laterHlc(a: Hlc, b: Hlc): Hlc {
+  return compareHlc(a, b) < 0 ? b : a
+}
+
 /**
  * The reading after `last` at `nowMs`: strictly later, however the clock jumps.
  * @returns undefined when it would run more than `limits.clockAheadMsMax` ahead of the clock (503 `clock_skew`)

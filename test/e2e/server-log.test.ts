@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { shardOf } from '../../src/dispatch/placement.js'
+import { shardOf } from '../../src/base/placement.js'
 import { verifyExport } from '../../src/strand/verify-export.js'
 import { headNow, logRecords, untilLogged } from '../support/server-log.js'
 import { call, startServer, type TestServer } from '../support/server.js'

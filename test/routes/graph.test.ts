@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
-import { shardOf } from '../../src/dispatch/placement.js'
+import { shardOf } from '../../src/base/placement.js'
 import { graphRoutes } from '../../src/routes/graph.js'
 import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import { restartedFull } from '../support/auth-cases.js'

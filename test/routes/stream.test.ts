@@ -257,7 +257,15 @@ describe('the stream of all agents', () => {
       expect([agents.slice(0, 20), refused.status]).toEqual([agents.slice(0, 20), 400])
     }
     const clock = '000000000000-0000'
-    for (const id of ['1', clock, `${clock}.${clock}`, `${clock}.${clock}.x`, `${clock}.`.repeat(4)]) {
+    const tooMany = Array.from({ length: 17 }, () => clock).join('.')
+    for (const id of [
+      '1',
+      `${clock}.${clock}.x`,
+      `${clock}.`.repeat(4),
+      `${clock}-12`,
+      `${clock}~`,
+      tooMany,
+    ]) {
       const refused = await ask(server, 'GET /v1/stream', { headers: { 'last-event-id': id } })
       expect([id, refused.status, refused.body.code]).toEqual([id, 400, 'validation_failed'])
     }

@@ -24,11 +24,13 @@ export class TestShard {
   nowMs = Date.UTC(2026, 0, 1)
   /** Every frame that it told, in order. */
   readonly frames: OutcomeFrame[] = []
-  readonly #path = mkdtempSync(join(tmpdir(), 'strandfast-shard-'))
+  readonly #path: string
   #store: ShardStore
   #shard: Shard
 
-  constructor() {
+  /** @param path where its store lies; in a new directory when absent */
+  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-'))) {
+    this.#path = path
     this.#store = this.#openStore()
     this.#shard = this.#makeShard()
   }
@@ -81,6 +83,11 @@ export class TestShard {
     this.#store = this.#openStore()
     this.#shard = this.#makeShard()
     this.frames.length = 0
+  }
+
+  /** Closes the store, which stays. */
+  close(): Promise<void> {
+    return this.#store.close()
   }
 
   async remove(): Promise<void> {

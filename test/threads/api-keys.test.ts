@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { ApiKeyCreate, ApiKeyMadeOutcome, Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import type { ApiKeyCreate, ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
+import type { Outcome, WriteOptions } from '../../src/protocol/messages.js'
 import { idempotencyRow } from '../../workers/store/idempotency.js'
 import { codeOf, keyed, TestShard } from '../support/shard.js'
 

@@ -69,6 +69,40 @@ export function ingestChunk(
   return () => tally.outcome()
 }
 
+/** Some lines of a chunk, as a chunk of their own. */
+type Lines = Required<Pick<CommandOf<'ingestChunk'>, 'chunk' | 'lineNumbers'>>
+
+/** The lines of a chunk by the agents that they name, and those that name none as the strict rules read them. */
+export function linesByAgent({ chunk, lineNumbers = [] }: CommandOf<'ingestChunk'>): {
+  nameless: Lines | undefined
+  byAgent: Map<string, Lines>
+} {
+  const found = new Map<string, { parts: Uint8Array[]; lineNumbers: number[] }>()
+  let at = 0
+  for (const line of lineNumbers) {
+    const lineFeed = chunk.indexOf(0x0a, at)
+    const next = lineFeed === -1 ? chunk.length : lineFeed + 1
+    const bytes = chunk.subarray(at, next)
+    at = next
+    const parsed = readJson(bytes, limits.nestingDepthMax + 1)
+    const agent = 'code' in parsed || !isObject(parsed.value) ? '' : parsed.value['agent']
+    const name = typeof agent === 'string' ? agent : ''
+    const others = found.get(name)
+    if (others === undefined) found.set(name, { parts: [bytes], lineNumbers: [line] })
+    else {
+      others.parts.push(bytes)
+      others.lineNumbers.push(line)
+    }
+  }
+  const byAgent = new Map<string, Lines>()
+  for (const [name, { parts, lineNumbers }] of found) {
+    byAgent.set(name, { chunk: Buffer.concat(parts), lineNumbers })
+  }
+  const nameless = byAgent.get('')
+  byAgent.delete('')
+  return { nameless, byAgent }
+}
+
 /** The lines with what a user's policies do not allow refused. */
 function allowedLines(
   state: ShardState,

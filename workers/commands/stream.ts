@@ -1,6 +1,8 @@
 import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome, StreamEvent } from '../../src/protocol/messages.js'
-import { compareHlc, formatHlc, type Hlc } from '../../src/strand/hlc.js'
+import { shardOf } from '../../src/base/placement.js'
+import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
+import { isBehind, tieOf } from '../../src/strand/log-place.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
 import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
@@ -34,18 +36,31 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
   return page.outcome({ nextSeq: Math.max(nextSeq, fromSeq), end: true })
 }
 
-/** One page of the whole shard in commit order, for a global stream that catches up. */
+/**
+ * One page of the whole shard in the order of its log, for a global stream that catches up. It ends between two readings,
+ * never among the records of one.
+ */
 export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
   const only = command.agents === undefined ? undefined : new Set(command.agents)
   const page = new Page(command.limit)
   const { environment, agents } = state.store
   for (const record of blocksAfter(environment, command.after)) {
-    if (page.full) return page.outcome({ nextSeq: 0, end: false })
+    if (page.full && !page.endsAmong(record)) return page.outcome({ nextSeq: 0, end: false })
     const name = agents.nameOf(record.agentNo)
-    if (only === undefined || only.has(name)) page.look(name, record)
+    const wanted = only === undefined || only.has(name)
+    if (wanted && !wasSeen(name, record, command)) page.look(name, record)
     else page.pass(record)
   }
+  page.passTo(state.store.lastHlc)
   return page.outcome({ nextSeq: 0, end: true })
+}
+
+/** Whether a record was told when the directory had another number of shards. */
+function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'logPage'>): boolean {
+  return seen.some((places) => {
+    const place = places[shardOf(agent, places.length)]
+    return place !== undefined && !isBehind(record, place)
+  })
 }
 
 /** Tells of the commits of an agent from now on, or no more. */
@@ -62,6 +77,8 @@ class Page {
   #looked = 0
   #bytes = 0
   #reached: Hlc = { ms: 0, counter: 0 }
+  /** The record that was looked at last, and its event where it has one. */
+  #last: { record: StoredRecord; event?: StreamEvent } | undefined
 
   constructor(limit: number) {
     this.#limit = limit
@@ -81,11 +98,26 @@ class Page {
     const event = streamEvent(agent, record)
     this.#events.push(event)
     this.#bytes += event.data.length
+    this.#last = { record, event }
   }
 
   pass(record: StoredRecord): void {
+    if (this.#last?.event !== undefined && this.endsAmong(record)) {
+      this.#last.event.tie = tieOf(this.#last.record)
+    }
+    this.#last = { record }
     this.#looked++
-    if (compareHlc(record.hlc, this.#reached) > 0) this.#reached = record.hlc
+    this.passTo(record.hlc)
+  }
+
+  /** Nothing else lies up to that reading. */
+  passTo(hlc: Hlc): void {
+    this.#reached = laterHlc(this.#reached, hlc)
+  }
+
+  /** Whether a record has the reading of the one before it, which came from another shard then. */
+  endsAmong({ hlc }: StoredRecord): boolean {
+    return this.#last !== undefined && compareHlc(this.#last.record.hlc, hlc) === 0
   }
 
   outcome({ nextSeq, end }: { nextSeq: number; end: boolean }): Outcome {

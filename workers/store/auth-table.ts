@@ -49,6 +49,11 @@ export function authKey(namespace: string, kind: AuthKind, id: string): string {
   return `${namespace}\0auth:${kind}:${id}`
 }
 
+/** The namespace of a row, by its key or by that of what has ended. */
+export function namespaceOfKey(key: Buffer): string {
+  return key.subarray(0, key.indexOf(0)).toString()
+}
+
 /** Auth state of all namespaces of one shard (docs/adr/0010-auth-state.md). */
 export class AuthTable {
   readonly #environment: Environment

@@ -180,6 +180,12 @@ function tablesOf(root: RootDatabase<Buffer, Buffer>): Environment {
   }
 }
 
+/** How many rows a table has. */
+export function rowCount(table: CheckedTable | Table): number {
+  const { entryCount } = table.getStats() as { entryCount: number }
+  return entryCount
+}
+
 /**
  * Runs `body` as one transaction and returns when it is on disk.
  * A body that gives a promise would put off the commit and lose it at a crash, so that is refused.

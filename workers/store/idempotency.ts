@@ -10,6 +10,8 @@ export interface KeptAnswer {
   digest: string
   outcome: KeptOutcome
   expiresAtMs: number
+  /** Where the key's agent is placed (src/base/placement.ts): the row's own key no longer tells. */
+  place: number
 }
 
 /** Expired keys that one commit removes, so that no commit waits for a day's worth. */
@@ -45,9 +47,9 @@ export class IdempotencyTable {
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let any = false
-    for (const { key, digest, kept: outcome } of answers) {
+    for (const { key, digest, place, kept: outcome } of answers) {
       any = true
-      const kept: KeptAnswer = { digest, outcome: outcome(), expiresAtMs }
+      const kept: KeptAnswer = { digest, outcome: outcome(), expiresAtMs, place }
       this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(kept)))
       this.#environment.expiries.put(expiryKey(expiresAtMs, key), Buffer.alloc(0))
     }

@@ -145,6 +145,20 @@ export function encodeBlock(records: readonly StoredRecord[]): Buffer {
   return block
 }
 
+/**
+ * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
+ * many records writes few values. A record that is larger has a block of its own.
+ */
+export const blockBytes = 4 * 4096 - 16
+
+/** Records in one block: positions are kept as u16. */
+export const blockRecordsMax = 1_024
+
+/** Bytes of a block with so many records beside the records themselves. */
+export function blockOverhead(records: number): number {
+  return 2 + 4 * (records + 1)
+}
+
 /** How many records a block holds. */
 export function blockCount(block: Uint8Array): number {
   return asBuffer(block).readUInt16LE(0)
@@ -233,6 +247,60 @@ export function hasTypeAt(block: Uint8Array, position: number, type: string): bo
 export function isIngestedAt(block: Uint8Array, position: number): boolean {
   const { from } = extentAt(block, position)
   return ((block[from + 4] ?? 0) & INGESTED) !== 0
+}
+
+/** A record as its bytes, with what moving it to another store needs to know. */
+export interface RawRecord {
+  /** Within the block that it was read from. */
+  bytes: Buffer
+  agentNo: number
+  seq: number
+  hlc: Hlc
+  /** 64 hex digits. */
+  hash: string
+  bodyBytes: number
+}
+
+/**
+ * Reads the record at `position` as bytes, nothing copied.
+ * @throws Error when the checksum does not hold: a damaged record is not moved
+ */
+export function rawRecordAt(block: Buffer, position: number): RawRecord {
+  const { from, to } = extentAt(block, position)
+  const bytes = block.subarray(from, to)
+  assert(bytes.length >= FIXED_BYTES + SEALED_BY_BYTES, 'a stored record is whole')
+  assert(crc32(bytes.subarray(4)) === bytes.readUInt32LE(0), 'a stored record matches its checksum')
+  return {
+    bytes,
+    agentNo: bytes.readUInt32LE(8),
+    seq: bytes.readUIntLE(12, 6),
+    hlc: { ms: bytes.readUIntLE(18, 6), counter: bytes.readUInt16LE(24) },
+    hash: bytes.toString('hex', 26, 58),
+    bodyBytes: bytes.length - typeAtOf(bytes, 0) - bytes.readUInt16LE(6),
+  }
+}
+
+/** Writes a record at `at` as one of the agent that has that number here; gives the offset behind it. */
+export function writeRenumbered(
+  record: RawRecord,
+  agentNo: number,
+  { target, at }: { target: Buffer; at: number },
+): number {
+  const end = at + record.bytes.copy(target, at)
+  target.writeUInt32LE(agentNo, at + 8)
+  target.writeUInt32LE(crc32(target.subarray(at + 4, end)), at)
+  return end
+}
+
+/** Lays records, that follow one another in `bytes` and end at `ends`, into one block value. */
+export function blockOf(bytes: Uint8Array, ends: readonly number[]): Buffer {
+  const overhead = blockOverhead(ends.length)
+  const block = Buffer.allocUnsafe(overhead + bytes.length)
+  block.writeUInt16LE(ends.length, 0)
+  block.writeUInt32LE(overhead, 2)
+  for (const [index, end] of ends.entries()) block.writeUInt32LE(overhead + end, 6 + 4 * index)
+  block.set(bytes, overhead)
+  return block
 }
 
 /** Where the type of the record at `from` begins. */

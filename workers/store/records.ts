@@ -1,6 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { Table } from './checked-table.js'
+import { isBehind, type LogPlace } from '../../src/strand/log-place.js'
 import type { Environment } from './environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
 import { blockKey, isImportedBlock, placeInRun, runLength, seqMax, type FoundRun } from './tables.js'
@@ -122,29 +123,29 @@ function recordOfRun(
 }
 
 /**
- * The records of the whole shard after `moment`, in commit order, without those that were imported. The shard's HLC is
- * strictly increasing over all.
+ * The records of the whole shard behind a place in its log, without those that were imported, in the order of the log, in
+ * which no HLC falls.
  */
-export function* blocksAfter(environment: Environment, moment: Hlc): Generator<StoredRecord> {
-  const first = blockBefore(environment, moment)
+export function* blocksAfter(environment: Environment, place: LogPlace): Generator<StoredRecord> {
+  const first = blockBefore(environment, place)
   for (const { value } of environment.blocks.getRange({ start: blockKey(first) })) {
     const block = Buffer.from(value)
     const count = blockCount(block)
     for (let position = 0; position < count; position++) {
       const record = recordAt(block, position)
-      if (compareHlc(record.hlc, moment) > 0) yield record
+      if (isBehind(record, place)) yield record
     }
   }
 }
 
-/** The last block that begins at or before `moment`; 0 when none does. */
+/** The last block that begins before `moment`: what has that reading lies in it or behind it. 0 when none does. */
 function blockBefore(environment: Environment, moment: Hlc): number {
   let low = 0
   let high = 0
   for (const key of environment.blocks.getKeys({ reverse: true, limit: 1 })) high = key.readUIntBE(0, 6)
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    if (compareHlc(recordAt(readBlock(environment, middle), 0).hlc, moment) <= 0) low = middle
+    if (compareHlc(recordAt(readBlock(environment, middle), 0).hlc, moment) < 0) low = middle
     else high = middle - 1
   }
   return low

@@ -1,6 +1,6 @@
 import { assert } from '../../src/base/assert.js'
-import { compareHlc, zeroHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { ApiKeyRow } from '../../src/protocol/messages.js'
+import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
+import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommitGroup, ImportedRecord, PendingRecord } from '../commit-group.js'
 import { AgentTable, type Agent } from './agents.js'
 import { AuthTable } from './auth-table.js'
@@ -9,7 +9,10 @@ import { commitDurably, openEnvironment, type Environment } from './environment.
 import { HashIndex, prefixOf } from './hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
 import {
+  blockBytes,
   blockCount,
+  blockOverhead,
+  blockRecordsMax,
   encodeBlock,
   hashAt,
   isWhole,
@@ -17,6 +20,7 @@ import {
   recordBytes,
   type StoredRecord,
 } from './record-codec.js'
+import { readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { importedClock, keepImportedClock } from './imported-clock.js'
@@ -37,17 +41,8 @@ import {
   type FoundRun,
 } from './tables.js'
 
-/**
- * Bytes of a block, so that with LMDB's page header it fills four pages: a point read copies one block, a commit of
- * many records writes few values. A record that is larger has a block of its own.
- */
-const BLOCK_BYTES = 4 * 4096 - 16
-
-/** Records in one block: positions are kept as u16. */
-const BLOCK_RECORDS_MAX = 1_024
-
 /** Records of one group between two steps of the hash index. */
-const INDEX_STEP_RECORDS = 8_192
+export const indexStepRecords = 8_192
 
 /** Records that lie together, in order. */
 type Laid = PendingRecord | ImportedRecord
@@ -74,7 +69,7 @@ export class ShardStore {
     this.#scrubber = new Scrubber(this.environment)
     this.#nextBlockNo = 0
     this.#nextImportedNo = importedBlocksFrom
-    this.#lastHlc = zeroHlc
+    this.#lastHlc = readClockFloor(this.environment)
     this.#replay()
   }
 
@@ -200,18 +195,17 @@ export class ShardStore {
     while (from < records.length) {
       let to = from
       let bytes = 0
-      while (to < records.length && to - from < BLOCK_RECORDS_MAX) {
+      while (to < records.length && to - from < blockRecordsMax) {
         const record = records[to]
         assert(record !== undefined, 'the index is within the group')
-        const more = recordBytes(record) + 4
-        if (to > from && bytes + more > BLOCK_BYTES - 6) break
+        const more = recordBytes(record)
+        if (to > from && blockOverhead(to - from + 1) + bytes + more > blockBytes) break
         bytes += more
         to++
       }
       this.#putBlock(records.slice(from, to))
       // The newest part of the index is bounded, a group is not by as much.
-      if (Math.floor(to / INDEX_STEP_RECORDS) > Math.floor(from / INDEX_STEP_RECORDS))
-        this.#hashes.commitStep()
+      if (Math.floor(to / indexStepRecords) > Math.floor(from / indexStepRecords)) this.#hashes.commitStep()
       from = to
     }
   }
@@ -261,13 +255,12 @@ export class ShardStore {
       const blockNo = key.readUIntBE(0, 6)
       const block = Buffer.from(readBlock(this.environment, blockNo))
       this.#nextBlockNo = blockNo + 1
-      this.#lastHlc = recordAt(block, blockCount(block) - 1).hlc
+      this.#lastHlc = laterHlc(this.#lastHlc, recordAt(block, blockCount(block) - 1).hlc)
     }
     for (const key of importedBlocks.getKeys({ reverse: true, limit: 1 })) {
       this.#nextImportedNo = key.readUIntBE(0, 6) + 1
     }
-    const imported = importedClock(this.environment)
-    if (compareHlc(imported, this.#lastHlc) > 0) this.#lastHlc = imported
+    this.#lastHlc = laterHlc(this.#lastHlc, importedClock(this.environment))
   }
 
   /** `alsoFrom`: the block from which on all are looked at, though the index has them. */

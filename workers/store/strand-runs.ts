@@ -63,7 +63,7 @@ export class StrandRuns {
 
   /** Reads the runs of the blocks that were added since the last call; on a view that others write to. */
   catchUp(): void {
-    const covered = this.#tables.meta.get(coveredKey)?.readUIntBE(0, 6) ?? -1
+    const covered = runsCoveredUpTo(this.#tables)
     if (covered > this.#coveredUpTo) this.#drop(covered)
     const first = Math.max(this.#seenUpTo ?? -1, covered) + 1
     this.#seenUpTo = first - 1
@@ -205,6 +205,11 @@ function* merged(
     yield kept
   }
   yield* recent.slice(next)
+}
+
+/** The block up to which the table has the runs; -1 when it has none. */
+export function runsCoveredUpTo({ meta }: Pick<RunTables, 'meta'>): number {
+  return meta.get(coveredKey)?.readUIntBE(0, 6) ?? -1
 }
 
 /** Adds the record at `position` of its block to a run: behind all others. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
-import { shardOf } from '../../../src/dispatch/placement.js'
+import { shardOf } from '../../../src/base/placement.js'
 import type { EdgeList, EdgePlace, EdgeRow } from '../../../src/protocol/graph-messages.js'
 import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import { edgePage } from '../../../src/routes/graph/page.js'

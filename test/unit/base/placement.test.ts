@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { shardOf } from '../../../src/dispatch/placement.js'
+import { shardOf } from '../../../src/base/placement.js'
 
 describe('the shard that owns an agent', () => {
   // Frozen: another answer would look for the strands of a data directory where they are not.

@@ -1,0 +1,129 @@
+import { limits } from '../base/limits.js'
+import { type Config, describeFaults, readProcessConfig, shardsMax } from '../config.js'
+import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory.js'
+import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../shard-folders.js'
+import { exitCodes } from './exit-codes.js'
+import { readOptions, showUsage } from './read-options.js'
+
+const USAGE = `Usage: strandfast reshard --shards N
+Moves the data directory to N shards, 1 to ${shardsMax}. The server must be stopped. Strands, hashes and signatures stay as
+they are. Needs free space for a second copy of the data; cut off at any moment, the directory is as before or moved.
+`
+
+/** Records between two lines of progress where standard error is no terminal. */
+const PROGRESS_RECORDS = 100_000
+/** The same on a terminal, which one line serves. */
+const PROGRESS_RECORDS_TERMINAL = 10_000
+
+const MEBIBYTE = 1_048_576
+
+/**
+ * Moves a data directory to another number of shards (docs/adr/0021-resharding.md).
+ * @returns the exit code: 0 moved, or nothing to do; 1 the data is damaged or there is no room, and nothing has changed;
+ * 78 wrong usage or settings, or a data directory that is in use
+ */
+export async function reshardCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, { shards: { type: 'string' } })
+  if (!options.ok) return showUsage(USAGE, options)
+  const shards = Number(/^\d{1,2}$/.exec(options.values.shards ?? '')?.[0] ?? 0)
+  if (shards < 1 || shards > shardsMax) {
+    return showUsage(USAGE, {
+      help: false,
+      fault: `Expected --shards to be an integer from 1 to ${shardsMax}`,
+    })
+  }
+  const reading = readProcessConfig()
+  if (!reading.ok) {
+    process.stderr.write(describeFaults(reading.faults))
+    return exitCodes.configuration
+  }
+  const opening = openIdleDirectory(reading.config.dataDir)
+  if (!opening.ok) {
+    tell(opening.detail)
+    return exitCodes.configuration
+  }
+  try {
+    return await reshardDirectory(opening.directory, shards, reading.config)
+  } finally {
+    opening.directory.close()
+  }
+}
+
+async function reshardDirectory(
+  { path, format }: IdleDirectory,
+  shards: number,
+  config: Config,
+): Promise<number> {
+  if (format.shards === shards) {
+    process.stdout.write(`The data directory ${path} has ${shards} shards already\n`)
+    return exitCodes.fine
+  }
+  const needed = bytesNeeded(shardBytes(path, format.shards), shards)
+  const free = freeBytes(path)
+  if (free < needed) {
+    tell(
+      `Expected ${mebibytes(needed)} MiB of free space in ${path} for a second copy, got ${mebibytes(free)} MiB`,
+    )
+    return exitCodes.foundWrong
+  }
+  const { reshard, strayUsers } = await import('../../workers/reshard/reshard.js')
+  const from = Array.from({ length: format.shards }, (_none, shard) => shardFolder(path, shard))
+  if (await strayUsers({ from, rootAgent: config.agentId })) {
+    tell(
+      `The directory holds users that belong to another default agent than SERVICE_AGENT_ID=${config.agentId}: set it ` +
+        'to the one that the server is run with',
+    )
+    return exitCodes.configuration
+  }
+  tell(
+    `moving from ${format.shards} to ${shards} shards; ${mebibytes(needed)} MiB of ${mebibytes(free)} MiB may be used`,
+  )
+  const build = beginBuild(path)
+  const to = Array.from({ length: shards }, (_none, shard) => shardFolder(build, shard))
+  let moved: { agents: number; records: number }
+  try {
+    moved = await reshard({ from, to, rootAgent: config.agentId, onProgress: showProgress })
+  } catch (error) {
+    dropBuild(path)
+    tell(`${lineEnd()}Not moved, and nothing has changed: ${describe(error)}`)
+    return exitCodes.foundWrong
+  }
+  switchOver(path, format, shards)
+  process.stderr.write(lineEnd())
+  process.stdout.write(
+    `Moved ${moved.agents} agents with ${moved.records} records to ${shards} shards, each record checked\n`,
+  )
+  if (config.shards !== undefined && config.shards !== shards) {
+    tell(`SERVICE_SHARDS is ${config.shards}: unset it, or set it to ${shards}, before the next start`)
+  }
+  return exitCodes.fine
+}
+
+/** What a second copy may take: trees that are filled out of order are less full than those that were appended to. */
+function bytesNeeded(bytes: number, shards: number): number {
+  return Math.ceil(bytes * limits.reshardSpaceFactor) + shards * MEBIBYTE
+}
+
+function mebibytes(bytes: number): number {
+  return Math.ceil(bytes / MEBIBYTE)
+}
+
+function showProgress({ step, records }: { step: string; records: number }): void {
+  if (process.stderr.isTTY) {
+    if (records % PROGRESS_RECORDS_TERMINAL === 0) process.stderr.write(`\r${records} records ${step}`)
+  } else if (records % PROGRESS_RECORDS === 0) process.stderr.write(`${records} records ${step}\n`)
+}
+
+/** What ends the line of progress, which on a terminal has no end of its own. */
+function lineEnd(): string {
+  return process.stderr.isTTY ? '\r\u001b[K' : ''
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message
+}
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

@@ -1,0 +1,20 @@
+import { randomInt } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
+import { reshardAndKill } from '../../scripts/crash-loop/reshard.mjs'
+
+const rounds = process.env['CI'] === 'true' ? 40 : 20
+const seed = Number(process.env['STRANDFAST_SEED'] ?? randomInt(2 ** 31))
+
+it(
+  `loses nothing, and doubles nothing, where a server and the reshards after it are killed (seed ${seed})`,
+  { timeout: 60_000 * rounds },
+  async () => {
+    const lines: string[] = []
+    const report = (line: string) => lines.push(line)
+    const { faults, answered } = await crashLoop({ rounds, seed, report, afterKill: reshardAndKill })
+    expect(faults, lines.join('\n')).toEqual([])
+    expect(answered).toBeGreaterThan(rounds)
+    expect(lines.filter((line) => /\d to \d shards/.test(line))).toHaveLength(rounds)
+  },
+)

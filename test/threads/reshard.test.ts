@@ -1,0 +1,357 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { shardOf } from '../../src/base/placement.js'
+import {
+  formatClockCursor,
+  parseClockCursor,
+  unpassed,
+  type ClockCursor,
+} from '../../src/http/stream-cursor.js'
+import { storeName } from '../../src/sink-parts.js'
+import { compareHlc, parseHlc, zeroHlc } from '../../src/strand/hlc.js'
+import type { LogPlace } from '../../src/strand/log-place.js'
+import { reshard, strayUsers } from '../../workers/reshard/reshard.js'
+import { SinkLog } from '../../workers/sink-log.js'
+import { authKey } from '../../workers/store/auth-table.js'
+import { lastBlockNo } from '../../workers/store/ingest-log.js'
+import { recordBySeq } from '../../workers/store/records.js'
+import { blockKey, importedBlocksFrom } from '../../workers/store/tables.js'
+import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shard.js'
+
+let folder = mkdtempSync(join(tmpdir(), 'strandfast-reshard-'))
+let open: TestShard[] = []
+let made = 0
+
+afterEach(async () => {
+  for (const shard of open.splice(0)) await shard.close()
+  rmSync(folder, { recursive: true, force: true })
+  folder = mkdtempSync(join(tmpdir(), 'strandfast-reshard-'))
+})
+
+/** Shards of a directory, in the process of the test. */
+function makeShards(count: number): TestShard[] {
+  const generation = join(folder, String(made++))
+  open = Array.from({ length: count }, (_none, shard) => new TestShard(join(generation, `shard-${shard}`)))
+  return open
+}
+
+/** Closes the shards, moves what they hold to `count` others and opens those. */
+async function move(count: number): Promise<TestShard[]> {
+  const from = open
+  for (const shard of from) await shard.close()
+  open = []
+  const generation = join(folder, String(made++))
+  const to = Array.from({ length: count }, (_none, shard) => join(generation, `shard-${shard}`))
+  await reshard({ from: from.map(({ path }) => path), to, rootAgent: 'default', onProgress: () => {} })
+  open = to.map((path) => new TestShard(path))
+  return open
+}
+
+const ownerOf = (agent: string): TestShard => {
+  const owner = open[shardOf(agent, open.length)]
+  if (owner === undefined) throw new Error('Expected a shard')
+  return owner
+}
+const append = (agent: string, n: number) => replyOf(ownerOf(agent).ask(appendNumber(agent, n)))
+
+/** Reads a global stream as a server does, each shard in pages, until its end or until `most` records. */
+function read(
+  cursor: string | undefined,
+  { most = Infinity, limit = 2 } = {},
+): { names: string[]; cursor: string } {
+  const begin: ClockCursor | undefined =
+    cursor === undefined
+      ? { reached: open.map(() => zeroHlc), seen: [] }
+      : parseClockCursor(cursor, open.length)
+  if (begin === undefined) throw new Error(`Expected a cursor, got ${cursor}`)
+  const state = begin
+  const names: string[] = []
+  const toldAll = () =>
+    formatClockCursor({ reached: state.reached, seen: unpassed(state.seen, state.reached) })
+  for (const [number, shard] of open.entries()) {
+    for (let end = false; !end;) {
+      const after: LogPlace = state.reached[number] ?? zeroHlc
+      const page = shard.ask({ kind: 'logPage', after, limit, seen: state.seen })
+      if (page.kind !== 'page') throw new Error(`Expected a page, got ${page.kind}`)
+      for (const { agent, seq, hlc, tie } of page.events) {
+        const place = parseHlc(hlc) ?? zeroHlc
+        state.reached[number] = tie === undefined ? place : { ...place, tie }
+        if (names.push(`${agent} ${seq}`) >= most) return { names, cursor: toldAll() }
+      }
+      state.reached[number] = page.reached
+      end = page.end
+    }
+  }
+  return { names, cursor: toldAll() }
+}
+
+describe('a global stream', () => {
+  it('shows each record once, of those too that had one reading in different shards, wherever it is cut off', async () => {
+    makeShards(3)
+    const agents = Array.from({ length: 12 }, (_none, n) => `agent-${n}`)
+    for (const n of [1, 2, 3]) {
+      for (const shard of open) shard.nowMs++
+      for (const agent of agents) {
+        // Large ones have a block each: those of one reading then begin several blocks.
+        const data = n === 2 ? { large: 'x'.repeat(12_000) } : { n }
+        const body = Buffer.from(JSON.stringify({ data }))
+        replyOf(ownerOf(agent).ask({ ...appendNumber(agent, n), body }))
+      }
+    }
+    const whole = read(undefined).names.toSorted()
+    expect(whole).toHaveLength(36)
+    await move(1)
+    const readings = read(undefined, { limit: 1 })
+    expect(readings.names.toSorted()).toEqual(whole)
+    for (let most = 1; most < 36; most++) {
+      const first = read(undefined, { most, limit: 1 })
+      const rest = read(first.cursor, { limit: 3 })
+      expect([...first.names, ...rest.names].toSorted()).toEqual(whole)
+    }
+  })
+
+  it('goes on behind a cursor from any number of shards, over any moves, with nothing twice and nothing missed', async () => {
+    const step = fc.record({
+      shards: fc.integer({ min: 1, max: 4 }),
+      writes: fc.array(
+        fc.record({ agent: fc.integer({ min: 0, max: 9 }), pauseMs: fc.integer({ min: 0, max: 2 }) }),
+        {
+          maxLength: 14,
+        },
+      ),
+      most: fc.integer({ min: 1, max: 12 }),
+      limit: fc.integer({ min: 1, max: 4 }),
+    })
+    const run = async (
+      steps: { shards: number; writes: { agent: number; pauseMs: number }[]; most: number; limit: number }[],
+    ) => {
+      makeShards(steps[0]?.shards ?? 1)
+      const told: string[] = []
+      let cursor: string | undefined
+      let nowMs = open[0]?.nowMs ?? 0
+      for (const { shards, writes, most, limit } of steps) {
+        if (shards !== open.length) await move(shards)
+        for (const [n, { agent, pauseMs }] of writes.entries()) {
+          nowMs += pauseMs
+          for (const shard of open) shard.nowMs = nowMs
+          append(`agent-${agent}`, n)
+        }
+        const part = read(cursor, { most, limit })
+        told.push(...part.names)
+        ;({ cursor } = part)
+      }
+      const rest = read(cursor)
+      expect([...told, ...rest.names].toSorted()).toEqual(read(undefined).names.toSorted())
+      for (const shard of open.splice(0)) await shard.close()
+    }
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 4 }), run), { numRuns: 20 })
+  })
+
+  it('hides no record that is written after a move behind a cursor of a shard whose clock was ahead', async () => {
+    makeShards(2)
+    const [behind = '', ahead = ''] = ['agent-0', 'agent-1', 'agent-2', 'agent-3']
+      .toSorted((left, right) => shardOf(left, 2) - shardOf(right, 2))
+      .filter((_name, place) => place === 0 || place === 3)
+    expect([shardOf(behind, 2), shardOf(ahead, 2)]).toEqual([0, 1])
+    append(behind, 1)
+    const fast = ownerOf(ahead)
+    fast.nowMs += 50_000
+    append(ahead, 1)
+    const { cursor } = read(undefined)
+    await move(3)
+    append(behind, 2)
+    append(ahead, 2)
+    expect(read(cursor).names.toSorted()).toEqual([`${behind} 2`, `${ahead} 2`].toSorted())
+  })
+})
+
+describe('what waits', () => {
+  it('applies a proposal whose time comes after a move', async () => {
+    makeShards(1)
+    const names = ['governed-1', 'governed-2', 'governed-3']
+    const hashes = names.map((agent) => {
+      ownerOf(agent).ask({ kind: 'agentCreate', agent, zone: 'governed', options: {} })
+      const { id: hash } = append(agent, 1)
+      const asked = ownerOf(agent).ask({
+        kind: 'recordMutate',
+        agent,
+        hash,
+        action: 'delete',
+        principal: 'test',
+        options: {},
+      })
+      expect(replyOf(asked)).toMatchObject({ state: 'proposed' })
+      return String(hash)
+    })
+    await move(3)
+    for (const shard of open) {
+      shard.nowMs += 59_000
+      shard.ask({ kind: 'proposalsSweep', options: {} })
+    }
+    const deleted = () =>
+      names.map(
+        (agent, n) =>
+          replyOf(ownerOf(agent).ask({ kind: 'recordGet', agent, hash: hashes[n] ?? '' })).deleted,
+      )
+    expect(deleted()).toEqual([false, false, false])
+    for (const shard of open) {
+      shard.nowMs += 1_000
+      shard.ask({ kind: 'proposalsSweep', options: {} })
+    }
+    expect(deleted()).toEqual([true, true, true])
+  })
+
+  it('answers under keys whose answers do not tell their place, and takes their expiry along', async () => {
+    makeShards(1)
+    const names = ['a', 'b', 'c', 'd']
+    const first = names.map((agent) => replyOf(ownerOf(agent).ask(appendNumber(agent, 1, keyed('k')))))
+    for (const { environment } of open) {
+      const rows = [...environment.idempotency.getRange({})]
+      for (const { key, value } of rows) {
+        const { place, ...kept } = JSON.parse(value.toString())
+        expect(place).toBeTypeOf('number')
+        await environment.idempotency.put(Buffer.from(key), Buffer.from(JSON.stringify(kept)))
+      }
+    }
+    await move(4)
+    const again = names.map((agent) => ownerOf(agent).ask(appendNumber(agent, 1, keyed('k'))))
+    expect(again.map((outcome) => replyOf(outcome))).toEqual(first)
+    for (const shard of open) expect(shard.environment.expiries.getKeysCount({})).toBe(4)
+  })
+
+  it('keeps an answer in the one shard that is asked for it', async () => {
+    makeShards(2)
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    for (const agent of names) ownerOf(agent).ask(appendNumber(agent, 1, keyed('k')))
+    await move(3)
+    const rows = open.map(({ environment }) => environment.idempotency.getKeysCount({}))
+    expect(rows).toEqual([0, 1, 2].map((shard) => names.filter((name) => shardOf(name, 3) === shard).length))
+  })
+})
+
+describe('the PostgreSQL sink', () => {
+  it('delivers everything again after a move, under a name that no earlier cursor has', async () => {
+    makeShards(2)
+    for (const n of [1, 2, 3]) {
+      for (const agent of ['a', 'b', 'c', 'd', 'e']) {
+        ownerOf(agent).ask({ kind: 'ingestOne', agent, body: Buffer.from(`{"n":${n}}`), options: {} })
+      }
+    }
+    const take = () =>
+      open.flatMap((shard, number) => {
+        const log = new SinkLog(number, () => shard.environment)
+        log.goTo(undefined)
+        return log.take()?.rows.map(({ agent, seq, contentHash }) => `${agent} ${seq} ${contentHash}`) ?? []
+      })
+    const before = take()
+    expect(before).toHaveLength(15)
+    await move(3)
+    expect(take().toSorted()).toEqual(before.toSorted())
+    const format = {
+      shards: 2,
+      createdAtMs: 1_700_000_000_000,
+      masterSeedFingerprint: 'ab',
+      layout: 0,
+      switching: false,
+    }
+    const names = [0, 1, 2].map((layout) => storeName({ ...format, layout }))
+    expect(new Set(names).size).toBe(3)
+    // As it was before directories could be moved, so that no cursor is lost that is in a database.
+    expect(names[0]).toBe('d3de43c80d2bd0d7aa812b0f6ef728fe')
+  })
+})
+
+describe('imported records', () => {
+  it('stay behind the log, and on their strands', async () => {
+    const [shard] = makeShards(1)
+    if (shard === undefined) throw new Error('Expected a shard')
+    append('imported', 1)
+    append('imported', 2)
+    const { environment } = shard
+    for (let blockNo = 0; blockNo <= 1; blockNo++) {
+      const block = Buffer.from(environment.blocks.get(blockKey(blockNo)) ?? '')
+      await environment.blocks.remove(blockKey(blockNo))
+      await environment.blocks.put(blockKey(importedBlocksFrom + blockNo), block)
+    }
+    await move(2)
+    const owner = ownerOf('imported')
+    expect([...owner.environment.blocks.getKeys({})].map((key) => key.readUIntBE(0, 6))).toEqual([
+      importedBlocksFrom,
+    ])
+    expect(recordBySeq(owner.environment, 0, 2)?.body.toString()).toBe('{"n":2}')
+    // The clock of the shard starts behind them, whichever shard that is.
+    for (const one of open) expect(compareHlc(one.store.lastHlc, zeroHlc)).toBeGreaterThan(0)
+  })
+})
+
+describe('what is refused', () => {
+  /** Changes a byte of the last record's body. */
+  async function damage(checksum: boolean): Promise<void> {
+    const [shard] = open
+    if (shard === undefined) throw new Error('Expected a shard')
+    const { blocks } = shard.environment
+    const key = blockKey(lastBlockNo(shard.environment))
+    const block = Buffer.from(blocks.get(key) ?? '')
+    block[block.length - 2] = (block.at(-2) ?? 0) ^ 1
+    const from = block.readUInt32LE(2)
+    if (checksum) block.writeUInt32LE(crc32(block.subarray(from + 4)), from)
+    await blocks.put(key, block)
+  }
+
+  it('is a record that does not match its checksum', async () => {
+    makeShards(1)
+    append('agent', 1)
+    append('agent', 2)
+    await damage(false)
+    await expect(move(2)).rejects.toThrow('damaged at shard 0, block 1, record 0')
+  })
+
+  it('is a record that does not match its hash', async () => {
+    makeShards(1)
+    append('agent', 1)
+    append('agent', 2)
+    await damage(true)
+    await expect(move(2)).rejects.toThrow('Record 2 of agent number 0 does not have the hash of its header')
+  })
+
+  it('is a strand whose agent ends otherwise', async () => {
+    makeShards(1)
+    append('agent', 1)
+    append('agent', 2)
+    const { meta } = open[0]?.environment ?? {}
+    // The runs of all blocks are said to be in their table, which has none.
+    await meta?.put(Buffer.from('runs-covered-up-to'), blockKey(1))
+    await expect(move(2)).rejects.toThrow('to end as before')
+  })
+
+  it('is a directory with users of another default agent', async () => {
+    makeShards(2)
+    const users = (agent: string) => strayUsers({ from: open.map(({ path }) => path), rootAgent: agent })
+    const [zero = '', one = ''] = [0, 1].map((shard) =>
+      ['a', 'b', 'c', 'd'].find((name) => shardOf(name, 2) === shard),
+    )
+    await open[0]?.environment.auth.put(Buffer.from(authKey('', 'user', 'x')), Buffer.from('{"value":1}'))
+    await open[1]?.environment.auth.put(Buffer.from(authKey('acme', 'user', 'x')), Buffer.from('{"value":1}'))
+    for (const shard of open) await shard.close()
+    expect([await users(zero), await users(one)]).toEqual([false, true])
+    open = []
+  })
+})
+
+it('takes no part of another record for one whose numbers were given anew', async () => {
+  makeShards(2)
+  for (const agent of ['a', 'b', 'c', 'd', 'e']) append(agent, 1)
+  await move(1)
+  for (const agent of ['a', 'b', 'c', 'd', 'e']) {
+    expect(append(agent, 2)).toMatchObject({ seq: 2 })
+    expect(codeOf(ownerOf(agent).ask({ kind: 'agentCreate', agent, zone: 'free', options: {} }))).toBe(
+      'agent_exists',
+    )
+  }
+  const numbers = [...(open[0]?.environment.names.getKeys({}) ?? [])].map((key) => key.readUInt32BE(0))
+  expect(numbers).toEqual([0, 1, 2, 3, 4])
+})

@@ -1,0 +1,260 @@
+import { assert } from '../../src/base/assert.js'
+import { shardOf } from '../../src/base/placement.js'
+import { laterHlc, zeroHlc, type Hlc } from '../../src/strand/hlc.js'
+import type { AgentRow } from '../store/agents.js'
+import { namespaceOfKey } from '../store/auth-table.js'
+import { putClockFloor, readClockFloor } from '../store/clock-floor.js'
+import { commitDurably, openEnvironment, rowCount, type Environment } from '../store/environment.js'
+import type { KeptAnswer } from '../store/idempotency.js'
+import { Scrubber } from '../store/scrubber.js'
+import { agentNoKey, expiryKey } from '../store/tables.js'
+import { strandEnd } from '../store/records.js'
+import { AgentMap, type AgentPlace } from './agent-map.js'
+import { mergedLogs } from './log-reader.js'
+import { LogWriter } from './log-writer.js'
+import { rowMovers, shardOfAnswer, type Move, type MovedTable } from './row-movers.js'
+import { RowWriter } from './row-writer.js'
+import { checkStrands } from './strand-check.js'
+
+/** What to build the shards of, and where. */
+export interface ReshardTask {
+  /** Folders of the old shards, by their numbers. */
+  from: readonly string[]
+  /** Folders of the new ones, which are not there yet. */
+  to: readonly string[]
+  /** The agent whose shard keeps the root namespace of auth: SERVICE_AGENT_ID. */
+  rootAgent: string
+  /** Told now and then how far it is. */
+  onProgress(progress: ReshardProgress): void
+}
+
+/** How far it is. */
+export interface ReshardProgress {
+  step: 'moved' | 'checked'
+  records: number
+}
+
+/** What was built. */
+export interface Resharded {
+  agents: number
+  records: number
+}
+
+/**
+ * Builds shards that hold what the old ones hold, each strand whole where its agent is placed among the new number, and
+ * checks them. The old ones stay as they are. What is built is on disk, but not known to anybody
+ * (docs/adr/0021-resharding.md).
+ * @throws Error when what is stored is damaged or cannot be written; what was built then is worth nothing
+ */
+export async function reshard(task: ReshardTask): Promise<Resharded> {
+  const from: Environment[] = []
+  const to: Environment[] = []
+  try {
+    for (const path of task.from) from.push(openEnvironment(path, 'write'))
+    for (const path of task.to) to.push(openEnvironment(path, 'write'))
+    const built = new Reshard(task, { from, to })
+    const records = built.build()
+    for (const environment of to.splice(0)) await environment.root.close()
+    // What is on disk is checked, not what this process remembers of it.
+    for (const path of task.to) to.push(openEnvironment(path, 'read'))
+    const checked = built.check(to)
+    if (checked !== records) throw new Error(`Expected ${records} records, found ${checked}`)
+    return { agents: built.agents, records }
+  } finally {
+    for (const environment of [...from, ...to]) await environment.root.close()
+  }
+}
+
+/**
+ * The old shard that keeps users of the root namespace, unless it is that of `rootAgent`: then nothing can tell whose
+ * they are, and they would be lost.
+ */
+export async function strayUsers({
+  from,
+  rootAgent,
+}: Pick<ReshardTask, 'from' | 'rootAgent'>): Promise<boolean> {
+  const own = shardOf(rootAgent, from.length)
+  for (const [shard, path] of from.entries()) {
+    if (shard === own) continue
+    const environment = openEnvironment(path, 'write')
+    try {
+      // The root namespace has no name, so its keys begin with the NUL behind it.
+      for (const key of environment.auth.getKeys({ limit: 1 })) if (namespaceOfKey(key) === '') return true
+    } finally {
+      await environment.root.close()
+    }
+  }
+  return false
+}
+
+class Reshard {
+  readonly #task: ReshardTask
+  readonly #from: readonly Environment[]
+  readonly #to: readonly Environment[]
+  readonly #rows: RowWriter[]
+  readonly #move: Move
+  #lastHlc: Hlc = zeroHlc
+
+  constructor(task: ReshardTask, { from, to }: { from: readonly Environment[]; to: readonly Environment[] }) {
+    this.#task = task
+    this.#from = from
+    this.#to = to
+    this.#rows = to.map((environment) => new RowWriter(environment))
+    const agents = new AgentMap(
+      from.map(({ names }) => rowCount(names)),
+      to.length,
+    )
+    this.#move = { agents, shards: to.length, rootAgent: task.rootAgent }
+  }
+
+  get agents(): number {
+    return this.#move.agents.counts.reduce((sum, count) => sum + count, 0)
+  }
+
+  /** @returns the records that were moved */
+  build(): number {
+    for (const environment of this.#from) {
+      refuseImported(environment)
+      endScrubbing(environment)
+    }
+    this.#moveAgents()
+    const records = this.#moveRecords()
+    for (const table of Object.keys(rowMovers)) if (isMoved(table)) this.#moveRows(table)
+    this.#moveAnswers()
+    for (const rows of this.#rows) rows.flush()
+    for (const environment of this.#to) {
+      commitDurably(environment, () => putClockFloor(environment, this.#lastHlc))
+    }
+    return records
+  }
+
+  /** Checks what was built. @returns the records that are there */
+  check(built: readonly Environment[]): number {
+    this.#checkRows(built)
+    return this.#checkRecords(built)
+  }
+
+  #writer(shard: number): RowWriter {
+    const writer = this.#rows[shard]
+    assert(writer !== undefined, 'a row is moved to one of the new shards')
+    return writer
+  }
+
+  #moveAgents(): void {
+    for (const [shard, { names, agents }] of this.#from.entries()) {
+      let next = 0
+      for (const { key, value } of names.getRange({})) {
+        const no = key.readUInt32BE(0)
+        if (no !== next++) throw new Error(`Expected agent number ${next - 1} of shard ${shard}, found ${no}`)
+        const name = Buffer.from(value)
+        const bytes = agents.get(name)
+        if (bytes === undefined) throw new Error(`Expected a row of the agent ${name.toString()}`)
+        const row: AgentRow = JSON.parse(bytes.toString())
+        const place = this.#move.agents.add(name.toString(), { shard, no })
+        const moved: AgentRow = { ...row, no: place.no }
+        const writer = this.#writer(place.shard)
+        writer.put('agents', name, Buffer.from(JSON.stringify(moved)))
+        writer.put('names', agentNoKey(place.no), name)
+      }
+    }
+  }
+
+  #moveRecords(): number {
+    const writers = this.#to.map((environment) => new LogWriter(environment))
+    const sizes = this.#move.agents.counts.map((count) => new Float64Array(count))
+    let records = 0
+    for (const environment of this.#from) this.#lastHlc = laterHlc(this.#lastHlc, readClockFloor(environment))
+    for (const { shard, record } of mergedLogs(this.#from)) {
+      const place = this.#placeOf({ shard, no: record.agentNo })
+      const bytes = sizes[place.shard]
+      const writer = writers[place.shard]
+      assert(bytes !== undefined && writer !== undefined, 'a record is moved to one of the new shards')
+      const strandBytes = (bytes[place.no] ?? 0) + record.bodyBytes
+      bytes[place.no] = strandBytes
+      writer.append(record, { agentNo: place.no, strandBytes })
+      this.#lastHlc = laterHlc(this.#lastHlc, record.hlc)
+      this.#task.onProgress({ step: 'moved', records: ++records })
+    }
+    for (const writer of writers) writer.finish()
+    return records
+  }
+
+  #placeOf(from: AgentPlace): AgentPlace {
+    const { agents } = this.#move
+    return { shard: agents.shardOf(from), no: agents.numberOf(from) }
+  }
+
+  #moveRows(table: MovedTable): void {
+    const mover = rowMovers[table]
+    for (const [shard, environment] of this.#from.entries()) {
+      for (const { key, value } of environment[table].getRange({})) {
+        const row = mover({ shard, key: Buffer.from(key), value: Buffer.from(value) }, this.#move)
+        this.#writer(row.shard).put(table, row.key, row.value)
+      }
+    }
+  }
+
+  /** Answers by idempotency key, each with the one expiry that is its own. */
+  #moveAnswers(): void {
+    for (const { idempotency } of this.#from) {
+      for (const { key, value } of idempotency.getRange({})) {
+        const row = Buffer.from(key)
+        const bytes = Buffer.from(value)
+        const kept: KeptAnswer = JSON.parse(bytes.toString())
+        const shard = shardOfAnswer(kept, this.#move)
+        const writers = shard === 'all' ? this.#rows : [this.#writer(shard)]
+        for (const writer of writers) {
+          writer.put('idempotency', row, bytes)
+          writer.put('expiries', expiryKey(kept.expiresAtMs, row), Buffer.alloc(0))
+        }
+      }
+    }
+  }
+
+  /** No row has taken the place of another; answers of which nothing tells the shard may, which refuses their keys. */
+  #checkRows(built: readonly Environment[]): void {
+    for (const [shard, environment] of built.entries()) {
+      for (const [table, written] of this.#writer(shard).written) {
+        const found = rowCount(environment[table])
+        if (found === written || table === 'idempotency' || table === 'expiries') continue
+        throw new Error(`Expected ${written} rows in ${table} of the new shard ${shard}, found ${found}`)
+      }
+    }
+  }
+
+  #checkRecords(built: readonly Environment[]): number {
+    let records = 0
+    for (const [shard, environment] of built.entries()) {
+      const agents = this.#move.agents.counts[shard] ?? 0
+      const onRecord = () => this.#task.onProgress({ step: 'checked', records: ++records })
+      const heads = checkStrands(environment, { agents, onRecord })
+      for (const { from, no } of this.#move.agents.agentsOf(shard)) {
+        const old = this.#from[from.shard]
+        const end = old === undefined ? undefined : strandEnd(old, from.no)
+        const same =
+          end !== undefined &&
+          end.record.hash === heads.hash(no) &&
+          end.record.seq === heads.seq(no) &&
+          end.strandBytes === heads.strandBytes(no)
+        if (!same) throw new Error(`Expected agent number ${from.no} of shard ${from.shard} to end as before`)
+      }
+    }
+    return records
+  }
+}
+
+function isMoved(table: string): table is MovedTable {
+  return Object.hasOwn(rowMovers, table)
+}
+
+/** Imported records lie outside of the shard's log, which alone is moved. */
+function refuseImported({ importedBlocks }: Environment): void {
+  if (rowCount(importedBlocks) === 0) return
+  throw new Error('The directory holds imported strands, which this version does not move')
+}
+
+/** Writes over what an erasure has left in the old file, which is about to be removed. */
+function endScrubbing(environment: Environment): void {
+  const scrubber = new Scrubber(environment)
+  while (scrubber.ready) scrubber.step()
+}

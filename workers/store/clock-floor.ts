@@ -1,0 +1,22 @@
+import { zeroHlc, type Hlc } from '../../src/strand/hlc.js'
+import type { Environment } from './environment.js'
+
+const key = Buffer.from('clock-floor')
+
+/**
+ * The reading that the shard's clock starts behind, whatever its last record is; zero where there is none. Strands that
+ * were moved here were under the clocks of other shards before, whose readings stand in cursors of streams: no new record
+ * may look as if it had been seen (docs/adr/0021-resharding.md).
+ */
+export function readClockFloor({ meta }: Environment): Hlc {
+  const value = meta.get(key)
+  return value === undefined ? zeroHlc : { ms: value.readUIntBE(0, 6), counter: value.readUInt16BE(6) }
+}
+
+/** Keeps the reading, within the caller's transaction. */
+export function putClockFloor({ meta }: Environment, { ms, counter }: Hlc): void {
+  const value = Buffer.alloc(8)
+  value.writeUIntBE(ms, 0, 6)
+  value.writeUInt16BE(counter, 6)
+  meta.put(key, value)
+}
