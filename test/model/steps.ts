@@ -85,7 +85,7 @@ const batch = plain({
   do: fc.constant('batch' as const),
   agent,
   via: fc.constantFrom('agent', 'collection'),
-  items: fc.array(item, { minLength: 1, maxLength: 5 }),
+  items: fc.array(item, { minLength: 1, maxLength: 9 }),
   atomic: fc.boolean(),
   by,
   carries,
