@@ -12,13 +12,12 @@ import {
   type ClockCursor,
 } from '../../src/http/stream-cursor.js'
 import { storeName } from '../../src/sink-parts.js'
-import { compareHlc, parseHlc, zeroHlc } from '../../src/strand/hlc.js'
+import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import type { LogPlace } from '../../src/strand/log-place.js'
 import { reshard, strayUsers } from '../../workers/reshard/reshard.js'
 import { SinkLog } from '../../workers/sink-log.js'
 import { authKey } from '../../workers/store/auth-table.js'
 import { lastBlockNo } from '../../workers/store/ingest-log.js'
-import { recordBySeq } from '../../workers/store/records.js'
 import { blockKey, importedBlocksFrom } from '../../workers/store/tables.js'
 import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shard.js'
 
@@ -265,29 +264,6 @@ describe('the PostgreSQL sink', () => {
   })
 })
 
-describe('imported records', () => {
-  it('stay behind the log, and on their strands', async () => {
-    const [shard] = makeShards(1)
-    if (shard === undefined) throw new Error('Expected a shard')
-    append('imported', 1)
-    append('imported', 2)
-    const { environment } = shard
-    for (let blockNo = 0; blockNo <= 1; blockNo++) {
-      const block = Buffer.from(environment.blocks.get(blockKey(blockNo)) ?? '')
-      await environment.blocks.remove(blockKey(blockNo))
-      await environment.blocks.put(blockKey(importedBlocksFrom + blockNo), block)
-    }
-    await move(2)
-    const owner = ownerOf('imported')
-    expect([...owner.environment.blocks.getKeys({})].map((key) => key.readUIntBE(0, 6))).toEqual([
-      importedBlocksFrom,
-    ])
-    expect(recordBySeq(owner.environment, 0, 2)?.body.toString()).toBe('{"n":2}')
-    // The clock of the shard starts behind them, whichever shard that is.
-    for (const one of open) expect(compareHlc(one.store.lastHlc, zeroHlc)).toBeGreaterThan(0)
-  })
-})
-
 describe('what is refused', () => {
   /** Changes a byte of the last record's body. */
   async function damage(checksum: boolean): Promise<void> {
@@ -301,6 +277,14 @@ describe('what is refused', () => {
     if (checksum) block.writeUInt32LE(crc32(block.subarray(from + 4)), from)
     await blocks.put(key, block)
   }
+
+  it('is a directory with imported strands', async () => {
+    const [shard] = makeShards(1)
+    append('agent', 1)
+    const { blocks, importedBlocks } = shard?.environment ?? {}
+    importedBlocks?.putSync(blockKey(importedBlocksFrom), Buffer.from(blocks?.get(blockKey(0)) ?? ''))
+    await expect(move(2)).rejects.toThrow('holds imported strands')
+  })
 
   it('is a record that does not match its checksum', async () => {
     makeShards(1)

@@ -172,7 +172,7 @@ describe('snapshots of several stores', () => {
       const snapshots = await takeSnapshots(paths, { scratch: scratch(), attempts: 100_000 })
       if (snapshots === undefined) throw new Error('Expected a moment at which nothing was committed')
       const numbers = snapshots.map(({ environment, transaction }) => {
-        for (const { value } of environment.names.getRange({ transaction })) return value.readUInt32BE(0)
+        for (const { value } of environment.names.raw.getRange({ transaction })) return value.readUInt32BE(0)
         return 0
       })
       for (const snapshot of snapshots) await closeSnapshot(snapshot)

@@ -63,11 +63,3 @@ it('passes over a record that does not match its checksum: the one before it sta
   shard.environment.blocks.putSync(blockKey(0), block)
   expect(moved(zeroHlc).heads).toEqual([{ agentNo: 0, seq: 3, hash: outcomes[2]?.id }])
 })
-
-it('does not look at blocks outside the order of commits', () => {
-  const { seq, hash, hlc } = append('a', 1)
-  const block = shard.environment.blocks.get(blockKey(0)) ?? Buffer.alloc(0)
-  for (const number of [2 ** 36, 2 ** 36 + 5]) shard.environment.blocks.putSync(blockKey(number), block)
-  expect(moved(zeroHlc).heads).toEqual([{ agentNo: 0, seq, hash }])
-  expect(moved(hlc).heads).toEqual([])
-})
