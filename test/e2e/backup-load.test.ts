@@ -162,7 +162,10 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
     expect([code, stderr.replaceAll(/^(copied|verified|took) .*\n/gm, '')]).toEqual([0, ''])
     expect(stdout).toMatch(/^RESTORED \d+ records of \d+ agents to /)
     await server.halt()
-    restored = await startAuthServer({ dataDir, env: { SERVICE_ROOT_API_KEY: rootKey } })
+    restored = await startAuthServer({
+      dataDir,
+      env: { SERVICE_ROOT_API_KEY: rootKey, SERVICE_LOG_INTERVAL_SECS: '0' },
+    })
     const journal = cutOff(load.journal, answered)
     const { faults, records } = await new Checker().check(restored.url, { journal, whole: true })
     expect(faults).toEqual([])

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
 import { extent, runSeed } from '../support/faults.js'
 
-// Six kills find what is plainly wrong. `npm run crash` does as many as one likes.
-const rounds = extent({ short: 6, full: 50 })
+// A dozen kills find what is plainly wrong. `npm run crash` does as many as one likes.
+const rounds = extent({ short: 12, full: 50 })
 
 describe('a server that is killed under load', () => {
   it(

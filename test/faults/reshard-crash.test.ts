@@ -1,10 +1,10 @@
-import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
 import { reshardAndKill } from '../../scripts/crash-loop/reshard.mjs'
+import { extent, runSeed } from '../support/faults.js'
 
-const rounds = process.env['CI'] === 'true' ? 40 : 20
-const seed = Number(process.env['STRANDFAST_SEED'] ?? randomInt(2 ** 31))
+const rounds = extent({ short: 10, full: 40 })
+const seed = runSeed('reshards')
 
 it(
   `loses nothing, and doubles nothing, where a server and the reshards after it are killed (seed ${seed})`,

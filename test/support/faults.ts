@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 
 /*
  * Fault tests have two forms: a short one, which every run of the tests has, and a full one, which
- * `npm run test:faults` and the check of a fresh clone run.
+ * `npm run test:faults` runs.
  */
 
 const isFull = process.env['STRANDFAST_FAULTS'] === 'full'
