@@ -278,12 +278,12 @@ describe('what is refused', () => {
     await blocks.put(key, block)
   }
 
-  it('is a directory with imported strands', async () => {
+  it('is a record that is there twice, imported once more', async () => {
     const [shard] = makeShards(1)
     append('agent', 1)
     const { blocks, importedBlocks } = shard?.environment ?? {}
     importedBlocks?.putSync(blockKey(importedBlocksFrom), Buffer.from(blocks?.get(blockKey(0)) ?? ''))
-    await expect(move(2)).rejects.toThrow('holds imported strands')
+    await expect(move(2)).rejects.toThrow('each record of agent number 0 once')
   })
 
   it('is a record that does not match its checksum', async () => {

@@ -1,4 +1,5 @@
 import { compareHlc } from '../../src/strand/hlc.js'
+import type { Table } from '../store/checked-table.js'
 import type { Environment } from '../store/environment.js'
 import { blockCount, rawRecordAt, type RawRecord } from '../store/record-codec.js'
 
@@ -11,7 +12,7 @@ export interface OldRecord {
 /** The logs of several shards as one: by clock, and where two shards had the same reading, by hash. */
 export function* mergedLogs(shards: readonly Environment[]): Generator<OldRecord> {
   const open = shards
-    .map((environment, shard) => ({ shard, records: logOf(environment, shard) }))
+    .map((environment, shard) => ({ shard, records: recordsOf(environment.blocks, shard) }))
     .flatMap(({ shard, records }) => {
       const first = records.next()
       return first.done === true ? [] : [{ shard, records, record: first.value }]
@@ -25,7 +26,14 @@ export function* mergedLogs(shards: readonly Environment[]): Generator<OldRecord
   }
 }
 
-function* logOf({ blocks }: Environment, shard: number): Generator<RawRecord> {
+/** Imported records of several shards, as they lie. */
+export function* importedRecords(shards: readonly Environment[]): Generator<OldRecord> {
+  for (const [shard, { importedBlocks }] of shards.entries()) {
+    for (const record of recordsOf(importedBlocks, shard)) yield { shard, record }
+  }
+}
+
+function* recordsOf(blocks: Table, shard: number): Generator<RawRecord> {
   for (const { key, value } of blocks.getRange({})) {
     const blockNo = key.readUIntBE(0, 6)
     const block = Buffer.from(value)

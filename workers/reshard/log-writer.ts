@@ -10,9 +10,17 @@ import {
   writeRenumbered,
   type RawRecord,
 } from '../store/record-codec.js'
+import { blockTable } from '../store/records.js'
 import { indexStepRecords } from '../store/shard-store.js'
 import { addPlace } from '../store/strand-runs.js'
-import { blockKey, packLocation, type FoundRun } from '../store/tables.js'
+import {
+  blockKey,
+  importedBlocksFrom,
+  isImportedBlock,
+  packLocation,
+  runLength,
+  type FoundRun,
+} from '../store/tables.js'
 
 /** A block that is full and not written yet. */
 interface FullBlock {
@@ -48,7 +56,10 @@ export class LogWriter {
     const at = this.#ends.at(-1) ?? 0
     const count = this.#ends.length
     const bytes = blockOverhead(count + 1) + at + record.bytes.length
-    if (count > 0 && (bytes > blockBytes || count >= blockRecordsMax)) {
+    const open = this.#runs.get(agentNo)
+    // A run has no gaps: between records of the log there can be imported ones, which lie elsewhere.
+    const apart = open !== undefined && record.seq !== open.firstSeq + runLength(open)
+    if (count > 0 && (bytes > blockBytes || count >= blockRecordsMax || apart)) {
       this.#endBlock()
       this.append(record, { agentNo, strandBytes })
       return
@@ -64,6 +75,12 @@ export class LogWriter {
     }
     addPlace(run, count)
     run.strandBytes = strandBytes
+  }
+
+  /** What is appended from here on was imported. */
+  beginImported(): void {
+    this.#endBlock()
+    this.#blockNo = importedBlocksFrom
   }
 
   /** Takes everything to disk, and the index of hashes to where an idle shard would. */
@@ -118,11 +135,16 @@ export class LogWriter {
   }
 
   #putBlock({ blockNo, value, runs, prefixes }: FullBlock): void {
-    const put: unknown = this.#environment.blocks.putSync(blockKey(blockNo), value, { append: true })
+    const { runs: strandRuns } = this.#environment
+    const table = blockTable(this.#environment, blockNo)
+    const put: unknown = table.putSync(blockKey(blockNo), value, { append: true })
     assert(put === true, 'a new block comes behind all others')
     for (const [position, prefix] of prefixes.entries()) {
       this.#hashes.add(prefix, packLocation(blockNo, position))
     }
-    for (const [agentNo, run] of runs) this.#environment.runs.add(agentNo, run)
+    for (const [agentNo, run] of runs) {
+      if (isImportedBlock(blockNo)) strandRuns.putImported(agentNo, run)
+      else strandRuns.add(agentNo, run)
+    }
   }
 }

@@ -10,11 +10,12 @@ import { Scrubber } from '../store/scrubber.js'
 import { agentNoKey, expiryKey } from '../store/tables.js'
 import { strandEnd } from '../store/records.js'
 import { AgentMap, type AgentPlace } from './agent-map.js'
-import { mergedLogs } from './log-reader.js'
+import { importedRecords, mergedLogs, type OldRecord } from './log-reader.js'
 import { LogWriter } from './log-writer.js'
 import { rowMovers, shardOfAnswer, type Move, type MovedTable } from './row-movers.js'
 import { RowWriter } from './row-writer.js'
 import { checkStrands } from './strand-check.js'
+import { StrandSizes } from './strand-sizes.js'
 
 /** What to build the shards of, and where. */
 export interface ReshardTask {
@@ -114,7 +115,6 @@ class Reshard {
   /** @returns the records that were moved */
   build(): number {
     for (const environment of this.#from) {
-      refuseImported(environment)
       endScrubbing(environment)
     }
     this.#moveAgents()
@@ -161,20 +161,21 @@ class Reshard {
 
   #moveRecords(): number {
     const writers = this.#to.map((environment) => new LogWriter(environment))
-    const sizes = this.#move.agents.counts.map((count) => new Float64Array(count))
+    const sizes = this.#from.map((environment) => new StrandSizes(environment))
     let records = 0
-    for (const environment of this.#from) this.#lastHlc = laterHlc(this.#lastHlc, readClockFloor(environment))
-    for (const { shard, record } of mergedLogs(this.#from)) {
+    const append = ({ shard, record }: OldRecord): void => {
       const place = this.#placeOf({ shard, no: record.agentNo })
-      const bytes = sizes[place.shard]
+      const strandBytes = sizes[shard]?.add({ ...record, no: record.agentNo })
       const writer = writers[place.shard]
-      assert(bytes !== undefined && writer !== undefined, 'a record is moved to one of the new shards')
-      const strandBytes = (bytes[place.no] ?? 0) + record.bodyBytes
-      bytes[place.no] = strandBytes
+      assert(strandBytes !== undefined && writer !== undefined, 'a record is moved to one of the new shards')
       writer.append(record, { agentNo: place.no, strandBytes })
       this.#lastHlc = laterHlc(this.#lastHlc, record.hlc)
       this.#task.onProgress({ step: 'moved', records: ++records })
     }
+    for (const environment of this.#from) this.#lastHlc = laterHlc(this.#lastHlc, readClockFloor(environment))
+    for (const old of mergedLogs(this.#from)) append(old)
+    for (const writer of writers) writer.beginImported()
+    for (const old of importedRecords(this.#from)) append(old)
     for (const writer of writers) writer.finish()
     return records
   }
@@ -245,12 +246,6 @@ class Reshard {
 
 function isMoved(table: string): table is MovedTable {
   return Object.hasOwn(rowMovers, table)
-}
-
-/** Imported records lie outside of the shard's log, which alone is moved. */
-function refuseImported({ importedBlocks }: Environment): void {
-  if (rowCount(importedBlocks) === 0) return
-  throw new Error('The directory holds imported strands, which this version does not move')
 }
 
 /** Writes over what an erasure has left in the old file, which is about to be removed. */

@@ -7,8 +7,10 @@ import type { Environment } from '../store/environment.js'
 import { erasedCommitment } from '../store/erasures.js'
 import { HashIndex, prefixOf } from '../store/hash-index.js'
 import { blockCount, placedAt, recordAt, type StoredRecord } from '../store/record-codec.js'
+import { recordBySeq } from '../store/records.js'
 import { addPlace, runsCoveredUpTo } from '../store/strand-runs.js'
-import { blockKey, encodeRun, packLocation, runKey, type FoundRun } from '../store/tables.js'
+import { encodeRun, isImportedBlock, packLocation, runKey, type FoundRun } from '../store/tables.js'
+import { StrandSizes } from './strand-sizes.js'
 
 const HASH_BYTES = 32
 
@@ -21,8 +23,8 @@ export interface StrandHeads {
 
 /**
  * Checks each strand of a shard, in the order in which its records lie: every record's hash is made again from what is
- * stored, names the record before and follows it in seq; clocks of the log do not go back; runs and index lead to each
- * block. Memory grows with the agents, 112 bytes each, and not with the records.
+ * stored, and it names the record before it in seq; clocks of the log do not go back; runs and index lead to each
+ * block. Memory grows with the agents, 170 bytes each, and not with the records.
  * @param onRecord called once a record
  * @throws Error that names what does not hold
  */
@@ -31,9 +33,10 @@ export function checkStrands(
   { agents, onRecord }: { agents: number; onRecord: () => void },
 ): StrandHeads {
   const check = new StrandCheck(environment, agents)
-  for (const { key, value } of environment.blocks.getRange({ start: blockKey(0) })) {
-    const block = Buffer.from(value)
-    check.block(key.readUIntBE(0, 6), block, onRecord)
+  for (const blocks of [environment.blocks, environment.importedBlocks]) {
+    for (const { key, value } of blocks.getRange({})) {
+      check.block(key.readUIntBE(0, 6), Buffer.from(value), onRecord)
+    }
   }
   check.end()
   return check
@@ -66,8 +69,13 @@ class StrandCheck implements StrandHeads {
   /** All keys of agents that had others before. */
   readonly #allKeys = new Map<number, string[]>()
   readonly #heads: Digests
-  readonly #lengths: Float64Array
+  /** The hash of the record of each strand that came last. */
+  readonly #latest: Digests
+  /** Records of each strand that came, and the greatest seq among them. */
+  readonly #counts: Float64Array
+  readonly #lastSeqs: Float64Array
   readonly #bytes: Float64Array
+  readonly #sizes: StrandSizes
   #lastHlc = zeroHlc
 
   constructor(environment: Environment, agents: number) {
@@ -78,7 +86,10 @@ class StrandCheck implements StrandHeads {
     this.#strands = new Digests(agents)
     this.#keys = new Digests(agents)
     this.#heads = new Digests(agents)
-    this.#lengths = new Float64Array(agents)
+    this.#latest = new Digests(agents)
+    this.#counts = new Float64Array(agents)
+    this.#lastSeqs = new Float64Array(agents).fill(-1)
+    this.#sizes = new StrandSizes(environment)
     this.#bytes = new Float64Array(agents)
     this.#readAgents()
   }
@@ -88,7 +99,7 @@ class StrandCheck implements StrandHeads {
   }
 
   seq(agentNo: number): number {
-    return (this.#lengths[agentNo] ?? 0) - 1
+    return this.#lastSeqs[agentNo] ?? -1
   }
 
   strandBytes(agentNo: number): number {
@@ -101,10 +112,11 @@ class StrandCheck implements StrandHeads {
     for (let position = 0; position < count; position++) {
       const record = recordAt(block, position)
       const { agentNo, seq, hlc } = record
-      const fault = this.#faultOf(record)
+      const fault = this.#faultOf(record, isImportedBlock(blockNo))
       if (fault !== undefined) throw new Error(`Record ${seq} of agent number ${agentNo} ${fault}`)
-      const strandBytes = (this.#bytes[agentNo] ?? 0) + placedAt(block, position).bodyBytes
-      this.#bytes[agentNo] = strandBytes
+      const { bodyBytes } = placedAt(block, position)
+      const strandBytes = this.#sizes.add({ no: agentNo, seq, bodyBytes })
+      this.#bytes[agentNo] = (this.#bytes[agentNo] ?? 0) + bodyBytes
       let run = runs.get(agentNo)
       if (run === undefined) {
         run = { firstSeq: seq, blockNo, ms: hlc.ms, counter: hlc.counter, strandBytes, places: [] }
@@ -116,7 +128,7 @@ class StrandCheck implements StrandHeads {
       onRecord()
     }
     // Runs of later blocks are made from these when the store opens.
-    if (blockNo > this.#runsCovered) return
+    if (blockNo > this.#runsCovered && !isImportedBlock(blockNo)) return
     for (const [agentNo, run] of runs) {
       const kept = this.#environment.strands.get(runKey(agentNo, run.firstSeq))
       const leads = kept !== undefined && encodeRun(run).equals(kept)
@@ -126,7 +138,9 @@ class StrandCheck implements StrandHeads {
 
   end(): void {
     for (let no = 0; no < this.#agents; no++) {
-      if (this.seq(no) < 0) throw new Error(`Expected a genesis record of agent number ${no}`)
+      const records = this.#counts[no] ?? 0
+      if (records === 0 || records !== this.seq(no) + 1)
+        throw new Error(`Expected each record of agent number ${no} once`)
     }
   }
 
@@ -150,18 +164,31 @@ class StrandCheck implements StrandHeads {
   }
 
   /** What is wrong with a record, which else is its strand's head from here on. */
-  #faultOf(record: StoredRecord): string | undefined {
+  #faultOf(record: StoredRecord, imported: boolean): string | undefined {
     const { agentNo, seq, hash, prev, hlc } = record
     if (agentNo >= this.#agents) return 'has no agent'
-    if (seq !== this.#lengths[agentNo]) return 'does not follow the one before it'
-    if (prev !== (seq === 0 ? zeroHash : this.#heads.get(agentNo))) return 'does not name the one before it'
+    const before = this.#hashBefore(record)
+    if (before === undefined) return 'does not follow the one before it'
+    if (prev !== before) return 'does not name the one before it'
     if (seq === 0 && hash !== this.#strands.get(agentNo)) return 'is not the one that its agent began with'
     if (hash !== this.#hashOf(record)) return 'does not have the hash of its header'
-    this.#heads.set(agentNo, hash)
-    this.#lengths[agentNo] = seq + 1
+    this.#latest.set(agentNo, hash)
+    this.#counts[agentNo] = (this.#counts[agentNo] ?? 0) + 1
+    if (seq > this.seq(agentNo)) {
+      this.#lastSeqs[agentNo] = seq
+      this.#heads.set(agentNo, hash)
+    }
+    if (imported) return undefined
     if (compareHlc(hlc, this.#lastHlc) < 0) return 'is out of the order of clocks'
     this.#lastHlc = hlc
     return undefined
+  }
+
+  /** The hash of the record before this one: the one that came last, but where a piece of the strand begins. */
+  #hashBefore({ agentNo, seq }: StoredRecord): string | undefined {
+    if (seq === 0) return zeroHash
+    if (seq === this.#sizes.nextSeq(agentNo)) return this.#latest.get(agentNo)
+    return recordBySeq(this.#environment, agentNo, seq - 1)?.hash
   }
 
   /** The hash of a record made again; undefined for one of a key that its agent never had. */
@@ -189,7 +216,7 @@ class StrandCheck implements StrandHeads {
 
   /** What the index has not written yet it is told again when the store opens. */
   #findable({ hash }: StoredRecord, location: number): void {
-    if (location > this.#index.coveredUpTo) return
+    if (!this.#index.covers(location)) return
     must(this.#index.find(prefixOf(hash)).includes(location), `the record ${hash} is found by its hash`)
   }
 }

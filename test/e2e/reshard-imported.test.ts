@@ -1,0 +1,73 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { verifyExport } from '../../src/strand/verify-export.js'
+import { ask, newAgent } from '../support/answers.js'
+import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/imports.js'
+import { everyRead, runReshard } from '../support/reshard.js'
+import { startAuthServer } from '../support/auth-server.js'
+import type { TestServer } from '../support/server.js'
+
+const directory = mkdtempSync(join(tmpdir(), 'strandfast-imported-'))
+const env = { ...sharedSeed }
+let server: TestServer | undefined
+
+afterAll(async () => {
+  await server?.halt()
+  rmSync(directory, { recursive: true })
+})
+
+async function start(dataDir: string, more: Record<string, string> = {}): Promise<TestServer> {
+  server = await startAuthServer({ dataDir: join(directory, dataDir), env: { ...env, ...more } })
+  return server
+}
+
+/** Exports of a strand whose first records are in the directory `target` too, and of one that is not there at all. */
+async function exportsOfAnother(): Promise<string[]> {
+  const first = await start('source', { SERVICE_SHARDS: '2' })
+  const body = { organism_id: 'acme', name: 'Acme' }
+  expect((await ask(first, 'POST /v1/organisms', { body })).status).toBe(201)
+  expect((await ask(first, 'POST /v1/organisms/acme/auth/init', { body: {} })).status).toBeLessThan(300)
+  await newAgent(first, 'grown')
+  await fill(first, 'grown', { from: 0, count: 5 })
+  await first.halt()
+  cpSync(join(directory, 'source'), join(directory, 'target'), { recursive: true })
+  const source = await start('source')
+  await newAgent(source, 'whole')
+  for (const agent of ['grown', 'whole']) {
+    const hashes = await fill(source, agent, { from: 5, count: 20 })
+    for (const action of [`DELETE`, `POST`] as const) {
+      const end = action === 'POST' ? '/erase' : ''
+      const hash = hashes[action === 'POST' ? 3 : 4]
+      expect((await ask(source, `${action} /v1/agents/${agent}/records/${hash}${end}`)).status).toBe(200)
+    }
+    await fill(source, agent, { from: 25, count: 20, query: '?signing=group' })
+  }
+  const exported = [await exportOf(source, 'grown'), await exportOf(source, 'whole')]
+  await source.halt()
+  return exported
+}
+
+it('moves strands of which all or a part was imported, with what was written before and after', async () => {
+  const exported = await exportsOfAnother()
+  let target = await start('target')
+  for (const lines of exported) {
+    const answer = await importTo(target, lines)
+    expect(answer.status, answer.text).toBe(200)
+  }
+  for (const agent of ['grown', 'whole']) await fill(target, agent, { from: 45, count: 4 })
+  const moments = [String(Date.now())]
+  const before = await everyRead(target, moments)
+  for (const shards of [3, 1]) {
+    await target.halt()
+    const { status, stderr } = runReshard(join(directory, 'target'), shards, env)
+    expect(status, stderr).toBe(0)
+    target = await start('target')
+    expect(await everyRead(target, moments)).toEqual(before)
+  }
+  for (const agent of ['grown', 'whole']) {
+    await fill(target, agent, { from: 49, count: 2 })
+    expect(await verifyExport(linesOf(await exportOf(target, agent)))).toMatchObject({ ok: true, erased: 1 })
+  }
+}, 180_000)
