@@ -35,7 +35,9 @@ async function load(url, source, state) {
   const headers = { 'content-type': 'application/json' }
   const body = JSON.stringify({ name: freeAgent, zone: 'free' })
   // There from the round before, or else made now: either way its writes can go on.
-  await call(url, { method: 'POST', path: '/v1/agents', headers, body }).catch(() => undefined)
+  const made = await call(url, { method: 'POST', path: '/v1/agents', headers, body }).catch(() => undefined)
+  // The server was gone before that: a call that is sent again later must not miss its agent.
+  if (made === undefined) return
   await Promise.all(Array.from({ length: WIDTH }, () => loadOne(url, source, state)))
 }
 
