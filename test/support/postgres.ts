@@ -1,11 +1,12 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, type QueryResultRow } from 'pg'
 import { eventually } from './eventually.js'
 import { freePort } from './free-port.js'
+import { postgresBinaries } from './postgres-binaries.js'
 
 /** A PostgreSQL server of a test's own, on a port and a directory of its own. */
 export interface TestPostgres {
@@ -22,7 +23,7 @@ export interface TestPostgres {
   remove(): Promise<void>
 }
 
-const binaries = findBinaries()
+const binaries = postgresBinaries()
 
 /** Whether tests with PostgreSQL are left out: where there is none, but never where the whole suite is promised. */
 export const noPostgres = binaries === undefined && process.env['CI'] !== 'true'
@@ -94,15 +95,6 @@ async function answers(url: string): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-/** The directory of the newest PostgreSQL that is installed where Debian puts it, or that is on the path. */
-function findBinaries(): string | undefined {
-  const root = '/usr/lib/postgresql'
-  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
-  const onPath = (process.env['PATH'] ?? '').split(':')
-  const places = [...versions.map((version) => join(root, version, 'bin')), ...onPath]
-  return places.find((place) => existsSync(join(place, 'postgres')) && existsSync(join(place, 'initdb')))
 }
 
 /** PostgreSQL refuses to run as root. */
