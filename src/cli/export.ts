@@ -2,10 +2,9 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { describeFaults, readProcessConfig } from '../config.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
-import { serverUrl } from './server-url.js'
+import { serverAsked } from './server-url.js'
 
 const USAGE = `Usage: strandfast export --out FILE|- [--url URL] [--agent NAME] [--key KEY] [--from-seq N] [--to-seq N]
 Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output.
@@ -70,16 +69,10 @@ function readAsked(values: Values): Asked | string {
   for (const name of ['from-seq', 'to-seq'] as const) {
     if (!/^(0|[1-9]\d{0,14})$/.test(values[name] ?? '0')) return `Expected a record number after --${name}`
   }
-  let base = values.url
-  let key = values.key
-  if (base === undefined || key === undefined) {
-    const reading = readProcessConfig()
-    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
-    base ??= serverUrl(reading.config)
-    key ??= reading.config.rootApiKey
-  }
-  if (!/^https?:\/\//.test(base) || !URL.canParse(base)) return 'Expected an http or https URL after --url'
-  const url = new URL(`${base.replace(/\/+$/, '')}/v1/strand/export`)
+  const server = serverAsked(values)
+  if (typeof server === 'string') return server
+  const { key } = server
+  const url = new URL(`${server.url}/v1/strand/export`)
   const query = { agent: values.agent, from_seq: values['from-seq'], to_seq: values['to-seq'] }
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) url.searchParams.set(name, value)

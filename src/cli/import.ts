@@ -1,11 +1,10 @@
 import { createReadStream, readFileSync, statSync, type ReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createGunzip, type Gunzip } from 'node:zlib'
-import { describeFaults, readProcessConfig } from '../config.js'
 import { type Manifest, parseManifest } from '../strand/strand-export.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
-import { serverUrl } from './server-url.js'
+import { serverAsked } from './server-url.js'
 import { splitLines } from './split-lines.js'
 
 const USAGE = `Usage: strandfast import FILE [FILE...] [--url URL] [--key KEY] [--seed-file FILE] [--hold]
@@ -80,32 +79,18 @@ function readAsked(args: string[]): Asked | string {
       allowPositionals: true,
     })
     if (positionals.length === 0) return 'Expected one FILE at least'
-    const target = readTarget(values)
-    if (typeof target === 'string') return target
+    const server = serverAsked(values)
+    if (typeof server === 'string') return server
     const seedFile = values['seed-file']
     const seed = seedFile === undefined ? undefined : readFileSync(seedFile, 'utf8').trim()
     if (seed !== undefined && !/^[0-9a-f]{64}$/i.test(seed)) {
       return 'Expected --seed-file to hold a seed of 64 hex digits'
     }
-    return { files: positionals, ...target, seed, hold: values.hold }
+    const url = `${server.url}/v1/strand/import`
+    return { files: positionals, url, key: server.key, seed, hold: values.hold }
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
-}
-
-function readTarget(values: {
-  url?: string
-  key?: string
-}): { url: string; key: string | undefined } | string {
-  let { url, key } = values
-  if (url === undefined || key === undefined) {
-    const reading = readProcessConfig()
-    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
-    url ??= serverUrl(reading.config)
-    key ??= reading.config.rootApiKey
-  }
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
-  return { url: `${url.replace(/\/+$/, '')}/v1/strand/import`, key }
 }
 
 /** @throws Error for a file that cannot be read or begins with no manifest: then nothing is sent */

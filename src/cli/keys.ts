@@ -1,7 +1,6 @@
-import { describeFaults, readProcessConfig } from '../config.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
-import { serverUrl } from './server-url.js'
+import { serverAsked } from './server-url.js'
 
 const USAGE = `Usage: strandfast keys rotate [--organism ID] [--url URL] [--key KEY]
 Has the running server sign users' tokens by its next key, of an organism where one is named. Tokens that are out stay
@@ -46,16 +45,11 @@ export async function keysCommand(args: string[]): Promise<number> {
 
 /** Where the server is and the key for it; a text says what is missing. */
 function readTarget(values: { url?: string; key?: string }): { base: string; key: string } | string {
-  const reading = readProcessConfig()
-  if (!reading.ok && (values.url === undefined || values.key === undefined)) {
-    return `Settings are wrong\n${describeFaults(reading.faults)}`
-  }
-  const config = reading.ok ? reading.config : undefined
-  const base = values.url ?? (config === undefined ? undefined : serverUrl(config))
-  const key = values.key ?? config?.rootApiKey
-  if (base === undefined || !URL.canParse(base)) return 'Expected a URL after --url'
+  const server = serverAsked(values)
+  if (typeof server === 'string') return server
+  const { url: base, key } = server
   if (key === undefined) return 'Expected --key or SERVICE_ROOT_API_KEY'
-  return { base: base.replace(/\/$/, ''), key }
+  return { base, key }
 }
 
 function fail(detail: string): number {

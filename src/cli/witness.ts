@@ -1,12 +1,11 @@
 import { readIfThere, writeDurably } from '../durable-file.js'
-import { describeFaults, readProcessConfig } from '../config.js'
 import { logAgent } from '../base/organism-id.js'
 import { checkpointOrigin, parseCheckpoint, verifyCheckpoint, type Checkpoint } from '../strand/checkpoint.js'
 import { verifyConsistency } from '../strand/merkle.js'
 import { verifyExport } from '../strand/verify-export.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
-import { serverUrl } from './server-url.js'
+import { serverAsked } from './server-url.js'
 
 const USAGE = `Usage: strandfast witness --state FILE [--url URL] [--key KEY] [--log-key HEX]
 Asks a server for the checkpoint of its log of strand heads, sees that the log only grew since the checkpoint in FILE,
@@ -62,15 +61,8 @@ function readAsked(values: Values): Asked | string {
   if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey)) {
     return 'Expected --log-key to be a public key of 64 hex digits'
   }
-  let { url, key } = values
-  if (url === undefined || key === undefined) {
-    const reading = readProcessConfig()
-    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
-    url ??= serverUrl(reading.config)
-    key ??= reading.config.rootApiKey
-  }
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
-  return { state, url: url.replace(/\/+$/, ''), key, logKey }
+  const server = serverAsked(values)
+  return typeof server === 'string' ? server : { state, ...server, logKey }
 }
 
 async function witness(asked: Asked): Promise<number> {

@@ -20,10 +20,9 @@ import {
   recordBytes,
   type StoredRecord,
 } from './record-codec.js'
-import { readClockFloor } from './clock-floor.js'
+import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
-import { importedClock, keepImportedClock } from './imported-clock.js'
 import { putLoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
@@ -187,7 +186,7 @@ export class ShardStore {
     const latest = records.reduce((hlc, one) => (compareHlc(one.hlc, hlc) > 0 ? one.hlc : hlc), this.#lastHlc)
     if (latest === this.#lastHlc) return
     this.#lastHlc = latest
-    keepImportedClock(this.environment, latest)
+    putClockFloor(this.environment, latest)
   }
 
   #putRecords(records: readonly Laid[]): void {
@@ -260,7 +259,6 @@ export class ShardStore {
     for (const key of importedBlocks.getKeys({ reverse: true, limit: 1 })) {
       this.#nextImportedNo = key.readUIntBE(0, 6) + 1
     }
-    this.#lastHlc = laterHlc(this.#lastHlc, importedClock(this.environment))
   }
 
   /** `alsoFrom`: the block from which on all are looked at, though the index has them. */
