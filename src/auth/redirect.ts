@@ -19,9 +19,6 @@ const shape = /^https?:\/\/([^/?#@\\]+)(\/[^?#\\]*)?(\?[^#\\]*)?(#.*)?$/i
 /** What the path holds percent-encoded that servers on the way decode to something else: controls, `%`, `/` and `\`. */
 const encodedTrick = /%(?:[01][0-9a-f]|7f|25|2f|5c)/i
 
-/** A percent sign that encodes nothing. */
-const loosePercent = /%(?![0-9a-f]{2})/i
-
 /** Names of the members that this server adds; an address with one of its own could stand in for them. */
 const addedNames: ReadonlySet<string> = new Set([
   'token',
@@ -51,12 +48,22 @@ export function parseRedirect(text: string): URL | undefined {
   const parts = shape.exec(text)
   if (parts === null || parts[4] !== undefined || !URL.canParse(text)) return undefined
   const path = parts[2] ?? '/'
-  if (encodedTrick.test(path) || loosePercent.test(path) || path.split('/').some(isTrick)) return undefined
+  if (encodedTrick.test(path) || !isDecodable(path) || path.split('/').some(isTrick)) return undefined
   if (path.includes('//')) return undefined
   const url = new URL(text)
   // What parsing changes, another parser may not.
   if (url.pathname !== path || url.username !== '' || url.password !== '') return undefined
   return [...url.searchParams.keys()].some((name) => addedNames.has(name)) ? undefined : url
+}
+
+/** Whether every percent sign encodes something, and all of them UTF-8: of other bytes each server makes its own. */
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** A segment that some servers take for `.` or `..`: they cut parameters behind `;` off before they resolve it. */

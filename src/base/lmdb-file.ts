@@ -35,8 +35,13 @@ export interface PageUse {
   table: string
 }
 
-/** What is told of a page, by its number. */
-export type Visit = (pageNo: number, use: PageUse) => void
+/** What is told of what a file holds. */
+export interface Visitor {
+  /** Each page in use, by its number. */
+  page?(pageNo: number, use: PageUse): void
+  /** Each row. @returns whether it is sound */
+  row?(table: string, key: Buffer, value: Buffer): boolean
+}
 
 /** What a damaged file is found by. */
 class Damage extends Error {}
@@ -71,11 +76,11 @@ export function beginningFault(path: string): string | undefined {
 
 /**
  * Walks through all pages of a data file that nobody else writes to: each is where it says, in its order and once in use,
- * and the trees count what they hold. What rows say is not looked at: they have checksums of their own.
+ * and the trees count what they hold. What rows say is for the visitor.
  * @returns what is wrong with it, or undefined
  */
-export function structureFault(path: string, visit?: Visit): string | undefined {
-  return faultIn(path, (file) => new Walk(file, visit).all())
+export function structureFault(path: string, visitor: Visitor = {}): string | undefined {
+  return faultIn(path, (file) => new Walk(file, visitor).all())
 }
 
 interface DataFile {
@@ -168,12 +173,12 @@ interface Walked {
 
 class Walk {
   readonly #file: DataFile
-  readonly #visit: Visit | undefined
+  readonly #visitor: Visitor
   readonly #used: Uint8Array
 
-  constructor(file: DataFile, visit?: Visit) {
+  constructor(file: DataFile, visitor: Visitor = {}) {
     this.#file = file
-    this.#visit = visit
+    this.#visitor = visitor
     this.#used = new Uint8Array(file.meta.lastPage + 1).fill(1, 0, META_PAGES)
   }
 
@@ -202,7 +207,7 @@ class Walk {
     const leaf = level === tree.depth
     const where = `page ${pageNo} of table "${table}"`
     check(page.readUInt16LE(18) === (leaf ? LEAF : BRANCH), `${where} is of another kind`)
-    this.#visit?.(pageNo, { kind: leaf ? 'leaf' : 'branch', table })
+    this.#visitor.page?.(pageNo, { kind: leaf ? 'leaf' : 'branch', table })
     if (leaf) found.leafPages++
     else found.branchPages++
     const nodes = nodesOf(page, where)
@@ -218,20 +223,20 @@ class Walk {
   }
 
   #row(walked: Walked, node: Node, where: string): void {
-    const { table, found, values } = walked
+    const { table, found } = walked
     found.entries++
     check((node.flags & ~(BIG_DATA | SUB_TREE)) === 0, `${where} has a row of unknown form`)
     check(((node.flags & SUB_TREE) !== 0) === (table === ''), `${where} has a row of another form`)
-    if ((node.flags & BIG_DATA) !== 0) {
-      const value = this.#overflow(walked, node, where)
-      values?.push(value)
-    } else {
-      values?.push(node.value)
-      if (table !== '') return
+    if (table === '') {
       check(node.value.length === TREE_BYTES, `${where} has a damaged table`)
       // Names end in a NUL.
       this.#tree(node.key.toString().replace('\0', ''), readTree(node.value, 0))
+      return
     }
+    const value = (node.flags & BIG_DATA) === 0 ? node.value : this.#overflow(walked, node, where)
+    walked.values?.push(value)
+    if (table === 'free' || this.#visitor.row === undefined) return
+    check(this.#visitor.row(table, node.key, value), `${where} has a damaged row`)
   }
 
   /** A value in pages of its own. */
@@ -242,7 +247,8 @@ class Walk {
     const value = this.#take(pageNo, pages)
     const whole = value.readUInt16LE(18) === OVERFLOW && value.readUInt32LE(20) === pages
     check(whole, `page ${pageNo} of table "${table}" is of another kind`)
-    for (let page = pageNo; page < pageNo + pages; page++) this.#visit?.(page, { kind: 'overflow', table })
+    for (let page = pageNo; page < pageNo + pages; page++)
+      this.#visitor.page?.(page, { kind: 'overflow', table })
     found.overflowPages += pages
     return value.subarray(HEADER_BYTES, HEADER_BYTES + node.low)
   }

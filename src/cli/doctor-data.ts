@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.js'
-import { structureFault } from '../base/lmdb-file.js'
+import { storeFault } from '../store-fault.js'
 import { freeBytes, storeNames } from '../data-directory.js'
 import { lockDirectory, lockHolder } from '../directory-lock.js'
 import { isFileSystemError } from '../durable-file.js'
@@ -111,7 +111,7 @@ function examineLock(dataDir: string, alive: boolean): Finding {
   return alive ? ok('lock', `held by ${who}`) : warn('lock', `held by ${who}, which does not answer`)
 }
 
-/** Walks through the pages of each store, whose files must be nobody else's meanwhile. */
+/** Walks through the pages and rows of each store, whose files must be nobody else's meanwhile. */
 function examineStores(dataDir: string): Finding[] {
   const format = readFormat(dataDir)
   if (typeof format !== 'object') return []
@@ -121,10 +121,10 @@ function examineStores(dataDir: string): Finding[] {
     return storeNames(format.shards).flatMap((name) => {
       const file = join(dataDir, name, 'data.mdb')
       if (!existsSync(file)) return []
-      const fault = structureFault(file)
+      const fault = storeFault(file)
       return [
         fault === undefined
-          ? ok('stores', `the pages of ${name} are whole`)
+          ? ok('stores', `the pages and rows of ${name} are whole`)
           : fail('stores', `${file} is damaged: ${fault}`),
       ]
     })

@@ -31,12 +31,13 @@ export class StorePool {
   }
 
   /** Checks stores, several at once; `done` counts two steps a record. */
-  check(paths: readonly string[]): Promise<ShardCheck[]> {
+  async check(paths: readonly string[]): Promise<ShardCheck[]> {
     this.#progress.begin()
     const progress = this.#progress.memory
-    return Promise.all(
-      paths.map((path, shard) => this.#pool.run({ path, shard, progress }, { name: 'checkOne' })),
-    )
+    const checks = paths.map((path, shard) => this.#pool.run({ path, shard, progress }, { name: 'checkOne' }))
+    // When one fails, none may still open a store, which makes its directory, once this has returned.
+    await Promise.allSettled(checks)
+    return Promise.all(checks)
   }
 
   /** The root over the chain heads of all agents, 64 hex digits; `done` counts agents. */

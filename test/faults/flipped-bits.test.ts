@@ -9,7 +9,7 @@ import {
   cutFile,
   flipBit,
   makeSoundStore,
-  pagesFault,
+  faultFound,
   read,
   startOn,
   type SoundStore,
@@ -72,8 +72,8 @@ async function serveDamaged(damaged: string): Promise<Outcome> {
 }
 
 describe('a store in which nothing has changed', () => {
-  it('passes the check of its pages and answers the truth', async () => {
-    expect(pagesFault(sound.directory)).toBeUndefined()
+  it('passes the check of its file and answers the truth', async () => {
+    expect(faultFound(sound.directory)).toBeUndefined()
     const copy = join(directory, 'copy')
     copyStore(sound.directory, copy)
     expect(await serveDamaged(copy)).toEqual({ refused: false, errors: 0, untrue: [] })
@@ -82,24 +82,24 @@ describe('a store in which nothing has changed', () => {
 
 describe('a store in which a bit has flipped', () => {
   it(
-    'is refused, answers errors or the truth, or is found by the check of its pages',
+    'is refused, answers errors or the truth, or is found by the check of its file',
     { timeout: 3_600_000 },
     async () => {
       const random = seededRandom(runSeed('flipped bits'))
       // Those of few rounds begin anywhere.
       const first = between(random, 0, sound.pages.size - 1)
       const kinds = [...sound.pages.keys()].sort()
-      const tally = { refused: 0, errors: 0, crashes: 0, untrue: 0, harmless: 0, byPages: 0 }
+      const tally = { refused: 0, errors: 0, crashes: 0, untrue: 0, harmless: 0, found: 0 }
       for (let round = 0; round < flips; round++) {
         const kind = kinds[(first + round) % kinds.length] ?? ''
         const damaged = join(directory, 'damaged')
         copyStore(sound.directory, damaged)
         const what = `${kind}: ${flipBit(damaged, pick(random, sound.pages.get(kind) ?? []), random)}`
-        const pages = pagesFault(damaged)
+        const found = faultFound(damaged)
         const { refused, crash, errors, untrue } = await serveDamaged(damaged)
-        if (untrue.length > 0) expect(pages, `${what}\n${untrue.join('\n')}`).toBeDefined()
-        if (crash !== undefined) console.log(`${what}: ${crash} (${pages})`)
-        if (pages !== undefined) tally.byPages++
+        if (untrue.length > 0) expect(found, `${what}\n${untrue.join('\n')}`).toBeDefined()
+        if (crash !== undefined) console.log(`${what}: ${crash} (${found})`)
+        if (found !== undefined) tally.found++
         if (refused) tally.refused++
         else if (crash !== undefined) tally.crashes++
         else if (untrue.length > 0) tally.untrue++
@@ -122,7 +122,7 @@ describe('a store whose file was cut', () => {
       const { refused, crash, untrue } = await serveDamaged(damaged)
       expect({ what, crash, untrue }).toEqual({ what, crash: undefined, untrue: [] })
       // What was cut off may have been free pages only.
-      if (!refused) expect(pagesFault(damaged)).toBeUndefined()
+      if (!refused) expect(faultFound(damaged)).toBeUndefined()
     }
   })
 })

@@ -2,6 +2,7 @@ import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSy
 import { join } from 'node:path'
 import { between, pick } from '../../scripts/crash-loop/seeded-random.mjs'
 import { structureFault } from '../../src/base/lmdb-file.js'
+import { storeFault } from '../../src/store-fault.js'
 import { registerMany, tryLogin, usualPassword } from './accounts.js'
 import { ask } from './answers.js'
 import { startAuthServer } from './auth-server.js'
@@ -54,10 +55,12 @@ export async function makeSoundStore(directory: string): Promise<SoundStore> {
     ['meta', [0, 1]],
     ['any', []],
   ])
-  structureFault(join(directory, dataFile), (pageNo, { table, kind }) => {
-    const name = `${table} ${kind}`
-    pages.set(name, [...(pages.get(name) ?? []), pageNo])
-    pages.get('any')?.push(pageNo)
+  structureFault(join(directory, dataFile), {
+    page(pageNo, { table, kind }) {
+      const name = `${table} ${kind}`
+      pages.set(name, [...(pages.get(name) ?? []), pageNo])
+      pages.get('any')?.push(pageNo)
+    },
   })
   return { directory, readings: truth, pages }
 }
@@ -113,9 +116,9 @@ export function cutFile(directory: string, random: Random): string {
   return `cut to ${length} bytes`
 }
 
-/** What the page check says of a directory's store. */
-export function pagesFault(directory: string): string | undefined {
-  return structureFault(join(directory, dataFile))
+/** What `strandfast doctor` says of a directory's store. */
+export function faultFound(directory: string): string | undefined {
+  return storeFault(join(directory, dataFile))
 }
 
 function usedBytes(page: Buffer, pageNo: number): number[] {

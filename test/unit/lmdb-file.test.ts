@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { beginningFault, structureFault, type PageUse } from '../../src/base/lmdb-file.js'
+import { storeFault } from '../../src/store-fault.js'
 import { commitDurably, openEnvironment } from '../../workers/store/environment.js'
 
 const PAGE_BYTES = 4_096
@@ -33,7 +34,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 function pages(): Map<number, PageUse> {
   const found = new Map<number, PageUse>()
-  expect(structureFault(file, (pageNo, use) => found.set(pageNo, use))).toBeUndefined()
+  expect(structureFault(file, { page: (pageNo, use) => void found.set(pageNo, use) })).toBeUndefined()
   return found
 }
 
@@ -78,6 +79,18 @@ describe('the pages of a store', () => {
       bytes.writeUInt16LE(bytes.readUInt16LE(at + 20) - 2, at + 20)
     })
     expect(structureFault(file)).toBeDefined()
+  })
+
+  it('are found out with a row whose key is another one that is in order', () => {
+    const at = pageOf('leaf') * PAGE_BYTES
+    change((bytes) => {
+      const page = bytes.subarray(at, at + PAGE_BYTES)
+      const last = page.readUInt16LE(22 + page.readUInt16LE(20)) + 24
+      const keyEnd = last + 8 + page.readUInt16LE(last + 6)
+      page[keyEnd - 1] = (page[keyEnd - 1] ?? 0) + 1
+    })
+    expect(structureFault(file)).toBeUndefined()
+    expect(storeFault(file)).toContain('of table "agents" has a damaged row')
   })
 
   it('are found out where a page in use is listed as free', () => {

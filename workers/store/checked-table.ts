@@ -1,11 +1,9 @@
-import { crc32 } from 'node:zlib'
 import type { Database, RangeOptions } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
+import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../src/base/row-checksum.js'
 
 /** A table as LMDB has it: binary keys, binary values. */
 export type Table = Database<Buffer, Buffer>
-
-const CHECKSUM_BYTES = 4
 
 /**
  * A table whose rows end in a crc32 over key and value, so that a row which has changed on the disk is never served
@@ -31,7 +29,7 @@ export class CheckedTable {
   }
 
   put(key: Buffer, value: Buffer): void {
-    this.#table.putSync(key, Buffer.concat([value, checksum(key, value)]))
+    this.#table.putSync(key, rowOf(key, value))
   }
 
   remove(key: Buffer): void {
@@ -57,16 +55,7 @@ export class CheckedTable {
   }
 }
 
-function checksum(key: Buffer, value: Buffer): Buffer {
-  const bytes = Buffer.allocUnsafe(CHECKSUM_BYTES)
-  bytes.writeUInt32LE(crc32(value, crc32(key)))
-  return bytes
-}
-
 function checkedValue(key: Buffer, row: Buffer): Buffer {
-  const end = row.length - CHECKSUM_BYTES
-  assert(end >= 0, 'a stored row is whole')
-  const value = row.subarray(0, end)
-  assert(crc32(value, crc32(key)) === row.readUInt32LE(end), 'a stored row matches its checksum')
-  return value
+  assert(isWholeRow(key, row), 'a stored row matches its checksum')
+  return row.subarray(0, row.length - ROW_CHECKSUM_BYTES)
 }

@@ -1,6 +1,6 @@
-import { crc32 } from 'node:zlib'
 import type { Database } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
+import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../src/base/row-checksum.js'
 
 /** The named database that holds the index: binary keys and values. */
 export type HashDatabase = Database<Buffer, Buffer>
@@ -64,14 +64,9 @@ export function partKey(kind: number, runId: number, part: number): Buffer {
   return keyScratch
 }
 
-const CHECKSUM_BYTES = 4
-
 /** Writes a value with its checksum, into the transaction under way. */
 export function putPart(db: HashDatabase, key: Buffer, value: Uint8Array): void {
-  const part = Buffer.allocUnsafe(value.length + CHECKSUM_BYTES)
-  part.set(value)
-  part.writeUInt32LE(crc32(value, crc32(key)), value.length)
-  db.putSync(key, part)
+  db.putSync(key, rowOf(key, value))
 }
 
 /**
@@ -81,12 +76,10 @@ export function putPart(db: HashDatabase, key: Buffer, value: Uint8Array): void 
 export function getPart(db: HashDatabase, key: Buffer): Buffer | undefined {
   const part = db.getBinaryFast(key)
   if (part === undefined) return undefined
-  const end = part.length - CHECKSUM_BYTES
-  assert(end >= 0, 'a part of the hash index is whole')
   // lmdb gives its whole read buffer under a `length` of its own, which only JavaScript code goes by.
-  const value = Buffer.from(part.buffer, part.byteOffset, end)
-  assert(crc32(value, crc32(key)) === part.readUInt32LE(end), 'a part of the hash index matches its checksum')
-  return value
+  const row = Buffer.from(part.buffer, part.byteOffset, part.length)
+  assert(isWholeRow(key, row), 'a part of the hash index matches its checksum')
+  return row.subarray(0, row.length - ROW_CHECKSUM_BYTES)
 }
 
 /** Reads the metadata; undefined when the index is new. */

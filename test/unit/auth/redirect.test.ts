@@ -120,6 +120,8 @@ describe('a redirect address', () => {
     `${host}/cb?error=x`,
     `${host}/${'x'.repeat(2_048)}`,
     'https://app.example.com:99999/cb',
+    `${host}/cb/%cb`,
+    `${host}/%c0%ae%c0%ae/cb`,
     'https://[::1/cb',
     'data:text/html,x',
   ])('is never %j', (text) => {
