@@ -21,10 +21,13 @@ export interface ReadRecord {
 
 /** The body of a record. */
 export interface ReadContent {
-  /** Its exact text. */
-  body: string
   /** What the body commitment is made over: prefix, salt and body. */
-  committed: Uint8Array
+  committed: Buffer
+}
+
+/** The exact text of a body. */
+export function bodyText({ committed }: ReadContent): string {
+  return committed.toString('utf8', BODY_AT)
 }
 
 /** What a line after the first says; undefined when it is neither a record nor a trailer. */
@@ -41,7 +44,7 @@ export function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLin
   const content =
     salt === undefined || body === undefined
       ? undefined
-      : { body, committed: Buffer.concat([commitmentPrefix, Buffer.from(salt, 'hex'), Buffer.from(body)]) }
+      : { committed: Buffer.concat([commitmentPrefix, Buffer.from(salt, 'hex'), Buffer.from(body)]) }
   const leaf = Buffer.from(`\0${h}`)
   return { header: parseHeader(h), h, leaf, sig, sealedBy, content, withheld: withheld === true }
 }
@@ -53,7 +56,6 @@ const ZERO = 0x30
 const NINE = 0x39
 const BACKSLASH = 0x5c
 const SPACE = 0x20
-const ASCII_MAX = 0x7f
 
 /** Digits of a number that is read here: any such is safe. Longer ones are left to the reader of any JSON. */
 const NUMBER_DIGITS_MAX = 15
@@ -298,7 +300,6 @@ export class LineReader {
     const target = this.#committed
     let at = this.#at
     let to = BODY_AT
-    let seen = 0
     for (; at < end; at += 1) {
       let byte = bytes[at] ?? 0
       if (byte === QUOTE) break
@@ -308,13 +309,11 @@ export class LineReader {
         if (byte !== QUOTE && byte !== BACKSLASH) return undefined
       } else if (byte < SPACE) return undefined
       target[to++] = byte
-      seen |= byte
     }
     // The quote that ends the body, and the brace that ends the line.
     if (bytes[at] !== QUOTE || bytes[at + 1] !== 0x7d) return undefined
     this.#at = at + 2
-    const body = target.toString(seen > ASCII_MAX ? 'utf8' : 'latin1', BODY_AT, to)
-    return { body, committed: target.subarray(0, to) }
+    return { committed: target.subarray(0, to) }
   }
 }
 
