@@ -86,6 +86,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
       await drain(config, http, parts)
       await auth?.stop()
       await sink?.stop()
+      await serverLog?.finish(config.shutdownTimeoutSecs * 250)
       await serverLog?.stop()
       await control.close()
       await shards.shards.close()

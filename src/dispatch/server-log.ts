@@ -76,6 +76,15 @@ export class ServerLog {
     this.#seen[shard] = UNSEEN
   }
 
+  /** Tells of what moved last, for so long at most; the next start takes up the rest. */
+  async finish(graceMs: number): Promise<void> {
+    const timer = setTimeout(() => (this.#stopping = true), graceMs)
+    // One that is under way may have begun before the last writes.
+    await this.#looking
+    await this.look()
+    clearTimeout(timer)
+  }
+
   /** Resolves when nothing of it is under way. */
   async stop(): Promise<void> {
     this.#stopping = true

@@ -91,7 +91,8 @@ export class TestShard {
   }
 
   async remove(): Promise<void> {
-    await this.#store.close()
+    // A test may have left it closed, or damaged.
+    await this.#store.environment.root.close()
     rmSync(this.#path, { recursive: true, force: true })
   }
 

@@ -181,6 +181,17 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     expect(heads.slice(1).flat().sort()).toEqual([b, c].sort())
   })
 
+  it('tells what moved last before it stops, for as long as it is given', async () => {
+    await write('a')
+    await serverLog.finish(60_000)
+    expect(await told('a')).toEqual(await headOf('a'))
+    await write('b')
+    await serverLog.stop()
+    await serverLog.finish(60_000)
+    expect(sizeOfLog()).toBe(2)
+    expect(failures).toEqual([])
+  })
+
   it('takes in strands that were there before it was switched on', async () => {
     const agents = names(600, 'old')
     await Promise.all(agents.map((agent) => write(agent)))

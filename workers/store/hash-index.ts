@@ -160,6 +160,15 @@ export class HashIndex {
     if (this.#metadataChanged) this.#writeMetadata()
   }
 
+  /**
+   * Makes a run of the newest part, within the caller's transaction, so that the next opening has nothing to add again. Not while runs wait for a merge: openings one after the other must not pile them up.
+   */
+  settle(): void {
+    const waiting = (this.#levels[0]?.length ?? 0) >= this.#sizes.fanout
+    if (this.#memtable.entries > 0 && !waiting) this.#flush()
+    if (this.#metadataChanged) this.#writeMetadata()
+  }
+
   #flush(): void {
     const shape = { id: this.#takeRunId(), entries: this.#memtable.entries }
     const writer = new HashRunWriter(this.#db, shape, this.#sizes.chunkEntries)

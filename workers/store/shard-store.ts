@@ -171,7 +171,12 @@ export class ShardStore {
     })
   }
 
+  /** Takes what is in memory only to disk, so that the next opening need not make it again. */
   async close(): Promise<void> {
+    commitDurably(this.environment, () => {
+      this.#hashes.settle()
+      this.environment.runs.settle()
+    })
     await this.environment.root.close()
   }
 

@@ -28,6 +28,13 @@ export interface RunTables {
   meta: CheckedTable
 }
 
+/** Runs on their way into the table, the first `written` of which are there; of the blocks up to `upTo`. */
+interface Leaving {
+  runs: [agentNo: number, run: FoundRun][]
+  written: number
+  upTo: number
+}
+
 /**
  * Where the records of each strand lie: its runs, the older ones in the table `strands`, the newest in memory.
  *
@@ -44,7 +51,7 @@ export class StrandRuns {
   /** Blocks up to this one are in `#recent` or in the table; undefined before the first look at the store. */
   #seenUpTo: number | undefined
   #coveredUpTo = -1
-  #leaving: { runs: [agentNo: number, run: FoundRun][]; written: number; upTo: number } | undefined
+  #leaving: Leaving | undefined
   #addedSinceStep = 0
   readonly #recentMax: number
   readonly #stepMin: number
@@ -120,10 +127,21 @@ export class StrandRuns {
   commitStep(): void {
     const added = this.#addedSinceStep
     this.#addedSinceStep = 0
-    if (this.#leaving === undefined && this.#recentCount >= this.#recentMax) this.#leave()
-    const leaving = this.#leaving
+    const full = this.#recentCount >= this.#recentMax
+    const leaving = this.#leaving ?? (full ? this.#leave() : undefined)
     if (leaving === undefined) return
-    const end = Math.min(leaving.runs.length, leaving.written + Math.max(this.#stepMin, 2 * added))
+    this.#take(leaving, Math.max(this.#stepMin, 2 * added))
+  }
+
+  /** Takes all runs that have gathered into the table, within the caller's transaction. */
+  settle(): void {
+    if (this.#leaving !== undefined) this.#take(this.#leaving, Infinity)
+    if (this.#recentCount > 0) this.#take(this.#leave(), Infinity)
+  }
+
+  /** Takes some of the runs that leave into the table. */
+  #take(leaving: Leaving, some: number): void {
+    const end = Math.min(leaving.runs.length, leaving.written + some)
     for (; leaving.written < end; leaving.written++) {
       const [agentNo, run] = leaving.runs[leaving.written] ?? []
       assert(agentNo !== undefined && run !== undefined, 'the index is within the runs')
@@ -136,7 +154,7 @@ export class StrandRuns {
   }
 
   /** Begins to take the runs that have gathered into the table, in the order of its keys. */
-  #leave(): void {
+  #leave(): Leaving {
     const agents = [...this.#recent.keys()].sort((one, other) => one - other)
     const runs: [number, FoundRun][] = []
     for (const agentNo of agents) {
@@ -144,6 +162,7 @@ export class StrandRuns {
     }
     assert(this.#seenUpTo !== undefined, 'runs that have gathered are of blocks')
     this.#leaving = { runs, written: 0, upTo: this.#seenUpTo }
+    return this.#leaving
   }
 
   /** Forgets the runs of blocks up to `upTo`: the table has them. */

@@ -120,12 +120,13 @@ describe('the filter', () => {
 })
 
 /** One thing that happens to an index in the model test. */
-type Act = { kind: 'add'; prefixes: number[] } | { kind: 'step' } | { kind: 'reopen' }
+type Act = { kind: 'add'; prefixes: number[] } | { kind: 'step' } | { kind: 'settle' } | { kind: 'reopen' }
 
 function acts(prefix: fc.Arbitrary<number>): fc.Arbitrary<Act[]> {
   const act = fc.oneof(
     { weight: 12, arbitrary: fc.record({ kind: fc.constant('add' as const), prefixes: groupOf(prefix) }) },
     { weight: 3, arbitrary: fc.constant<Act>({ kind: 'step' }) },
+    { weight: 1, arbitrary: fc.constant<Act>({ kind: 'settle' }) },
     { weight: 1, arbitrary: fc.constant<Act>({ kind: 'reopen' }) },
   )
   return fc.array(act, { minLength: 20, maxLength: 120 })
@@ -146,6 +147,7 @@ function checkAgainstMap(script: Act[], sizes: HashIndexOptions): void {
     if (act.kind === 'add') {
       for (const prefix of act.prefixes) index.add(prefix, added.push(prefix) - 1)
     }
+    if (act.kind === 'settle') root.transactionSync(() => index.settle())
     if (act.kind !== 'reopen') step(index)
     else index = reopenAndReplay(added, sizes)
   }
@@ -218,6 +220,23 @@ describe('the hash index', () => {
     for (let location = 0; location <= index.coveredUpTo; location += 1) {
       expect(index.find(spreadPrefix(location))).toEqual([location])
     }
+  })
+
+  it('has nothing to be added again after it has settled, and piles up no runs by it', () => {
+    let index = HashIndex.open(db, small)
+    // No step is between them, so none of the runs is merged, and the newest part fills up.
+    for (let location = 0; location < small.fanout + small.memtableEntriesMax; location += 1) {
+      index.add(spreadPrefix(location), location)
+      root.transactionSync(() => index.settle())
+      const next = reopenAndReplay(
+        Array.from({ length: location + 1 }, (_none, at) => spreadPrefix(at)),
+        small,
+      )
+      if (location < small.fanout) expect(next.coveredUpTo).toBe(location)
+      for (let at = 0; at <= location; at += 1) expect(next.find(spreadPrefix(at))).toEqual([at])
+      index = next
+    }
+    expect(storedMetadata().levels[0]).toHaveLength(small.fanout)
   })
 
   it('drops an unfinished merge when it is opened, and loses nothing by it', () => {

@@ -134,6 +134,17 @@ describe('the runs of strands', () => {
     )
   })
 
+  it('are all in the table after they have settled', async () => {
+    for (let blockNo = 0; blockNo < 70; blockNo++) {
+      commitBlock(blockNo, [blockNo % AGENTS, (blockNo + 1) % AGENTS])
+      if (blockNo % 31 !== 30) continue
+      commitDurably(environment, () => runs.settle())
+      await reopen()
+      expect(runs.firstInMemory).toBe(blockNo + 1)
+      check(runs)
+    }
+  })
+
   it('are seen by a view that catches up with a store that is written to', () => {
     const view = new StrandRuns(environment)
     for (let blockNo = 0; blockNo < 120; blockNo++) {
