@@ -184,7 +184,7 @@ export const settings = {
   }),
   recordCacheBytes: setting({
     name: 'SERVICE_RECORD_CACHE_BYTES',
-    default: 64 * megabyte,
+    default: 256 * megabyte,
     unit: 'bytes',
     description: 'Memory for records that were read by their hash, to be read again; 0 is off.',
     allowed: 'an integer from 0 up',
