@@ -47,7 +47,7 @@ describe('readConfig', () => {
       shutdownTimeoutSecs: 10,
       recordBytesMax: 262_144,
       governedAutoApproveSecs: 60,
-      recordCacheBytes: 67_108_864,
+      recordCacheBytes: 268_435_456,
       logIntervalSecs: 10,
       rateLimitRps: 100,
       rateLimitBurst: 200,
