@@ -21,10 +21,11 @@ import { memory } from './scenarios/memory.mjs'
 import { namespaces } from './scenarios/namespaces.mjs'
 import { strandMillion } from './scenarios/strand-million.mjs'
 import { streams } from './scenarios/streams.mjs'
+import { userTokens } from './scenarios/user-tokens.mjs'
 import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
-const usual = { writes, ingest, get, latest, streams, memory, auth, namespaces }
+const usual = { writes, ingest, get, latest, streams, memory, auth, 'user-tokens': userTokens, namespaces }
 /** Take minutes and gigabytes: run when they are named. */
 const long = { 'agents-million': agentsMillion, 'strand-million': strandMillion, flatness }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))

@@ -53,15 +53,16 @@ export function startProductWithAuth(dataDirectory) {
 /**
  * Calls the server and gives its JSON answer.
  * @param {string} url with path
- * @param {{body?: unknown, ndjson?: string, status?: number}} [options] `status`: what is expected, 200 unless given
+ * @param {{method?: string, headers?: object, body?: unknown, ndjson?: string, status?: number}} [options] `method`: GET, or
+ *   POST with a body, unless given; `headers`: the root key's unless given; `status`: what is expected, 200 unless given
  * @returns {Promise<any>}
  * @throws {Error} on any other status
  */
-export async function call(url, { body, ndjson, status = 200 } = {}) {
+export async function call(url, { method, headers = credential, body, ndjson, status = 200 } = {}) {
   const contentType = ndjson === undefined ? 'application/json' : 'application/x-ndjson'
   const response = await fetch(url, {
-    method: body === undefined && ndjson === undefined ? 'GET' : 'POST',
-    headers: { ...credential, 'content-type': contentType },
+    method: method ?? (body === undefined && ndjson === undefined ? 'GET' : 'POST'),
+    headers: { ...headers, 'content-type': contentType },
     body: ndjson ?? (body === undefined ? undefined : JSON.stringify(body)),
   })
   const text = await response.text()

@@ -19,26 +19,32 @@ export function startEcho() {
 }
 
 /**
- * Measures product and echo in turn under one load, so that both meet the machine at the same speed.
+ * Who is asked, and what.
+ * @typedef {{url: string, load: import('../load.mjs').Load}} Asked
+ */
+
+/**
+ * Measures product and ceiling in turn, so that both meet the machine at the same speed.
  * @param {Bench} bench
- * @param {{load: import('../load.mjs').Load, product: string, echo: string, connections: number}} setting
+ * @param {{product: Asked, ceiling: Asked, connections: number}} setting
  * @returns {Promise<{value: number, ceiling: number, ratio: number, answered: number, also: object}>} per second;
  *   `answered`: requests that the product answered, warm-up included
  */
-export async function inTurn({ plan, tell }, { load, product, echo, connections }) {
+export async function inTurn({ plan, tell }, { product, ceiling, connections }) {
   const shape = { connections, seconds: plan.seconds }
   const warmUp = { connections, seconds: plan.warmUpSeconds }
-  await runCleanly(load, echo, warmUp)
-  let answered = (await runCleanly(load, product, warmUp)).requests
+  const run = ({ load, url }, how) => runCleanly(load, url, how)
+  await run(ceiling, warmUp)
+  let answered = (await run(product, warmUp)).requests
   const rounds = []
   for (let round = 1; round <= plan.rounds; round++) {
-    const ofProduct = await runCleanly(load, product, shape)
-    const ofEcho = await runCleanly(load, echo, shape)
+    const ofProduct = await run(product, shape)
+    const ofCeiling = await run(ceiling, shape)
     answered += ofProduct.requests
-    rounds.push({ value: ofProduct.perSecond, ceiling: ofEcho.perSecond, ofProduct })
-    const ratio = (ofProduct.perSecond / ofEcho.perSecond).toFixed(3)
+    rounds.push({ value: ofProduct.perSecond, ceiling: ofCeiling.perSecond, ofProduct })
+    const ratio = (ofProduct.perSecond / ofCeiling.perSecond).toFixed(3)
     tell(
-      `  round ${round}: ${Math.round(ofProduct.perSecond)}/s of ${Math.round(ofEcho.perSecond)}/s, ${ratio}`,
+      `  round ${round}: ${Math.round(ofProduct.perSecond)}/s of ${Math.round(ofCeiling.perSecond)}/s, ${ratio}`,
     )
   }
   const also = {

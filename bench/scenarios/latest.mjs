@@ -34,7 +34,11 @@ export async function latest(bench) {
       return { method: 'POST', path: `/v1/agents/${agent}/query`, headers, body: JSON.stringify(body) }
     })
     const load = prepareLoad(requests, { generator: plan.generator, directory })
-    const turn = await inTurn(bench, { load, product: product.url, echo: echo.url, connections: CONNECTIONS })
+    const turn = await inTurn(bench, {
+      product: { url: product.url, load },
+      ceiling: { url: echo.url, load },
+      connections: CONNECTIONS,
+    })
     const { value, ceiling, ratio, also } = turn
     return [
       { name: `latest ${ROWS}, ${CONNECTIONS} connections`, value, unit: 'pages/s', ceiling, ratio, also },

@@ -16,6 +16,8 @@ const EVENTS_PER_SECOND = 500
 /** The ceiling gets a part of the events: it shows its rate as well, and is done sooner. */
 const CEILING_PART = 0.25
 const TICK_MS = 20
+/** Level with the bare server. */
+const LEVEL = { ratio: 1 }
 
 /**
  * Events to 1,000 streams of one agent, written at a fixed rate, against a bare server that writes events of the same
@@ -41,7 +43,8 @@ export async function streams(bench) {
       tell(`  round ${round}: ${Math.round(ofProduct.perSecond)}/s of ${Math.round(ofCeiling.perSecond)}/s`)
     }
     const also = { offered: SUBSCRIBERS * EVENTS_PER_SECOND }
-    return [{ name: `SSE to ${SUBSCRIBERS} subscribers`, unit: 'deliveries/s', ...against(rounds), also }]
+    const name = `SSE to ${SUBSCRIBERS} subscribers`
+    return [{ name, unit: 'deliveries/s', ...against(rounds), target: LEVEL, also }]
   } finally {
     await Promise.all([product.stop(), ceiling.stop()])
   }

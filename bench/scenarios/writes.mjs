@@ -7,8 +7,8 @@ import { inTurn, startEcho } from './alternation.mjs'
 const AGENTS = 100
 const REQUESTS = 2_000
 const settings = [
-  { connections: 64, target: { ratio: 0.13 } },
-  { connections: 512, target: { ratio: 0.22 } },
+  { connections: 64, target: { ratio: 0.2 } },
+  { connections: 512, target: { ratio: 0.3 } },
 ]
 
 /**
@@ -29,7 +29,11 @@ export async function writes(bench) {
     for (const { connections, target } of settings) {
       bench.tell(`single writes, ${connections} connections`)
       const before = await countRecords(product.url, agents)
-      const turn = await inTurn(bench, { load, product: product.url, echo: echo.url, connections })
+      const turn = await inTurn(bench, {
+        product: { url: product.url, load },
+        ceiling: { url: echo.url, load },
+        connections,
+      })
       const recorded = (await countRecords(product.url, agents)) - before
       checkCounts({ ...turn, recorded, inFlight: (bench.plan.rounds + 1) * connections })
       const { value, ceiling, ratio, also } = turn
