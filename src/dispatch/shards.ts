@@ -41,7 +41,10 @@ export class Shards {
       (one) =>
         new ShardPort(one, {
           events: (events) => listener.events(one.shard, events),
-          policiesChanged: (agents) => listener.policiesChanged(agents),
+          policiesChanged: (agents) => {
+            this.#records.forgetReaders()
+            listener.policiesChanged(agents)
+          },
           erased: (agents) => listener.erased(agents),
           recordsChanged: (hashes) => this.#records.forget(hashes),
           imported: (agents) => listener.imported(agents),
@@ -67,8 +70,7 @@ export class Shards {
 
   /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
   send(agent: string, command: Command, receive: Receive): void {
-    // What a user sees of a record is for the shard to decide.
-    if (command.kind === 'recordGet' && command.access === undefined) this.#get(command, receive)
+    if (command.kind === 'recordGet') this.#get(command, receive)
     else this.sendTo(shardOf(agent, this.#ports.length), command, receive)
   }
 

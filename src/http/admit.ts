@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Namespace } from '../auth/namespace.js'
 import type { Clock } from '../base/clock.js'
 import { refuse, type Refusal } from '../base/errors.js'
@@ -33,7 +34,7 @@ export interface AdmissionSettings {
 
 /** Finds out whose a token is (src/http/auth/tokens.ts). */
 export interface TokenReader {
-  identify(token: string, digest: string): UserPrincipal | Refusal | Promise<UserPrincipal | Refusal>
+  identify(token: string): Promise<UserPrincipal | Refusal>
   stillGood(user: TokenUser): Refusal | undefined
 }
 
@@ -74,6 +75,12 @@ export class Admission {
    * tells a guesser nothing of the texts in it.
    */
   readonly #verified = new Map<string, Principal>()
+  /** The same of users' tokens, whose time or session may end meanwhile. */
+  readonly #users = new LRUCache<string, UserPrincipal>({
+    maxSize: limits.verifiedTokenBytesMax,
+    // Of its text and of the claims that were read from it.
+    sizeCalculation: (_user, authorization) => authorization.length * 2,
+  })
   #removalsSeen = 0
 
   constructor(
@@ -135,9 +142,8 @@ export class Admission {
   }
 
   #authorizeUser(authorization: string, namespace: Namespace): Admitted {
-    const token = bearerOf(authorization)
-    if (token === undefined || !tokenShape.test(token) || this.#tokens === undefined) return noToken
-    const user = this.#tokens.identify(token, hash('sha256', token, 'hex'))
+    const user = this.#knownUser(authorization) ?? this.#identify(authorization)
+    if (user === undefined) return noToken
     const ofNamespace = (one: UserPrincipal | Refusal) =>
       !('code' in one) && one.user.namespace.id !== namespace.id ? otherNamespace : one
     return user instanceof Promise ? user.then(ofNamespace) : ofNamespace(user)
@@ -165,16 +171,11 @@ export class Admission {
 
   #authenticate(authorization: string): Admitted {
     if (authorization === '') return this.#settings.open ? anyone : missing
-    const known = this.#known(authorization)
+    const known = this.#known(authorization) ?? this.#knownUser(authorization)
     if (known !== undefined) return known
     const token = bearerOf(authorization)
     if (token === undefined) return missing
-    const digest = hash('sha256', token, 'hex')
-    const key = this.#keyOf(authorization, digest)
-    if (key !== undefined) return key
-    return this.#tokens !== undefined && tokenShape.test(token)
-      ? this.#tokens.identify(token, digest)
-      : unknown
+    return this.#keyOf(authorization, token) ?? this.#identify(authorization) ?? unknown
   }
 
   #authenticateKey(authorization: string): Principal | Refusal {
@@ -182,7 +183,23 @@ export class Admission {
     if (known !== undefined) return known
     const token = bearerOf(authorization)
     if (token === undefined) return missing
-    return this.#keyOf(authorization, hash('sha256', token, 'hex')) ?? unknown
+    return this.#keyOf(authorization, token) ?? unknown
+  }
+
+  /** A user whose token was found good before, or why it is not any more. */
+  #knownUser(authorization: string): UserPrincipal | Refusal | undefined {
+    const known = this.#users.get(authorization)
+    return known === undefined ? undefined : (this.#tokens?.stillGood(known.user) ?? known)
+  }
+
+  /** Whose token it is; undefined for what is none by its look. */
+  #identify(authorization: string): Promise<UserPrincipal | Refusal> | undefined {
+    const token = bearerOf(authorization)
+    if (token === undefined || !tokenShape.test(token)) return undefined
+    return this.#tokens?.identify(token).then((one) => {
+      if (!('code' in one)) this.#users.set(authorization, one)
+      return one
+    })
   }
 
   /** A key that was found good before and was not deleted since. */
@@ -194,7 +211,8 @@ export class Admission {
     return this.#verified.get(authorization)
   }
 
-  #keyOf(authorization: string, digest: string): Principal | undefined {
+  #keyOf(authorization: string, token: string): Principal | undefined {
+    const digest = hash('sha256', token, 'hex')
     const isRoot = timingSafeEqual(Buffer.from(digest, 'hex'), this.#settings.rootKeyDigest)
     const principal = isRoot ? root : this.#keys.find(digest)
     if (principal !== undefined) this.#verified.set(authorization, principal)

@@ -5,7 +5,7 @@ import type { Signing, UserAccess, WriteOptions } from '../protocol/messages.js'
 import type { Hlc } from '../strand/hlc.js'
 import { momentUpper } from '../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
-import type { Principal, RouteRequest } from './route.js'
+import type { RouteRequest } from './route.js'
 
 /*
  * Reading of the parts of a request that many routes share: path parameters, query parameters and headers.
@@ -185,12 +185,7 @@ export function withAccess<C extends object>(
   { principal }: Pick<RouteRequest, 'principal'>,
   command: C,
 ): C & { access?: UserAccess } {
-  return principal.user === undefined ? command : { ...command, access: accessOf(principal.user) }
-}
-
-function accessOf({ claims }: NonNullable<Principal['user']>): UserAccess {
-  const { sub, email, app_metadata, user_metadata } = claims
-  return { claims: { sub, email, app_metadata, user_metadata } }
+  return principal.user === undefined ? command : { ...command, access: principal.user.access }
 }
 
 /** The agent of a path that the caller may reach. */

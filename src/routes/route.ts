@@ -22,6 +22,8 @@ export interface Principal {
 export interface TokenUser {
   namespace: Namespace
   claims: TokenClaims
+  /** What goes to the shards with each command; the same object as long as the token is remembered. */
+  access: UserAccess
 }
 
 /** The headers that routes look at; empty when not sent. Names as in HTTP, in camelCase. */

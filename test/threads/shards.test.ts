@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
 import { Shards } from '../../dist/src/dispatch/shards.js'
-import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'
+import type { Command, Outcome, StreamEvent, UserAccess } from '../../dist/src/protocol/messages.js'
 import { testAuthRules } from '../support/shard.js'
 import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
 
@@ -124,8 +124,22 @@ describe('the shards', () => {
 describe('a record that was read by its hash', () => {
   let hash: string
 
-  function read(agent = 'kept'): Promise<Outcome> {
-    return shards.ask(agent, { kind: 'recordGet', agent, hash })
+  function read(agent = 'kept', access?: UserAccess): Promise<Outcome> {
+    return shards.ask(agent, { kind: 'recordGet', agent, hash, ...(access !== undefined && { access }) })
+  }
+
+  /** Lets users read the records whose `n` is this, or stands in their `app_metadata` where it is undefined. */
+  function allowReading(n: number | undefined): Promise<Outcome> {
+    const condition = { field: 'n', op: 'eq' as const, value: n ?? '$jwt.app_metadata.n' }
+    const policies = [{ actions: ['read' as const], conditions: [condition] }]
+    const options = {}
+    return shards.ask('kept', { kind: 'policiesSet', agent: 'kept', policies, principal: 'root', options })
+  }
+
+  function user(sub: string, n: number): UserAccess {
+    return {
+      claims: { sub, email: `${sub}@example.org`, app_metadata: { n }, user_metadata: {} },
+    }
   }
 
   function mutate(action: 'delete' | 'restore' | 'erase'): Promise<Outcome> {
@@ -149,6 +163,52 @@ describe('a record that was read by its hash', () => {
     expect(shards.cacheFigures()).toMatchObject({ hits: 0, misses: 1 })
     expect(await read()).toEqual(first)
     expect(shards.cacheFigures()).toMatchObject({ hits: 1, misses: 1 })
+  })
+
+  it('is read from memory by a user whom its shard has shown it, and by no other', async () => {
+    await allowReading(undefined)
+    const [ann, bob] = [user('usr_ann', 1), user('usr_bob', 2)]
+    const first = await read('kept', ann)
+    expect(first).toMatchObject({ kind: 'reply', status: 200 })
+    expect(await read('kept', ann)).toEqual(first)
+    expect(shards.cacheFigures()).toMatchObject({ hits: 1, misses: 1 })
+    expect(codeOf(await read('kept', bob))).toBe('record_not_found')
+    expect(codeOf(await read('kept', bob))).toBe('record_not_found')
+    expect(await read('kept', ann)).toEqual(first)
+    expect(shards.cacheFigures()).toMatchObject({ hits: 2, misses: 3 })
+  })
+
+  it('is not shown from memory to a user from the answer on to a change of policies', async () => {
+    await allowReading(1)
+    const ann = user('usr_ann', 2)
+    await read()
+    for (let times = 0; times < 2; times++) expect(await read('kept', ann)).toMatchObject({ status: 200 })
+    await allowReading(2)
+    expect(codeOf(await read('kept', ann))).toBe('record_not_found')
+    expect(await read()).toMatchObject({ status: 200 })
+    await allowReading(1)
+    expect(await read('kept', ann)).toMatchObject({ status: 200 })
+  })
+
+  it('is never shown to a user by policies that are over, while reads and changes come at once', async () => {
+    const ann = user('usr_ann', 2)
+    for (let round = 0; round < 50; round++) {
+      const change = allowReading(round % 2)
+      const reads = Promise.all([read('kept', ann), read('kept', ann), read('kept', ann)])
+      await Promise.all([change, reads])
+      expect(codeOf(await read('kept', ann)) === 'record_not_found').toBe(round % 2 === 0)
+    }
+  })
+
+  it('is read from memory by each of many users', async () => {
+    await allowReading(1)
+    const users = Array.from({ length: 8 }, (_none, n) => user(`usr_${n}`, n))
+    for (const one of [...users, ...users]) await read('kept', one)
+    expect(shards.cacheFigures()).toMatchObject({ hits: 8, misses: 8 })
+    await read('kept', user('usr_more', 1))
+    // The first of them was forgotten for one more.
+    for (const one of users.slice(1)) await read('kept', one)
+    expect(shards.cacheFigures()).toMatchObject({ hits: 15, misses: 9 })
   })
 
   it('is not shown as a record of another agent', async () => {

@@ -48,27 +48,37 @@ const revoked = refuse('token_revoked', 'Expected a token that was not revoked a
 
 const noScopes: ReadonlySet<never> = new Set()
 
-/** Issues users' tokens and finds out whose a token is; those found good are known again by their digest. */
+/** Issues users' tokens and finds out whose a token is. */
 export class UserTokens implements TokenIssuer {
   readonly #parts: UserTokensParts
   readonly #refreshKey: Buffer
   readonly #keys = new LRUCache<string, Promise<NamespaceKeys>>({ max: limits.namespaceKeysMax })
-  readonly #verified = new LRUCache<string, UserPrincipal>({ maxSize: limits.verifiedTokenBytesMax })
 
   constructor(parts: UserTokensParts) {
     this.#parts = parts
     this.#refreshKey = refreshKey(parts.masterSeed)
   }
 
-  /**
-   * Whose token it is: 401 invalid_token, token_expired or token_revoked.
-   * @param digest of the token
-   * @returns at once for a token that was seen before
-   */
-  identify(token: string, digest: string): UserPrincipal | Refusal | Promise<UserPrincipal | Refusal> {
-    const known = this.#verified.get(digest)
-    if (known === undefined) return this.#verify(token, digest)
-    return this.stillGood(known.user) ?? known
+  /** Whose token it is, by its signature: 401 invalid_token, token_expired or token_revoked. */
+  async identify(token: string): Promise<UserPrincipal | Refusal> {
+    const namespace = this.#namespaceOf(token)
+    if (namespace === undefined) return invalid
+    const missing = await this.#parts.missing(namespace)
+    if (missing !== undefined) return statusOf(missing) === 404 ? invalid : missing
+    const { current, retired } = await this.#keysOf(namespace)
+    const verdict = await verifyToken(token, [current, ...this.#unexpired(retired)], {
+      issuer: this.#issuerOf(namespace),
+      nowMs: this.#parts.clock(),
+    })
+    if (!verdict.ok) return verdict.reason === 'expired' ? expired : invalid
+    const user = userOf(namespace, verdict.claims)
+    const principal: UserPrincipal = {
+      id: `user:${namespace.id}:${user.claims.sub}`,
+      scopes: noScopes,
+      agents: [],
+      user,
+    }
+    return this.stillGood(user) ?? principal
   }
 
   /** Why a token that was good is not any more: 401 token_expired or token_revoked. */
@@ -112,24 +122,6 @@ export class UserTokens implements TokenIssuer {
 
   rotated(namespace: Namespace): void {
     this.#keys.delete(namespace.id)
-  }
-
-  async #verify(token: string, digest: string): Promise<UserPrincipal | Refusal> {
-    const namespace = this.#namespaceOf(token)
-    if (namespace === undefined) return invalid
-    const missing = await this.#parts.missing(namespace)
-    if (missing !== undefined) return statusOf(missing) === 404 ? invalid : missing
-    const { current, retired } = await this.#keysOf(namespace)
-    const verdict = await verifyToken(token, [current, ...this.#unexpired(retired)], {
-      issuer: this.#issuerOf(namespace),
-      nowMs: this.#parts.clock(),
-    })
-    if (!verdict.ok) return verdict.reason === 'expired' ? expired : invalid
-    const user = { namespace, claims: verdict.claims }
-    const id = `user:${namespace.id}:${user.claims.sub}`
-    const principal: UserPrincipal = { id, scopes: noScopes, agents: [], user }
-    this.#verified.set(digest, principal, { size: token.length + digest.length })
-    return this.stillGood(user) ?? principal
   }
 
   /** The namespace that a token says it is of, which its signature has to prove. */
@@ -185,3 +177,9 @@ export class UserTokens implements TokenIssuer {
 
 /** Between the issuer and an organism's id in the `iss` of the organism's tokens. */
 const ORGANISMS = '/v1/organisms/'
+
+/** A user with what of its claims decides about rows, one object for all commands of the token. */
+function userOf(namespace: Namespace, claims: TokenClaims): TokenUser {
+  const { sub, email, app_metadata, user_metadata } = claims
+  return { namespace, claims, access: { claims: { sub, email, app_metadata, user_metadata } } }
+}

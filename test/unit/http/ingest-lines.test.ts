@@ -16,7 +16,12 @@ function userOf(namespace: Namespace): Principal {
     sid: 's',
     amr: [],
   }
-  return { id: `user:${namespace.id}:usr_ann`, scopes: new Set(), agents: [], user: { namespace, claims } }
+  return {
+    id: `user:${namespace.id}:usr_ann`,
+    scopes: new Set(),
+    agents: [],
+    user: { namespace, claims, access: { claims } },
+  }
 }
 
 const agents = ['notes', 'acme::notes', 'acme2::notes', 'acme']

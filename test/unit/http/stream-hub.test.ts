@@ -80,6 +80,7 @@ const ann: Principal = {
   user: {
     namespace: { id: '', agent: 'default' },
     claims: { ...access.claims, iat: 0, exp: 9_000_000_000, jti: 'j', iss: 'i', sid: 's', amr: [] },
+    access,
   },
 }
 const own: Condition[][] = [[{ field: 'owner', op: 'eq', value: 'usr_ann' }]]
