@@ -1,7 +1,7 @@
 /**
  * The comparison: the same work asked of the built server and of what people would use instead, in turn in one run,
  * each where it is installed. Adds one JSON line to peers.jsonl. Ends with 1 when an answer was wrong or was not found
- * stored.
+ * stored, or a target was missed.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { environment } from './environment.mjs'
 import { removeAtExit } from './load.mjs'
 import { readPeersPlan, usage } from './peers/options.mjs'
 import { peers } from './peers/peer.mjs'
-import { measureInRounds } from './peers/rounds.mjs'
+import { heldAgainst, measureInRounds } from './peers/rounds.mjs'
 import { workloads } from './peers/workloads.mjs'
 import { appendResult, peersTable } from './report.mjs'
 
@@ -41,7 +41,8 @@ async function run(args) {
   const { rounds, seconds } = plan
   appendResult(resultsFile, { at, ...environment(plan), rounds, seconds, skipped, ...found })
   process.stdout.write(`\n${found.workloads.map(peersTable).join('\n')}`)
-  return found.faults.length > 0 ? 1 : 0
+  const missed = found.workloads.some(({ targets }) => targets.some(({ met }) => !met))
+  return found.faults.length > 0 || missed ? 1 : 0
 }
 
 /** Starts all who take such workloads on, measures them and stops them. */
@@ -60,11 +61,11 @@ async function measureKind(bench, { kind, asked, able }, found) {
       }
     }
     for (const workload of asked) {
-      const { id, title, unit, secondsMin } = workload
+      const { id, title, unit, secondsMin, targets = [] } = workload
       bench.tell(title)
       const contenders = started.flatMap((running) => running.contenders(workload))
       const { results, faults } = await measureInRounds(bench, { contenders, secondsMin })
-      found.workloads.push({ id, title, unit, contenders: results })
+      found.workloads.push({ id, title, unit, contenders: results, targets: heldAgainst(targets, results) })
       found.faults.push(...faults)
     }
   } finally {

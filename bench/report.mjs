@@ -70,10 +70,10 @@ export function table(results) {
 
 /**
  * One workload of a comparison as a table for a terminal.
- * @param {{title: string, unit: string, contenders: object[]}} workload
+ * @param {{title: string, unit: string, contenders: object[], targets: object[]}} workload
  * @returns {string}
  */
-export function peersTable({ title, unit, contenders }) {
+export function peersTable({ title, unit, contenders, targets }) {
   const ms = (value) => (value === null ? '' : `${value} ms`)
   const rows = contenders.map(({ name, value, ratio, p50_ms, p99_ms }) => [
     name,
@@ -82,7 +82,11 @@ export function peersTable({ title, unit, contenders }) {
     ms(p50_ms),
     ms(p99_ms),
   ])
-  return aligned([[title, unit, 'of ours', 'p50', 'p99'], ...rows])
+  const held = targets.map(
+    ({ ours, peer, ratio, target, met }) =>
+      `${ours} by ${peer}: ${ratio.toFixed(2)}, target ${target}, ${met ? 'met' : 'MISSED'}\n`,
+  )
+  return aligned([[title, unit, 'of ours', 'p50', 'p99'], ...rows]) + held.join('')
 }
 
 /** Lines of cells in columns. Figures stand to the right, words to the left. */

@@ -47,7 +47,7 @@ async function run(args) {
   for (const [name, scenario] of asked.length > 0 ? asked : Object.entries(usual)) {
     try {
       const measured = await scenario({ plan, directory, tell })
-      results.push(...measured.map(resultOf))
+      results.push(...measured.map((one) => ({ scenario: name, ...resultOf(one) })))
     } catch (error) {
       faults.push({ name, detail: error instanceof Error ? error.message : String(error) })
       tell(`${name} FAILED: ${faults.at(-1).detail}`)

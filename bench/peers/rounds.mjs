@@ -54,6 +54,21 @@ export async function measureInRounds({ plan, tell }, { contenders, secondsMin =
   return { results: [...turns].map(([contender, own]) => resultOf(contender, { own, basis })), faults }
 }
 
+/**
+ * What came of the targets whose two contenders were both measured: the median of the rounds' ratios.
+ * @param {import('./workloads.mjs').Target[]} targets
+ * @param {{name: string, rounds: number[]}[]} results of one workload
+ * @returns {{ours: string, peer: string, ratio: number, target: number, met: boolean}[]}
+ */
+export function heldAgainst(targets, results) {
+  return targets.flatMap(({ ours, peer, ratio: target }) => {
+    const [own, other] = [ours, peer].map((name) => results.find((result) => result.name === name)?.rounds)
+    if (own === undefined || other === undefined) return []
+    const ratio = median(own.map((value, round) => value / other[round]))
+    return [{ ours, peer, ratio: rounded(ratio), target, met: ratio >= target }]
+  })
+}
+
 function resultOf({ name, role, note }, { own, basis }) {
   const middle = (key) => (own[0]?.[key] === undefined ? null : rounded(median(own.map((turn) => turn[key]))))
   const ratio =

@@ -1,23 +1,38 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { barChart } from './charts.mjs'
-import { newestWholeRun } from './runs.mjs'
+import { newestParts } from './runs.mjs'
 
 const PAGE = 'docs/PERFORMANCE.md'
+const README = 'README.md'
 const PLOTS = 'docs/performance'
 const NO_RUN = 'No run is recorded yet.'
 
 /**
- * What of the page on performance is made from recorded runs: the parts between its marks, and the plots.
- * @param {{page: string, peers: string, results: string}} texts the page, and bench/peers.jsonl and bench/results.jsonl
+ * What of the pages that tell of performance is made from recorded runs: the parts between their marks, and the plots.
+ * @param {{page: string, readme: string, peers: string, results: string}} texts the two pages, and bench/peers.jsonl and
+ *   bench/results.jsonl
  * @returns {[path: string, text: string][]}
- * @throws {Error} when the page lacks a mark
+ * @throws {Error} when a page lacks a mark
  */
-export function performanceDocuments({ page, peers, results }) {
-  const comparison = comparisonOf(newestWholeRun(peers, ({ workloads }) => workloads))
-  const ceilings = ceilingsOf(newestWholeRun(results, ({ scenarios }) => scenarios))
-  const parts = { peers: comparison.text, ceilings: ceilings.text }
-  const whole = Object.entries(parts).reduce((text, [name, part]) => between(text, name, part), page)
-  return [[PAGE, whole], ...comparison.plots, ...ceilings.plots]
+export function performanceDocuments({ page, readme, peers, results }) {
+  const workloads = newestParts(peers, {
+    partsOf: (run) => run.workloads,
+    groupOf: ({ id }) => id,
+    nameOf: ({ id }) => id,
+  })
+  const figures = newestParts(results, {
+    partsOf: ({ scenarios }) => scenarios,
+    groupOf: ({ scenario, name }) => scenario ?? name,
+    nameOf: ({ name }) => name,
+  })
+  const comparison = comparisonOf(workloads)
+  const ceilings = ceilingsOf(figures)
+  return [
+    [PAGE, filled(PAGE, page, { peers: comparison.text, ceilings: ceilings.text })],
+    [README, filled(README, readme, { ceilings: shortCeilings(figures), peers: shortComparison(workloads) })],
+    ...comparison.plots,
+    ...ceilings.plots,
+  ]
 }
 
 /** The same, of the files of the repository; nothing where there is no page. */
@@ -26,38 +41,86 @@ export function recordedPerformanceDocuments() {
   const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : '')
   return performanceDocuments({
     page: read(PAGE),
+    readme: read(README),
     peers: read('bench/peers.jsonl'),
     results: read('bench/results.jsonl'),
   })
 }
 
-function between(page, name, part) {
+function filled(path, page, parts) {
+  return Object.entries(parts).reduce((text, [name, part]) => between(path, text, [name, part]), page)
+}
+
+function between(path, page, [name, part]) {
   const marks = [`<!-- made from runs: ${name} -->`, `<!-- end: ${name} -->`]
   const [from, to] = marks.map((mark) => page.indexOf(mark))
-  if (from < 0 || to < from) throw new Error(`${PAGE} lacks the marks of ${name}`)
+  if (from < 0 || to < from) throw new Error(`${path} lacks the marks of ${name}`)
   return `${page.slice(0, from)}${marks[0]}\n\n${part}\n\n${page.slice(to)}`
 }
 
-function comparisonOf(run) {
-  if (run === undefined) return { text: NO_RUN, plots: [] }
+/** Where and when figures were taken: a sentence, or a list with a line a run where they are from several. */
+function recordedText(recorded, { textOf, nameOf }) {
+  const byRun = new Map()
+  for (const { run, part } of recorded) byRun.set(run, [...(byRun.get(run) ?? []), nameOf(part)])
+  if (byRun.size === 1) return textOf(recorded[0].run)
+  return [...byRun].map(([run, names]) => `- ${textOf(run)} Of it: ${names.join('; ')}.`).join('\n')
+}
+
+function comparisonOf(recorded) {
+  if (recorded.length === 0) return { text: NO_RUN, plots: [] }
+  const workloads = recorded.map(({ part }) => part)
+  const parts = workloads.map((workload) => {
+    const { id, title, unit, contenders } = workload
+    const plot = `![${title}, ${unit}](performance/${id}.svg)`
+    const held = heldText(workload)
+    return [`### ${title}`, plot, comparisonTable(workload), ...held, notes(contenders)].join('\n\n')
+  })
+  const plots = workloads.map(({ id, title, unit, contenders }) => [
+    `${PLOTS}/${id}.svg`,
+    barChart({ title, subtitle: unit, bars: contenders.map(barOf) }),
+  ])
+  const head = recordedText(recorded, { textOf: comparisonRunText, nameOf: ({ title }) => title })
+  return { text: [head, ...parts].join('\n\n'), plots }
+}
+
+function comparisonRunText(run) {
   const versions = Object.entries(run.versions).map(([name, version]) => `${name} ${version}`)
   const absent = run.skipped.map(({ name, detail }) => `${name} was left out (${detail}).`)
   const faulty = new Set(run.faults.map(({ name }) => name))
   const failed = [...faulty].map((name) => `${name} failed in this run and is incomplete.`)
-  const head = [
-    `${machineOf(run)}, medians of ${run.rounds} rounds of ${run.seconds} s. ${versions.join(', ')}.`,
-    ...absent,
-    ...failed,
-  ]
-  const parts = run.workloads.map((workload) => {
-    const { id, title, unit, contenders } = workload
-    return `### ${title}\n\n![${title}, ${unit}](performance/${id}.svg)\n\n${comparisonTable(workload)}\n\n${notes(contenders)}`
-  })
-  const plots = run.workloads.map(({ id, title, unit, contenders }) => [
-    `${PLOTS}/${id}.svg`,
-    barChart({ title, subtitle: unit, bars: contenders.map(barOf) }),
+  const how = `${machineOf(run)}, medians of ${run.rounds} rounds of ${run.seconds} s.`
+  return [how, ...(versions.length > 0 ? [`${versions.join(', ')}.`] : []), ...absent, ...failed].join(' ')
+}
+
+/** What came of the targets of a workload, where it has any. */
+function heldText({ targets = [] }) {
+  const line = ({ ours, peer, ratio, target, met }) =>
+    `**${ours}** by ${peer}: ${ratio}, target ${target}: ${met ? 'met' : '**missed**'}.`
+  return targets.length === 0 ? [] : [targets.map(line).join(' ')]
+}
+
+function shortComparison(recorded) {
+  const rows = recorded.flatMap(({ part: { title, targets = [] } }) =>
+    targets.map(({ ours, peer, ratio }) => [title, ours, peer, String(ratio)]),
+  )
+  if (rows.length === 0) return NO_RUN
+  const held = recorded.filter(({ part: { targets = [] } }) => targets.length > 0)
+  const head = recordedText(held, { textOf: (run) => `${machineOf(run)}.`, nameOf: ({ title }) => title })
+  return `${head}\n\n${table(['', 'Strandfast', 'Beside', 'Ratio'], rows)}`
+}
+
+function shortCeilings(recorded) {
+  if (recorded.length === 0) return NO_RUN
+  const some = recorded.filter(({ part }) => part.ratio !== null)
+  const when = recordedColumn(some)
+  const rows = some.map(({ run, part: { name, value, unit, ceiling, ratio } }) => [
+    name,
+    `${number(value)} ${unit}`,
+    number(ceiling),
+    String(ratio),
+    ...when.cells(run),
   ])
-  return { text: [head.join(' '), ...parts].join('\n\n'), plots }
+  return `${when.sentence}\n\n${table(['What', 'Measured', 'Ceiling', 'Ratio', ...when.heads], rows)}`
 }
 
 function barOf({ name, role, value }) {
@@ -83,17 +146,20 @@ function notes(contenders) {
   return [...byNote].map(([note, names]) => `- ${names.join('; ')}: ${note}.`).join('\n')
 }
 
-function ceilingsOf(run) {
-  if (run === undefined) return { text: NO_RUN, plots: [] }
-  const rows = run.scenarios.map(({ name, value, unit, ceiling, ratio, target, met }) => [
+function ceilingsOf(recorded) {
+  if (recorded.length === 0) return { text: NO_RUN, plots: [] }
+  const figures = recorded.map(({ part }) => part)
+  const when = recordedColumn(recorded)
+  const rows = recorded.map(({ run, part: { name, value, unit, ceiling, ratio, target, met } }) => [
     name,
     `${number(value)} ${unit}`,
     ceiling === null ? '' : number(ceiling),
     ratio === null ? '' : String(ratio),
     targetText(target),
     met === null ? '' : met ? 'met' : '**missed**',
+    ...when.cells(run),
   ])
-  const aimed = run.scenarios.filter(({ ratio, target }) => ratio !== null && target?.ratio !== undefined)
+  const aimed = figures.filter(({ ratio, target }) => ratio !== null && target?.ratio !== undefined)
   const bars = aimed.map(({ name, ratio, target }) => ({
     name,
     role: 'ours',
@@ -106,9 +172,25 @@ function ceilingsOf(run) {
     `${PLOTS}/ceilings.svg`,
     barChart({ title, subtitle: 'ratio to the ceiling; the line is the target', bars }),
   ]
-  const heads = ['', 'measured', 'ceiling', 'ratio', 'target', '']
-  const text = `${machineOf(run)}.\n\n![${title}](performance/ceilings.svg)\n\n${table(heads, rows)}`
+  const heads = ['', 'measured', 'ceiling', 'ratio', 'target', '', ...when.heads]
+  const plotLink = `![${title}](performance/ceilings.svg)`
+  const text = [when.sentence, plotLink, table(heads, rows)].join('\n\n')
   return { text, plots: [plot] }
+}
+
+/** When and on what figures were taken: a sentence, and where they are of several runs a column. */
+function recordedColumn(recorded) {
+  const runs = new Set(recorded.map(({ run }) => run))
+  if (runs.size === 1) {
+    const [run] = runs
+    return { sentence: `${machineOf(run)}.`, heads: [], cells: () => [] }
+  }
+  const machines = new Set([...runs].map(placeOf))
+  return {
+    sentence: `Recorded on ${[...machines].join('; and on ')}.`,
+    heads: ['recorded'],
+    cells: ({ at, commit }) => [commit === null ? at.slice(0, 10) : `${at.slice(0, 10)}, ${commit}`],
+  }
 }
 
 function targetText(target) {
@@ -117,9 +199,13 @@ function targetText(target) {
   return target.ratio === undefined ? `at least ${number(target.value)}` : `ratio ${target.ratio}`
 }
 
-function machineOf({ at, commit, node, cpu, cores, generator }) {
-  const version = commit === null ? '' : `, commit ${commit}`
-  return `Recorded ${at.slice(0, 10)} on ${cores} cores (${cpu}), Node ${node.slice(1)}, load by ${generator}${version}`
+function machineOf(run) {
+  const version = run.commit === null ? '' : `, commit ${run.commit}`
+  return `Recorded ${run.at.slice(0, 10)} on ${placeOf(run)}${version}`
+}
+
+function placeOf({ node, cpu, cores, generator }) {
+  return `${cores} cores (${cpu}), Node ${node.slice(1)}, load by ${generator}`
 }
 
 const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 3 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readPeersPlan } from '../../bench/peers/options.mjs'
-import { measureInRounds } from '../../bench/peers/rounds.mjs'
+import { heldAgainst, measureInRounds } from '../../bench/peers/rounds.mjs'
 import { peersTable } from '../../bench/report.mjs'
 import { percentile } from '../../bench/statistics.mjs'
 
@@ -75,6 +75,26 @@ describe('measureInRounds', () => {
   })
 })
 
+describe('heldAgainst', () => {
+  const results = [
+    { name: 'ours', rounds: [100, 200, 300] },
+    { name: 'peer', rounds: [200, 200, 100] },
+  ]
+
+  it('takes the median of the ratios of ours to the peer, and tells whether the target is met', () => {
+    // The ratios are 0.5, 1 and 3; the medians give 1 as well, the best of each 1.5.
+    const targets = [1, 1.01].map((ratio) => ({ ours: 'ours', peer: 'peer', ratio }))
+    expect(heldAgainst(targets, results)).toEqual([
+      { ours: 'ours', peer: 'peer', ratio: 1, target: 1, met: true },
+      { ours: 'ours', peer: 'peer', ratio: 1, target: 1.01, met: false },
+    ])
+  })
+
+  it('leaves out a target whose peer was not measured', () => {
+    expect(heldAgainst([{ ours: 'ours', peer: 'absent', ratio: 1 }], results)).toEqual([])
+  })
+})
+
 describe('readPeersPlan', () => {
   const read = (...args: string[]) => readPeersPlan(['--generator', 'autocannon', ...args])
 
@@ -108,9 +128,11 @@ describe('peersTable', () => {
       { name: 'ours', value: 15_000, ratio: 1, p50_ms: 4.2, p99_ms: 9 },
       { name: 'peer', value: 900, ratio: null, p50_ms: null, p99_ms: null },
     ]
-    const lines = peersTable({ title: 'Writes', unit: 'records/s', contenders }).split('\n')
+    const targets = [{ ours: 'ours', peer: 'peer', ratio: 16.7, target: 20, met: false }]
+    const lines = peersTable({ title: 'Writes', unit: 'records/s', contenders, targets }).split('\n')
     expect(lines[0]).toMatch(/^Writes +records\/s +of ours +p50 +p99$/)
     expect(lines[1]).toMatch(/^ours +15,000 +1\.00 +4\.2 ms +9 ms$/)
     expect(lines[2]).toMatch(/^peer +900$/)
+    expect(lines[3]).toBe('ours by peer: 16.70, target 20, MISSED')
   })
 })

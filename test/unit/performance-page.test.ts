@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { barChart } from '../../scripts/performance/charts.mjs'
 import { performanceDocuments, recordedPerformanceDocuments } from '../../scripts/performance/documents.mjs'
-import { newestWholeRun } from '../../scripts/performance/runs.mjs'
+import { newestParts } from '../../scripts/performance/runs.mjs'
 
 const page = `# Page
 
@@ -14,6 +14,15 @@ by hand
 
 <!-- made from runs: ceilings -->
 <!-- end: ceilings -->
+`
+
+const readme = `# Name
+
+<!-- made from runs: ceilings -->
+<!-- end: ceilings -->
+
+<!-- made from runs: peers -->
+<!-- end: peers -->
 `
 
 const machine = { at: '2026-03-01T12:00:00.000Z', commit: 'abc', node: 'v20.19.0', cpu: 'X', cores: 2 }
@@ -35,6 +44,7 @@ const peersRun = {
         { name: 'Strandfast', role: 'ours', note: 'signed', value: 15_000, ratio: 1, p50_ms: 4, p99_ms: 9 },
         { name: 'Redis', role: 'peer', note: 'unsigned', value: 81_000, ratio: 5.4, p50_ms: 1, p99_ms: null },
       ],
+      targets: [{ ours: 'Strandfast', peer: 'Redis', ratio: 0.19, target: 1, met: false }],
     },
   ],
 }
@@ -65,13 +75,14 @@ const ceilingsRun = {
 }
 
 const documents = (texts: { page?: string; peers?: string; results?: string }) =>
-  new Map(performanceDocuments({ page, peers: '', results: '', ...texts }))
+  new Map(performanceDocuments({ page, readme, peers: '', results: '', ...texts }))
 
 describe('the page on performance', () => {
   it('has tables and plots of the recorded runs between its marks, and the rest as it was', () => {
     const made = documents({ peers: JSON.stringify(peersRun), results: JSON.stringify(ceilingsRun) })
     expect([...made.keys()]).toEqual([
       'docs/PERFORMANCE.md',
+      'README.md',
       'docs/performance/writes-64.svg',
       'docs/performance/ceilings.svg',
     ])
@@ -82,12 +93,44 @@ describe('the page on performance', () => {
     expect(text).toMatch(/^\| \*\*Strandfast\*\* +\| 15,000 +\| 1\.00 +\| 4 ms +\| 9 ms +\|$/m)
     expect(text).toMatch(/^\| Redis +\| 81,000 +\| 5\.40 +\| 1 ms +\| +\|$/m)
     expect(text).toContain('- Redis: unsigned.')
+    expect(text).toContain('**Strandfast** by Redis: 0.19, target 1: **missed**.')
     expect(text).toMatch(
       /^\| gets +\| 40,000 reads\/s +\| 100,000 +\| 0\.4 +\| ratio 0\.5 +\| \*\*missed\*\* \|$/m,
     )
     expect(text).toMatch(/^\| start +\| 700 ms +\| +\| +\| below 2,000 +\| met +\|$/m)
     expect(text).toContain('\nby hand\n')
     expect(text).not.toContain('old')
+  })
+
+  it('has its figures in the readme in short', () => {
+    const made = documents({ peers: JSON.stringify(peersRun), results: JSON.stringify(ceilingsRun) })
+    const text = made.get('README.md') ?? ''
+    expect(text).toContain('Recorded 2026-03-01 on 2 cores (X), Node 20.19.0, load by wrk, commit abc.\n')
+    expect(text).toMatch(/^\| gets +\| 40,000 reads\/s +\| 100,000 +\| 0\.4 +\|$/m)
+    expect(text).toMatch(/^\| Single writes +\| Strandfast +\| Redis +\| 0\.19 +\|$/m)
+  })
+
+  it('tells of which run each figure is where they are of several', () => {
+    const again = { ...ceilingsRun, commit: 'def', scenarios: [{ ...ceilingsRun.scenarios[1], value: 650 }] }
+    const results = [ceilingsRun, again].map((run) => JSON.stringify(run)).join('\n')
+    const text = documents({ results }).get('docs/PERFORMANCE.md') ?? ''
+    expect(text).toContain('Recorded on 2 cores (X), Node 20.19.0, load by wrk.\n')
+    expect(text).toMatch(/^\| gets .*\| 2026-03-01, abc \|$/m)
+    expect(text).toMatch(/^\| start +\| 650 ms .*\| 2026-03-01, def \|$/m)
+    expect(text).not.toContain('700 ms')
+  })
+
+  it('tells of which run each workload is where they are of several', () => {
+    const [writes] = peersRun.workloads
+    const other = {
+      ...peersRun,
+      commit: 'def',
+      workloads: [{ ...writes, id: 'bulk', title: 'Many at once' }],
+    }
+    const peers = [peersRun, other].map((run) => JSON.stringify(run)).join('\n')
+    const text = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
+    expect(text).toMatch(/^- Recorded .*, commit abc, medians.* Of it: Single writes\.$/m)
+    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Of it: Many at once\.$/m)
   })
 
   it('is the same when it is made again from itself', () => {
@@ -112,20 +155,40 @@ describe('the page on performance', () => {
   })
 })
 
-describe('newestWholeRun', () => {
+describe('newestParts', () => {
+  interface Part {
+    name: string
+    group: string
+  }
   interface Run {
     at: string
-    parts: number
     quick: boolean
+    parts: Part[]
   }
-  const run = (at: string, parts: number, quick = false) => JSON.stringify({ at, parts, quick })
-  const partsOf = ({ parts }: Run) => Array.from({ length: parts })
-  const newest = (...lines: string[]) => newestWholeRun<Run>(lines.join('\n'), partsOf)?.at
+  const run = (at: string, parts: string[], quick = false) =>
+    JSON.stringify({ at, quick, parts: parts.map((name) => ({ name, group: name[0] })) })
+  const newest = (...lines: string[]) =>
+    newestParts<Run, Part>(lines.join('\n'), {
+      partsOf: ({ parts }) => parts,
+      groupOf: ({ group }) => group,
+      nameOf: ({ name }) => name,
+    }).map(({ run: { at }, part: { name } }) => `${name} of ${at}`)
 
-  it('takes the newest that was not quick and leaves nothing out', () => {
-    expect(newest(run('a', 3), run('b', 3), run('c', 1), run('d', 3, true))).toBe('b')
-    expect(newest(run('a', 2), run('b', 3))).toBe('b')
-    expect(newest(run('a', 0), run('b', 2, true))).toBeUndefined()
+  it('takes each part from the newest run that has it, and none from a quick one', () => {
+    const lines = [run('1', ['a', 'b', 'c']), run('2', ['b']), run('3', ['a', 'b'], true)]
+    expect(newest(...lines)).toEqual(['a of 1', 'b of 2', 'c of 1'])
+  })
+
+  it('leaves out what a scenario gave before and gives no more', () => {
+    expect(newest(run('1', ['a1', 'a2', 'b1']), run('2', ['a1', 'a3']))).toEqual([
+      'a1 of 2',
+      'b1 of 1',
+      'a3 of 2',
+    ])
+  })
+
+  it('is empty without a run', () => {
+    expect(newest()).toEqual([])
   })
 })
 
