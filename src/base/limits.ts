@@ -170,6 +170,8 @@ export const limits = {
   organismAgentsMax: 1_000,
   /** Organisms whose auth namespace is known to be there without asking their shard. */
   namespacesKnownMax: 65_536,
+  /** Users of whom the cache of records remembers that they may read a record; for one more the first is forgotten. */
+  recordReadersMax: 8,
   /** Namespaces whose signing keys are kept in memory. */
   namespaceKeysMax: 4_096,
   /** Bytes of tokens that were found good and are known again. */

@@ -1,11 +1,9 @@
 import { LRUCache } from 'lru-cache'
+import { limits } from '../base/limits.js'
 import type { UserAccess } from '../protocol/messages.js'
 
 /** What an entry takes beside its text, about: key, lists and map. */
 const ENTRY_BYTES = 352
-
-/** Users of whom an entry remembers that they may read it; of one more the first is forgotten. */
-const READERS_MAX = 8
 
 /** A record that was asked for. */
 export interface RecordAddress {
@@ -83,7 +81,7 @@ export class RecordCache {
       this.#answers.set(hash, { agent, body: copy, readers, policyChanges: this.#policyChanges })
     } else if (access !== undefined) {
       const before = known.policyChanges === this.#policyChanges ? known.readers : []
-      known.readers = [...before.slice(1 - READERS_MAX), this.#numberOf(access)]
+      known.readers = [...before.slice(1 - limits.recordReadersMax), this.#numberOf(access)]
       known.policyChanges = this.#policyChanges
     }
   }

@@ -202,7 +202,7 @@ describe('a record that was read by its hash', () => {
 
   it('is read from memory by each of many users', async () => {
     await allowReading(1)
-    const users = Array.from({ length: 8 }, (_none, n) => user(`usr_${n}`, n))
+    const users = Array.from({ length: limits.recordReadersMax }, (_none, n) => user(`usr_${n}`, n))
     for (const one of [...users, ...users]) await read('kept', one)
     expect(shards.cacheFigures()).toMatchObject({ hits: 8, misses: 8 })
     await read('kept', user('usr_more', 1))
