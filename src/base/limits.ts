@@ -98,6 +98,8 @@ export const limits = {
   commitRecordsMax: 4_096,
   /** Agents whose chain head one shard keeps in memory. */
   openAgentsMax: 8_192,
+  /** Agents whose key pair one shard keeps in memory once it was derived: that costs twice what a signature does. */
+  keyPairsMax: 65_536,
   /** Bytes of events that are written to one stream at once; a reader that is behind gets them in such pages. */
   streamBufferBytes: 65_536,
   /** Bytes of the latest events of one agent that are kept for readers which fall behind a little. */

@@ -91,6 +91,8 @@ export class AgentTable {
   readonly #environment: Environment
   readonly #masterSeed: Uint8Array
   readonly #open = new LRUCache<string, Agent>({ max: limits.openAgentsMax })
+  /** Of agents that were opened, by public key: an agent that is opened again needs none derived. */
+  readonly #keyPairs = new LRUCache<string, KeyPair>({ max: limits.keyPairsMax })
   #count: number
   #nextNo: number
   /** Whether the server log is in this shard. */
@@ -187,16 +189,27 @@ export class AgentTable {
     return { names, total: this.#hasLog && logAgent.startsWith(prefix) ? total - 1 : total }
   }
 
+  /** Forgets a key pair that is out of force. */
+  forgetKey(publicKey: string): void {
+    this.#keyPairs.delete(publicKey)
+  }
+
+  #keyPair(name: string, row: AgentRow): KeyPair {
+    const known = this.#keyPairs.get(row.publicKey)
+    if (known !== undefined) return known
+    const keyPair = keyPairFromSeed(keptSeed(this.#masterSeed, name, row.sealedSeed))
+    assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
+    this.#keyPairs.set(row.publicKey, keyPair)
+    return keyPair
+  }
+
   #load(name: string, row: AgentRow): Agent {
     const end = strandEnd(this.#environment, row.no)
     assert(end !== undefined, 'an agent has its genesis record')
     const { record, strandBytes } = end
     assert(record.signature !== undefined, 'the last record of a strand is signed')
     const importing = row.importing === true
-    const keyPair = importing
-      ? noKeyPair(row.publicKey)
-      : keyPairFromSeed(keptSeed(this.#masterSeed, name, row.sealedSeed))
-    assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
+    const keyPair = importing ? noKeyPair(row.publicKey) : this.#keyPair(name, row)
     return {
       name,
       no: row.no,
