@@ -42,13 +42,15 @@ export function rawCall(
   { method, path, headers, body }: RawCall,
 ): Promise<TestAnswer> {
   const { hostname, port } = new URL(server.url)
+  // Said for DELETE too: by itself node:http sends such a body without saying so, and it would be read as a request.
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   return new Promise((resolve, reject) => {
     const options = {
       hostname,
       port,
       method,
       path,
-      headers: { authorization: `Bearer ${server.rootKey}`, ...headers },
+      headers: { authorization: `Bearer ${server.rootKey}`, ...headers, ...length },
       agent: connections,
     }
     const sent = httpRequest(options, (response) => {
