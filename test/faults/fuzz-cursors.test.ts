@@ -160,7 +160,7 @@ describe('a cursor of a page', () => {
   it.each(routes)('of %s is refused, or leads on to rows that are there', async (name, route) => {
     const all = whole.get(name) ?? []
     const draw = fc.tuple(cursors, fc.integer({ min: 1, max: 60 }))
-    await fuzz({ seed, runs: { short: 80, full: 1_500 }, draw }, async ([drawn, limit]) => {
+    await fuzz({ seed, runs: { short: 40, full: 600 }, draw }, async ([drawn, limit]) => {
       let cursor: string | undefined = cursorOf(drawn)
       const rows: string[] = []
       for (let pages = 0; cursor !== undefined; pages++) {
@@ -224,7 +224,7 @@ describe('a cursor of a stream', () => {
       since: fc.option(moments),
     })
     let replayed = 0
-    await fuzz({ seed, runs: { short: 150, full: 1_500 }, draw }, async (drawn) => {
+    await fuzz({ seed, runs: { short: 60, full: 800 }, draw }, async (drawn) => {
       const events = await replay(drawn)
       if (events === undefined) return
       replayed += events.length

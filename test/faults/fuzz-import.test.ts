@@ -14,7 +14,7 @@ import { call, startServer, type TestServer } from '../support/server.js'
  */
 
 const seed = runSeed('fuzz-import')
-const STRANDS = 24
+const STRANDS = 12
 
 let source: TestServer
 let target: TestServer

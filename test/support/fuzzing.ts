@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { Agent, request as httpRequest } from 'node:http'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { checkAnswer } from './answers.js'
 import { extent } from './faults.js'
 import type { ServerAddress, TestAnswer } from './server.js'
@@ -9,6 +9,8 @@ import type { ServerAddress, TestAnswer } from './server.js'
  * Random requests: what they are made of, how they are sent, and what every answer is held to. A server may refuse
  * whatever comes, by a code that its route documents; it may not fail.
  */
+
+vi.setConfig({ testTimeout: extent({ short: 60_000, full: 180_000 }) })
 
 /** What a fuzz test draws. */
 export interface Fuzzing<T> {
