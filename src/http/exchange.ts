@@ -29,6 +29,9 @@ export class Exchange {
   readonly #watch: ExchangeWatch
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
   readonly #headOnly: boolean
+  /** The connection takes no further request after this one (src/http/opening.ts). */
+  readonly #isLast: boolean
+  #wholeBody = false
   #open = true
   #paused = false
   readonly #onGone: (() => void)[] = []
@@ -38,7 +41,7 @@ export class Exchange {
 
   constructor(
     response: HttpResponse,
-    about: { requestId: string; allowedOrigin: string; headOnly: boolean },
+    about: { requestId: string; allowedOrigin: string; headOnly: boolean; isLast: boolean },
     watch: ExchangeWatch,
   ) {
     this.#response = response
@@ -46,6 +49,7 @@ export class Exchange {
     this.allowedOrigin = about.allowedOrigin
     this.#watch = watch
     this.#headOnly = about.headOnly
+    this.#isLast = about.isLast
     response.onAborted(() => this.#gone())
   }
 
@@ -175,6 +179,7 @@ export class Exchange {
   #listen(receive: (part: ArrayBuffer, last: boolean) => void): void {
     this.#response.onData((part, last) => {
       const wasPaused = this.#paused
+      this.#wholeBody ||= last
       receive(part, last)
       if (this.#open && wasPaused && this.#paused) this.#response.pause()
     })
@@ -205,15 +210,21 @@ export class Exchange {
     this.#response.writeStatus(statusLines.get(status) ?? String(status))
     this.#response.writeHeader('Content-Type', contentType)
     this.#response.writeHeader('X-Request-Id', this.requestId)
+    if (this.#isLast && !this.#wholeBody) this.#response.writeHeader('Connection', 'close')
     if (this.allowedOrigin === '') return
     this.#response.writeHeader('Access-Control-Allow-Origin', this.allowedOrigin)
     this.#response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
     this.#response.writeHeader('Vary', 'Origin')
   }
 
+  /**
+   * Behind the last answer of a connection it is ended, unless the body is not whole yet: its client is still sending,
+   * would be reset and never see the answer, so it has been told to end the connection itself.
+   */
   #body(text: string, closing: boolean): void {
-    if (this.#headOnly) this.#response.endWithoutBody(Buffer.byteLength(text), closing)
-    else this.#response.end(text, closing)
+    const ends = closing || (this.#isLast && this.#wholeBody)
+    if (this.#headOnly) this.#response.endWithoutBody(Buffer.byteLength(text), ends)
+    else this.#response.end(text, ends)
   }
 
   #finish(status: number): void {

@@ -114,16 +114,15 @@ function kindCodes(route: Route): ErrorCode[] {
 
 function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
-  const found: ErrorCode[] = ['unauthorized', 'forbidden', 'overloaded']
-  if (route.users === true) found.push('invalid_token', 'token_expired', 'token_revoked')
+  // Whose a token is comes first, on routes too that take no users: one that is not good is refused as such.
+  const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
+  found.push('forbidden', 'overloaded')
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
   if (docs.request !== undefined) found.push('validation_failed', 'too_large')
   if (docs.query !== undefined) found.push('validation_failed')
-  if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large')
-  if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) {
-    found.push('reserved_type', 'unsupported_media_type')
-  }
+  if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large', 'unsupported_media_type')
+  if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
   if (route.kind === 'ingest') found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected')
   const writes = method !== 'get' && scope !== 'records:read'
   if (writes) found.push('outcome_unknown', 'clock_skew', 'storage_full')

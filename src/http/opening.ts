@@ -39,7 +39,7 @@ export function openRequest(
 ): OpenedRequest | undefined {
   const head = readHead(request)
   if (typeof head === 'string') {
-    const about = { requestId: opening.nextRequestId(), allowedOrigin: '', headOnly }
+    const about = { requestId: opening.nextRequestId(), allowedOrigin: '', headOnly, isLast: false }
     const exchange = new Exchange(response, about, watch)
     exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
     return undefined
@@ -49,6 +49,9 @@ export function openRequest(
     requestId: requestId === '' ? opening.nextRequestId() : requestId,
     allowedOrigin: origin !== '' && opening.corsOrigins.has(origin) ? origin : '',
     headOnly,
+    // uWebSockets.js takes extensions of chunk sizes for digits and trailers for a next request, and checks little of
+    // what ends a chunk. So where a chunked body ends two readers may disagree, and nothing may follow it.
+    isLast: head.chunked,
   }
   const exchange = new Exchange(response, about, watch)
   const limited =

@@ -13,6 +13,9 @@ export interface RequestHead {
 /** Tab is the one control character that HTTP allows within a value (RFC 9110, 5.5). */
 const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
 
+/** A name or an address, and a port (RFC 9112, 3.2); empty where the target has none. */
+const hostPattern = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\dA-Fa-f:.]+\])(?::\d{0,5})?$/
+
 const idPattern = /^[\x21-\x7e]{1,128}$/
 
 /**
@@ -24,9 +27,13 @@ export function readHead(request: HttpRequest): RequestHead | string {
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
+  let hosts = 0
   request.forEach((name, value) => {
     if (controlCharacter.test(value)) fault = 'Expected header values without control characters'
     switch (name) {
+      case 'host':
+        if (++hosts > 1 || !hostPattern.test(value)) fault = 'Expected one Host, of a name or an address'
+        break
       case 'authorization':
         headers.authorization = value
         break

@@ -67,6 +67,12 @@ describe('a request that two readers could frame in two ways', () => {
     ['a signed length', post('Content-Length: +2\r\n', '{}')],
     ['a negative length', post('Content-Length: -2\r\n', '{}')],
     ['a hexadecimal length', post('Content-Length: 0x2\r\n', '{}')],
+    ['a length with a blank in it', post('Content-Length: 1 1\r\n', smuggledBody)],
+    ['a length with a fraction', post('Content-Length: 2.0\r\n', '{}')],
+    ['a length with an exponent', post('Content-Length: 2e0\r\n', '{}')],
+    ['a length with a parameter', post('Content-Length: 2;a\r\n', '{}')],
+    ['a length that is 2 when cut to 64 bits', post('Content-Length: 18446744073709551618\r\n', '{}')],
+    ['two lengths in other letters', post('content-length: 2\r\nCONTENT-LENGTH: 2\r\n', '{}')],
     ['an empty length', post('Content-Length: \r\n')],
     ['a length beyond any number', post('Content-Length: 99999999999999999999999999\r\n')],
     [
@@ -83,6 +89,13 @@ describe('a request that two readers could frame in two ways', () => {
     ],
     ['a Transfer-Encoding that is not chunked', post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')],
     ['a list of transfer codings', post('Transfer-Encoding: gzip, chunked\r\n', '0\r\n\r\n')],
+    ['transfer codings twice', post('Transfer-Encoding: chunked, chunked\r\n', '0\r\n\r\n')],
+    ['a transfer coding in quotes', post('Transfer-Encoding: "chunked"\r\n', '0\r\n\r\n')],
+    ['an empty transfer coding', post('Transfer-Encoding: \r\n', '0\r\n\r\n')],
+    [
+      'Content-Length and a transfer coding that is none',
+      post('Transfer-Encoding: \x80chunked\r\nContent-Length: 5\r\n', '0\r\n\r\n'),
+    ],
     [
       'a chunk size that is no number',
       post('Transfer-Encoding: chunked\r\n', `zz\r\n${smuggledBody}\r\n0\r\n\r\n`),
@@ -92,6 +105,12 @@ describe('a request that two readers could frame in two ways', () => {
       post('Transfer-Encoding: chunked\r\n', `${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`),
     ],
     ['a control character in a header value', get('X-Odd: a\x7fb\r\n')],
+    ['two Host', get('Host: b\r\n')],
+    ['two Host that agree', get('Host: a\r\n')],
+    ['a Host of two words', get('').replace('Host: a', 'Host: a b')],
+    ['a Host with a path', get('').replace('Host: a', 'Host: a/b')],
+    ['a Host with a user', get('').replace('Host: a', 'Host: a@b')],
+    ['a Host whose port is no number', get('').replace('Host: a', 'Host: a:b')],
     ['no Host', `GET /v1/agents HTTP/1.1\r\n${credential}Content-Length: ${length}\r\n\r\n${smuggledBody}`],
   ])('%s: is answered 400, its connection ends, and what follows does not run', async (_name, request) => {
     const answer = await say(request + smuggled)
@@ -167,6 +186,16 @@ describe('a header that the parser takes for an unfinished one', () => {
   })
 })
 
+describe('a Host that may be', () => {
+  it.each(['', 'a', 'a.example:8787', '127.0.0.1:80', '[::1]:8787', 'A_b-c.example.'])(
+    '%j: is answered',
+    async (host) => {
+      const { statuses } = await say(get('Connection: close\r\n').replace('Host: a', `Host: ${host}`))
+      expect(statuses).toEqual([200])
+    },
+  )
+})
+
 describe('lines that end with a bare line feed', () => {
   it('are no request', async () => {
     const answer = await say(`GET /v1/agents HTTP/1.1\nHost: a\n${credential.replace('\r', '')}\n${smuggled}`)
@@ -220,6 +249,32 @@ describe('a request line that is odd', () => {
     ['a path of 15,000 characters', line(`GET /${'a'.repeat(15_000)} HTTP/1.1`), 404],
     ['HTTP/1.0', line('GET /v1/agents HTTP/1.0'), 505],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
+    ['HTTP/1.2', line('GET /v1/agents HTTP/1.2'), 505],
+    ['a version in small letters', line('GET /v1/agents http/1.1'), 505],
+    ['a word behind the version', line('GET /v1/agents HTTP/1.1 x'), 505],
+    ['two blanks', line('GET  /v1/agents HTTP/1.1'), 505],
+    ['a blank in the path', line('GET /v1/ agents HTTP/1.1'), 505],
+    ['tabs for blanks', line('GET\t/v1/agents\tHTTP/1.1'), 505],
+    ['a blank before the method', ` ${line('GET /v1/agents HTTP/1.1')}`, 505],
+    ['a line feed before the method', `\n${line('GET /v1/agents HTTP/1.1')}`, 505],
+    ['no method', line(' /v1/agents HTTP/1.1'), 405],
+    ['a method of 300 letters', line(`${'A'.repeat(300)} /v1/agents HTTP/1.1`), 405],
+    ['a control character in the query', line('GET /v1/agents?limit=\x01 HTTP/1.1'), 505],
+    ['bytes that are not ASCII in the query', line('GET /v1/agents?prefix=\xff HTTP/1.1'), 400],
+    ['a path with a fragment', line('GET /v1/agents#x HTTP/1.1'), 404],
+    ['a path with two slashes', line('GET //v1/agents HTTP/1.1'), 404],
+    ['a path with dots', line('GET /v1/x/../agents HTTP/1.1'), 404],
+    ['a path with an encoded slash', line('GET /v1%2fagents HTTP/1.1'), 404],
+    ['a path with backslashes', line('GET \\v1\\agents HTTP/1.1'), 505],
+    ['a path without a slash', line('GET v1/agents HTTP/1.1'), 505],
+    ['a host for a path', line('GET example.com:443 HTTP/1.1'), 505],
+    ['a star for a path', line('OPTIONS * HTTP/1.1'), 505],
+    ['a greeting of TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 505],
+    [
+      'a line of a proxy before it',
+      `PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n${line('GET /healthz HTTP/1.1')}`,
+      505,
+    ],
     ['an absolute address', line('GET http://a/v1/agents HTTP/1.1'), 505],
   ])('%s: is refused', async (_name, request, status) => {
     const { statuses } = await say(request)

@@ -38,16 +38,21 @@ async function recordCount(agent: string): Promise<number> {
   return (await call(server, `GET /v1/agents/${agent}/status`)).body.record_count
 }
 
-/** What clients begin with that never come to an end. */
+/** The head of a request to write, its body to come. */
+function postHead(path: string, type: string, length = 'Content-Length: 5000'): string {
+  return `POST ${path} HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: ${type}\r\n${length}\r\n\r\n`
+}
+
+const halfRecord = '{"data":{"never":"ends'
+
+/** What clients begin with that never come to an end; the dripping ones say a letter now and then. */
 const beginnings = [
   { text: 'GET /v1/agents HTTP/1.1\r\nHost: a\r\nX-Slow: ', dripping: false },
   { text: 'GET /v1/agents HTTP/1.1\r\nHost: a\r\nX-Slow: ', dripping: true },
-  {
-    text:
-      `POST /v1/collections/unfinished/records HTTP/1.1\r\nHost: a\r\n${credential}` +
-      'Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{"data":{"never":"ends',
-    dripping: true,
-  },
+  { text: postHead('/v1/collections/unfinished/records', 'application/json') + halfRecord, dripping: false },
+  { text: postHead('/v1/collections/unfinished/records', 'application/json') + halfRecord, dripping: true },
+  { text: postHead('/v1/ingest/unfinished', 'application/x-ndjson') + halfRecord, dripping: false },
+  { text: postHead('/v1/strand/import', 'application/x-ndjson') + halfRecord, dripping: false },
 ]
 
 describe('clients that say too little', () => {
@@ -56,13 +61,23 @@ describe('clients that say too little', () => {
     const timers = connections.map((connection, index) => {
       const { text = '', dripping } = beginnings[index % beginnings.length] ?? {}
       connection.write(text)
-      // Some say nothing more, others a letter now and then.
       return dripping === true ? setInterval(() => connection.write('a'), 500) : undefined
+    })
+    // Lines may come as slowly as they like: what is ready is written while the rest is on its way.
+    const patient = await openMany(60)
+    const drops = patient.map((connection) => {
+      connection.write(postHead('/v1/ingest/patient', 'application/x-ndjson', 'Transfer-Encoding: chunked'))
+      connection.write('a\r\n{"drops":"\r\n')
+      return setInterval(() => connection.write('1\r\na\r\n'), 500)
     })
     await expectServing()
     const answers = await Promise.all(connections.map((connection) => connection.ended()))
-    for (const timer of timers) clearInterval(timer)
+    for (const timer of [...timers, ...drops]) clearInterval(timer)
     expect(answers.every(({ text }) => text === '')).toBe(true)
+    for (const connection of patient) connection.write('2\r\n"}\r\n0\r\n\r\n')
+    for (const { statuses } of await Promise.all(patient.map((one) => one.ended())))
+      expect(statuses).toEqual([200])
+    expect(await recordCount('patient')).toBe(patient.length)
     await expectServing()
     expect((await call(server, 'GET /v1/agents/unfinished/status')).status).toBe(404)
     await handlesReturn()
@@ -70,8 +85,7 @@ describe('clients that say too little', () => {
 })
 
 describe('a client that goes in the middle of its body', () => {
-  const headOf = (path: string, type: string) =>
-    `POST ${path} HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: ${type}\r\nContent-Length: 1000000\r\n\r\n`
+  const headOf = (path: string, type: string) => postHead(path, type, 'Content-Length: 1000000')
 
   it.each([
     ['closes', (connection: RawConnection) => connection.socket.end()],

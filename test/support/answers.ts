@@ -23,9 +23,14 @@ const problem = Compile(Problem)
 /** Calls the server and holds the answer to the documented schema of its route and status. */
 export async function ask(server: TestServer, route: string, options: TestCall = {}): Promise<TestAnswer> {
   const answer = await call(server, route, options)
+  checkAnswer(route, answer)
+  return answer
+}
+
+/** Holds an answer, had in whatever way, to the documented schema of its route and status. */
+export function checkAnswer(route: string, answer: TestAnswer): void {
   if (answer.status < 400) checkSuccess(route, answer)
   else checkProblem(route, answer)
-  return answer
 }
 
 /** Notes a success that was not had by `ask`, such as an open stream. */

@@ -1,8 +1,8 @@
-import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
+import { NumberStream } from '../support/number-stream.js'
 import { memoryBytes } from '../support/process-figures.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { call, startServer, type TestServer } from '../support/server.js'
 
 const LOUD_SLOW = 100
 const LOUD_FAST = 20
@@ -23,71 +23,8 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-/** A stream that keeps the numbers of its records, in the order that they came. It connects again as clients do. */
-class NumberStream {
-  readonly numbers: number[] = []
-  caughtUp = false
-  #agent: string
-  #socket: Socket
-  #lastId = ''
-  #rest = ''
-  #closed = false
-
-  constructor(agent: string) {
-    this.#agent = agent
-    this.#socket = this.#connect()
-  }
-
-  /** Reads nothing from now on. */
-  pause(): void {
-    this.#socket.pause()
-  }
-
-  resume(): void {
-    this.#socket.resume()
-  }
-
-  close(): void {
-    this.#closed = true
-    this.#socket.destroy()
-  }
-
-  #connect(): Socket {
-    const { hostname, port } = new URL(server.url)
-    const socket = connect({ host: hostname, port: Number(port) })
-    const goOn = this.#lastId === '' ? '' : `Last-Event-ID: ${this.#lastId}\r\n`
-    socket.write(
-      `GET /v1/agents/${this.#agent}/stream HTTP/1.1\r\nHost: a\r\n` +
-        `Authorization: Bearer ${testRootKey}\r\n${goOn}\r\n`,
-    )
-    this.#rest = ''
-    socket.on('data', (bytes: Buffer) => this.#read(bytes.toString('latin1')))
-    socket.on('error', () => undefined)
-    // A reader that stands still for ten seconds is hung up on, not told nothing.
-    socket.on('close', () => {
-      if (!this.#closed) this.#socket = this.#connect()
-    })
-    return socket
-  }
-
-  /** Chunks of the transfer coding may lie within an event, so only what tells of one is looked for. */
-  #read(text: string): void {
-    const all = this.#rest + text
-    const end = all.lastIndexOf('\n\n')
-    if (end === -1) {
-      this.#rest = all
-      return
-    }
-    const whole = all.slice(0, end)
-    this.#rest = all.slice(end)
-    if (whole.includes('event: caught_up')) this.caughtUp = true
-    for (const [, number] of whole.matchAll(/"n":(\d+)[,}]/g)) this.numbers.push(Number(number))
-    for (const [, id] of whole.matchAll(/id: (\d+)\n/g)) this.#lastId = id ?? ''
-  }
-}
-
 function open(count: number, agent: string): NumberStream[] {
-  return Array.from({ length: count }, () => new NumberStream(agent))
+  return Array.from({ length: count }, () => new NumberStream(server, agent))
 }
 
 async function write(agent: string, first: number, pad: string): Promise<void> {

@@ -33,7 +33,7 @@ function slowIngest(request: Partial<IngestRequest>) {
   } as unknown as Shards
   const exchange = new Exchange(
     response,
-    { requestId: 'x', allowedOrigin: '', headOnly: false },
+    { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false },
     { done: () => {} },
   )
   const whole: IngestRequest = {
