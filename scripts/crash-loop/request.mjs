@@ -1,12 +1,14 @@
 import { rootKey } from './victim.mjs'
 
 /**
- * Sends one request with the root key and reads the whole answer.
+ * Sends one request, with the root key unless its headers name another, and reads the whole answer.
  * @param {string} url of the server
  * @param {{method: string, path: string, headers?: Record<string, string>, body?: string}} request
- * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer
+ * @param {{parsed: boolean}} [options] whether the answer is JSON to be parsed
+ * @returns {Promise<{status: number, replayed: boolean, body: any, text: string}>} rejects when the server goes before its
+ *   answer
  */
-export async function send(url, { method, path, headers = {}, body }) {
+export async function send(url, { method, path, headers = {}, body }, { parsed } = { parsed: true }) {
   const response = await fetch(url + path, {
     method,
     headers: { authorization: `Bearer ${rootKey}`, ...headers },
@@ -16,7 +18,8 @@ export async function send(url, { method, path, headers = {}, body }) {
   return {
     status: response.status,
     replayed: response.headers.get('idempotency-replayed') === 'true',
-    body: text === '' ? undefined : JSON.parse(text),
+    body: text === '' || !parsed ? undefined : JSON.parse(text),
+    text,
   }
 }
 
