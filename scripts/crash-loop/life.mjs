@@ -24,8 +24,10 @@ export class Life {
   #running
   #rounds = 0
   #startMs = START_MS
-  /** What the server was asked since it was last checked. @type {import('./check.mjs').Entry[]} */
+  /** What the server was asked since strands were verified. @type {import('./check.mjs').Entry[]} */
   #journal = []
+  /** Where in the journal that begins which was not looked at yet. */
+  #glancedAt = 0
 
   /**
    * @param {string} directory where the data directory is made, and what else its rounds need
@@ -41,6 +43,16 @@ export class Life {
   get url() {
     if (this.#running === undefined) throw new Error('Expected a server that runs')
     return this.#running.url
+  }
+
+  /** Whether the server still runs that was checked last. */
+  get isRunning() {
+    return this.#running !== undefined
+  }
+
+  /** Where strands were last seen to end, by agent. */
+  get heads() {
+    return this.#checker.heads
   }
 
   /** Loads the server. The caller kills it. */
@@ -86,11 +98,20 @@ export class Life {
     return `a start killed after ${livedMs} ms`
   }
 
-  /** Starts a server, which goes on running, and checks what there is. @param {boolean} whole */
-  async check(whole) {
+  /**
+   * Starts a server, which goes on running, and checks what there is: each time whether everything that was answered
+   * since the last time is there.
+   * @param {{strands: boolean, whole: boolean}} extent whether strands are verified, and whether from their beginnings
+   * @returns {Promise<string>} what there is
+   */
+  async check({ strands, whole }) {
     await this.start()
-    const result = await this.#checker.check(this.url, { journal: this.#journal, whole })
-    this.#journal = []
+    const journal = this.#journal
+    const result = strands
+      ? await this.#checker.check(this.url, { journal, whole })
+      : await this.#checker.glance(this.url, journal.slice(this.#glancedAt))
+    if (strands) this.#journal = []
+    this.#glancedAt = this.#journal.length
     this.records = result.records
     const { faults } = await this.#load.look(this.url, whole)
     this.faults.push(...result.faults, ...faults)

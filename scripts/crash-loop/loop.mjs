@@ -9,8 +9,8 @@ import { seededRandom } from './seeded-random.mjs'
 const LIFE_ROUNDS = 25
 /** The first rounds of a data directory kill its first start. */
 const FIRST_STARTS = 3
-/** Every so many rounds, and at the last, all strands are read from their beginning. */
-const WHOLE_EVERY = 12
+/** Every so many rounds strands are verified, as far as they are new, and at the end of a directory as a whole. */
+const VERIFIED_EVERY = 8
 
 /**
  * Kills servers, and the commands that work on data directories, at random moments and checks what they left behind,
@@ -55,8 +55,10 @@ async function live(life, { count, afterKill, report }) {
         continue
       }
       const done = afterKill === undefined ? await kinds.any() : await kinds.underLoad(afterKill)
-      const whole = round % WHOLE_EVERY === WHOLE_EVERY - 1 || round === count - 1
-      const found = await life.check(whole)
+      const whole = round === count - 1
+      const strands = whole || round % VERIFIED_EVERY === VERIFIED_EVERY - 1
+      // What killed no server left nothing new to be found.
+      const found = life.isRunning && !strands ? 'the server ran on' : await life.check({ strands, whole })
       report(
         `${done}; ${found}; ${life.faults.length === 0 ? 'all there' : `${life.faults.length} faults`}`,
         round,

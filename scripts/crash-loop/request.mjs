@@ -4,11 +4,9 @@ import { rootKey } from './victim.mjs'
  * Sends one request, with the root key unless its headers name another, and reads the whole answer.
  * @param {string} url of the server
  * @param {{method: string, path: string, headers?: Record<string, string>, body?: string}} request
- * @param {{parsed: boolean}} [options] whether the answer is JSON to be parsed
- * @returns {Promise<{status: number, replayed: boolean, body: any, text: string}>} rejects when the server goes before its
- *   answer
+ * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer
  */
-export async function send(url, { method, path, headers = {}, body }, { parsed } = { parsed: true }) {
+export async function send(url, { method, path, headers = {}, body }) {
   const response = await fetch(url + path, {
     method,
     headers: { authorization: `Bearer ${rootKey}`, ...headers },
@@ -18,8 +16,7 @@ export async function send(url, { method, path, headers = {}, body }, { parsed }
   return {
     status: response.status,
     replayed: response.headers.get('idempotency-replayed') === 'true',
-    body: text === '' || !parsed ? undefined : JSON.parse(text),
-    text,
+    body: text === '' ? undefined : JSON.parse(text),
   }
 }
 

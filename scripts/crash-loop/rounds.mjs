@@ -1,21 +1,27 @@
 import { rmSync } from 'node:fs'
+import { Backups } from './backups.mjs'
 
 /** The kinds of rounds, each of which kills something, and leaves the directory to be checked. */
 export class RoundKinds {
   #life
   #random
+  #backups
 
   /** @param {import('./life.mjs').Life} life */
   constructor(life) {
     this.#life = life
     this.#random = life.random
+    this.#backups = new Backups(life)
   }
 
   /** Any kind, by chance. @returns {Promise<string>} what happened */
   any() {
     const dice = this.#random()
-    if (dice < 0.8) return this.underLoad()
-    return this.starts()
+    if (dice < 0.52) return this.underLoad()
+    if (dice < 0.64) return this.starts()
+    if (dice < 0.76) return this.#backups.killBackup()
+    if (dice < 0.88) return this.#backups.killServer()
+    return this.#backups.killRestore()
   }
 
   /** A first start is killed, on nothing or on what the one before left. */

@@ -9,19 +9,25 @@ import { send } from '../request.mjs'
 export class Audits {
   /** @type {Map<string, Audit[]>} */
   #byRequest = new Map()
-  #seen = 0
+  #seenSeq = -1
+  /** HLC of the last record that was seen, with which the next reading begins. @type {string | number} */
+  #seenTs = 0
 
   /**
    * Reads what has come since.
    * @param {string} url
    */
   async read(url) {
-    const { body } = await send(url, { method: 'GET', path: '/v1/agents/default/head' })
-    if (body.seq < this.#seen) return
-    const path = `/v1/strand/export?from_seq=${this.#seen}`
-    const { text } = await send(url, { method: 'GET', path }, { parsed: false })
-    for (const line of text.trimEnd().split('\n').slice(1, -1)) this.#take(JSON.parse(line))
-    this.#seen = body.seq + 1
+    const headers = { 'content-type': 'application/json' }
+    const path = '/v1/agents/default/query'
+    const query = { type: 'time_range', from_ts: this.#seenTs, types: ['auth/*'], order: 'asc', limit: 1_000 }
+    let cursor
+    do {
+      const body = JSON.stringify({ ...query, cursor })
+      const answer = await send(url, { method: 'POST', path, headers, body })
+      for (const record of answer.body.records) this.#take(record)
+      cursor = answer.body.next_cursor ?? undefined
+    } while (cursor !== undefined)
   }
 
   /**
@@ -32,10 +38,11 @@ export class Audits {
     return this.#byRequest.get(requestId) ?? []
   }
 
-  #take({ h, body }) {
-    const type = /^type (auth\/.*)$/m.exec(h)?.[1]
-    if (type === undefined) return
-    const { request_id: requestId, user_id: userId, sid } = JSON.parse(body)
+  #take({ seq, type, payload, timestamp_hlc: timestamp }) {
+    if (seq <= this.#seenSeq) return
+    this.#seenSeq = seq
+    this.#seenTs = timestamp
+    const { request_id: requestId, user_id: userId, sid } = payload
     this.#byRequest.set(requestId, [...this.of(requestId), { type, userId, sid }])
   }
 }

@@ -104,7 +104,7 @@ export class AuthActor {
         '401 invalid_token',
       )
     }
-    await this.#logIn(url)
+    if (whole) await this.#logIn(url)
   }
 
   /** Finds out what became of the call whose answer was cut off. */
