@@ -17,10 +17,10 @@ export class RoundKinds {
   /** Any kind, by chance. @returns {Promise<string>} what happened */
   any() {
     const dice = this.#random()
-    if (dice < 0.52) return this.underLoad()
-    if (dice < 0.64) return this.starts()
-    if (dice < 0.76) return this.#backups.killBackup()
-    if (dice < 0.88) return this.#backups.killServer()
+    if (dice < 0.6) return this.underLoad()
+    if (dice < 0.72) return this.starts()
+    if (dice < 0.82) return this.#backups.killBackup()
+    if (dice < 0.92) return this.#backups.killServer()
     return this.#backups.killRestore()
   }
 

@@ -2,12 +2,14 @@ import { send } from '../request.mjs'
 import { seededRandom } from '../seeded-random.mjs'
 import { Audits } from './audits.mjs'
 import { AuthActor } from './auth.mjs'
+import { GraphActor } from './graph.mjs'
+import { MutationsActor } from './mutations.mjs'
 
 /** All actors of one data directory. */
 export class Cast {
   #audits = new Audits()
   #auth = [new AuthActor('ann'), new AuthActor('ben')]
-  #actors = [...this.#auth]
+  #actors = [...this.#auth, new GraphActor('graph'), new MutationsActor('mutations')]
 
   /**
    * Has every actor act, one call after the other, until the server is gone.
