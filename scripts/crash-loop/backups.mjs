@@ -7,6 +7,8 @@ import { startVictim } from './victim.mjs'
 
 /** How long a backup and a restore take until one was seen, milliseconds. */
 const COMMAND_MS = 1_000
+/** Part of the time of a command in which it writes; before, it starts. */
+const WORK_PART = 0.5
 /** Agents that a restored server is asked to write for. */
 const WRITTEN_TO = 3
 
@@ -57,8 +59,7 @@ export class Backups {
     const { path, heads } = this.#whole ?? (await this.#wholeBackup())
     const dataDir = join(this.#life.directory, `restored-${this.#made++}`)
     const restore = startCommand(['restore', path], environment(dataDir))
-    const livedMs = Math.round(this.#random() * this.#restoreMs)
-    await Promise.race([restore.ended, pause(livedMs)])
+    const livedMs = await this.#moment(restore, { of: dataDir, usualMs: this.#restoreMs })
     await restore.kill()
     const cutOff = !existsSync(join(dataDir, 'format.json'))
     if (cutOff) {
@@ -78,9 +79,22 @@ export class Backups {
     await life.start()
     const backup = this.#start()
     life.beginLoad()
-    const livedMs = Math.round(this.#random() * this.#backupMs)
-    await Promise.race([backup.command.ended, pause(livedMs)])
+    const livedMs = await this.#moment(backup.command, { of: backup.path, usualMs: this.#backupMs })
     return { backup, livedMs }
+  }
+
+  /**
+   * Waits for a random moment of a command: of all its time, or of that in which it writes, which is the shorter part.
+   * @returns {Promise<number>} how long that was, milliseconds
+   */
+  async #moment(command, { of, usualMs }) {
+    const beganMs = performance.now()
+    const atWork = this.#random() < 0.7
+    if (atWork) while (!command.isOver() && !existsSync(of)) await pause(2)
+    // More often soon: files are copied in a part of the time that their check takes.
+    const part = atWork ? this.#random() ** 3 * usualMs * WORK_PART : this.#random() * usualMs
+    await Promise.race([command.ended, pause(part)])
+    return Math.round(performance.now() - beganMs)
   }
 
   #start() {

@@ -17,6 +17,8 @@ export function startCommand(args, env) {
   return {
     /** Resolves when it is gone, to its exit code, null when it was killed, and what it wrote. */
     ended,
+    /** Whether it has ended. */
+    isOver: () => child.exitCode !== null || child.signalCode !== null,
     /** Ends it as a crash does. */
     async kill() {
       child.kill('SIGKILL')

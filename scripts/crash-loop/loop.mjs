@@ -64,6 +64,8 @@ async function live(life, { count, afterKill, report }) {
         round,
       )
     }
+  } catch (error) {
+    life.faults.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
   } finally {
     await life.end()
   }

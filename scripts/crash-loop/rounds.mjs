@@ -20,7 +20,7 @@ export class RoundKinds {
     if (dice < 0.6) return this.underLoad()
     if (dice < 0.72) return this.starts()
     if (dice < 0.82) return this.#backups.killBackup()
-    if (dice < 0.92) return this.#backups.killServer()
+    if (dice < 0.91) return this.#backups.killServer()
     return this.#backups.killRestore()
   }
 

@@ -51,6 +51,7 @@ export function startVictim(dataDir, more = {}) {
   child.stderr.on('data', (bytes) => (stderr += bytes))
   const exited = once(child, 'exit')
   return {
+    pid: child.pid,
     /** Resolves when it is gone. */
     exited,
     /** Resolves to its address; undefined when it was killed before it listened. @throws Error when it ended itself */
