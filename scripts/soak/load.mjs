@@ -112,9 +112,14 @@ export class SteadyLoad {
     if (this.#streams.length > STREAMS) this.#streams.shift().abort()
     const path = this.#random() < 0.5 ? '/v1/stream' : `/v1/agents/${pick(this.#random, this.#names)}/stream`
     const headers = { authorization: `Bearer ${rootKey}` }
-    const response = await fetch(this.#url + path, { headers, signal: abort.signal })
-    if (response.status !== 200) this.#fault(`A stream was answered ${response.status}`)
-    void drain(response.body)
+    try {
+      const response = await fetch(this.#url + path, { headers, signal: abort.signal })
+      if (response.status !== 200) this.#fault(`A stream was answered ${response.status}`)
+      void drain(response.body)
+    } catch (error) {
+      // Let go of before it was answered: the machine is busy.
+      if (!abort.signal.aborted) throw error
+    }
   }
 
   /** A record that is deleted, restored and erased. */
