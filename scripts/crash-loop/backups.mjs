@@ -112,11 +112,15 @@ export class Backups {
       this.#keep({ path, heads })
       return 'whole'
     }
+    if (this.#random() < 0.5) await this.#refusesRestore(path, dataDir)
+    rmSync(path, { recursive: true, force: true })
+    return 'cut off'
+  }
+
+  async #refusesRestore(path, dataDir) {
     const { code, stderr } = await startCommand(['restore', path], environment(dataDir)).ended
     if (code !== 1 || !stderr.includes('it is no backup') || existsSync(dataDir))
       this.#fault(`A restore of a part of a backup ended with ${code}:\n${stderr}`)
-    rmSync(path, { recursive: true, force: true })
-    return 'cut off'
   }
 
   async #wholeBackup() {

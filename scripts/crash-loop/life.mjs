@@ -23,6 +23,8 @@ export class Life {
   /** @type {{victim: ReturnType<typeof startVictim>, url: string} | undefined} */
   #running
   #rounds = 0
+  /** How many its directory is made with. */
+  #shards
   #startMs = START_MS
   /** What the server was asked since strands were verified. @type {import('./check.mjs').Entry[]} */
   #journal = []
@@ -37,6 +39,7 @@ export class Life {
     this.directory = directory
     this.dataDir = join(directory, 'data')
     this.random = random
+    this.#shards = between(random, 1, 2)
   }
 
   /** Where the server listens. */
@@ -88,7 +91,7 @@ export class Life {
 
   /** Kills a start at a random moment of the time that one takes. @returns {Promise<string>} what happened */
   async killStart() {
-    const victim = startVictim(this.dataDir)
+    const victim = startVictim(this.dataDir, {}, this.#shards)
     // Looked at later, or never: a start that fails by itself fails the next round too.
     const listening = victim.listening().catch(() => undefined)
     const livedMs = Math.round(this.random() * this.#startMs)
@@ -121,7 +124,7 @@ export class Life {
   /** Starts a server where none runs. */
   async start() {
     if (this.#running !== undefined) return
-    const victim = startVictim(this.dataDir)
+    const victim = startVictim(this.dataDir, {}, this.#shards)
     const startedMs = performance.now()
     try {
       const url = await victim.listening()

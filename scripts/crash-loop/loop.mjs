@@ -48,9 +48,10 @@ export async function crashLoop({ rounds, seed, report = () => {}, afterKill }) 
 
 async function live(life, { count, afterKill, report }) {
   const kinds = new RoundKinds(life)
+  const firstStarts = afterKill === undefined ? Math.min(FIRST_STARTS, count - 1) : 0
   try {
     for (let round = 0; round < count && life.faults.length === 0; round++) {
-      if (round < Math.min(FIRST_STARTS, count - 1)) {
+      if (round < firstStarts) {
         report(await kinds.firstStart(), round)
         continue
       }

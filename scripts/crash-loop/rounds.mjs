@@ -17,10 +17,10 @@ export class RoundKinds {
   /** Any kind, by chance. @returns {Promise<string>} what happened */
   any() {
     const dice = this.#random()
-    if (dice < 0.6) return this.underLoad()
-    if (dice < 0.72) return this.starts()
-    if (dice < 0.82) return this.#backups.killBackup()
-    if (dice < 0.91) return this.#backups.killServer()
+    if (dice < 0.68) return this.underLoad()
+    if (dice < 0.78) return this.starts()
+    if (dice < 0.86) return this.#backups.killBackup()
+    if (dice < 0.94) return this.#backups.killServer()
     return this.#backups.killRestore()
   }
 

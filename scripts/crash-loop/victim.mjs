@@ -31,8 +31,9 @@ const authSettings = {
  * Starts a server that is going to be killed.
  * @param {string} dataDir
  * @param {Record<string, string>} [more] further variables of its environment
+ * @param {number} [shards] of a directory that is made new
  */
-export function startVictim(dataDir, more = {}) {
+export function startVictim(dataDir, more = {}, shards = 2) {
   const env = {
     PATH: process.env.PATH,
     SERVICE_DATA_DIR: dataDir,
@@ -43,7 +44,7 @@ export function startVictim(dataDir, more = {}) {
     SERVICE_LOG_LEVEL: 'warn',
     ...authSettings,
     // What there is may have been moved to another number.
-    ...(!existsSync(join(dataDir, 'format.json')) && { SERVICE_SHARDS: '2' }),
+    ...(!existsSync(join(dataDir, 'format.json')) && { SERVICE_SHARDS: String(shards) }),
     ...more,
   }
   const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })

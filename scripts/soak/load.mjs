@@ -11,6 +11,8 @@ const STREAMS = 8
 /** Part of the records that come one by one, the rest by ingest. */
 const SINGLY = 0.1
 const KEPT_HASHES = 256
+/** Records of one call of those that are there before the load begins. */
+const FILLED_AT_ONCE = 2_500
 const password = 'two dozen mild evenings'
 
 const json = { 'content-type': 'application/json' }
@@ -43,11 +45,15 @@ export class SteadyLoad {
     this.#perTick = Math.round((rate * EVERY_MS.write) / 1_000)
   }
 
-  /** Makes agents and users, and begins. */
-  async begin() {
+  /** Makes agents and users, writes `records` at once, which fill what is kept in memory, and begins. */
+  async begin(records) {
     for (const name of this.#names) await this.#post('/v1/agents', { name, zone: 'free' }, 201)
     for (let user = 0; user < USERS; user++)
       await this.#post('/v1/auth/register', { email: emailOf(user), password }, 201)
+    for (let written = 0; written < records; written += FILLED_AT_ONCE) {
+      await this.#ingest(pick(this.#random, this.#names), FILLED_AT_ONCE)
+    }
+    this.records = records
     const kinds = {
       write: () => this.#write(),
       stream: () => this.#stream(),
@@ -84,18 +90,20 @@ export class SteadyLoad {
     const singly = Math.max(1, Math.round(this.#perTick * SINGLY))
     const many = this.#perTick - singly
     const agent = pick(this.#random, this.#names)
-    const lines = Array.from({ length: many }, () => JSON.stringify(this.#reading())).join('\n')
     const writes = Array.from({ length: singly }, async () => {
       const body = await this.#post(`/v1/agents/${agent}/records`, { data: this.#reading() }, 201)
       this.#keep({ agent, hash: body.content_hash })
     })
     const reads = Array.from({ length: singly }, () => this.#read())
-    const ingest = this.#send('POST', `/v1/ingest/${agent}`, {
-      headers: { 'content-type': 'application/x-ndjson' },
-      body: lines,
-    })
+    const ingest = this.#ingest(agent, many)
     await Promise.all([...writes, ...reads, ingest])
     this.records += this.#perTick
+  }
+
+  #ingest(agent, count) {
+    const lines = Array.from({ length: count }, () => JSON.stringify(this.#reading()))
+    const headers = { 'content-type': 'application/x-ndjson' }
+    return this.#send('POST', `/v1/ingest/${agent}`, { headers, body: lines.join('\n') })
   }
 
   async #read() {

@@ -11,6 +11,8 @@ import { takeSample } from './sampler.mjs'
 
 const collector = fileURLToPath(new URL('collect.mjs', import.meta.url))
 
+/** Records after which what is kept of them in memory has come to its bounds. */
+const FILLED = 100_000
 /** Samples of a run. */
 const SAMPLES = 240
 
@@ -23,11 +25,12 @@ const settings = {
 
 /**
  * Runs a server under a steady load and judges whether its memory, its handles and its files stay flat.
- * @param {{minutes: number, seed: number, rate: number, report?: (line: string) => void, preload?: string}} options
- *   `rate`: records a second; `preload`: a module that the server loads too
+ * @param {{minutes: number, seed: number, rate: number, filled?: number, report?: (line: string) => void,
+ *   preload?: string}} options `rate`: records a second; `filled`: records that are written before, as memory is not judged
+ *   rightly while it fills; `preload`: a module that the server loads too
  * @returns {Promise<{verdicts: import('./judge.mjs').Verdict[], faults: string[], records: number, skipped: number}>}
  */
-export async function soak({ minutes, seed, rate, report = () => {}, preload }) {
+export async function soak({ minutes, seed, rate, filled = FILLED, report = () => {}, preload }) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-soak-'))
   const dataDir = join(directory, 'data')
   const imports = [collector, ...(preload === undefined ? [] : [preload])]
@@ -36,7 +39,7 @@ export async function soak({ minutes, seed, rate, report = () => {}, preload }) 
   try {
     const url = (await victim.listening()) ?? ''
     const load = new SteadyLoad(url, { random: seededRandom(seed), rate })
-    await load.begin()
+    await load.begin(filled)
     const samples = await watch({ victim, dataDir, load, secs: minutes * 60, report })
     await load.end()
     const code = await victim.stop()
