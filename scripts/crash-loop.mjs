@@ -1,6 +1,7 @@
 /**
- * Kills a loaded server with SIGKILL at random moments and checks after each kill that everything it had answered is
- * there, that nothing is there twice, and that every strand verifies. Ends with 1 when anything is wrong.
+ * Kills servers under load, their starts, backups and restores with SIGKILL at random moments and checks after each kill
+ * that everything that was answered is there, that nothing is there twice, that every strand verifies, and that no part
+ * of a backup or of a restore is taken for a whole one. Ends with 1 when anything is wrong.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
@@ -8,9 +9,9 @@ import { crashLoop } from './crash-loop/loop.mjs'
 import { reshardAndKill } from './crash-loop/reshard.mjs'
 
 const usage = `Usage: npm run crash -- [--rounds N] [--seed N]
-  --rounds  how often the server is killed (50)
+  --rounds  how often something is killed (50)
   --seed    repeats a run's load and its moments (random)
-  --reshard moves the directory to another number of shards after each kill, killing that too
+  --reshard kills servers only, and moves the directory to another number of shards after each kill, killing that too
 `
 
 const options = readOptions()

@@ -1,9 +1,11 @@
 /*
  * The process that loads the server. It outlives the server, so what it remembers of calls sent and answered is the
  * journal that the data directory is checked against. It talks with the loop by messages:
- *   in  {url, seed, prefix}   begin on a server
- *   in  'stop'                the server is dead: answered by the journal once every call has ended
+ *   in  {url, seed, prefix, acting}   begin on a server; acting: with actors, who remember from round to round
+ *   in  'stop'                        the server is dead: answered by {journal, acted} once every call has ended
+ *   in  {look: url, whole}            the server runs again: answered by {faults} of what the actors find
  */
+import { Cast } from './actors/cast.mjs'
 import { OperationSource, freeAgent } from './operations.mjs'
 import { send } from './request.mjs'
 import { seededRandom } from './seeded-random.mjs'
@@ -11,7 +13,9 @@ import { seededRandom } from './seeded-random.mjs'
 /** Calls under way at once. */
 const WIDTH = 12
 
-/** @type {{stopped: boolean, ended: Promise<void>, journal: object[]} | undefined} */
+const cast = new Cast()
+
+/** @type {{stopped: boolean, ended: Promise<void>, journal: object[], acted: number} | undefined} */
 let run
 
 process.on('message', async (message) => {
@@ -19,16 +23,24 @@ process.on('message', async (message) => {
     if (run === undefined) return
     run.stopped = true
     await run.ended
-    process.send({ journal: run.journal })
+    process.send({ journal: run.journal, acted: run.acted })
+  } else if (message.look !== undefined) {
+    process.send({ faults: await cast.check(message.look, message.whole) })
   } else run = begin(message)
 })
 process.on('disconnect', () => process.exit(0))
 
-function begin({ url, seed, prefix }) {
-  const state = { stopped: false, ended: Promise.resolve(), journal: [] }
+function begin({ url, seed, prefix, acting = false }) {
+  const state = { stopped: false, ended: Promise.resolve(), journal: [], acted: 0 }
   const source = new OperationSource(seededRandom(seed), prefix)
-  state.ended = load(url, source, state)
+  const loading = load(url, source, state)
+  const casting = acting ? act(url, seed, state) : undefined
+  state.ended = Promise.all([loading, casting]).then(() => undefined)
   return state
+}
+
+async function act(url, seed, state) {
+  state.acted = await cast.act(url, { seed, stopped: () => state.stopped })
 }
 
 async function load(url, source, state) {

@@ -1,7 +1,7 @@
 import { rootKey } from './victim.mjs'
 
 /**
- * Sends one request with the root key and reads the whole answer.
+ * Sends one request, with the root key unless its headers name another, and reads the whole answer.
  * @param {string} url of the server
  * @param {{method: string, path: string, headers?: Record<string, string>, body?: string}} request
  * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer

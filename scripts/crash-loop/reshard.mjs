@@ -1,13 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import { rootKey } from './victim.mjs'
+import { startCommand } from './command.mjs'
 import { between } from './seeded-random.mjs'
-
-const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+import { rootKey } from './victim.mjs'
 
 /** The most shards that a directory is moved to. */
 const SHARDS_MAX = 4
@@ -26,26 +22,20 @@ export async function reshardAndKill(dataDir, random) {
   if (shards >= before) shards++
   const tries = between(random, 0, 3)
   for (let count = 0; count < tries; count++) {
-    const child = start(dataDir, shards)
-    const exited = once(child, 'exit')
-    await Promise.race([exited, pause(between(random, 0, LIVES_MS_MAX))])
-    child.kill('SIGKILL')
-    await exited
+    const reshard = start(dataDir, shards)
+    await Promise.race([reshard.ended, pause(between(random, 0, LIVES_MS_MAX))])
+    await reshard.kill()
   }
   // Some directories are left as the last kill left them: the server ends or undoes what was cut off.
   if (tries > 0 && random() < 0.5) return `${tries} reshards killed, ${before} to ${shards} shards`
-  const child = start(dataDir, shards)
-  let said = ''
-  child.stderr.on('data', (bytes) => (said += bytes))
-  const [code] = await once(child, 'exit')
-  if (code !== 0) throw new Error(`The reshard ended with ${code}:\n${said}`)
+  const { code, stderr } = await start(dataDir, shards).ended
+  if (code !== 0) throw new Error(`The reshard ended with ${code}:\n${stderr}`)
   return `${before} to ${shards} shards, after ${tries} kills`
 }
 
 function start(dataDir, shards) {
   const env = { PATH: process.env.PATH, SERVICE_DATA_DIR: dataDir, SERVICE_ROOT_API_KEY: rootKey }
-  const args = [entry, 'reshard', '--shards', String(shards)]
-  return spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  return startCommand(['reshard', '--shards', String(shards)], env)
 }
 
 function shardsOf(dataDir) {

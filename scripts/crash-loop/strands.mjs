@@ -41,6 +41,26 @@ export async function readStrands(url, { proved, whole }, faults) {
   return strands
 }
 
+/**
+ * The last record of a strand.
+ * @typedef {{seq: number, hash: string}} Head
+ */
+
+/**
+ * Asks where every strand ends.
+ * @param {string} url
+ * @param {string[]} faults takes what is wrong
+ * @returns {Promise<Map<string, Head>>} by agent
+ */
+export async function readHeads(url, faults) {
+  const heads = new Map()
+  await forEachOf(await listAgents(url, faults), async (agent) => {
+    const { body } = await send(url, { method: 'GET', path: `/v1/agents/${agent}/head` })
+    heads.set(agent, { seq: body.seq, hash: body.hash.replace('sha256:', '') })
+  })
+  return heads
+}
+
 async function listAgents(url, faults) {
   const agents = []
   let cursor

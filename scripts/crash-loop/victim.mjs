@@ -4,18 +4,36 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { issueLicense } from '../../dist/src/auth/license.js'
+import { keyPairFromSeed } from '../../dist/src/strand/keys.js'
 
 const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
 
 /** The root key of the servers that the loop kills. */
 export const rootKey = 'crash-loop-root-key-0123456789abcdef'
 
+/** A license authority of nobody's. */
+const authoritySeed = Buffer.alloc(32, 7)
+
+/** With these a server has the auth add-on. */
+const authSettings = {
+  SERVICE_AUTH_ENABLED: 'true',
+  SERVICE_AUTH_RATE_LIMIT_RPS: '0',
+  SERVICE_LICENSE_PUBLIC_KEY: keyPairFromSeed(authoritySeed).publicKey,
+  SERVICE_LICENSE_KEY: await issueLicense(
+    authoritySeed,
+    { licensee: 'Crash loop', days: 1, features: ['auth'] },
+    Date.now(),
+  ),
+}
+
 /**
  * Starts a server that is going to be killed.
  * @param {string} dataDir
  * @param {Record<string, string>} [more] further variables of its environment
+ * @param {number} [shards] of a directory that is made new
  */
-export function startVictim(dataDir, more = {}) {
+export function startVictim(dataDir, more = {}, shards = 2) {
   const env = {
     PATH: process.env.PATH,
     SERVICE_DATA_DIR: dataDir,
@@ -24,8 +42,9 @@ export function startVictim(dataDir, more = {}) {
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_MIN_FREE_BYTES: '0',
     SERVICE_LOG_LEVEL: 'warn',
+    ...authSettings,
     // What there is may have been moved to another number.
-    ...(!existsSync(join(dataDir, 'format.json')) && { SERVICE_SHARDS: '2' }),
+    ...(!existsSync(join(dataDir, 'format.json')) && { SERVICE_SHARDS: String(shards) }),
     ...more,
   }
   const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -33,6 +52,7 @@ export function startVictim(dataDir, more = {}) {
   child.stderr.on('data', (bytes) => (stderr += bytes))
   const exited = once(child, 'exit')
   return {
+    pid: child.pid,
     /** Resolves when it is gone. */
     exited,
     /** Resolves to its address; undefined when it was killed before it listened. @throws Error when it ended itself */

@@ -1,0 +1,48 @@
+import { send } from '../request.mjs'
+
+/**
+ * What one audit record says.
+ * @typedef {{type: string, userId: string | null, sid: string | null}} Audit
+ */
+
+/** Reads the audit records of a server by the requests that they tell of, each record once. */
+export class Audits {
+  /** @type {Map<string, Audit[]>} */
+  #byRequest = new Map()
+  #seenSeq = -1
+  /** HLC of the last record that was seen, with which the next reading begins. @type {string | number} */
+  #seenTs = 0
+
+  /**
+   * Reads what has come since.
+   * @param {string} url
+   */
+  async read(url) {
+    const headers = { 'content-type': 'application/json' }
+    const path = '/v1/agents/default/query'
+    const query = { type: 'time_range', from_ts: this.#seenTs, types: ['auth/*'], order: 'asc', limit: 1_000 }
+    let cursor
+    do {
+      const body = JSON.stringify({ ...query, cursor })
+      const answer = await send(url, { method: 'POST', path, headers, body })
+      for (const record of answer.body.records) this.#take(record)
+      cursor = answer.body.next_cursor ?? undefined
+    } while (cursor !== undefined)
+  }
+
+  /**
+   * The audit records of one request, in their order.
+   * @param {string} requestId
+   */
+  of(requestId) {
+    return this.#byRequest.get(requestId) ?? []
+  }
+
+  #take({ seq, type, payload, timestamp_hlc: timestamp }) {
+    if (seq <= this.#seenSeq) return
+    this.#seenSeq = seq
+    this.#seenTs = timestamp
+    const { request_id: requestId, user_id: userId, sid } = payload
+    this.#byRequest.set(requestId, [...this.of(requestId), { type, userId, sid }])
+  }
+}

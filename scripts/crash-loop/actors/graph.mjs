@@ -1,0 +1,96 @@
+import { between, pick } from '../seeded-random.mjs'
+import { send } from '../request.mjs'
+import { Calls } from './calls.mjs'
+
+const AGENTS = 4
+
+/** Somebody who adds and removes edges between agents of its own, and which of them have to be there after a crash. */
+export class GraphActor {
+  #calls
+  #random = () => 0
+  #names
+  #made = 0
+  /** Weights by `src type dst`. @type {Map<string, number>} */
+  #edges = new Map()
+
+  /** @param {string} name */
+  constructor(name) {
+    this.#calls = new Calls(name)
+    this.#names = Array.from({ length: AGENTS }, (_none, index) => `${name}-${index}`)
+  }
+
+  /** What is wrong. */
+  get faults() {
+    return this.#calls.faults
+  }
+
+  /** Begins a round. @param {() => number} random */
+  begin(random) {
+    this.#random = random
+  }
+
+  /** Makes one call; rejects when the server goes before it is answered. @param {string} url */
+  act(url) {
+    return this.#calls.make(url, this.#draw())
+  }
+
+  /** Looks at what a crash has left. @param {string} url */
+  async check(url) {
+    await this.#calls.resend(url)
+    for (const name of this.#names.slice(0, this.#made)) {
+      for (const [direction, end] of [
+        ['out', 0],
+        ['in', 2],
+      ]) {
+        const path = `/v1/graph/edges/${name}?direction=${direction}&limit=1000`
+        const { status, body } = await send(url, { method: 'GET', path })
+        const shown = (body.edges ?? []).map(
+          (edge) => `${edge.src} ${edge.edge_type} ${edge.dst} ${edge.weight}`,
+        )
+        const known = [...this.#edges]
+          .filter(([edge]) => edge.split(' ')[end] === name)
+          .map(([edge, weight]) => `${edge} ${weight}`)
+        if (status !== 200 || shown.toSorted().join('\n') !== known.toSorted().join('\n'))
+          this.faults.push(`Edges ${direction} of ${name} are ${shown.join(', ')}, not ${known.join(', ')}`)
+      }
+    }
+  }
+
+  /** @returns {import('./calls.mjs').Call} */
+  #draw() {
+    if (this.#made < AGENTS) return this.#agent(this.#names[this.#made])
+    const edges = [...this.#edges.keys()]
+    return edges.length > 0 && this.#random() < 0.3 ? this.#remove(pick(this.#random, edges)) : this.#add()
+  }
+
+  #agent(name) {
+    return {
+      name: `agent ${name}`,
+      request: { method: 'POST', path: '/v1/agents', body: { name, zone: 'free' } },
+      expected: 201,
+      done: () => void this.#made++,
+    }
+  }
+
+  #add() {
+    const [src, dst] = [pick(this.#random, this.#names), pick(this.#random, this.#names)]
+    const type = pick(this.#random, ['likes', 'knows'])
+    const weight = between(this.#random, 1, 1_000)
+    return {
+      name: `edge ${src} ${type} ${dst}`,
+      request: { method: 'POST', path: '/v1/graph/edges', body: { src, dst, edge_type: type, weight } },
+      expected: 201,
+      done: () => void this.#edges.set(`${src} ${type} ${dst}`, weight),
+    }
+  }
+
+  #remove(edge) {
+    const [src = '', type = '', dst = ''] = edge.split(' ')
+    const query = new URLSearchParams({ src, edge_type: type, dst })
+    return {
+      name: `removal of edge ${edge}`,
+      request: { method: 'DELETE', path: `/v1/graph/edges?${query}` },
+      done: () => void this.#edges.delete(edge),
+    }
+  }
+}

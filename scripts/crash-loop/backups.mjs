@@ -1,0 +1,194 @@
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { startCommand } from './command.mjs'
+import { send } from './request.mjs'
+import { startVictim } from './victim.mjs'
+
+/** How long a backup and a restore take until one was seen, milliseconds. */
+const COMMAND_MS = 1_000
+/** Part of the time of a command in which it writes; before, it starts. */
+const WORK_PART = 0.5
+/** Agents that a restored server is asked to write for. */
+const WRITTEN_TO = 3
+
+/** Backups of one data directory, and restores of them, that are killed or whose server is. */
+export class Backups {
+  #life
+  #random
+  #made = 0
+  #backupMs = COMMAND_MS
+  #restoreMs = COMMAND_MS
+  /** The last backup that is whole, and what has to be in it. @type {{path: string, heads: ReadonlyMap<string, import('./strands.mjs').Head>} | undefined} */
+  #whole
+
+  /** @param {import('./life.mjs').Life} life */
+  constructor(life) {
+    this.#life = life
+    this.#random = life.random
+  }
+
+  /**
+   * Kills a backup of a loaded server at a random moment, and then the server.
+   * @returns {Promise<string>} what happened
+   */
+  async killBackup() {
+    const { backup, livedMs } = await this.#beginBackup()
+    const { code } = await backup.command.kill()
+    const killed = await this.#life.killLoaded()
+    if (code !== null && code !== 0) this.#fault(`The backup of a server that ran ended with ${code}`)
+    const found = await this.#judge(backup)
+    return `backup killed after ${livedMs} ms: ${found}; server killed; ${killed}`
+  }
+
+  /** Kills a loaded server at a random moment of a backup of it. @returns {Promise<string>} what happened */
+  async killServer() {
+    const { backup, livedMs } = await this.#beginBackup()
+    const killed = await this.#life.killLoaded()
+    const { code, stderr } = await backup.command.ended
+    const { path } = backup
+    // What was copied by then is a backup; else nothing is left.
+    if (existsSync(path) !== (code === 0))
+      this.#fault(`A backup ended with ${code} and left ${path}:\n${stderr}`)
+    const found = await this.#judge(backup)
+    return `server killed after ${livedMs} ms of a backup: ${found}; ${killed}`
+  }
+
+  /** Kills a restore at a random moment and does it again. @returns {Promise<string>} what happened */
+  async killRestore() {
+    const { path, heads } = this.#whole ?? (await this.#wholeBackup())
+    const dataDir = join(this.#life.directory, `restored-${this.#made++}`)
+    const restore = startCommand(['restore', path], environment(dataDir))
+    const livedMs = await this.#moment(restore, { of: dataDir, usualMs: this.#restoreMs })
+    await restore.kill()
+    const cutOff = !existsSync(join(dataDir, 'format.json'))
+    if (cutOff) {
+      if (existsSync(join(dataDir, 'format.json.restoring')) && this.#random() < 0.5)
+        await this.#refusesStart(dataDir)
+      await this.#restore(path, dataDir)
+    }
+    const looked = !cutOff || this.#random() < 0.4
+    if (looked) await this.#look(dataDir, heads)
+    rmSync(dataDir, { recursive: true, force: true })
+    return `restore killed after ${livedMs} ms${cutOff ? ' and done again' : ', when it was done'}${looked ? ', and served' : ''}`
+  }
+
+  /** Begins a backup under load, and waits for a random moment of it. */
+  async #beginBackup() {
+    const life = this.#life
+    await life.start()
+    const backup = this.#start()
+    life.beginLoad()
+    const livedMs = await this.#moment(backup.command, { of: backup.path, usualMs: this.#backupMs })
+    return { backup, livedMs }
+  }
+
+  /**
+   * Waits for a random moment of a command: of all its time, or of that in which it writes, which is the shorter part.
+   * @returns {Promise<number>} how long that was, milliseconds
+   */
+  async #moment(command, { of, usualMs }) {
+    const beganMs = performance.now()
+    const atWork = this.#random() < 0.7
+    if (atWork) while (!command.isOver() && !existsSync(of)) await pause(2)
+    // More often soon: files are copied in a part of the time that their check takes.
+    const part = atWork ? this.#random() ** 3 * usualMs * WORK_PART : this.#random() * usualMs
+    await Promise.race([command.ended, pause(part)])
+    return Math.round(performance.now() - beganMs)
+  }
+
+  #start() {
+    const path = join(this.#life.directory, `backup-${this.#made++}`)
+    const command = startCommand(['backup', path], environment(this.#life.dataDir))
+    return { path, command, heads: this.#life.heads }
+  }
+
+  /** A directory with a manifest is whole and can be restored; one without is no backup. */
+  async #judge({ path, heads }) {
+    const dataDir = join(this.#life.directory, `restored-${this.#made++}`)
+    if (existsSync(join(path, 'manifest.json'))) {
+      await this.#restore(path, dataDir)
+      rmSync(dataDir, { recursive: true, force: true })
+      this.#keep({ path, heads })
+      return 'whole'
+    }
+    if (this.#random() < 0.5) await this.#refusesRestore(path, dataDir)
+    rmSync(path, { recursive: true, force: true })
+    return 'cut off'
+  }
+
+  async #refusesRestore(path, dataDir) {
+    const { code, stderr } = await startCommand(['restore', path], environment(dataDir)).ended
+    if (code !== 1 || !stderr.includes('it is no backup') || existsSync(dataDir))
+      this.#fault(`A restore of a part of a backup ended with ${code}:\n${stderr}`)
+  }
+
+  async #wholeBackup() {
+    await this.#life.start()
+    const beganMs = performance.now()
+    const { command, path, heads } = this.#start()
+    const { code, stderr } = await command.ended
+    this.#backupMs = performance.now() - beganMs
+    if (code !== 0) throw new Error(`A backup ended with ${code}:\n${stderr}`)
+    return this.#keep({ path, heads })
+  }
+
+  #keep(whole) {
+    if (this.#whole !== undefined) rmSync(this.#whole.path, { recursive: true, force: true })
+    this.#whole = whole
+    return whole
+  }
+
+  async #restore(path, dataDir) {
+    const beganMs = performance.now()
+    const { code, stderr } = await startCommand(['restore', path], environment(dataDir)).ended
+    this.#restoreMs = performance.now() - beganMs
+    if (code !== 0) this.#fault(`A restore ended with ${code}:\n${stderr}`)
+  }
+
+  async #refusesStart(dataDir) {
+    const victim = startVictim(dataDir)
+    try {
+      await victim.listening()
+      this.#fault(`A server started on a directory whose restore was cut off: ${dataDir}`)
+    } catch (error) {
+      if (!(error instanceof Error && error.message.includes('was cut off'))) throw error
+    } finally {
+      await victim.kill()
+    }
+  }
+
+  /** A server on a restored directory has all that was there before the backup began, and goes on. */
+  async #look(dataDir, heads) {
+    const victim = startVictim(dataDir)
+    try {
+      const url = (await victim.listening()) ?? ''
+      for (const [agent, { seq, hash }] of heads) {
+        const path = `/v1/strand/proof?agent=${agent}&hash=${hash}`
+        const { status, body } = await send(url, { method: 'GET', path })
+        if (status !== 200 || body.seq !== seq)
+          this.#fault(`Record ${seq} of ${agent} is not in a backup made after it`)
+      }
+      for (const agent of [...heads.keys()].slice(0, WRITTEN_TO)) {
+        const body = JSON.stringify({ data: { restored: true } })
+        const headers = { 'content-type': 'application/json' }
+        const request = { method: 'POST', path: `/v1/agents/${agent}/records`, headers, body }
+        const { status } = await send(url, request)
+        if (status !== 201) this.#fault(`A write for ${agent} after a restore was answered ${status}`)
+      }
+      const code = await victim.stop()
+      if (code !== 0)
+        this.#fault(`The server of a restored directory stopped with ${code}:\n${victim.stderr()}`)
+    } finally {
+      await victim.kill()
+    }
+  }
+
+  #fault(text) {
+    this.#life.faults.push(text)
+  }
+}
+
+function environment(dataDir) {
+  return { PATH: process.env.PATH, SERVICE_DATA_DIR: dataDir }
+}

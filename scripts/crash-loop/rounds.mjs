@@ -1,0 +1,51 @@
+import { rmSync } from 'node:fs'
+import { Backups } from './backups.mjs'
+
+/** The kinds of rounds, each of which kills something, and leaves the directory to be checked. */
+export class RoundKinds {
+  #life
+  #random
+  #backups
+
+  /** @param {import('./life.mjs').Life} life */
+  constructor(life) {
+    this.#life = life
+    this.#random = life.random
+    this.#backups = new Backups(life)
+  }
+
+  /** Any kind, by chance. @returns {Promise<string>} what happened */
+  any() {
+    const dice = this.#random()
+    if (dice < 0.68) return this.underLoad()
+    if (dice < 0.78) return this.starts()
+    if (dice < 0.86) return this.#backups.killBackup()
+    if (dice < 0.94) return this.#backups.killServer()
+    return this.#backups.killRestore()
+  }
+
+  /** A first start is killed, on nothing or on what the one before left. */
+  async firstStart() {
+    const life = this.#life
+    await life.kill()
+    const afresh = this.#random() < 0.5
+    if (afresh) rmSync(life.dataDir, { recursive: true, force: true })
+    return `${afresh ? 'of nothing' : 'of what was left'}, ${await life.killStart()}`
+  }
+
+  /** A server is killed under load. @param {(dataDir: string, random: () => number) => Promise<string>} [afterKill] */
+  async underLoad(afterKill) {
+    const life = this.#life
+    await life.start()
+    const killed = await life.killUnderLoad()
+    const after = await afterKill?.(life.dataDir, this.#random)
+    return after === undefined ? killed : `${killed}; ${after}`
+  }
+
+  /** A server is killed under load, and then the start after it, once or twice. */
+  async starts() {
+    const done = [await this.underLoad(), await this.#life.killStart()]
+    if (this.#random() < 0.5) done.push(await this.#life.killStart())
+    return done.join('; ')
+  }
+}

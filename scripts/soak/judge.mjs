@@ -1,0 +1,92 @@
+/**
+ * One sample of a server's process: seconds since the load began, bytes of anonymous memory that is resident, open
+ * handles, threads, bytes of all store files, and records that the load had written by then.
+ * @typedef {{secs: number, memoryBytes: number, handles: number, threads: number, fileBytes: number, records: number}} Sample
+ */
+
+/**
+ * What was measured of one thing, and how much is taken for flat.
+ * @typedef {{name: string, found: number, most: number, unit: string, flat: boolean}} Verdict
+ */
+
+/** How much each may grow from the end of the warm-up to the end of the run. */
+const GROWTH_MOST = { memoryBytes: 32 * 2 ** 20, handles: 3, threads: 1 }
+/** How much more file a record may take in the second half of the run than in the first. */
+const FILE_RATIO_MOST = 1.25
+/** Part of the run that is warm-up: caches fill, threads start, heaps find their size. */
+const WARM_UP = 1 / 3
+/** Points that slopes are taken from. */
+const POINTS = 24
+
+/**
+ * Whether a server stayed as it was under a load that stayed as it was.
+ *
+ * Each series is cut into some spans of time, of which the lowest value counts: what garbage collectors have not come to,
+ * and connections that come and go, are above it, and a leak raises it. Growth is the slope of Theil and Sen over these
+ * points (Sen 1968), which some wild points do not move, times the time that was judged.
+ * @param {readonly Sample[]} samples in the order of time, at even distances
+ * @returns {Verdict[]}
+ */
+export function judge(samples) {
+  const { secs: lastSecs = 0 } = samples.at(-1) ?? {}
+  const warm = samples.filter(({ secs }) => secs >= lastSecs * WARM_UP)
+  if (warm.length < POINTS) throw new Error(`Expected at least ${POINTS} samples after the warm-up`)
+  return [
+    growth('anonymous memory', warm, { of: 'memoryBytes', unit: 'bytes' }),
+    growth('open handles', warm, { of: 'handles', unit: 'handles' }),
+    growth('threads', warm, { of: 'threads', unit: 'threads' }),
+    fileGrowth(warm),
+  ]
+}
+
+function growth(name, samples, { of, unit }) {
+  const points = floors(samples.map((sample) => ({ x: sample.secs, y: sample[of] })))
+  const judgedSecs = points.at(-1).x - points[0].x
+  const found = theilSen(points) * judgedSecs
+  const most = GROWTH_MOST[of]
+  return { name, found, most, unit, flat: found <= most }
+}
+
+/** File per record: as the data grow, so does the file, and no faster. */
+function fileGrowth(samples) {
+  const points = samples.map(({ records, fileBytes }) => ({ x: records, y: fileBytes }))
+  const middle = Math.floor(points.length / 2)
+  const [early, late] = [points.slice(0, middle), points.slice(middle)].map((half) => theilSen(thinned(half)))
+  const found = late / early
+  const flat = early > 0 && found <= FILE_RATIO_MOST
+  return { name: 'file per record, late to early', found, most: FILE_RATIO_MOST, unit: '', flat }
+}
+
+/** The lowest point of each span. */
+function floors(points) {
+  return spans(points).map((span) => span.reduce((low, point) => (point.y < low.y ? point : low)))
+}
+
+/** The last point of each span. */
+function thinned(points) {
+  return spans(points).map((span) => span.at(-1))
+}
+
+function spans(points) {
+  const count = Math.min(POINTS, points.length)
+  const from = (index) => Math.floor((index * points.length) / count)
+  return Array.from({ length: count }, (_none, index) => points.slice(from(index), from(index + 1)))
+}
+
+/**
+ * The median of the slopes of all pairs of points.
+ * @param {readonly {x: number, y: number}[]} points
+ * @returns {number} 0 of points that all have one x
+ */
+export function theilSen(points) {
+  const slopes = points.flatMap((one, index) =>
+    points
+      .slice(index + 1)
+      .filter(({ x }) => x !== one.x)
+      .map((other) => (other.y - one.y) / (other.x - one.x)),
+  )
+  if (slopes.length === 0) return 0
+  slopes.sort((one, other) => one - other)
+  const middle = Math.floor(slopes.length / 2)
+  return slopes.length % 2 === 1 ? slopes[middle] : (slopes[middle - 1] + slopes[middle]) / 2
+}
