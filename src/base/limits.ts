@@ -54,10 +54,20 @@ export const limits = {
   shardRestartWindowMs: 60_000,
   /** The longest pause before a shard thread is started again, milliseconds. */
   shardRestartPauseMaxMs: 10_000,
+  /** Milliseconds between looks at whether the shard threads come further. */
+  shardLookMs: 250,
+  /** How long a shard thread may take to open its store, milliseconds. */
+  shardOpenMs: 600_000,
+  /** How long a shard thread may take to end when it is ended because it hung, milliseconds. */
+  shardEndMs: 5_000,
+  /** A shard whose thread hangs again within this time is not helped by another thread, milliseconds. */
+  shardHangWindowMs: 600_000,
   /** Threads of the pool for long reads. */
   readerThreadsMax: 2,
   /** Long reads that wait for a thread. */
   readerQueueMax: 1_024,
+  /** How long a long read waits for a shard that does not serve, milliseconds. */
+  readerWaitMs: 10_000,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
   /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */

@@ -114,6 +114,7 @@ export class TestShard {
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
         watched: new Set(),
+        beat: () => {},
       },
       (frame) => this.frames.push(frame),
     )
