@@ -51,7 +51,10 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
           started.sink?.pause(shard)
           started.control?.abort()
-          await Promise.race([started.readers?.letGo(shard), setTimeout(limits.shardEndMs, undefined, { ref: false })])
+          await Promise.race([
+            started.readers?.letGo(shard),
+            setTimeout(limits.shardEndMs, undefined, { ref: false }),
+          ])
         },
         hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
         lost(shard, reason) {

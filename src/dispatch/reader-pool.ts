@@ -107,7 +107,8 @@ export class ReaderPool {
 
   async #run<Found>(task: ShardTask | ImportCheckTask, name: string, shard?: number): Promise<Found> {
     for (;;) {
-      if (shard !== undefined) await this.#untilServing(shard)
+      // Looked at again behind each wait, and nothing waits between the look and the task.
+      while (shard !== undefined && this.#away.has(shard)) await this.#untilServing(shard)
       const pool = this.#pool
       try {
         const found: Found = await pool.run(task, { name })
@@ -141,7 +142,7 @@ export class ReaderPool {
 
 function startPool(dataDir: string): Piscina {
   const workerData: ReaderSettings = { dataDir }
-  return new Piscina({
+  const pool = new Piscina({
     filename: fileURLToPath(new URL('../../workers/reader.js', import.meta.url)),
     minThreads: 0,
     maxThreads: limits.readerThreadsMax,
@@ -150,4 +151,8 @@ function startPool(dataDir: string): Piscina {
     niceIncrement: 10,
     workerData,
   })
+  // Told of answers that come when their thread has been told to end, and of threads that end while they do nothing. Both
+  // leave nothing undone, and without a listener they would end the process.
+  pool.on('error', () => {})
+  return pool
 }

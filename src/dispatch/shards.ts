@@ -58,6 +58,8 @@ export class Shards {
   readonly #silenceMaxMs: number
   #looks: NodeJS.Timeout | undefined
   #lost = false
+  /** A thread does not end though it is told to. */
+  #stuck = false
   #closing = false
 
   constructor(
@@ -161,6 +163,7 @@ export class Shards {
   async abandon(): Promise<boolean> {
     this.#closing = true
     clearInterval(this.#looks)
+    if (this.#stuck) return false
     const ended = Promise.all(this.#ports.map((port) => port.abandon())).then(() => true)
     const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
     return Promise.race([ended, late])
@@ -172,7 +175,9 @@ export class Shards {
     for (const [shard, port] of this.#ports.entries()) {
       const verdict = port.look(nowMs, this.#silenceMaxMs)
       if (verdict === 'hung') this.#hung(shard, nowMs)
-      if (verdict === 'stuck') this.#lose(shard, 'its thread hangs and cannot be ended')
+      if (verdict !== 'stuck') continue
+      this.#stuck = true
+      this.#lose(shard, 'its thread hangs and cannot be ended')
     }
   }
 

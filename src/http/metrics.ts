@@ -112,7 +112,11 @@ export class HttpMetrics {
       'How long the shard thread has come no step further though commands wait for it',
       ({ silentMs }) => silentMs / 1_000,
     )
-    perShard('strandfast_shard_ends_total', 'Shard threads that ended by themselves or hung', (one) => one.deaths)
+    perShard(
+      'strandfast_shard_ends_total',
+      'Shard threads that ended by themselves or hung',
+      (one) => one.deaths,
+    )
     perShard('strandfast_shard_hangs_total', 'Shard threads that hung', ({ hangs }) => hangs)
     this.#gauge(
       'strandfast_record_cache_hits_total',
