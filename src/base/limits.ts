@@ -190,6 +190,8 @@ export const limits = {
   verifiedTokenBytesMax: 33_554_432,
   /** Milliseconds between looks for ended sessions that no token can name any more. */
   endedSweepMs: 60_000,
+  /** How long the shards keep what has ended beyond that: a clock may be ahead for a while, milliseconds. */
+  endedKeptMs: 86_400_000,
   /** Sessions of one user; another login ends the one that was unused for longest. */
   sessionsPerUserMax: 100,
   /** Seconds that a link for verifying an e-mail works. */

@@ -1,4 +1,5 @@
 import { assert } from '../base/assert.js'
+import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
 import type {
@@ -171,7 +172,7 @@ export class Shards {
 
   /** Looks whether every thread that has something to do comes further. */
   #look(): void {
-    const nowMs = performance.now()
+    const nowMs = steadyClock()
     for (const [shard, port] of this.#ports.entries()) {
       const verdict = port.look(nowMs, this.#silenceMaxMs)
       if (verdict === 'hung') this.#hung(shard, nowMs)
@@ -220,7 +221,7 @@ export class Shards {
     if (ends !== undefined) ends.deaths++
     const released = this.#listener.died(shard, error)
     // Not the time of day, which jumps.
-    const now = performance.now()
+    const now = steadyClock()
     this.#restartsAt.push(now)
     while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()
     const pauseMs = Math.min(limits.shardRestartPauseMaxMs, 10 * 2 ** Math.min(this.#restartsAt.length, 12))
