@@ -58,7 +58,7 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
         },
         hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
         lost(shard, reason) {
-          log.fatal({ shard, reason }, 'a shard can be served by a new process only: this one ends itself')
+          log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
           void endProcess(started.shards)
         },
         restarted(shard) {

@@ -107,8 +107,11 @@ export class ReaderPool {
 
   async #run<Found>(task: ShardTask | ImportCheckTask, name: string, shard?: number): Promise<Found> {
     for (;;) {
-      // Looked at again behind each wait, and nothing waits between the look and the task.
-      while (shard !== undefined && this.#away.has(shard)) await this.#untilServing(shard)
+      // Looked at again behind each wait, so that nothing comes between the look and the task.
+      if (shard !== undefined && this.#away.has(shard)) {
+        await this.#untilServing(shard)
+        continue
+      }
       const pool = this.#pool
       try {
         const found: Found = await pool.run(task, { name })

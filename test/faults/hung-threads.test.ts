@@ -89,7 +89,7 @@ function logged(text: string): number {
   return server.stderr().split(text).length - 1
 }
 
-const lastLine = 'a shard can be served by a new process only: this one ends itself'
+const lastLine = 'a shard needs a new process: this one ends itself'
 
 describe('a shard thread that hangs', () => {
   it('is ended, its callers are told that the outcome is unknown, and another one serves', async () => {

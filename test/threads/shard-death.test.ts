@@ -71,21 +71,20 @@ describe('the death of a shard thread under a running server', () => {
     const headers = { 'content-type': 'application/x-ndjson' }
     await call(server, `POST /v1/collections/${agent}/records`, { body: { data: {} } })
     await call(server, `POST /v1/ingest/${agent}`, { raw: line.repeat(2_000), headers })
-    let exporting = true
+    const exports = { left: 10 }
     const failing = async () => {
-      while (exporting) {
+      while (exports.left > 0) {
         capture.fail(capture.latest('shard-0'))
         await eventually(async () => (await call(server, 'GET /readyz', { key: null })).status === 503)
         await eventually(async () => (await call(server, 'GET /readyz', { key: null })).status === 200)
       }
     }
     const failures = failing()
-    for (let n = 0; n < 10; n++) {
+    for (; exports.left > 0; exports.left--) {
       const { text } = await call(server, `GET /v1/strand/export?agent=${agent}`)
       const verified = await verifyExport(text.trimEnd().split('\n'))
       expect(verified).toMatchObject({ ok: true, records: 2_002 })
     }
-    exporting = false
     await failures
   })
 
