@@ -13,17 +13,17 @@ export interface Look {
  *
  * It must never take for silence of the thread what is silence of whoever looks: when the looking thread was blocked, or
  * the process or the machine stood still, the next look comes late. So a look counts for at most the time after which it
- * was due twice, however long it was.
+ * was due, however long it was.
  */
 export class Silence {
-  readonly #lookMaxMs: number
+  readonly #everyMs: number
   #silentMs = 0
   #lookedAtMs: number | undefined
   #steps: number | undefined
 
   /** @param everyMs how often it is looked */
   constructor(everyMs: number) {
-    this.#lookMaxMs = 2 * everyMs
+    this.#everyMs = everyMs
   }
 
   /** @returns milliseconds of silence, those of this look with them */
@@ -31,7 +31,7 @@ export class Silence {
     const passedMs = nowMs - (this.#lookedAtMs ?? nowMs)
     this.#lookedAtMs = nowMs
     if (!waiting || steps !== this.#steps) this.#silentMs = 0
-    else this.#silentMs += Math.min(passedMs, this.#lookMaxMs)
+    else this.#silentMs += Math.min(passedMs, this.#everyMs)
     this.#steps = steps
     return this.#silentMs
   }

@@ -86,7 +86,7 @@ async function refusedForSkew(calling: Promise<TestAnswer>): Promise<void> {
   expect(await outcomeOf(calling)).toBe('503 clock_skew')
 }
 
-describe('a clock that jumps under a server', () => {
+describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
   it('forward has records of then; back, writes wait for it to catch up, and reads and streams go on', async () => {
     await start()
     await written(0)

@@ -29,7 +29,7 @@ function settings(): Record<string, string> {
     TEST_HANG_FILE: join(directory, 'hang'),
     TEST_HANG_PIPE: join(directory, 'pipe'),
     SERVICE_SHARDS: '2',
-    SERVICE_SHARD_SILENCE_SECS: '1',
+    SERVICE_SHARD_SILENCE_SECS: '2',
     // No command but those of the test.
     SERVICE_LOG_INTERVAL_SECS: '0',
   }
@@ -91,7 +91,7 @@ function logged(text: string): number {
 
 const lastLine = 'a shard needs a new process: this one ends itself'
 
-describe('a shard thread that hangs', () => {
+describe('a shard thread that hangs', { timeout: 180_000 }, () => {
   it('is ended, its callers are told that the outcome is unknown, and another one serves', async () => {
     await start()
     await write(hung, 0)
@@ -177,7 +177,7 @@ describe('a shard thread that hangs', () => {
   })
 })
 
-describe.skipIf(leftOut(shimMissing))('a disk that does not answer', () => {
+describe.skipIf(leftOut(shimMissing))('a disk that does not answer', { timeout: 180_000 }, () => {
   it.each([
     ['for a while has the shard served by another thread afterwards', true],
     ['any more ends the process', false],
