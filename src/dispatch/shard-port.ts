@@ -130,7 +130,8 @@ export class ShardPort {
 
   /** Looks after the thread. One that hangs is ended: its callers and its listener are told as at its death. */
   look(nowMs: number, silenceMaxMs: number): Verdict {
-    const waiting = this.#pending.size > 0 || this.#closing
+    // To close a store may take long, and has a time limit of its own: that of the stop.
+    const waiting = this.#pending.size > 0
     return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'
   }
 
