@@ -26,6 +26,7 @@ type ShardTask = ExportPageTask | TreeTask | { shard: number; agentNo: number; s
  */
 export class ReaderPool {
   readonly #dataDir: string
+  readonly #waitMs: number
   /** Shards that do not serve, each with the tasks that wait for it. */
   readonly #away = new Map<number, Set<() => void>>()
   #waiting = 0
@@ -34,8 +35,10 @@ export class ReaderPool {
   #pool: Piscina
   #closing = false
 
-  constructor(dataDir: string) {
+  /** @param waitMs how long a read waits for a shard that does not serve */
+  constructor(dataDir: string, waitMs: number = limits.readerWaitMs) {
     this.#dataDir = dataDir
+    this.#waitMs = waitMs
     this.#pool = startPool(dataDir)
   }
 
@@ -135,7 +138,7 @@ export class ReaderPool {
       const timer = setTimeout(() => {
         waiting.delete(go)
         resolve(false)
-      }, limits.readerWaitMs)
+      }, this.#waitMs)
       waiting.add(go)
     })
     this.#waiting--

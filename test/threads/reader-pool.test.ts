@@ -19,7 +19,7 @@ beforeEach(async () => {
     expect(agentNoOf(store.ask({ kind: 'strandLocate', agent: 'read' }))).toBe(agentNo)
     await store.close()
   }
-  pool = new ReaderPool(dataDir)
+  pool = new ReaderPool(dataDir, 600_000)
 })
 
 afterEach(async () => {
