@@ -2,7 +2,7 @@ import { bundledBlocklist } from './auth/password-blocklist.js'
 import { passwordPepper } from './auth/password-pepper.js'
 import { checkLicense, type License } from './auth/license.js'
 import { type Namespace, rootNamespace } from './auth/namespace.js'
-import { systemClock } from './base/clock.js'
+import { steadyClock, systemClock } from './base/clock.js'
 import type { Logger } from './base/log.js'
 import { pooledRandom } from './base/random.js'
 import type { Config } from './config.js'
@@ -118,7 +118,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
 }
 
 async function loadEnded(shards: Shards): Promise<EndedTokens> {
-  const ended = new EndedTokens(systemClock)
+  const ended = new EndedTokens(systemClock, steadyClock)
   for (const outcome of await shards.askAll({ kind: 'authEndedList' })) {
     if (outcome.kind !== 'authEnded')
       throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)

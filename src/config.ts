@@ -14,13 +14,11 @@ import { logLevels } from './base/log.js'
 import { nearestName } from './nearest-name.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth-settings.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkey-settings.js'
+import { shardSettings } from './shard-settings.js'
 import * as parsers from './setting-parsers.js'
 import { type Environment, type Setting, type SettingFault, type ValueOf, setting } from './setting.js'
 
 const megabyte = 1_048_576
-
-/** The most shards that a data directory can have. */
-export const shardsMax = 16
 
 /** Every setting of the server (contract.md 1 to 4). */
 export const settings = {
@@ -59,15 +57,7 @@ export const settings = {
     allowed: 'a path on a local disk',
     parse: parsers.path,
   }),
-  shards: setting<number | undefined>({
-    name: 'SERVICE_SHARDS',
-    default: undefined,
-    defaultText: 'that of the data directory; when that is made, the number of cores, at most 16',
-    unit: 'worker threads',
-    description: 'Threads that own the shards of the data. Fixed when the data directory is made.',
-    allowed: `an integer from 1 to ${shardsMax}`,
-    parse: parsers.integer(1, shardsMax),
-  }),
+  ...shardSettings,
   agentId: setting({
     name: 'SERVICE_AGENT_ID',
     default: 'default',
@@ -234,6 +224,8 @@ export interface Config {
   readonly masterSeed?: Buffer
   /** Never logged. Absent: the data directory's own. */
   readonly rootApiKey?: string
+  /** How long a shard's thread may come no step further though it has something to do; 0 is off. */
+  readonly shardSilenceSecs: number
   readonly shutdownTimeoutSecs: number
   readonly recordBytesMax: number
   /** How long a mutation in zone governed waits before it applies itself. */
@@ -330,6 +322,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     agentId: value(settings.agentId),
     ...(masterSeed !== undefined && { masterSeed }),
     ...(rootApiKey !== undefined && { rootApiKey }),
+    shardSilenceSecs: value(settings.shardSilenceSecs),
     shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
     recordBytesMax: value(settings.recordBytesMax),
     governedAutoApproveSecs: value(settings.governedAutoApproveSecs),

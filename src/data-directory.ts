@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { assert } from './base/assert.js'
 import { type Clock, systemClock } from './base/clock.js'
 import type { RandomBytes } from './base/random.js'
-import { type Config, shardsMax } from './config.js'
+import type { Config } from './config.js'
+import { shardsMax } from './shard-settings.js'
 import { type Locking, lockDirectory } from './directory-lock.js'
 import {
   isFileSystemError,

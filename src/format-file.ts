@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path'
-import { shardsMax } from './config.js'
+import { shardsMax } from './shard-settings.js'
 import { readIfThere, writeDurably } from './durable-file.js'
 
 /** What format.json says. */

@@ -8,10 +8,10 @@ import { freeBytes, type DataDirectory } from './data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ReaderPool } from './dispatch/reader-pool.js'
 import { ServerLog } from './dispatch/server-log.js'
-import { Shards } from './dispatch/shards.js'
+import type { Shards } from './dispatch/shards.js'
 import type { SinkThread } from './dispatch/sink-thread.js'
 import { Control } from './control.js'
-import { authOff, authRules, startAuth, type AuthParts } from './auth-parts.js'
+import { authOff, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
@@ -27,7 +27,7 @@ import { StreamHub } from './http/stream-hub.js'
 import { Tickets } from './http/tickets.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
-import { shardFolder } from './shard-folders.js'
+import { endProcess, startShards } from './shard-parts.js'
 import { startSink } from './sink-parts.js'
 import { version } from './version.js'
 
@@ -37,6 +37,8 @@ export interface RunningServer {
   readonly url: string
   /** Stops accepting, finishes what is in flight and closes the stores, within `config.shutdownTimeoutSecs`. */
   stop(): Promise<void>
+  /** Ends the process with exit code 1 at once, whatever its threads are at. */
+  end(): Promise<void>
 }
 
 /**
@@ -94,6 +96,7 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
       http.close()
       log.info('stopped')
     },
+    end: () => endProcess(shards.shards),
   }
 }
 
@@ -111,59 +114,6 @@ interface Parts {
   tickets: Tickets
   metrics: HttpMetrics
   serverLog: ServerLog | undefined
-}
-
-/** The shards, and who is told of them once it is there. */
-interface StartedShards {
-  shards: Shards
-  hub: StreamHub | undefined
-  readers: ReaderPool | undefined
-  sink: SinkThread | undefined
-  serverLog: ServerLog | undefined
-  control: Control | undefined
-}
-
-function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
-  const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
-    shard,
-    path: shardFolder(directory.path, shard),
-    masterSeed: directory.masterSeed,
-    recordBytesMax: config.recordBytesMax,
-    signing: config.signing,
-    auth: authRules(config),
-    proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
-  }))
-  const started: StartedShards = {
-    hub: undefined,
-    readers: undefined,
-    sink: undefined,
-    serverLog: undefined,
-    control: undefined,
-    shards: new Shards(
-      settings,
-      {
-        events: (shard, events) => started.hub?.events(shard, events),
-        policiesChanged: (agents) => started.hub?.endUsersOf(agents),
-        erased: (agents) => started.hub?.forget(agents),
-        imported: (agents) => started.hub?.readAgain(agents),
-        failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
-        died(shard, error) {
-          log.error({ shard, err: error }, 'a shard thread ended and is started again')
-          started.sink?.pause(shard)
-          started.control?.abort()
-          void started.readers?.letGo()
-        },
-        restarted(shard) {
-          log.warn({ shard }, 'a shard thread serves again')
-          started.sink?.resume(shard)
-          started.hub?.restarted(shard)
-          started.serverLog?.restarted(shard)
-        },
-      },
-      config.recordCacheBytes,
-    ),
-  }
-  return started
 }
 
 /** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */

@@ -2,8 +2,9 @@ import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node
 import { assert } from '../src/base/assert.js'
 import { systemClock } from '../src/base/clock.js'
 import { pooledRandom } from '../src/base/random.js'
+import { Beats } from '../src/protocol/beats.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
-import type { ShardSettings } from '../src/protocol/messages.js'
+import type { ShardWorkerData } from '../src/protocol/messages.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
 import { Shard } from './shard.js'
@@ -16,7 +17,8 @@ import { ShardStore } from './store/shard-store.js'
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
-const settings: ShardSettings = workerData
+const { settings, beats: memory }: ShardWorkerData = workerData
+const beats = new Beats(memory)
 let open = true
 let stepping = false
 const masterSeed = Buffer.from(settings.masterSeed)
@@ -34,6 +36,7 @@ const shard = new Shard(
     proposals: settings.proposals,
     emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
     watched: new Set(),
+    beat: () => beats.beat(),
   },
   (frame) => {
     const memory = encodeOutcomes(frame)
@@ -66,6 +69,7 @@ function stepSoon(): void {
     stepping = false
     if (!open) return
     if (shard.needsStep) shard.step()
+    beats.beat()
     stepSoon()
   })
 }

@@ -23,6 +23,8 @@ export interface ShardState {
   emailHmacKey: Uint8Array
   /** Agents whose commits are told to the front thread; the empty name stands for all. */
   watched: Set<string>
+  /** Shows that the thread has come a step further: a thread that does not for long is taken to hang. */
+  beat(): void
 }
 
 /**

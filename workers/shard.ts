@@ -67,10 +67,10 @@ export class Shard {
     while (next < writes.length) next = this.#commitFrom(writes, next)
     if (reads.length === 0) return
     const failures: string[] = []
-    const outcomes: OutcomeFrame['outcomes'] = reads.map(([id, command]) => [
-      id,
-      this.#read(command, failures),
-    ])
+    const outcomes: OutcomeFrame['outcomes'] = reads.map(([id, command]) => {
+      this.#state.beat()
+      return [id, this.#read(command, failures)]
+    })
     this.#tell({ outcomes, events: [], figures: this.#figures, ...(failures.length > 0 && { failures }) })
   }
 
@@ -103,12 +103,14 @@ export class Shard {
     let next = from
     for (; next < writes.length && group.size < limits.commitRecordsMax; next++) {
       const write = writes[next]
+      this.#state.beat()
       if (write !== undefined) decisions.push([write[0], decide(this.#state, write[1], group)])
     }
     group.seal()
     if (!group.empty) {
       const startedAt = performance.now()
       this.#state.store.commit(group, this.#state.clock())
+      this.#state.beat()
       this.#figures.commitSecs += (performance.now() - startedAt) / 1000
       this.#figures.commits++
       this.#figures.records += group.size

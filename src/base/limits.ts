@@ -54,10 +54,20 @@ export const limits = {
   shardRestartWindowMs: 60_000,
   /** The longest pause before a shard thread is started again, milliseconds. */
   shardRestartPauseMaxMs: 10_000,
+  /** Milliseconds between looks at whether the shard threads come further. */
+  shardLookMs: 250,
+  /** How long a shard thread may take to open its store, milliseconds. */
+  shardOpenMs: 600_000,
+  /** How long a shard thread may take to end when it is ended because it hung, milliseconds. */
+  shardEndMs: 5_000,
+  /** A shard whose thread hangs again within this time is not helped by another thread, milliseconds. */
+  shardHangWindowMs: 600_000,
   /** Threads of the pool for long reads. */
   readerThreadsMax: 2,
   /** Long reads that wait for a thread. */
   readerQueueMax: 1_024,
+  /** How long a long read waits for a shard that does not serve, milliseconds. */
+  readerWaitMs: 10_000,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
   /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
@@ -180,6 +190,8 @@ export const limits = {
   verifiedTokenBytesMax: 33_554_432,
   /** Milliseconds between looks for ended sessions that no token can name any more. */
   endedSweepMs: 60_000,
+  /** How long the shards keep what has ended beyond that: a clock may be ahead for a while, milliseconds. */
+  endedKeptMs: 86_400_000,
   /** Sessions of one user; another login ends the one that was unused for longest. */
   sessionsPerUserMax: 100,
   /** Seconds that a link for verifying an e-mail works. */

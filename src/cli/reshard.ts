@@ -1,5 +1,6 @@
 import { limits } from '../base/limits.js'
-import { type Config, describeFaults, readProcessConfig, shardsMax } from '../config.js'
+import { type Config, describeFaults, readProcessConfig } from '../config.js'
+import { shardsMax } from '../shard-settings.js'
 import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory.js'
 import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../shard-folders.js'
 import { exitCodes } from './exit-codes.js'

@@ -52,7 +52,7 @@ async function runUntil(signalled: Promise<void>, config: Config, directory: Dat
   await signalled
   const timer = setTimeout(() => {
     tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
-    process.exit(exitCodes.foundWrong)
+    void server.end()
   }, config.shutdownTimeoutSecs * 1000)
   await server.stop()
   clearTimeout(timer)

@@ -45,6 +45,9 @@ export class PasswordPool {
       niceIncrement: 10,
       workerData: settings,
     })
+    // Told of answers that come while the threads are ended, and of threads that end while they do nothing; without a
+    // listener they would end the process.
+    this.#pool.on('error', () => {})
   }
 
   /** @returns the hash in PHC form */

@@ -2,8 +2,17 @@ import { Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import { Beats } from '../protocol/beats.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame } from '../protocol/frame.js'
-import type { Command, Outcome, ShardFigures, ShardSettings, StreamEvent } from '../protocol/messages.js'
+import type {
+  Command,
+  Outcome,
+  ShardFigures,
+  ShardSettings,
+  ShardWorkerData,
+  StreamEvent,
+} from '../protocol/messages.js'
+import { ThreadWatch, type Verdict } from './thread-watch.js'
 
 /** Takes the outcome of one command. */
 export type Receive = (outcome: Outcome) => void
@@ -38,6 +47,8 @@ export class ShardPort {
   readonly #listener: ShardListener
   readonly #pending = new Map<number, Pending>()
   #worker: Worker | undefined
+  /** Of the thread, from its start to its end. */
+  #watch: ThreadWatch | undefined
   #frame: CommandFrame = []
   #bytes = 0
   #nextId = 0
@@ -58,12 +69,22 @@ export class ShardPort {
     return this.#worker !== undefined
   }
 
+  /** Milliseconds that the thread has come no step further though commands wait for it. */
+  get silentMs(): number {
+    return this.#watch?.silentMs ?? 0
+  }
+
   /** Starts the thread; returns when its store is open. @throws Error when it cannot be opened */
   async start(): Promise<void> {
+    const beats = new Beats()
+    const workerData: ShardWorkerData = { settings: this.#settings, beats: beats.memory }
     const worker = new Worker(new URL('../../workers/entry.js', import.meta.url), {
-      workerData: this.#settings,
+      workerData,
       name: `shard-${this.#settings.shard}`,
     })
+    const watch = new ThreadWatch(worker, beats)
+    this.#watch = watch
+    worker.once('exit', () => (this.#watch = undefined))
     // One listener for the first message and for all others: Node stops delivering when the last one is taken off.
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (message: unknown) => {
@@ -76,13 +97,12 @@ export class ShardPort {
     let failure: Error | undefined
     worker.on('error', (error) => (failure = error))
     // Its exit comes behind the last frame that it told, its error need not: what was committed is still answered.
-    worker.on('exit', (code) =>
-      this.#end(
-        worker,
-        failure ?? new Error(`The thread of shard ${this.#settings.shard} ended with ${code}`),
-      ),
-    )
+    worker.on('exit', (code) => {
+      const how = watch.ending ? 'hung and was ended' : `ended with ${code}`
+      this.#end(worker, failure ?? new Error(`The thread of shard ${this.#settings.shard} ${how}`))
+    })
     this.#worker = worker
+    watch.opened()
     // A new thread counts from 0.
     this.figures = { ...this.figures, records: 0, commits: 0, commitSecs: 0 }
   }
@@ -106,6 +126,19 @@ export class ShardPort {
     this.#pending.set(id, { receive, bytes, writes: 'options' in command })
     this.#frame.push([id, command])
     return undefined
+  }
+
+  /** Looks after the thread. One that hangs is ended: its callers and its listener are told as at its death. */
+  look(nowMs: number, silenceMaxMs: number): Verdict {
+    // To close a store may take long, and has a time limit of its own: that of the stop.
+    const waiting = this.#pending.size > 0
+    return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'
+  }
+
+  /** Ends the thread whatever it is at; resolves when it has ended. */
+  async abandon(): Promise<void> {
+    this.#closing = true
+    await this.#watch?.end()
   }
 
   /** Lets what is under way finish, closes the store and ends the thread. */

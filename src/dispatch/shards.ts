@@ -1,3 +1,5 @@
+import { assert } from '../base/assert.js'
+import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
 import type {
@@ -23,20 +25,53 @@ export interface ShardsListener {
   failed(shard: number, failures: string[]): void
   /** A shard serves again after its thread died: what it was told to watch is gone. */
   restarted(shard: number): void
-  died(shard: number, error: Error): void
+  /** The thread ended though nobody asked it to. Resolves when nobody else has its store open: it is started again then. */
+  died(shard: number, error: Error): Promise<void>
+  /** A thread hangs and is being ended; `died` follows when it has. */
+  hung(shard: number): void
+  /** A thread hangs that cannot be ended, or hangs again: only another process helps. Told once. */
+  lost(shard: number, reason: string): void
 }
 
-/** All shard workers: places commands, and starts a thread again that died. */
+/** How the shards are run. */
+export interface ShardsOptions {
+  /** Memory for records that were read by hash, bytes; 0 is off. */
+  cacheBytesMax: number
+  /** How long a thread may come no step further while commands wait for it, milliseconds; 0 is off. */
+  silenceMaxMs: number
+}
+
+/** How often the thread of one shard has ended since the start. */
+interface Ends {
+  deaths: number
+  hangs: number
+  /** Of the last hang, by the clock that never jumps. */
+  hungAtMs: number | undefined
+}
+
+/** All shard workers: places commands, and starts a thread again that died or hung (docs/adr/0025-hung-threads.md). */
 export class Shards {
   readonly #ports: ShardPort[]
   readonly #listener: ShardsListener
   readonly #records: RecordCache
   readonly #restartsAt: number[] = []
+  readonly #ends: Ends[]
+  readonly #silenceMaxMs: number
+  #looks: NodeJS.Timeout | undefined
+  #lost = false
+  /** A thread does not end though it is told to. */
+  #stuck = false
   #closing = false
 
-  constructor(settings: readonly ShardSettings[], listener: ShardsListener, cacheBytesMax: number) {
+  constructor(
+    settings: readonly ShardSettings[],
+    listener: ShardsListener,
+    { cacheBytesMax, silenceMaxMs }: ShardsOptions,
+  ) {
     this.#listener = listener
     this.#records = new RecordCache(cacheBytesMax)
+    this.#silenceMaxMs = silenceMaxMs
+    this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.#ports = settings.map(
       (one) =>
         new ShardPort(one, {
@@ -66,6 +101,7 @@ export class Shards {
   /** Opens every store. @throws Error when one cannot be opened */
   async start(): Promise<void> {
     await Promise.all(this.#ports.map((port) => port.start()))
+    if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
   }
 
   /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
@@ -107,14 +143,61 @@ export class Shards {
     return this.#records.figures
   }
 
-  /** Figures and queue depth of each shard, for metrics. */
-  figures(): (ShardFigures & { depth: number })[] {
-    return this.#ports.map((port) => ({ ...port.figures, depth: port.depth }))
+  /** Figures, queue depth, silence and ends of each shard, for metrics. */
+  figures(): (ShardFigures & { depth: number; silentMs: number; deaths: number; hangs: number })[] {
+    return this.#ports.map((port, shard) => {
+      const { deaths = 0, hangs = 0 } = this.#ends[shard] ?? {}
+      return { ...port.figures, depth: port.depth, silentMs: port.silentMs, deaths, hangs }
+    })
   }
 
   async close(): Promise<void> {
     this.#closing = true
     await Promise.all(this.#ports.map((port) => port.close()))
+    clearInterval(this.#looks)
+  }
+
+  /**
+   * Ends every thread whatever it is at, for a process that is to end.
+   * @returns whether all of them have ended; where not, the process can only be killed: to exit waits for its threads
+   */
+  async abandon(): Promise<boolean> {
+    this.#closing = true
+    clearInterval(this.#looks)
+    if (this.#stuck) return false
+    const ended = Promise.all(this.#ports.map((port) => port.abandon())).then(() => true)
+    const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
+    return Promise.race([ended, late])
+  }
+
+  /** Looks whether every thread that has something to do comes further. */
+  #look(): void {
+    const nowMs = steadyClock()
+    for (const [shard, port] of this.#ports.entries()) {
+      const verdict = port.look(nowMs, this.#silenceMaxMs)
+      if (verdict === 'hung') this.#hung(shard, nowMs)
+      if (verdict !== 'stuck') continue
+      this.#stuck = true
+      this.#lose(shard, 'its thread hangs and cannot be ended')
+    }
+  }
+
+  #hung(shard: number, nowMs: number): void {
+    const ends = this.#ends[shard]
+    assert(ends !== undefined, 'a shard has its ends counted')
+    this.#listener.hung(shard)
+    ends.hangs++
+    const { hungAtMs } = ends
+    ends.hungAtMs = nowMs
+    // What hung may have left something behind that its successor waits for, as a lock of LMDB's.
+    if (hungAtMs !== undefined && nowMs - hungAtMs < limits.shardHangWindowMs)
+      this.#lose(shard, 'its thread hangs again')
+  }
+
+  #lose(shard: number, reason: string): void {
+    if (this.#lost) return
+    this.#lost = true
+    this.#listener.lost(shard, reason)
   }
 
   /** Reads a record by its hash: from the cache, or from its shard for the cache. */
@@ -134,15 +217,19 @@ export class Shards {
   #restart(shard: number, error: Error): void {
     this.#records.clear()
     if (this.#closing) return
-    this.#listener.died(shard, error)
-    const now = Date.now()
+    const ends = this.#ends[shard]
+    if (ends !== undefined) ends.deaths++
+    const released = this.#listener.died(shard, error)
+    // Not the time of day, which jumps.
+    const now = steadyClock()
     this.#restartsAt.push(now)
     while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()
     const pauseMs = Math.min(limits.shardRestartPauseMaxMs, 10 * 2 ** Math.min(this.#restartsAt.length, 12))
-    setTimeout(() => void this.#startAgain(shard), pauseMs)
+    setTimeout(() => void this.#startAgain(shard, released), pauseMs)
   }
 
-  async #startAgain(shard: number): Promise<void> {
+  async #startAgain(shard: number, released: Promise<void>): Promise<void> {
+    await released
     const port = this.#ports[shard]
     if (port === undefined || this.#closing) return
     try {

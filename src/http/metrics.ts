@@ -107,6 +107,17 @@ export class HttpMetrics {
     perShard('strandfast_commit_seconds_total', 'Seconds spent in commits', ({ commitSecs }) => commitSecs)
     perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
     perShard('strandfast_shard_queue_depth', 'Commands that wait for the shard', ({ depth }) => depth)
+    perShard(
+      'strandfast_shard_silent_seconds',
+      'How long the shard thread has come no step further though commands wait for it',
+      ({ silentMs }) => silentMs / 1_000,
+    )
+    perShard(
+      'strandfast_shard_ends_total',
+      'Shard threads that ended by themselves or hung',
+      (one) => one.deaths,
+    )
+    perShard('strandfast_shard_hangs_total', 'Shard threads that hung', ({ hangs }) => hangs)
     this.#gauge(
       'strandfast_record_cache_hits_total',
       'Records read by hash from memory',

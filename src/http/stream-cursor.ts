@@ -1,4 +1,4 @@
-import { shardsMax } from '../config.js'
+import { shardsMax } from '../shard-settings.js'
 import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../strand/hlc.js'
 import { earlierPlace, laterPlace, type LogPlace } from '../strand/log-place.js'
 

@@ -81,7 +81,13 @@ export class MailSender {
   }
 
   get #paused(): boolean {
-    return this.#parts.clock() < this.#pausedUntilMs
+    return this.#pauseLeftMs > 0
+  }
+
+  /** No pause is longer than the longest: a clock that was set back stops the mails for no more. */
+  get #pauseLeftMs(): number {
+    const leftMs = this.#pausedUntilMs - this.#parts.clock()
+    return leftMs > limits.mailRetryMaxMs ? 0 : Math.max(0, leftMs)
   }
 
   async #sendAll(): Promise<void> {
@@ -97,7 +103,7 @@ export class MailSender {
     }
     this.#running = false
     if (this.#stopped) return
-    const afterMs = Math.max(limits.mailPollMs, this.#pausedUntilMs - this.#parts.clock())
+    const afterMs = Math.max(limits.mailPollMs, this.#pauseLeftMs)
     this.#cancelTimer = this.#parts.timer(afterMs, () => this.wake())
   }
 

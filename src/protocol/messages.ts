@@ -365,3 +365,10 @@ export interface ShardSettings {
   auth: AuthRules
   proposals: ProposalRules
 }
+
+/** What the thread of a shard worker is given. */
+export interface ShardWorkerData {
+  settings: ShardSettings
+  /** Memory of its `Beats`. */
+  beats: SharedArrayBuffer
+}

@@ -18,6 +18,7 @@ export function issueLicense(dataDir: string): string {
 export function startAuthServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
   return startServer({
+    ...options,
     dataDir,
     env: {
       SERVICE_AUTH_ENABLED: 'true',

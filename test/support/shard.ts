@@ -24,6 +24,8 @@ export class TestShard {
   nowMs = Date.UTC(2026, 0, 1)
   /** Every frame that it told, in order. */
   readonly frames: OutcomeFrame[] = []
+  /** How often it has shown that it came a step further. */
+  beats = 0
   readonly #path: string
   #store: ShardStore
   #shard: Shard
@@ -114,6 +116,9 @@ export class TestShard {
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
         watched: new Set(),
+        beat: () => {
+          this.beats++
+        },
       },
       (frame) => this.frames.push(frame),
     )

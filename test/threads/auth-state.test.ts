@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { hashOneTimeToken, makeOneTimeToken } from '../../src/auth/one-time-token.js'
+import { limits } from '../../src/base/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import type {
   AuthAnswer,
@@ -316,7 +317,7 @@ it('ends the session that was unused for longest when a user has too many', () =
 
 it('rotates the signing key and lets the tokens of the one before run out', () => {
   expect(look({ kind: 'keyEpochs' })).toEqual({ kind: 'keyEpochs', epoch: 0, retired: [] })
-  const untilMs = shard.nowMs + 3_600_000
+  const untilMs = shard.nowMs + limits.clockAheadMsMax + 3_600_000
   const rotated = { kind: 'keyEpochs', epoch: 1, retired: [{ epoch: 0, untilMs }] }
   expect(change({ kind: 'keyRotate' })).toEqual(rotated)
   expect(look({ kind: 'keyEpochs' })).toEqual(rotated)

@@ -38,7 +38,7 @@ async function open(count = 2): Promise<void> {
     settings,
     {
       events: () => {},
-      died: () => {},
+      died: () => Promise.resolve(),
       erased: () => {},
       imported: () => {},
       policiesChanged: () => {},
@@ -47,8 +47,10 @@ async function open(count = 2): Promise<void> {
         restarted()
       },
       failed: () => {},
+      hung: () => undefined,
+      lost: () => undefined,
     },
-    0,
+    { cacheBytesMax: 0, silenceMaxMs: 0 },
   )
   await shards.start()
   serverLog = newLog()

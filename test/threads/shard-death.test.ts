@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/strand/verify-export.js'
 import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
+import { eventually } from '../support/eventually.js'
 import { startInProcess, type InProcessServer } from '../support/in-process-server.js'
 import { call } from '../support/server.js'
 import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
@@ -61,6 +62,30 @@ describe('the death of a shard thread under a running server', () => {
     const exported = await call(server, 'GET /v1/strand/export?agent=told')
     const verified = await verifyExport(exported.text.trimEnd().split('\n'))
     expect(verified).toMatchObject({ ok: true, records: total + 1 })
+  })
+
+  it('breaks off no export of another shard', async () => {
+    // Of shard 1, and several pages.
+    const agent = 'pear'
+    const line = `${JSON.stringify({ text: 'x'.repeat(500) })}\n`
+    const headers = { 'content-type': 'application/x-ndjson' }
+    await call(server, `POST /v1/collections/${agent}/records`, { body: { data: {} } })
+    await call(server, `POST /v1/ingest/${agent}`, { raw: line.repeat(2_000), headers })
+    const exports = { left: 10 }
+    const failing = async () => {
+      while (exports.left > 0) {
+        capture.fail(capture.latest('shard-0'))
+        await eventually(async () => (await call(server, 'GET /readyz', { key: null })).status === 503)
+        await eventually(async () => (await call(server, 'GET /readyz', { key: null })).status === 200)
+      }
+    }
+    const failures = failing()
+    for (; exports.left > 0; exports.left--) {
+      const { text } = await call(server, `GET /v1/strand/export?agent=${agent}`)
+      const verified = await verifyExport(text.trimEnd().split('\n'))
+      expect(verified).toMatchObject({ ok: true, records: 2_002 })
+    }
+    await failures
   })
 
   it('shows at readyz until the thread serves again', async () => {

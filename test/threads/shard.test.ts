@@ -45,6 +45,14 @@ describe('commands that arrive together', () => {
     expect(shard.commits).toBe(0)
   })
 
+  it('each show that the shard comes further, so that much to do is not taken for a thread that hangs', () => {
+    shard.run(...Array.from({ length: 100 }, (_none, n) => appendNumber('agent', n)))
+    expect(shard.beats).toBeGreaterThan(100)
+    const before = shard.beats
+    shard.run(...Array.from({ length: 100 }, (): Command => ({ kind: 'agentHead', agent: 'agent' })))
+    expect(shard.beats - before).toBeGreaterThanOrEqual(100)
+  })
+
   it('are read only after what was written beside them', () => {
     const [head, written] = shard.run({ kind: 'agentHead', agent: 'agent' }, appendNumber('agent', 0))
     expect(replyOf(head).chain_head).toBe(replyOf(written).content_hash)

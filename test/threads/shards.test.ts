@@ -36,14 +36,19 @@ function makeShards(count: number): Shards {
         events.push(...some)
         told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
       },
-      died: (_shard, error) => died.push(error),
+      died(_shard, error) {
+        died.push(error)
+        return Promise.resolve()
+      },
       imported: (agents) => told.push(`imported of ${agents.join(' ')}`),
       erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
       policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
       restarted: () => restarted(),
       failed: () => undefined,
+      hung: () => undefined,
+      lost: () => undefined,
     },
-    CACHE_BYTES,
+    { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 },
   )
 }
 

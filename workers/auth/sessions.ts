@@ -54,9 +54,9 @@ export function endSessions(space: AuthSpace, userId: string, kept?: string): nu
   return ending.length
 }
 
-/** When the last token that can have been issued by now has expired. */
+/** When the last token that can have been issued by now has expired: by a clock that was as far ahead as may be. */
 export function tokensEndAtMs(space: AuthSpace): number {
-  return space.nowMs + space.state.auth.jwtExpirySecs * 1_000
+  return space.nowMs + limits.clockAheadMsMax + space.state.auth.jwtExpirySecs * 1_000
 }
 
 /** A user has a bounded number of sessions: the one that was unused for longest makes room for a new one. */

@@ -1,3 +1,4 @@
+import { limits } from '../../src/base/limits.js'
 import type { Ended } from '../../src/protocol/auth-messages.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
@@ -120,7 +121,8 @@ export class AuthTable {
       if (kept?.expiresAtMs !== undefined && kept.expiresAtMs <= nowMs) auth.remove(key)
       authExpiries.remove(expiry)
     }
-    const forgotten = [...authEnded.getKeys(range)]
+    const over = expiryKey(Math.max(0, nowMs - limits.endedKeptMs), noValue)
+    const forgotten = [...authEnded.getKeys({ ...range, end: over })]
     for (const key of forgotten) authEnded.remove(key)
   }
 }

@@ -3,44 +3,57 @@ import type { Ended } from '../../protocol/auth-messages.js'
 import type { Clock } from '../../base/clock.js'
 import { limits } from '../../base/limits.js'
 
+/** How long something stays ended: by the time of day, at which tokens expire, and by a clock that never jumps. */
+interface Until {
+  wallMs: number
+  steadyMs: number
+}
+
 /**
  * Sessions, tokens and users that have ended before their tokens expire (contract.md 6.2). The shards keep them too
- * and tell of them at the start. One is forgotten when no token can name it any more.
+ * and tell of them at the start. One is forgotten when no token can name it any more: not before as much time has
+ * passed by a clock that never jumps, so that a time of day which is ahead for a while brings nothing back.
  */
 export class EndedTokens {
   readonly #clock: Clock
-  readonly #untilMs = new Map<string, number>()
-  #sweptAtMs = 0
+  readonly #steadyClock: Clock
+  readonly #until = new Map<string, Until>()
+  #sweptAtMs = -Infinity
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, steadyClock: Clock) {
     this.#clock = clock
+    this.#steadyClock = steadyClock
   }
 
   add(namespaceId: string, { what, id, untilMs }: Ended): void {
     this.#sweep()
-    this.#untilMs.set(keyOf(namespaceId, what, id), untilMs)
+    const steadyMs = this.#steadyClock() + untilMs - this.#clock()
+    this.#until.set(keyOf(namespaceId, what, id), { wallMs: untilMs, steadyMs })
   }
 
   /** Whether the token, its session or its user has ended. */
   has({ namespace, claims }: TokenUser): boolean {
-    if (this.#untilMs.size === 0) return false
+    if (this.#until.size === 0) return false
     const { id } = namespace
     return (
-      this.#untilMs.has(keyOf(id, 'sid', claims.sid)) ||
-      this.#untilMs.has(keyOf(id, 'jti', claims.jti)) ||
-      this.#untilMs.has(keyOf(id, 'sub', claims.sub))
+      this.#until.has(keyOf(id, 'sid', claims.sid)) ||
+      this.#until.has(keyOf(id, 'jti', claims.jti)) ||
+      this.#until.has(keyOf(id, 'sub', claims.sub))
     )
   }
 
   get size(): number {
-    return this.#untilMs.size
+    return this.#until.size
   }
 
   #sweep(): void {
-    const nowMs = this.#clock()
-    if (nowMs - this.#sweptAtMs < limits.endedSweepMs) return
-    this.#sweptAtMs = nowMs
-    for (const [key, untilMs] of this.#untilMs) if (untilMs <= nowMs) this.#untilMs.delete(key)
+    const steadyMs = this.#steadyClock()
+    if (steadyMs - this.#sweptAtMs < limits.endedSweepMs) return
+    this.#sweptAtMs = steadyMs
+    const wallMs = this.#clock()
+    for (const [key, until] of this.#until) {
+      if (until.wallMs <= wallMs && until.steadyMs <= steadyMs) this.#until.delete(key)
+    }
   }
 }
 

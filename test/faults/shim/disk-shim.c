@@ -11,6 +11,7 @@
  *                 so, "late" writes all and says that it failed
  *   SHIM_FAIL_AT  which one of that kind, from 1
  *   SHIM_ERRNO    what it fails with
+ *   SHIM_STALL    file that may come and go: while it is there, no fsync begins
  *   SHIM_HIT      file that is made when a call was made to fail
  *
  * Changes through a map (LMDB's lock file, whose content no restart reads) are not seen.
@@ -55,6 +56,7 @@ static size_t dir_length;
 static int trace = -1;
 static uint64_t entries, calls, cut_at, fail_at;
 static const char *cut_file;
+static const char *stall_file;
 static const char *fail_kind;
 static int fail_errno;
 
@@ -97,6 +99,7 @@ __attribute__((constructor)) static void begin(void) {
   if (dir == NULL) return;
   dir_length = strlen(dir);
   cut_file = getenv("SHIM_CUT");
+  stall_file = getenv("SHIM_STALL");
   fail_kind = getenv("SHIM_FAIL");
   fail_at = number_of("SHIM_FAIL_AT");
   fail_errno = (int)number_of("SHIM_ERRNO");
@@ -261,9 +264,15 @@ ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at) {
 }
 ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t at) { return pwrite(fd, bytes, length, at); }
 
+/* A disk that does not answer. */
+static void stall(void) {
+  while (stall_file != NULL && access(stall_file, F_OK) == 0) usleep(10000);
+}
+
 static int sync_below(int fd, int (*real)(int)) {
   struct stat about;
   if (!tracked(fd, &about)) return real(fd);
+  stall();
   count();
   if (fails("sync")) return -1;
   uint64_t number = note((struct entry){.file = about.st_ino, .kind = SYNC}, "", NULL, 0);

@@ -239,6 +239,21 @@ describe('MailSender', () => {
     expect([...outbox.rows.values()].reduce((sum, { attempts }) => sum + attempts, 0)).toBe(5)
   })
 
+  it('tries again at once when the clock is set back during a pause, which would else last for hours', async () => {
+    nowMs = 100 * 3_600_000
+    const gone = await startSockets(() => {})
+    await gone.close()
+    outbox.put('a')
+    const paused = sender(gone.url)
+    paused.wake()
+    await settled()
+    nowMs -= 5 * 3_600_000
+    outbox.put('b')
+    paused.wake()
+    await settled()
+    expect([...outbox.rows.values()].reduce((sum, { attempts }) => sum + attempts, 0)).toBe(2)
+  })
+
   it.each(['EHLO', 'DATA', 'the content'] as const)(
     'keeps a mail over a server that dies after %s, and sends it to the next one under the same Message-ID',
     async (command) => {

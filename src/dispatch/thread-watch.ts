@@ -1,0 +1,62 @@
+import type { Worker } from 'node:worker_threads'
+import { limits } from '../base/limits.js'
+import type { Beats } from '../protocol/beats.js'
+import { Silence } from './silence.js'
+
+/**
+ * How a thread was found: `hung` once, when it is told to end; `stuck` when it did not end by that, as in the middle of
+ * a call into the kernel.
+ */
+export type Verdict = 'well' | 'hung' | 'stuck'
+
+/** Looks after one thread from its start to its end, and ends it when it hangs (docs/adr/0025-hung-threads.md). */
+export class ThreadWatch {
+  readonly #worker: Worker
+  readonly #beats: Beats
+  #silence = new Silence(limits.shardLookMs)
+  #phase: 'opening' | 'serving' | 'ending' = 'opening'
+  #silentMs = 0
+
+  constructor(worker: Worker, beats: Beats) {
+    this.#worker = worker
+    this.#beats = beats
+  }
+
+  /** Milliseconds that the thread has come no step further though it had something to do. */
+  get silentMs(): number {
+    return this.#silentMs
+  }
+
+  /** True once the thread was told to end because it hung. */
+  get ending(): boolean {
+    return this.#phase === 'ending'
+  }
+
+  /** Its store is open: from now on it comes a step further with every command. */
+  opened(): void {
+    if (this.#phase !== 'opening') return
+    this.#phase = 'serving'
+    this.#silence = new Silence(limits.shardLookMs)
+  }
+
+  /**
+   * @param waiting whether it has commands to carry out
+   * @param silenceMaxMs how long it may then come no step further
+   */
+  look(nowMs: number, { waiting, silenceMaxMs }: { waiting: boolean; silenceMaxMs: number }): Verdict {
+    const serving = this.#phase === 'serving'
+    this.#silentMs = this.#silence.look({ nowMs, waiting: waiting || !serving, steps: this.#beats.count })
+    if (this.#phase === 'ending') return this.#silentMs >= limits.shardEndMs ? 'stuck' : 'well'
+    // A store can take long to open, and nothing tells how far that has come.
+    if (this.#silentMs < (serving ? silenceMaxMs : limits.shardOpenMs)) return 'well'
+    this.#phase = 'ending'
+    this.#silence = new Silence(limits.shardLookMs)
+    void this.end()
+    return 'hung'
+  }
+
+  /** Resolves when the thread has ended, which one in a call into the kernel does not before that returns. */
+  async end(): Promise<void> {
+    await this.#worker.terminate()
+  }
+}

@@ -1,0 +1,91 @@
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ReaderPool } from '../../dist/src/dispatch/reader-pool.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import { appendNumber, TestShard } from '../support/shard.js'
+
+const RECORDS = 600
+
+let dataDir: string
+let pool: ReaderPool
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), 'strandfast-readers-'))
+  for (const shard of [0, 1]) {
+    const store = new TestShard(join(dataDir, `shard-${shard}`))
+    store.run(...Array.from({ length: RECORDS }, (_none, n) => appendNumber('read', n)))
+    expect(agentNoOf(store.ask({ kind: 'strandLocate', agent: 'read' }))).toBe(agentNo)
+    await store.close()
+  }
+  pool = new ReaderPool(dataDir, 600_000)
+})
+
+afterEach(async () => {
+  await pool.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+/** The number of the first agent of a store. */
+const agentNo = 0
+
+function agentNoOf(outcome: Outcome): number {
+  return outcome.kind === 'located' ? outcome.agentNo : Number.NaN
+}
+
+/** Asks for the roots of trees of many sizes of one shard, more than its threads can have done before the next step. */
+function rootsOf(shard: number): Promise<string[]> {
+  const sizes = Array.from({ length: 300 }, (_none, index) => RECORDS - index)
+  return Promise.all(sizes.map((size) => pool.treeRoot({ shard, agentNo, size })))
+}
+
+/** Whether a thread of this process has the store of a shard open (Linux). */
+function isOpen(shard: number): boolean {
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      // That of the listing itself.
+      return ''
+    }
+  })
+  return links.some((link) => link.startsWith(join(dataDir, `shard-${shard}`)))
+}
+
+describe('the readers, when the thread of a shard has ended', () => {
+  it('go on with what they read of other shards', async () => {
+    const before = await rootsOf(1)
+    const reading = rootsOf(1)
+    await pool.letGo(0)
+    await pool.letGo(0)
+    expect(await reading).toEqual(before)
+  })
+
+  it('begin what they read of that shard anew once it serves again, and do not open its store before', async () => {
+    const before = await rootsOf(0)
+    const reading = rootsOf(0)
+    let settled = 0
+    const settle = () => settled++
+    void reading.then(settle, settle)
+    await pool.letGo(0)
+    const later = pool.treeRoot({ shard: 0, agentNo, size: 1 })
+    void later.then(settle, settle)
+    await rootsOf(1)
+    expect(settled).toBe(0)
+    if (process.platform === 'linux') {
+      expect(isOpen(1)).toBe(true)
+      expect(isOpen(0)).toBe(false)
+    }
+    pool.resume(0)
+    expect(await reading).toEqual(before)
+    expect(await later).toMatch(/^[0-9a-f]{64}$/)
+    expect(process.platform !== 'linux' || isOpen(0)).toBe(true)
+  })
+
+  it('refuse what is wrong with a task itself', async () => {
+    await expect(pool.treeRoot({ shard: 1, agentNo, size: RECORDS * 2 })).rejects.toThrow(
+      'a strand has no gaps',
+    )
+  })
+})

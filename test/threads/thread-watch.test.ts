@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits.js'
+import { ThreadWatch, type Verdict } from '../../src/dispatch/thread-watch.js'
+import { Beats } from '../../src/protocol/beats.js'
+
+const silenceMaxMs = 30_000
+
+let worker: Worker
+let beats: Beats
+let watch: ThreadWatch
+let nowMs: number
+
+beforeEach(() => {
+  worker = new Worker('Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)', { eval: true })
+  beats = new Beats()
+  watch = new ThreadWatch(worker, beats)
+  nowMs = 0
+})
+
+afterEach(() => worker.terminate())
+
+/** Looks as often as it is looked within that time, until the verdict is another one; gives when that was. */
+function lookFor(forMs: number, waiting: boolean): { verdict: Verdict; afterMs: number } {
+  const fromMs = nowMs
+  let verdict: Verdict = 'well'
+  while (verdict === 'well' && nowMs - fromMs < forMs) {
+    nowMs += limits.shardLookMs
+    verdict = watch.look(nowMs, { waiting, silenceMaxMs })
+  }
+  return { verdict, afterMs: nowMs - fromMs }
+}
+
+describe('the watch of a thread', () => {
+  it('ends one that does not come further with what it has to do', async () => {
+    watch.opened()
+    const ended = once(worker, 'exit')
+    expect(lookFor(silenceMaxMs, true).verdict).toBe('well')
+    expect(lookFor(limits.shardLookMs, true).verdict).toBe('hung')
+    expect(watch.ending).toBe(true)
+    await ended
+  })
+
+  it('lets one be that comes further, however long it takes, and one with nothing to do', () => {
+    watch.opened()
+    for (let part = 0; part < 100; part++) {
+      expect(lookFor(silenceMaxMs - limits.shardLookMs, true).verdict).toBe('well')
+      beats.beat()
+    }
+    expect(lookFor(100 * silenceMaxMs, false).verdict).toBe('well')
+  })
+
+  it('gives one that opens its store longer', () => {
+    const { verdict, afterMs } = lookFor(Infinity, false)
+    expect(verdict).toBe('hung')
+    expect(afterMs).toBe(limits.shardOpenMs + limits.shardLookMs)
+  })
+
+  it('tells of one that does not end by that', () => {
+    watch.opened()
+    expect(lookFor(Infinity, true).verdict).toBe('hung')
+    expect(lookFor(Infinity, true)).toEqual({
+      verdict: 'stuck',
+      afterMs: limits.shardEndMs + limits.shardLookMs,
+    })
+  })
+})
