@@ -6,7 +6,16 @@ import { inTurn, startEcho } from './alternation.mjs'
 
 const AGENTS = 100
 const BATCH_RECORDS = 1_000
-const CONNECTIONS = [64, 512]
+/** Long enough for every record to be read once before the rounds. */
+const FILL_SECONDS = 8
+
+/** Who reads how: at the default all records are in memory once they were read, else each read goes to its shard. */
+const settings = [
+  { connections: 64, cached: true, target: { ratio: 0.45 } },
+  { connections: 512, cached: true, target: { ratio: 0.45 } },
+  { connections: 64, cached: false },
+  { connections: 512, cached: false },
+]
 
 /**
  * Records by their hash, picked at random of all that are stored, against the echo's GET.
@@ -15,37 +24,45 @@ const CONNECTIONS = [64, 512]
  */
 export async function get(bench) {
   const { plan, directory, tell } = bench
-  const product = await startProduct(join(directory, 'get'))
+  const data = join(directory, 'get')
   const echo = await startEcho()
   try {
     tell(`get by hash, storing ${plan.storedRecords} records`)
-    const paths = await store(product.url, plan.storedRecords)
-    await call(`${product.url}${paths[0]}`)
+    const paths = await withProduct(data, {}, ({ url }) => store(url, plan.storedRecords))
     const requests = shuffled(paths).map((path) => ({ method: 'GET', path, headers: credential }))
     const load = prepareLoad(requests, { generator: plan.generator, directory })
     const measured = []
-    for (const connections of CONNECTIONS) {
-      const turn = await inTurn(bench, {
-        product: { url: product.url, load },
-        ceiling: { url: echo.url, load },
-        connections,
+    for (const { connections, cached, target } of settings) {
+      const env = cached ? {} : { SERVICE_RECORD_CACHE_BYTES: '0' }
+      const turn = await withProduct(data, env, async ({ url }) => {
+        if (cached) await load.run(url, { connections, seconds: FILL_SECONDS })
+        const ceiling = { url: echo.url, load }
+        return inTurn(bench, { product: { url, load }, ceiling, connections })
       })
       const { value, ceiling, ratio, also } = turn
-      const name = `get by hash, ${connections} connections`
-      const target = { ratio: 0.45 }
+      const name = `get by hash${cached ? '' : ' from its shard'}, ${connections} connections`
       measured.push({
         name,
         value,
         unit: 'reads/s',
         ceiling,
         ratio,
-        target,
+        ...(target !== undefined && { target }),
         also: { ...also, records: paths.length },
       })
     }
     return measured
   } finally {
-    await Promise.all([product.stop(), echo.stop()])
+    await echo.stop()
+  }
+}
+
+async function withProduct(data, env, use) {
+  const product = await startProduct(data, env)
+  try {
+    return await use(product)
+  } finally {
+    await product.stop()
   }
 }
 

@@ -22,6 +22,7 @@ import {
 } from './record-codec.js'
 import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
+import { FileRoom } from './file-room.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { putLoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
@@ -54,6 +55,7 @@ export class ShardStore {
   readonly auth: AuthTable
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
+  readonly #room: FileRoom
   /** Numbers of the blocks that come next, of the log and of imported records. */
   #nextBlockNo: number
   #nextImportedNo: number
@@ -66,6 +68,7 @@ export class ShardStore {
     this.auth = new AuthTable(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
+    this.#room = new FileRoom(path, this.environment)
     this.#nextBlockNo = 0
     this.#nextImportedNo = importedBlocksFrom
     this.#lastHlc = readClockFloor(this.environment)
@@ -157,6 +160,7 @@ export class ShardStore {
       this.#hashes.commitStep()
       this.environment.runs.commitStep()
     })
+    this.#room.committed()
     if (group.erasures.length > 0) this.#scrubber.begin()
   }
 
@@ -177,6 +181,7 @@ export class ShardStore {
       this.#hashes.settle()
       this.environment.runs.settle()
     })
+    this.#room.close()
     await this.environment.root.close()
   }
 
