@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
@@ -17,7 +17,23 @@ export function takeSample({ pid, dataDir, secs, records }) {
     memoryBytes: valueOf('RssAnon') * 1024,
     threads: valueOf('Threads'),
     handles: readdirSync(`/proc/${pid}/fd`).length,
-    fileBytes: stores.reduce((sum, name) => sum + statSync(join(dataDir, name, 'data.mdb')).size, 0),
+    fileBytes: stores.reduce((sum, name) => sum + usedBytes(join(dataDir, name, 'data.mdb')), 0),
     records,
   }
+}
+
+const PAGE_BYTES = 4_096
+
+/** Bytes up to the last page in use: behind it a data file has room that is made in large pieces. */
+function usedBytes(path) {
+  const metas = Buffer.alloc(2 * PAGE_BYTES)
+  const fd = openSync(path, 'r')
+  readSync(fd, metas, 0, metas.length, 0)
+  closeSync(fd)
+  // Of the two the one of the later transaction holds (src/base/lmdb-file.ts).
+  const [even, odd] = [0, PAGE_BYTES].map((at) => ({
+    lastPage: Number(metas.readBigUInt64LE(at + 144)),
+    transaction: metas.readBigUInt64LE(at + 152),
+  }))
+  return ((odd.transaction > even.transaction ? odd : even).lastPage + 1) * PAGE_BYTES
 }

@@ -17,6 +17,7 @@ import type { LogPlace } from '../../src/strand/log-place.js'
 import { reshard, strayUsers } from '../../workers/reshard/reshard.js'
 import { SinkLog } from '../../workers/sink-log.js'
 import { authKey } from '../../workers/store/auth-table.js'
+import { commitDurably, openEnvironment } from '../../workers/store/environment.js'
 import { lastBlockNo } from '../../workers/store/ingest-log.js'
 import { blockKey, importedBlocksFrom } from '../../workers/store/tables.js'
 import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shard.js'
@@ -306,10 +307,19 @@ describe('what is refused', () => {
     makeShards(1)
     append('agent', 1)
     append('agent', 2)
-    const { meta } = open[0]?.environment ?? {}
-    // The runs of all blocks are said to be in their table, which has none.
-    await meta?.put(Buffer.from('runs-covered-up-to'), blockKey(1))
-    await expect(move(2)).rejects.toThrow('to end as before')
+    const path = open[0]?.path ?? ''
+    // Closed, a store has all runs in their table.
+    await open[0]?.close()
+    const environment = openEnvironment(path, 'write')
+    commitDurably(environment, () => {
+      for (const key of environment.strands.getKeys({ reverse: true, limit: 1 }))
+        environment.strands.remove(key)
+    })
+    await environment.root.close()
+    const to = [0, 1].map((shard) => join(folder, 'moved', `shard-${shard}`))
+    open = []
+    const moving = reshard({ from: [path], to, rootAgent: 'default', onProgress: () => {} })
+    await expect(moving).rejects.toThrow('to end as before')
   })
 
   it('is a directory with users of another default agent', async () => {

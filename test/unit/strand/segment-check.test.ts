@@ -181,18 +181,23 @@ type Tampering =
   | { kind: 'change'; line: number; at: number }
 
 function tamper(lines: string[], tampering: Tampering): string[] {
-  const text = lines[tampering.line] ?? ''
+  // One that was left out before has made the export shorter.
+  const within = (line: number) => Math.min(line, lines.length - 1)
+  const line = within(tampering.line)
+  const text = lines[line] ?? ''
   switch (tampering.kind) {
     case 'leave out':
-      return lines.toSpliced(tampering.line, 1)
+      return lines.toSpliced(line, 1)
     case 'repeat':
-      return lines.toSpliced(tampering.line, 0, text)
-    case 'exchange':
-      return lines.with(tampering.line, lines[tampering.other] ?? '').with(tampering.other, text)
+      return lines.toSpliced(line, 0, text)
+    case 'exchange': {
+      const other = within(tampering.other)
+      return lines.with(line, lines[other] ?? '').with(other, text)
+    }
     case 'change': {
       const at = tampering.at % text.length
       const changed = String.fromCharCode(text.charCodeAt(at) ^ 1)
-      return lines.with(tampering.line, text.slice(0, at) + changed + text.slice(at + 1))
+      return lines.with(line, text.slice(0, at) + changed + text.slice(at + 1))
     }
   }
 }
