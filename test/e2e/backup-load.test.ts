@@ -240,6 +240,8 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
   })
 
   it('is given up by the server when the command is killed, and can be made anew', async () => {
+    // The server may still be at the one that was interrupted, and makes one at a time.
+    await eventually(async () => (await backUp(restored.dataDir, join(directory, 'before'))).code === 0)
     const target = join(directory, 'killed')
     const { process: child, ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
     await eventually(() => existsSync(join(target, 'shard-0')))

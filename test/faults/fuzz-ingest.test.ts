@@ -161,7 +161,7 @@ describe('a stream of lines to one agent', () => {
       else expect(answer.body.accepted ?? 0).toBe(0)
       expect((await headOf('fuzzed')).seq).toBe(before.seq + (answer.body.accepted ?? 0))
     })
-    expect(accepted).toBeGreaterThan(100)
+    expect(accepted).toBeGreaterThan(20)
   })
 
   it('that is not what its encoding says is refused, and what was written of it is told', async () => {
