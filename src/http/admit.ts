@@ -62,6 +62,15 @@ const otherNamespace = refuse('invalid_token', 'Expected a token that this names
 /** Three base64url parts: a JWT by its look. */
 const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
+/** A user's token that was found good, with all that stands before it in its header. */
+interface KnownUser {
+  authorization: string
+  principal: UserPrincipal
+}
+
+/** Characters at the end of a token that hold half of its signature, so that no two have the same. */
+const TOKEN_END_CHARACTERS = 43
+
 /** Lets requests in: first the rate of their address, then their credential (contract.md 2.5, 3). */
 export class Admission {
   readonly #settings: AdmissionSettings
@@ -75,11 +84,11 @@ export class Admission {
    * tells a guesser nothing of the texts in it.
    */
   readonly #verified = new Map<string, Principal>()
-  /** The same of users' tokens, whose time or session may end meanwhile. */
-  readonly #users = new LRUCache<string, UserPrincipal>({
+  /** The same of users' tokens, whose time or session may end meanwhile, by the ends of their texts. */
+  readonly #users = new LRUCache<string, KnownUser>({
     maxSize: limits.verifiedTokenBytesMax,
     // Of its text and of the claims that were read from it.
-    sizeCalculation: (_user, authorization) => authorization.length * 2,
+    sizeCalculation: ({ authorization }) => authorization.length * 2,
   })
   #removalsSeen = 0
 
@@ -92,6 +101,12 @@ export class Admission {
     this.#tickets = parts.tickets
     this.#clock = parts.clock
     this.#tokens = parts.tokens
+  }
+
+  /** Whether a text is a credential that was found good before; it may have ended since. */
+  knows(authorization: string): boolean {
+    const user = this.#users.peek(endOf(authorization))
+    return user?.authorization === authorization || this.#verified.has(authorization)
   }
 
   /** Takes a token of the caller's address, on auth routes one of each limit; undefined when admitted. */
@@ -171,7 +186,8 @@ export class Admission {
 
   #authenticate(authorization: string): Admitted {
     if (authorization === '') return this.#settings.open ? anyone : missing
-    const known = this.#known(authorization) ?? this.#knownUser(authorization)
+    // Users first: to look for a key, the whole of a long text would be hashed.
+    const known = this.#knownUser(authorization) ?? this.#known(authorization)
     if (known !== undefined) return known
     const token = bearerOf(authorization)
     if (token === undefined) return missing
@@ -188,8 +204,9 @@ export class Admission {
 
   /** A user whose token was found good before, or why it is not any more. */
   #knownUser(authorization: string): UserPrincipal | Refusal | undefined {
-    const known = this.#users.get(authorization)
-    return known === undefined ? undefined : (this.#tokens?.stillGood(known.user) ?? known)
+    const known = this.#users.get(endOf(authorization))
+    if (known?.authorization !== authorization) return undefined
+    return this.#tokens?.stillGood(known.principal.user) ?? known.principal
   }
 
   /** Whose token it is; undefined for what is none by its look. */
@@ -197,7 +214,7 @@ export class Admission {
     const token = bearerOf(authorization)
     if (token === undefined || !tokenShape.test(token)) return undefined
     return this.#tokens?.identify(token).then((one) => {
-      if (!('code' in one)) this.#users.set(authorization, one)
+      if (!('code' in one)) this.#users.set(endOf(authorization), { authorization, principal: one })
       return one
     })
   }
@@ -230,6 +247,11 @@ function allow(principal: Principal, { scope, orScope, users }: Access): Princip
   if (scope === 'none' || principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
   if (orScope !== undefined && principal.scopes.has(orScope)) return principal
   return refuse('forbidden', `Expected a key with the scope ${scope}`)
+}
+
+/** What a user's token is looked up by: a fraction of it, as hashing all of it is most of what knowing it again costs. */
+function endOf(authorization: string): string {
+  return authorization.slice(-TOKEN_END_CHARACTERS)
 }
 
 /** The credential of `Authorization: Bearer`; scheme names are case-insensitive (RFC 9110, 11.1). */

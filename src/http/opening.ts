@@ -37,7 +37,7 @@ export function openRequest(
   request: HttpRequest,
   { opening, watch, headOnly, rate }: Door,
 ): OpenedRequest | undefined {
-  const head = readHead(request)
+  const head = readHead(request, opening.admission)
   if (typeof head === 'string') {
     const about = { requestId: opening.nextRequestId(), allowedOrigin: '', headOnly, isLast: false }
     const exchange = new Exchange(response, about, watch)

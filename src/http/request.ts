@@ -10,6 +10,11 @@ export interface RequestHead {
   chunked: boolean
 }
 
+/** What is known of credentials (src/http/admit.ts). */
+interface Credentials {
+  knows(authorization: string): boolean
+}
+
 /** Tab is the one control character that HTTP allows within a value (RFC 9110, 5.5). */
 const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
 
@@ -20,16 +25,18 @@ const idPattern = /^[\x21-\x7e]{1,128}$/
 
 /**
  * Reads the head of a request in one pass over its headers.
+ * @param credentials tells those that were found good before: each of their characters was looked at then
  * @returns a text that says what is malformed, when something is (contract.md 2.3)
  */
-export function readHead(request: HttpRequest): RequestHead | string {
+export function readHead(request: HttpRequest, credentials: Credentials): RequestHead | string {
   const headers = noHeaders()
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
   let hosts = 0
   request.forEach((name, value) => {
-    if (controlCharacter.test(value)) fault = 'Expected header values without control characters'
+    if (!(name === 'authorization' && credentials.knows(value)) && controlCharacter.test(value))
+      fault = 'Expected header values without control characters'
     switch (name) {
       case 'host':
         if (++hosts > 1 || !hostPattern.test(value)) fault = 'Expected one Host, of a name or an address'

@@ -105,6 +105,7 @@ describe('a request that two readers could frame in two ways', () => {
       post('Transfer-Encoding: chunked\r\n', `${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`),
     ],
     ['a control character in a header value', get('X-Odd: a\x7fb\r\n')],
+    ['a control character behind a good credential', get('').replace(/(Authorization: [^\r]+)/i, '$1\x7f')],
     ['two Host', get('Host: b\r\n')],
     ['two Host that agree', get('Host: a\r\n')],
     ['a Host of two words', get('').replace('Host: a', 'Host: a b')],
