@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
 import { limits } from '../base/limits.js'
@@ -17,12 +18,15 @@ import type {
 type ShardTask = ExportPageTask | TreeTask | { shard: number; agentNo: number; seq: number }
 
 /**
- * The pool of niced threads for long reads. Its queue is bounded: past that a task is refused at once.
+ * The pool of niced threads for long reads. Its queue is bounded; who asks looks at `full` before.
  *
  * LMDB has one environment of a store in a process: one that a commit failed in takes no writes until all threads have
- * let go of it (docs/adr/0024-damage.md). So the threads are ended when a shard's thread has ended, and others begin anew
- * what was asked of them: a task changes nothing. That shard's store is not opened until it serves again; what is asked
- * of it waits for that a while.
+ * let go of it (docs/adr/0024-damage.md). So the threads are ended when a shard's thread has ended, and others go on with
+ * what waits. That shard's store is not opened until it serves again; what is asked of it waits for that a while.
+ *
+ * Tasks wait here and not in Piscina, which can end its threads only with what they are at: a native call that comes back
+ * to a thread which is being ended may end the process. A task is one page, so its end is waited for, and only a thread
+ * that does not come to it is broken off.
  */
 export class ReaderPool {
   readonly #dataDir: string
@@ -30,6 +34,11 @@ export class ReaderPool {
   /** Shards that do not serve, each with the tasks that wait for it. */
   readonly #away = new Map<number, Set<() => void>>()
   #waiting = 0
+  #threadsFree: number = limits.readerThreadsMax
+  /** Tasks that wait for a thread, longest first. */
+  readonly #queue: (() => void)[] = []
+  /** Tasks under way, of the threads of now and of those before. */
+  readonly #underWay = new Set<Promise<unknown>>()
   /** Settles when the threads before have ended. */
   #ended: Promise<void> = Promise.resolve()
   #pool: Piscina
@@ -44,7 +53,7 @@ export class ReaderPool {
 
   /** True when another task would be refused. */
   get full(): boolean {
-    return this.#pool.queueSize + this.#waiting >= limits.readerQueueMax
+    return this.#queue.length + this.#waiting >= limits.readerQueueMax
   }
 
   exportPage(task: ExportPageTask): Promise<ExportPage> {
@@ -86,7 +95,7 @@ export class ReaderPool {
     const before = this.#pool
     this.#pool = startPool(this.#dataDir)
     // Threads of several shards can end at once, and those that another one ended may still be at it.
-    this.#ended = Promise.all([this.#ended, before.destroy()]).then(() => undefined)
+    this.#ended = Promise.all([this.#ended, this.#end(before)]).then(() => undefined)
     return this.#ended
   }
 
@@ -99,8 +108,18 @@ export class ReaderPool {
 
   async close(): Promise<void> {
     this.#closing = true
+    for (const next of this.#queue.splice(0)) next()
     await this.#ended
-    await this.#pool.destroy()
+    await this.#end(this.#pool)
+  }
+
+  /** Ends threads when they are at no task, or have not come to the end of one. */
+  async #end(pool: Piscina): Promise<void> {
+    const abort = new AbortController()
+    const late = delay(limits.readerEndMs, undefined, { signal: abort.signal }).catch(() => undefined)
+    await Promise.race([Promise.allSettled(this.#underWay), late])
+    abort.abort()
+    await pool.destroy()
   }
 
   /** @throws Error when the shard does not serve and does not come back soon */
@@ -110,20 +129,40 @@ export class ReaderPool {
 
   async #run<Found>(task: ShardTask | ImportCheckTask, name: string, shard?: number): Promise<Found> {
     for (;;) {
-      // Looked at again behind each wait, so that nothing comes between the look and the task.
+      await this.#untilThreadFree()
+      // Nothing comes between this look and the task.
       if (shard !== undefined && this.#away.has(shard)) {
+        this.#freeThread()
         await this.#untilServing(shard)
         continue
       }
       const pool = this.#pool
+      const run: Promise<Found> = pool.run(task, { name })
+      this.#underWay.add(run)
       try {
-        const found: Found = await pool.run(task, { name })
-        return found
+        return await run
       } catch (error) {
-        // Its threads were ended for the sake of another shard.
+        // Its thread was broken off for the sake of another shard. Another one begins anew: a task changes nothing.
         if (pool === this.#pool || this.#closing) throw error
+      } finally {
+        this.#underWay.delete(run)
+        this.#freeThread()
       }
     }
+  }
+
+  /** @throws Error when the pool is closed */
+  async #untilThreadFree(): Promise<void> {
+    if (this.#threadsFree > 0) this.#threadsFree--
+    else if (!this.#closing) await new Promise<void>((resolve) => this.#queue.push(resolve))
+    if (this.#closing) throw new Error('The readers have ended')
+  }
+
+  /** Hands a thread on to whoever waits longest. */
+  #freeThread(): void {
+    const next = this.#queue.shift()
+    if (next === undefined) this.#threadsFree++
+    else next()
   }
 
   async #untilServing(shard: number): Promise<void> {

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ReaderPool } from '../../dist/src/dispatch/reader-pool.js'
 import type { Outcome } from '../../src/protocol/messages.js'
@@ -81,6 +82,26 @@ describe('the readers, when the thread of a shard has ended', () => {
     expect(await reading).toEqual(before)
     expect(await later).toMatch(/^[0-9a-f]{64}$/)
     expect(process.platform !== 'linux' || isOpen(0)).toBe(true)
+  })
+
+  it('come to the end of what they are at, and of nothing else', async () => {
+    const sizes = Array.from({ length: 100 }, (_none, index) => RECORDS - index)
+    let settled = 0
+    const trees = sizes.map(async (size) => {
+      await pool.treeRoot({ shard: 0, agentNo, size })
+      settled++
+    })
+    await trees[0]
+    // What the threads have begun by then is all that they end.
+    await setImmediate()
+    const before = settled
+    await pool.letGo(0)
+    const after = settled
+    expect(after).toBeGreaterThan(before)
+    await rootsOf(1)
+    expect(settled).toBe(after)
+    pool.resume(0)
+    await Promise.all(trees)
   })
 
   it('refuse what is wrong with a task itself', async () => {
