@@ -69,7 +69,7 @@ export const limits = {
   /** How long a long read waits for a shard that does not serve, milliseconds. */
   readerWaitMs: 10_000,
   /** How long a reader thread that is to end has for the task it is at, milliseconds. */
-  readerEndMs: 10_000,
+  readerEndMs: 3_000,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
   /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
