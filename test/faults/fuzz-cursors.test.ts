@@ -72,8 +72,9 @@ function edgeIds({ body }: TestAnswer): string[] {
 
 /** All rows of each route. */
 const whole = new Map<string, string[]>()
-/** Cursors that the server made, of all routes. */
+/** Cursors that the server made, of all routes and of each. */
 const made: string[] = []
+const madeBy = new Map<Paged, string[]>()
 
 beforeAll(async () => {
   server = await startAuthServer({ env: { SERVICE_SHARDS: '2' } })
@@ -108,7 +109,10 @@ async function allPages(name: string, route: Paged, limit: number): Promise<stri
     expect(answer.status, name).toBe(200)
     rows.push(...route.rowsOf(answer))
     cursor = answer.body.next_cursor ?? undefined
-    if (cursor !== undefined) made.push(cursor)
+    if (cursor !== undefined) {
+      made.push(cursor)
+      madeBy.set(route, [...(madeBy.get(route) ?? []), cursor])
+    }
   } while (cursor !== undefined)
   expect(rows.length, name).toBeGreaterThan(1)
   expect(new Set(rows).size, name).toBe(rows.length)
@@ -156,6 +160,27 @@ function cursorOf(
 
 const cursors = fc.oneof(packed, fromMade, oddText)
 
+/** What stands in the place of one member of a cursor: of the kind that belongs there, but never made by the server. */
+const strangeNumbers = [-1, -2, -(2 ** 32), -(2 ** 53), 0.5, -0.5, 2 ** 53, 1e300]
+
+/** A cursor with another number in one place, for each of its numbers. */
+function strangeCursors(cursor: string): string[] {
+  const members = membersOf(cursor)
+  return members.flatMap((member, place) =>
+    typeof member === 'number'
+      ? strangeNumbers.map((strange) =>
+          Buffer.from(JSON.stringify(members.with(place, strange))).toString('base64url'),
+        )
+      : [],
+  )
+}
+
+function membersOf(cursor: string): unknown[] {
+  const members: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+  if (!Array.isArray(members)) throw new Error(`Expected a cursor of members, got ${cursor}`)
+  return members
+}
+
 describe('a cursor of a page', () => {
   it.each(routes)('of %s is refused, or leads on to rows that are there', async (name, route) => {
     const all = whole.get(name) ?? []
@@ -177,6 +202,15 @@ describe('a cursor of a page', () => {
       }
       expectInOrder(rows, all)
     })
+  })
+
+  it.each(routes)('of %s is refused with a number in it that no row has', async (_name, route) => {
+    const cursor = madeBy.get(route)?.at(0)
+    if (cursor === undefined) throw new Error('Expected a second page')
+    for (const strange of strangeCursors(cursor)) {
+      const { status, body } = await route.page(10, strange)
+      expect([strange, status, body.code]).toEqual([strange, 400, 'validation_failed'])
+    }
   })
 })
 
