@@ -132,7 +132,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
 
   /**
    * One page of the strand as it was at a moment: records, head, zone, and the signed checkpoint of then. Changes that
-   * came later do not count.
+   * came later do not count. `verifyAsOf` checks the checkpoint.
    * @param ts Unix milliseconds, an HLC or ISO 8601 as a string, or a date
    */
   async asOf(ts: Moment, options: AsOfOptions = {}): Promise<AsOfResponse<T>> {

@@ -32,13 +32,19 @@ export interface ProofFault {
   reason: string
 }
 
-/** The keys that two checkpoints are to be signed by; one, unless it was rotated in between. */
+/**
+ * The keys that two checkpoints are to be signed by: each by the one in force when it was made. That is one key, unless it
+ * was rotated in between.
+ */
 export interface ConsistencyKeys {
-  /** In force at the newer one, 64 hex digits. */
+  /** Of the newer one, 64 hex digits. */
   publicKey: string
-  /** In force at the older one; the same unless given. */
+  /** Of the older one; the same unless given. */
   keptKey?: string | undefined
 }
+
+/** A consistency proof, as far as it is looked at. Older servers have no checkpoint for a size before a rotation. */
+type GrowthProof = Pick<ConsistencyResponse | LogConsistencyResponse, 'path'> & { checkpoint: string | null }
 
 const fault = (reason: string): ProofFault => ({ ok: false, reason })
 
@@ -49,7 +55,7 @@ const fault = (reason: string): ProofFault => ({ ok: false, reason })
  */
 export async function verifyConsistency(
   kept: string,
-  proof: ConsistencyResponse | LogConsistencyResponse,
+  proof: GrowthProof,
   keys: ConsistencyKeys,
 ): Promise<Grown | ProofFault> {
   await requireEd25519()

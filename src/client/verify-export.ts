@@ -1,5 +1,6 @@
 import { ChainCheck, type ExaminedRecord, examineRecord } from './chain-check.js'
 import { verifyCheckpoint } from './checkpoint.js'
+import { KeptCheckpoint, type KeptStrand } from './kept-checkpoint.js'
 import { type Manifest, type Trailer, parseLine, parseManifest } from './export-lines.js'
 import { type ExportSource, textLines } from './text-lines.js'
 import { SignatureCheck, requireEd25519 } from './webcrypto.js'
@@ -31,6 +32,8 @@ export interface VerifiedExport {
   checkpoint: boolean
   /** The export begins after genesis: it proves its own links, not what came before them. */
   partial: boolean
+  /** With `kept`: the strand as it was then, which the export goes on from. */
+  kept?: KeptStrand
 }
 
 /** The first fault found. */
@@ -53,6 +56,11 @@ export interface VerifyOptions {
    * record of it. Without it an export is only checked against itself, and anyone can make such a one.
    */
   publicKey?: string | undefined
+  /**
+   * A checkpoint of the strand that was kept, or that came with an answer as of a moment: the export must begin with the
+   * records that it counts, and hold its key as the one in force after them or as one of a later rotation.
+   */
+  kept?: string | undefined
   /** Told after every 1,000 records. */
   onProgress?: ((records: number) => void) | undefined
 }
@@ -94,11 +102,13 @@ async function verifyRecords(
 ): Promise<VerifyResult> {
   const signatures = new SignatureCheck()
   const chain = new ChainCheck(manifest, options.publicKey, signatures)
+  const kept = options.kept === undefined ? undefined : new KeptCheckpoint(options.kept, signatures)
   const waiting: Waiting[] = []
   const takeDownTo = async (count: number): Promise<ExportFault | undefined> => {
     while (waiting.length > count) {
       const fault = await takeNext(chain, waiting)
       if (fault !== undefined) return fault
+      await kept?.follow(chain)
       if (chain.records % PROGRESS_RECORDS === 0) options.onProgress?.(chain.records)
     }
     return undefined
@@ -121,8 +131,13 @@ async function verifyRecords(
   const fault = await takeDownTo(0)
   if (fault !== undefined) return fault
   if (trailer === undefined) return { ok: false, line, reason: 'The export is cut off: it has no trailer' }
-  const reason = chain.endFault() ?? (await trailerFault({ manifest, trailer }, chain, signatures))
-  return reason === undefined ? verified(manifest, trailer, chain) : { ok: false, line, reason }
+  const reason =
+    chain.endFault() ??
+    (await trailerFault({ manifest, trailer }, chain, signatures)) ??
+    (await kept?.fault(manifest))
+  if (reason !== undefined) return { ok: false, line, reason }
+  const found = verified(manifest, trailer, chain)
+  return kept === undefined ? found : { ...found, kept: kept.strand }
 }
 
 async function takeNext(chain: ChainCheck, waiting: Waiting[]): Promise<ExportFault | undefined> {

@@ -104,8 +104,8 @@ export class ExportSender {
   }
 
   /**
-   * Undefined where the export ends before a rotation: the key that was in force there is held no more; and where the
-   * strand is being imported.
+   * Undefined where the export ends before a rotation: the key that was in force there is held no more, and whoever
+   * checks the export alone would not know a later one; and where the strand is being imported.
    */
   async #checkpoint(
     agent: string,
@@ -114,7 +114,7 @@ export class ExportSender {
   ): Promise<string | undefined> {
     const size = toSeq + 1
     const root = await this.#readers.treeRoot({ shard, agentNo, size })
-    const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root })
+    const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root, by: 'then' })
     const importing = outcome.kind === 'refused' && outcome.refusal.code === 'import_open'
     if (outcome.kind === 'done' || importing) return undefined
     const answer = answerOf(outcome)

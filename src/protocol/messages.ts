@@ -157,6 +157,11 @@ export interface CheckpointSign {
   agent: string
   size: number
   root: string
+  /**
+   * Which key may sign. `then`: the one in force after the `size` records, if it still is. `now`: the one in force now,
+   * for which the strand's rotations vouch (docs/FORMAT.md, A checkpoint of the past).
+   */
+  by: 'then' | 'now'
 }
 
 /** What a reader needs to walk a strand by itself. */

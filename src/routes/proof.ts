@@ -114,9 +114,9 @@ function consistencyRoute(defaultAgent: string): HandlerRoute {
       const sizes = sizesOf(request, view.size)
       if ('code' in sizes) return sizes
       const proof = await consistencyBetween(view, sizes, context)
-      const checkpoint = await signTreeHead(agent, { size: proof.to, root: proof.to_root }, context)
-      if (typeof checkpoint === 'object') return checkpoint
-      const answer: ConsistencyProof = { agent, ...proof, checkpoint: checkpoint ?? null }
+      const checkpoint = await signPastTreeHead(agent, { size: proof.to, root: proof.to_root }, context)
+      if (typeof checkpoint !== 'string') return checkpoint
+      const answer: ConsistencyProof = { agent, ...proof, checkpoint }
       return json(200, answer)
     },
   }
@@ -168,14 +168,31 @@ export function viewOf(located: LocatedOutcome): StrandView {
   return { shard: located.shard, agentNo: located.agentNo, size: located.headSeq + 1 }
 }
 
+/** A tree head to be signed. */
+interface TreeHead {
+  size: number
+  root: string
+}
+
 /** The signed note of a tree head; undefined where the key of that tree head has been rotated since. */
 export async function signTreeHead(
   agent: string,
-  { size, root }: { size: number; root: string },
+  head: TreeHead,
   context: RouteContext,
 ): Promise<string | Refusal | undefined> {
-  const outcome = await context.ask(agent, { kind: 'checkpointSign', agent, size, root })
+  const outcome = await context.ask(agent, { kind: 'checkpointSign', agent, ...head, by: 'then' })
   if (outcome.kind === 'done') return undefined
+  const answer = answerOf(outcome)
+  return 'code' in answer ? answer : answer.body
+}
+
+/** The signed note of a tree head of the past, by the key in force now (docs/FORMAT.md, A checkpoint of the past). */
+export async function signPastTreeHead(
+  agent: string,
+  head: TreeHead,
+  context: RouteContext,
+): Promise<string | Refusal> {
+  const outcome = await context.ask(agent, { kind: 'checkpointSign', agent, ...head, by: 'now' })
   const answer = answerOf(outcome)
   return 'code' in answer ? answer : answer.body
 }

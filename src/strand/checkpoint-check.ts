@@ -3,7 +3,7 @@ import { recordHash } from './hash.js'
 import { parseHeader } from './header.js'
 import { TreeHasher } from './merkle.js'
 import { headsType, parseHeadsBody, type LoggedHead } from './server-log.js'
-import { parseLine } from './strand-export.js'
+import { parseLine, parseManifest, type Manifest } from './strand-export.js'
 import type { VerifiedExport } from './export-check.js'
 
 /*
@@ -51,40 +51,79 @@ export async function compareWithCheckpoint(
 
 /** What is wrong with the first records of a strand, by its own checkpoint. */
 async function pastFault(
-  { verified, lines }: ReadableExport,
+  strand: ReadableExport,
   { note, old }: { note: string; old: Checkpoint },
 ): Promise<string | undefined> {
-  if (verified.partial) return 'Only an export from seq 0 can be compared with a checkpoint'
-  const size = verified.lastSeq + 1
-  const then = await strandAt(recordsOf(lines(), verified), old.size)
-  if (verifyCheckpoint(note, then?.key ?? verified.publicKey) === undefined) {
-    return `The checkpoint is not signed by the key in force after ${Math.min(old.size, size)} records`
+  const { partial, lastSeq } = strand.verified
+  if (partial) return 'Only an export from seq 0 can be compared with a checkpoint'
+  const { rootHex, signer, strandSize } = await strandAt(strand, { note, size: old.size })
+  const size = lastSeq + 1
+  if (signer === 'former') {
+    return `The checkpoint is signed by a key that was rotated away before the strand had ${old.size} records`
   }
-  if (then === undefined) {
+  if (signer === undefined) {
+    const further =
+      strandSize > size
+        ? `, which has ${size} of ${strandSize} records: one that reaches the rotation is needed`
+        : ''
+    return (
+      `The checkpoint is not signed by the key in force after ${Math.min(old.size, size)} records, nor by one of a ` +
+      `later rotation in the export${further}`
+    )
+  }
+  if (rootHex === undefined) {
     return `The tail was cut: the checkpoint has ${old.size} records, the export ${size}`
   }
-  return then.rootHex === old.rootHex
+  return rootHex === old.rootHex
     ? undefined
     : `The strand was forked at or before record ${old.size - 1}: the checkpoint is over other records`
 }
 
-/** A strand after its first `size` records; undefined where it does not have as many. */
+/** A strand after its first records, by an export that may go on behind them. */
+interface StrandThen {
+  /** Root over them, 64 hex digits; undefined where the export has fewer. */
+  rootHex: string | undefined
+  /**
+   * Which key of the strand has signed the note: one that may (in force by then, or named by a later rotation), or a
+   * former one, which was rotated away by a record that the note counts. Undefined where none of the export has.
+   */
+  signer: 'one that may' | 'former' | undefined
+  /** Records of the whole strand when it was exported. */
+  strandSize: number
+}
+
+/** A strand after its first `size` records, of which `note` tells. */
 async function strandAt(
-  records: AsyncIterable<ReadRecord>,
-  size: number,
-): Promise<{ rootHex: string; key: string | undefined } | undefined> {
+  { verified, lines }: ReadableExport,
+  { note, size }: { note: string; size: number },
+): Promise<StrandThen> {
   const tree = new TreeHasher()
-  let rootHex: string | undefined
-  let key: string | undefined
-  for await (const record of records) {
-    // The record after them names the key that is in force by then.
-    if (record.seq === size) key = record.key
-    if (record.seq >= size) continue
-    tree.append(Buffer.from(record.hash, 'hex'))
-    if (tree.size === size) rootHex = Buffer.from(tree.root()).toString('hex')
+  const then: StrandThen = {
+    rootHex: size === 0 ? hexOf(tree.root()) : undefined,
+    signer: undefined,
+    strandSize: 0,
   }
-  if (size === 0) rootHex = Buffer.from(tree.root()).toString('hex')
-  return rootHex === undefined ? undefined : { rootHex, key }
+  const asked = { key: '', signs: false }
+  const ask = (key: string, seq: number) => {
+    // A key stays for many records, and is asked once.
+    if (key !== asked.key) Object.assign(asked, { key, signs: verifyCheckpoint(note, key) !== undefined })
+    // The record after `size` others names the key that is in force by then.
+    if (asked.signs) then.signer = seq >= size ? 'one that may' : (then.signer ?? 'former')
+  }
+  const read = recordsOf(lines(), verified, ({ recordCount }) => (then.strandSize = recordCount + 1))
+  for await (const { seq, key, hash } of read) {
+    ask(key, seq)
+    if (seq >= size) continue
+    tree.append(Buffer.from(hash, 'hex'))
+    if (tree.size === size) then.rootHex = hexOf(tree.root())
+  }
+  // Behind the last record, which may be a rotation itself.
+  ask(verified.publicKey, Math.max(size, verified.lastSeq + 1))
+  return then
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
 }
 
 async function compareWithLog(
@@ -147,12 +186,18 @@ interface ReadRecord {
 async function* recordsOf(
   lines: AsyncIterable<string>,
   { chainHead, firstSeq }: VerifiedExport,
+  onManifest?: (manifest: Manifest) => void,
 ): AsyncGenerator<ReadRecord> {
-  let first = true
+  let manifest: Manifest | undefined
   let last: string | undefined
   for await (const text of lines) {
-    const line = first ? undefined : parseLine(text)
-    first = false
+    if (manifest === undefined) {
+      manifest = parseManifest(text)
+      if (manifest === undefined) throw new Error('the export has changed since it was verified')
+      onManifest?.(manifest)
+      continue
+    }
+    const line = parseLine(text)
     if (line === undefined || 'trailer' in line) continue
     const { h, body } = line.record
     const header = parseHeader(h)

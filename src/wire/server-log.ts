@@ -15,8 +15,8 @@ export const ConsistencyProof = Type.Object({
   path: Path,
   from_root: Hash,
   to_root: Hash,
-  checkpoint: Type.Union([Note, Type.Null()], {
-    description: 'C2SP signed note over the newer tree head; null where the key was rotated since',
+  checkpoint: Type.String({
+    description: 'C2SP signed note over the newer tree head, by the key in force now',
   }),
 })
 export type ConsistencyProof = Static<typeof ConsistencyProof>

@@ -29,7 +29,8 @@ export const StrandAsOf = Type.Object({
   record_count: Type.Integer({ minimum: 0, description: 'Records then, the genesis record not counted' }),
   next_cursor: NextCursor,
   checkpoint: Type.Union([Type.String(), Type.Null()], {
-    description: 'C2SP signed note over the tree then; null where the key was rotated since',
+    description:
+      'C2SP signed note over the tree then, by the key in force now; null before the genesis record, and while the agent is being imported',
   }),
   zone: Type.Union([ZoneName, Type.Null()], { description: 'Of the agent then' }),
 })

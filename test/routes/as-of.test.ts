@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifyAsOf } from '../../src/client/index.js'
 import { asOfRoute } from '../../src/routes/as-of.js'
 import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
@@ -26,6 +27,11 @@ async function write(agent: string, n: number): Promise<{ id: string; timestamp_
   const { status, body } = await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n } } })
   expect(status).toBe(201)
   return body
+}
+
+/** The public key of an agent, in force now. */
+async function keyOf(agent: string): Promise<string> {
+  return (await ask(server, `GET /v1/agents/${agent}/status`)).body.public_key
 }
 
 /** The moment of the last record of an agent. */
@@ -145,16 +151,64 @@ describe('a strand as of a moment', () => {
     }
   })
 
-  it('has no checkpoint where the key was rotated since', async () => {
+  it('carries the checkpoint of a moment before one and before two rotations, by the key of now', async () => {
     const agent = await newAgent(server, 'rotated')
+    const keys = [await keyOf(agent)]
+    const moments = [(await write(agent, 0)).timestamp_hlc]
+    for (let rotations = 1; rotations <= 2; rotations++) {
+      expect((await ask(server, `POST /v1/agents/${agent}/rotate-key`)).status).toBe(200)
+      keys.push(await keyOf(agent))
+      moments.push(await now(agent), (await write(agent, rotations)).timestamp_hlc)
+      const hashes = await hashesOf(agent)
+      for (const [at, ts] of moments.entries()) {
+        const size = at + 2
+        const { checkpoint, record_count: count } = await asOf(agent, ts)
+        expect(count).toBe(size - 1)
+        const rootHex = rootOf(hashes.slice(0, size))
+        expect(verifyCheckpoint(checkpoint, keys.at(-1) ?? '')).toMatchObject({ size, rootHex })
+        for (const old of keys.slice(0, -1)) expect(verifyCheckpoint(checkpoint, old)).toBeUndefined()
+      }
+    }
+  })
+
+  it('carries a checkpoint before a rotation that verifies with an export, by any key that the strand had', async () => {
+    const agent = await newAgent(server, 'followed')
+    const keys = [await keyOf(agent)]
     const { timestamp_hlc: ts } = await write(agent, 0)
-    expect((await asOf(agent, ts)).checkpoint).toMatch(/^strandfast\//)
-    expect((await ask(server, `POST /v1/agents/${agent}/rotate-key`)).status).toBe(200)
-    await write(agent, 1)
-    expect(await asOf(agent, ts)).toMatchObject({ checkpoint: null, record_count: 1, records: [{ seq: 1 }] })
-    const { body } = await ask(server, `GET /v1/agents/${agent}/status`)
-    const { checkpoint } = await asOf(agent, await now(agent))
-    expect(verifyCheckpoint(checkpoint, body.public_key)).toMatchObject({ size: 4 })
+    for (let rotations = 1; rotations <= 2; rotations++) {
+      await ask(server, `POST /v1/agents/${agent}/rotate-key`)
+      keys.push(await keyOf(agent))
+    }
+    const then = await asOf(agent, ts)
+    const exported = async (more = '') =>
+      (await ask(server, `GET /v1/strand/export?agent=${agent}${more}`)).text
+    const whole = await exported()
+    for (const publicKey of keys) {
+      expect(await verifyAsOf(then, { publicKey, strandExport: whole })).toMatchObject({ ok: true, size: 2 })
+    }
+    const [first = '', , last = ''] = keys
+    expect(await verifyAsOf(then, { publicKey: last })).toMatchObject({ ok: true, size: 2 })
+    expect(await verifyAsOf(then, { publicKey: first })).toEqual({
+      ok: false,
+      reason: 'The checkpoint of the answer is not signed by the key',
+    })
+    // It ends before the second rotation, and can name the third key nowhere.
+    const cut = await verifyAsOf(then, { publicKey: first, strandExport: await exported('&to_seq=2') })
+    expect(cut).toEqual({
+      ok: false,
+      reason: expect.stringMatching(/in the export, which has 3 of 4 records: one that reaches the rotation/),
+    })
+  })
+
+  it('carries the same checkpoint of a moment before a rotation after a restart', async () => {
+    const agent = await newAgent(server, 'restarted')
+    const { timestamp_hlc: ts } = await write(agent, 0)
+    await ask(server, `POST /v1/agents/${agent}/rotate-key`, { body: { seed_hex: '5e'.repeat(32) } })
+    const before = await asOf(agent, ts)
+    expect(verifyCheckpoint(before.checkpoint, await keyOf(agent))).toMatchObject({ size: 2 })
+    await server.halt()
+    server = await startAuthServer({ env: { SERVICE_SHARDS: '3' }, dataDir: server.dataDir })
+    expect(await asOf(agent, ts)).toEqual(before)
   })
 
   it('tells the zone of then', async () => {

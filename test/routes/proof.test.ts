@@ -131,14 +131,21 @@ describe('a consistency proof', () => {
     expect((await between('&from=5')).body.to).toBe(hashes.length)
   })
 
-  it('has no checkpoint of a size from before a key rotation', async () => {
+  it('has a checkpoint of a size from before a key rotation too, by the key of now', async () => {
     const agent = await newAgent(server, 'rotated')
     await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: {} } })
     await ask(server, `POST /v1/agents/${agent}/rotate-key`, { body: {} })
-    const { body } = await ask(server, `GET /v1/strand/consistency?agent=${agent}&from=1&to=2`)
-    expect(body.checkpoint).toBeNull()
-    const now = await ask(server, `GET /v1/strand/consistency?agent=${agent}&from=1`)
-    expect(now.body.checkpoint).toContain('strandfast/')
+    const { body: status } = await ask(server, `GET /v1/agents/${agent}/status`)
+    for (const [to, more] of [
+      [2, '&to=2'],
+      [3, ''],
+    ] as const) {
+      const { body } = await ask(server, `GET /v1/strand/consistency?agent=${agent}&from=1${more}`)
+      expect(verifyCheckpoint(body.checkpoint, status.public_key)).toMatchObject({
+        size: to,
+        rootHex: body.to_root,
+      })
+    }
   })
 
   it('answers 400 for sizes that are none', async () => {

@@ -30,14 +30,15 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
 }
 
 /**
- * The signed note of a tree head that a reader of the pool has computed from this shard's store. A key signs no head
- * from before it was in force, and the one before it is held no more: then it is `done` without a note.
+ * The signed note of a tree head that a reader of the pool has computed from this shard's store. Of a head from before a
+ * rotation, whose key is held no more, it is `done` without a note where only that key may sign; where the key of now
+ * may, that one signs.
  */
 export function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
   const agent = state.store.agents.find(command.agent)
   if (agent === undefined) return refused(noSuchAgent(command.agent))
   const last = agent.retiredKeys.at(-1)
-  if (last !== undefined && command.size <= last.lastSeq) return { kind: 'done' }
+  if (command.by === 'then' && last !== undefined && command.size <= last.lastSeq) return { kind: 'done' }
   // Nor does an agent that is being imported, whose key may not be here.
   if (agent.importing) return refused(importOpen(agent.name))
   const checkpoint = { origin: checkpointOrigin(agent.strand), size: command.size, rootHex: command.root }

@@ -1,0 +1,70 @@
+import { isSignedBy, parseCheckpoint } from './checkpoint.js'
+import type { ProofFault } from './log-proof.js'
+import type { ExportSource } from './text-lines.js'
+import type { AsOfResponse } from './types.js'
+import { verifyExport } from './verify-export.js'
+import { SignatureCheck, requireEd25519 } from './webcrypto.js'
+
+/** A strand at a moment, as a signed checkpoint tells. */
+export interface VerifiedMoment {
+  ok: true
+  /** Hash of the genesis record, 64 hex digits. */
+  strand: string
+  /** Records then, genesis counted. */
+  size: number
+  /** Root over them, 64 hex digits. */
+  rootHex: string
+}
+
+/** What the caller trusts. */
+export interface MomentTrust {
+  /**
+   * The agent's public key, 64 hex digits, learnt elsewhere than from the answer. Alone it must be the one that has
+   * signed the checkpoint, which is the key in force when the moment was asked for.
+   */
+  publicKey: string
+  /**
+   * An export of the strand from its first record, later than the answer: with it the key may be any that the strand
+   * had, since its rotations lead from key to key, and the head of then is checked too.
+   */
+  strandExport?: ExportSource | undefined
+}
+
+const ORIGIN = /^strandfast\/([0-9a-f]{64})$/
+
+type Moment = Pick<AsOfResponse, 'chain_head' | 'record_count' | 'checkpoint'>
+
+const fault = (reason: string): ProofFault => ({ ok: false, reason })
+
+/**
+ * Checks by WebCrypto alone the checkpoint of a strand as it was at a moment, which any page of `asOf` carries. It stands
+ * for the count and, by the export, for the head; a page's records are shown to be in the strand by the export alone.
+ * @throws Error where the platform has no Ed25519; what reading the export throws
+ */
+export async function verifyAsOf(
+  answer: Moment,
+  { publicKey, strandExport }: MomentTrust,
+): Promise<VerifiedMoment | ProofFault> {
+  await requireEd25519()
+  const { checkpoint: note, record_count: count, chain_head: head } = answer
+  if (note === null) return fault('The answer has no checkpoint')
+  const parsed = parseCheckpoint(note)
+  const [, strand] = ORIGIN.exec(parsed?.origin ?? '') ?? []
+  if (parsed === undefined || strand === undefined) {
+    return fault('The checkpoint of the answer is no signed note of this form')
+  }
+  const { size, rootHex } = parsed
+  if (size !== count + 1) return fault(`The checkpoint is of ${size} records, the answer of ${count + 1}`)
+  const isSigned = await isSignedBy(parsed, publicKey, new SignatureCheck())
+  if (strandExport === undefined) {
+    if (!isSigned) return fault('The checkpoint of the answer is not signed by the key')
+  } else {
+    // A key that vouches for the records of then need not have signed one of the export: it may have come just now.
+    const trusted = isSigned ? {} : { publicKey }
+    const result = await verifyExport(strandExport, { ...trusted, kept: note })
+    if (!result.ok) return fault(`The export: line ${result.line}: ${result.reason}`)
+    if (result.kept?.chainHead !== head)
+      return fault('The head of the answer is not the one that the strand had')
+  }
+  return { ok: true, strand, size, rootHex }
+}
