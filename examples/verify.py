@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Checks an export of a strand by docs/FORMAT.md alone: no code is shared with the server.
 
-    python3 examples/verify.py export.ndjson --key 03a107bf...
+    python3 examples/verify.py export.ndjson --key 03a107bf... [--checkpoint kept.note]
+
+With --checkpoint it also checks that the strand begins with the records of a checkpoint that was kept, or that came with
+an answer as of a moment.
 
 Python's standard library has SHA-256 but no Ed25519. With the package `cryptography` installed, signatures, key
 rotations and the checkpoint are checked too; without it only the chain, the hashes, the bodies and the tree are, and
@@ -43,7 +46,7 @@ NOTE = re.compile(
 
 
 class Fault(Exception):
-    """What is wrong with the export."""
+    """What is wrong with the export, or with the checkpoint kept."""
 
 
 def expect(holds, reason):
@@ -123,9 +126,10 @@ class Tree:
 class Strand:
     """The records of an export, each checked against what came before it (docs/FORMAT.md, Checking an export)."""
 
-    def __init__(self, manifest, trusted_key):
+    def __init__(self, manifest, trusted_key, kept=None):
         self.manifest = manifest
         self.trusted_key = trusted_key
+        self.kept = kept
         self.trusted = trusted_key is None
         self.key = manifest["public_key"]
         self.next_seq = manifest["from_seq"]
@@ -150,6 +154,8 @@ class Strand:
         self.head, self.hlc = digest.hex(), header["hlc"]
         self.next_seq += 1
         self.records += 1
+        if self.kept is not None:
+            self.kept.follow(self)
 
     def check_links(self, header, digest):
         seq, strand = int(header["seq"]), self.manifest["strand"]
@@ -228,32 +234,82 @@ class Strand:
             self.check_checkpoint(trailer["checkpoint"])
 
     def check_checkpoint(self, text):
-        note = NOTE.fullmatch(text)
-        expect(note is not None, "The checkpoint does not verify")
-        own_lines = [self.is_own_line(note, line) for line in note["lines"].rstrip("\n").split("\n")]
-        expect(any(own_lines), "The checkpoint does not verify")
+        note = parse_note(text)
+        expect(note is not None and is_signed_by(note, self.key), "The checkpoint does not verify")
         expect(note["origin"] == f"strandfast/{self.manifest['strand']}", "The checkpoint is of another strand")
         expect(int(note["size"]) == self.next_seq, "The checkpoint is of another number of records")
         if self.manifest["from_seq"] == 0:
-            expect(exact_base64(note["root"]) == self.tree.root(), "The root of the checkpoint is another")
+            expect(note["root"] == self.tree.root(), "The root of the checkpoint is another")
 
-    def is_own_line(self, note, line):
-        _, name, encoded = line.split(" ")
-        key, signed = bytes.fromhex(self.key), exact_base64(encoded)
-        key_id = sha256(name.encode(), b"\n\x01", key)[:4]
-        if name != note["origin"] or signed[:4] != key_id:
-            return False
-        return signature_verifies(key, note["text"].encode(), signed[4:])
+
+class Kept:
+    """A checkpoint that was kept, looked for in a strand (docs/FORMAT.md, A checkpoint of the past)."""
+
+    def __init__(self, text):
+        self.note = parse_note(text)
+        expect(self.note is not None, "The checkpoint is no signed note of this form")
+        self.size = int(self.note["size"])
+        self.key = self.root = None
+        self.key_signs = self.vouched = self.former = False
+
+    def follow(self, strand):
+        """Called after each record: strand.key is the key in force after strand.next_seq records."""
+        if strand.key != self.key:
+            self.key, self.key_signs = strand.key, is_signed_by(self.note, strand.key)
+        if self.key_signs:
+            self.former = self.former or strand.next_seq < self.size
+            self.vouched = self.vouched or strand.next_seq >= self.size
+        if strand.next_seq == self.size:
+            self.root = strand.tree.root()
+
+    def check(self, strand):
+        manifest, size = strand.manifest, self.size
+        expect(self.note["origin"] == f"strandfast/{manifest['strand']}", "The checkpoint is of another strand")
+        expect(manifest["from_seq"] == 0, "Only an export from seq 0 can be compared with a checkpoint")
+        # A key that is in force at the end of an export with fewer records is no former one.
+        vouched = self.vouched or self.key_signs
+        if self.former and not vouched:
+            raise Fault(f"The checkpoint is signed by a key that was rotated away before the strand had {size} records")
+        then = f"the key in force after {min(size, strand.next_seq)} records"
+        expect(vouched, f"The checkpoint is not signed by {then}, nor by one of a later rotation in the export")
+        has = f"the checkpoint has {size} records, the export {strand.next_seq}"
+        expect(self.root is not None, f"The tail was cut: {has}")
+        forked = f"The strand was forked at or before record {size - 1}"
+        expect(self.root == self.note["root"], f"{forked}: the checkpoint is over other records")
+
+
+def parse_note(text):
+    """A signed note as a dict, or None where it is not of the form."""
+    match = NOTE.fullmatch(text)
+    if match is None:
+        return None
+    lines = [line.split(" ")[1:] for line in match["lines"].rstrip("\n").split("\n")]
+    signatures = [(name, exact_base64(encoded)) for name, encoded in lines]
+    root = exact_base64(match["root"])
+    if root is None or int(match["size"]) > SAFE_INTEGER:
+        return None
+    if any(signed is None or len(signed) <= 4 for _, signed in signatures):
+        return None
+    return {**match.groupdict(), "root": root, "signatures": signatures}
+
+
+def is_signed_by(note, key):
+    """Whether a note carries this key's signature under the name of its origin; other lines are passed over."""
+    name, key = note["origin"], bytes.fromhex(key)
+    key_id = sha256(name.encode(), b"\n\x01", key)[:4]
+    return any(
+        signer == name and signed[:4] == key_id and signature_verifies(key, note["text"].encode(), signed[4:])
+        for signer, signed in note["signatures"]
+    )
 
 
 def exact_base64(text):
-    """Bytes of base64 in its one exact form: other spellings of the same bytes are refused."""
+    """Bytes of base64 in its one exact form, or None: other spellings of the same bytes are refused."""
     try:
         decoded = base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise Fault("The checkpoint does not verify") from None
-    expect(base64.b64encode(decoded).decode() == text, "The checkpoint does not verify")
-    return decoded
+        return None
+    return decoded if base64.b64encode(decoded).decode() == text else None
 
 
 def is_manifest(members):
@@ -285,7 +341,7 @@ def is_trailer(members):
     return known and is_hex(members.get("chain_head"), 64) and is_count(members.get("records"))
 
 
-def verify(lines, trusted_key):
+def verify(lines, trusted_key, kept=None):
     """Checks an export given as lines of bytes. Returns the strand; raises Fault with what is wrong and where."""
     strand = trailer = None
     number = 0
@@ -294,7 +350,7 @@ def verify(lines, trusted_key):
         try:
             if strand is None:
                 expect(is_manifest(members), "The first line is no strand-export/v1 manifest")
-                strand = Strand(members, trusted_key)
+                strand = Strand(members, trusted_key, kept)
                 continue
             expect(trailer is None, "A line follows the trailer")
             if members is not None and is_record(members):
@@ -308,6 +364,8 @@ def verify(lines, trusted_key):
     expect(strand is not None, "The export is empty")
     expect(trailer is not None, f"line {number}: The export is cut off: it has no trailer")
     strand.check_end(trailer)
+    if kept is not None:
+        kept.check(strand)
     return strand
 
 
@@ -315,22 +373,29 @@ def main():
     parser = argparse.ArgumentParser(description="Checks an export of a strand.")
     parser.add_argument("file", help="the export, or - for standard input")
     parser.add_argument("--key", help="the agent's public key that you trust, 64 hex digits")
+    parser.add_argument("--checkpoint", metavar="FILE", help="a checkpoint of the strand that was kept")
     options = parser.parse_args()
     if options.key is not None and not is_hex(options.key, 64):
         parser.error("--key: expected 64 hex digits")
+    kept = None
     try:
+        if options.checkpoint is not None:
+            with open(options.checkpoint, "rb") as note:
+                kept = Kept(note.read().decode(errors="replace"))
         with sys.stdin.buffer if options.file == "-" else open(options.file, "rb") as lines:
-            strand = verify(lines, options.key)
+            strand = verify(lines, options.key, kept)
     except Fault as fault:
         print(f"WRONG: {fault}")
         return 1
     except OSError as error:
-        print(f"{options.file}: {error.strerror}", file=sys.stderr)
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     last = strand.next_seq - 1
     print(f"The export holds: agent {strand.manifest['agent']}, {strand.records} records, the last one {last}")
     print(f"chain head {strand.head}")
     print(f"public key {strand.key}")
+    if kept is not None:
+        print(f"It begins with the {kept.size} records of the checkpoint")
     print(f"{strand.signed} signed, {strand.sealed} sealed by later ones, {strand.erased} erased, {strand.withheld} withheld")
     if Ed25519PublicKey is None:
         print("Signatures were NOT checked: Python's standard library has no Ed25519 (pip install cryptography)")

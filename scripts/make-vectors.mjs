@@ -13,6 +13,7 @@ import { recordHash } from '../dist/src/strand/hash.js'
 import { formatHlc } from '../dist/src/strand/hlc.js'
 import { deriveSeed, keyPairFromSeed } from '../dist/src/strand/keys.js'
 import { consistencyPath, inclusionPath } from '../dist/src/strand/merkle.js'
+import { checkpointsOf } from './vectors/checkpoint-vectors.mjs'
 import { exportsOf } from './vectors/export-vectors.mjs'
 import { jsonVectors } from './vectors/json-vectors.mjs'
 import {
@@ -156,6 +157,7 @@ const made = {
   'tree.json': treeVectors(),
   'consistency.json': consistencyVectors(),
   'exports.json': exportsOf(),
+  'checkpoints.json': checkpointsOf(),
 }
 const files = Object.entries(made).map(([name, value]) => [name, `${JSON.stringify(value, null, 1)}\n`])
 files.push(['export.ndjson', made['exports.json'][0].lines.map((line) => `${line}\n`).join('')])

@@ -63,13 +63,13 @@ export class Strand {
   leaves() {
     return this.records.map((record) => Buffer.from(record.hash, 'hex'))
   }
-  checkpoint() {
-    const rootHex = hex(root(this.leaves()))
-    return { origin: checkpointOrigin(this.strand), size: this.records.length, rootHex }
+  checkpoint(size = this.records.length) {
+    const rootHex = hex(root(this.leaves().slice(0, size)))
+    return { origin: checkpointOrigin(this.strand), size, rootHex }
   }
-  lines({ from = 0, manifest = {}, trailer = {}, erased = [] } = {}) {
-    const shown = this.records.slice(from)
-    const last = this.records.at(-1)
+  lines({ from = 0, to = this.records.length - 1, manifest = {}, trailer = {}, erased = [] } = {}) {
+    const shown = this.records.slice(from, to + 1)
+    const last = shown.at(-1)
     return [
       manifestLine({
         agent: AGENT,

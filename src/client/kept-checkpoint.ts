@@ -57,10 +57,12 @@ export class KeptCheckpoint {
     if (origin !== `strandfast/${strand}`) return 'The checkpoint is of another strand'
     if (fromSeq > 0) return 'Only an export from seq 0 can be compared with a checkpoint'
     const exported = toSeq + 1
-    if (this.#signer === 'former') {
+    // A key that is in force at the end of an export with fewer records is no former one.
+    const signer = this.#keySigns ? 'one that may' : this.#signer
+    if (signer === 'former') {
       return `The checkpoint is signed by a key that was rotated away before the strand had ${size} records`
     }
-    if (this.#signer === undefined) {
+    if (signer === undefined) {
       const further =
         recordCount > toSeq
           ? `, which has ${exported} of ${recordCount + 1} records: one that reaches the rotation is needed`

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf } from '../client/signed-strand.js'
+import { checkpointVectors, vectorExport } from '../support/checkpoint-vectors.js'
 import { launchBrowser, noBrowser } from '../support/browser.js'
 import { freePort } from '../support/free-port.js'
 import { type TestServer, call, startServer } from '../support/server.js'
@@ -160,6 +161,29 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
       writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
       const { status, output } = verify(file, '--key', publicKey)
       expect([name, status, output.includes('NOT checked')]).toEqual([name, expected.ok ? 0 : 1, false])
+    }
+  })
+
+  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on every checkpoint', () => {
+    const file = join(folder, 'strand.ndjson')
+    const note = join(folder, 'kept.note')
+    for (const vector of checkpointVectors) {
+      const { name, public_key: publicKey, expected } = vector
+      writeFileSync(file, `${vectorExport(vector.export).join('\n')}\n`)
+      writeFileSync(note, vector.note)
+      const { status, output } = verify(file, '--key', publicKey, '--checkpoint', note)
+      expect([name, status]).toEqual([name, expected.ok ? 0 : 1])
+      const said = expected.ok
+        ? `It begins with the ${expected.size} records of the checkpoint`
+        : expected.reason.split(', ')[0]
+      expect(output).toContain(said)
+    }
+    for (const other of ['x', `${vectorExport('whole')[1]}`]) {
+      writeFileSync(note, other)
+      expect(verify(file, '--checkpoint', note)).toMatchObject({
+        status: 1,
+        output: 'WRONG: The checkpoint is no signed note of this form\n',
+      })
     }
   })
 })

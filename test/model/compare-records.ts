@@ -1,7 +1,8 @@
+import { verifyAsOf, type AsOfResponse } from '../../src/client/index.js'
 import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
 import { ask } from '../support/answers.js'
 import { recordView } from './answers.js'
-import { agree } from './matching.js'
+import { agree, anything } from './matching.js'
 import { rootOf } from './merkle.js'
 import { momentOf } from './moments.js'
 import { pagesOf, refusedFor } from './pages.js'
@@ -134,6 +135,9 @@ export async function agreeOnAsOf(session: Session, read: ReadOf<'asOf'>): Promi
     const { records, next_cursor: next, checkpoint, ...rest } = body
     agree(path(more), expected, rest)
     agreeOnCheckpoint(path(more), { chain, past }, checkpoint)
+    if (more['cursor'] === undefined && past.length > 0 && viewOf(past).key !== viewOf(chain).key) {
+      await agreeOnRotations(session, { agent, past }, body)
+    }
     return { rows: records, next }
   })
   agree(
@@ -143,18 +147,33 @@ export async function agreeOnAsOf(session: Session, read: ReadOf<'asOf'>): Promi
   )
 }
 
-/** A key signs no tree head from before it was in force. */
+/** The tree head of then is signed by the key of now. */
 function agreeOnCheckpoint(
   about: string,
   { chain, past }: { chain: readonly ChainRecord[]; past: readonly ChainRecord[] },
   checkpoint: string | null,
 ): void {
-  const { key } = viewOf(chain)
-  if (past.length === 0 || viewOf(past).key !== key) {
+  if (past.length === 0) {
     agree(`${about}: checkpoint`, null, checkpoint)
     return
   }
   const origin = `strandfast/${chain[0]?.hash}`
   const expected = { origin, size: past.length, rootHex: rootOf(past.map(({ hash }) => hash)) }
-  agree(`${about}: checkpoint`, expected, verifyCheckpoint(checkpoint ?? '', key))
+  agree(`${about}: checkpoint`, expected, verifyCheckpoint(checkpoint ?? '', viewOf(chain).key))
+}
+
+/** An export leads from the key of then to the one that signed. */
+async function agreeOnRotations(
+  session: Session,
+  { agent, past }: { agent: string; past: readonly ChainRecord[] },
+  answer: AsOfResponse,
+): Promise<void> {
+  const route = `GET /v1/strand/export?agent=${agent}`
+  const { text: strandExport } = await ask(session.server, route)
+  const found = await verifyAsOf(answer, { publicKey: past[0]?.key ?? '', strandExport })
+  agree(
+    `${route}: verified as of ${answer.ts}`,
+    { ok: true, size: past.length, strand: past[0]?.hash, rootHex: anything },
+    found,
+  )
 }

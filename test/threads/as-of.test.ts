@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
 import { parseHlc, type Hlc } from '../../src/strand/hlc.js'
 import { zones, type Zone } from '../../src/strand/zone.js'
 import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard.js'
@@ -31,8 +32,22 @@ function headNow(): { seq: number; hash: string; hlc: Hlc } {
   return { seq: body.seq, hash: body.chain_head, hlc }
 }
 
+/** The key of now signs the head of any size; where only the key of then may, a rotation since leaves it unsigned. */
+function expectSignedNow(size: number, key: string): void {
+  const head = { agent: 'a', size, root: 'ab'.repeat(32) }
+  const [now, then] = shard.run(
+    { kind: 'checkpointSign', ...head, by: 'now' },
+    { kind: 'checkpointSign', ...head, by: 'then' },
+  )
+  const note = now?.kind === 'reply' ? now.body : ''
+  expect(verifyCheckpoint(note, key)).toMatchObject({ size, rootHex: head.root })
+  const { retiredKeys } = shard.store.agents.find('a') ?? { retiredKeys: [] }
+  const rotated = retiredKeys.some(({ lastSeq }) => size <= lastSeq)
+  expect(then).toEqual(rotated ? { kind: 'done' } : now)
+}
+
 const step = fc.record({
-  action: fc.constantFrom('write', 'write', 'write', 'delete', 'restore', 'zone'),
+  action: fc.constantFrom('write', 'write', 'write', 'delete', 'restore', 'zone', 'rotate'),
   /** Of the records so far, from the first one. */
   target: fc.nat({ max: 9 }),
   zone: fc.constantFrom(...zones),
@@ -63,7 +78,10 @@ it('is at every moment what a plain model of the strand was then', async () => {
           if (restarts) await own.reopen()
           const options = {}
           if (action === 'write') hashes.push(replyOf(own.ask(appendNumber('a', hashes.length))).record_id)
-          else if (action === 'zone') {
+          else if (action === 'rotate') {
+            const asked = { kind: 'agentKeyRotate', agent: 'a', principal: 'root', options: {} } as const
+            own.ask(asked)
+          } else if (action === 'zone') {
             // In zone free only does a change of zone, or of anything, happen at once.
             const asked = own.ask({
               kind: 'agentZoneSet',
@@ -92,7 +110,11 @@ it('is at every moment what a plain model of the strand was then', async () => {
           }
           note()
         }
-        for (const { hlc, was } of moments) expect(seen(hlc)).toEqual(was)
+        const { public_key: key } = replyOf(own.ask({ kind: 'agentStatus', agent: 'a' }))
+        for (const { hlc, was } of moments) {
+          expect(seen(hlc)).toEqual(was)
+          expectSignedNow((was?.seq ?? 0) + 1, key)
+        }
         const [first] = moments
         if (first !== undefined) expect(seen({ ms: first.hlc.ms - 1, counter: 0xffff })).toBeUndefined()
       } finally {

@@ -17,8 +17,12 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type * as VerifySegments from '../../src/cli/verify-segments.js'
+import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
+import { recordHash } from '../../src/strand/hash.js'
+import type { KeyPair } from '../../src/strand/keys.js'
+import { treeRoot } from '../../src/strand/merkle.js'
 import { verifyExport } from '../../src/strand/verify-export.js'
-import { longExportKeys, longExportLines } from '../unit/strand/long-export.js'
+import { laterKeys, longExportKeys, longExportLines } from '../unit/strand/long-export.js'
 
 // The threads run from the build.
 const dist = new URL('../../dist/', import.meta.url)
@@ -152,6 +156,51 @@ describe('verifying an export of several segments', () => {
     expect(few).toBeGreaterThan(1_000_000)
     // The larger file is longer by 60 MB.
     expect(many / few).toBeLessThan(1.3)
+  })
+})
+
+describe('comparing an export of several segments with a checkpoint', () => {
+  // Each in another segment.
+  const rotations = [4_000, 8_000]
+  const hashes: string[] = []
+  let rotated = ''
+  beforeAll(() => {
+    const whole = [...longExportLines(RECORDS, undefined, rotations)]
+    for (const line of whole.slice(1, -1)) hashes.push(recordHash(JSON.parse(line).h))
+    rotated = join(directory, 'rotated.ndjson')
+    writeFileSync(rotated, `${whole.join('\n')}\n`)
+  })
+
+  function noteFile(size: number, keys: KeyPair): string {
+    const leaves = hashes.slice(0, size).map((hash) => Buffer.from(hash, 'hex'))
+    const rootHex = Buffer.from(
+      treeRoot(size, { leaves: (start, end) => leaves.slice(start, end) }),
+    ).toString('hex')
+    const note = join(directory, 'kept.note')
+    writeFileSync(note, signCheckpoint({ origin: checkpointOrigin(hashes[0] ?? ''), size, rootHex }, keys))
+    return note
+  }
+
+  it('finds one from before two rotations, by each key since, --fast too', async () => {
+    for (const keys of [longExportKeys, laterKeys(0), laterKeys(1)]) {
+      for (const more of [[], ['--fast']]) {
+        const note = noteFile(3_000, keys)
+        const { code, out } = await verify([rotated, '--key', trustedKey, '--checkpoint', note, ...more])
+        expect([code, out]).toEqual([
+          0,
+          expect.stringContaining('compared    with the checkpoint of 3000 records'),
+        ])
+        expect(out).toContain('(after 2 rotations)')
+      }
+    }
+  })
+
+  it('refuses one by a key that was rotated away in another segment', async () => {
+    const note = noteFile(7_000, longExportKeys)
+    expect(await verify([rotated, '--key', trustedKey, '--checkpoint', note])).toMatchObject({
+      code: 1,
+      out: 'NOT VERIFIED: The checkpoint is signed by a key that was rotated away before the strand had 7000 records\n',
+    })
   })
 })
 

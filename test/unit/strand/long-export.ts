@@ -1,9 +1,15 @@
 import { checkpointOrigin, signCheckpoint } from '../../../src/strand/checkpoint.js'
-import { genesisBody } from '../../../src/strand/genesis.js'
+import {
+  genesisBody,
+  genesisType,
+  keyRotateBody,
+  keyRotateType,
+  rotationProofText,
+} from '../../../src/strand/genesis.js'
 import { bodyCommitment, recordHash } from '../../../src/strand/hash.js'
 import { headerText, zeroHash } from '../../../src/strand/header.js'
 import { formatHlc } from '../../../src/strand/hlc.js'
-import { keyPairFromSeed, signText } from '../../../src/strand/keys.js'
+import { keyPairFromSeed, signText, type KeyPair } from '../../../src/strand/keys.js'
 import { TreeHasher } from '../../../src/strand/merkle.js'
 import { manifestLine, recordLine, trailerLine } from '../../../src/strand/strand-export.js'
 
@@ -23,27 +29,43 @@ function groupEnd(seq: number, count: number): number {
   return Math.min(count - 1, Math.ceil((seq + 1) / GROUP) * GROUP - 1)
 }
 
-/** The same, line by line. `sealOf` tells by which record another is sealed; one that is sealed by itself is signed. */
-export function* longExportLines(count: number, sealOf = groupEnd): Generator<string> {
-  const { publicKey, secretKey } = longExportKeys
+/** The keys that the long export goes on by where it is to be rotated, by the place of the rotation among all. */
+export function laterKeys(place: number): KeyPair {
+  return keyPairFromSeed(Buffer.alloc(32, 100 + place))
+}
+
+/**
+ * The same, line by line. `sealOf` tells by which record another is sealed; one that is sealed by itself is signed.
+ * @param rotations seqs, rising, of records that are rotations to `laterKeys`
+ */
+export function* longExportLines(
+  count: number,
+  sealOf = groupEnd,
+  rotations: readonly number[] = [],
+): Generator<string> {
+  let keys = longExportKeys
   const salt = Buffer.alloc(16, 9)
   const tree = new TreeHasher()
   let strand = zeroHash
   let prev = zeroHash
   for (let seq = 0; seq < count; seq += 1) {
-    const genesis = genesisBody({ agent: 'long', createdAtMs: 1, publicKey, zone: 'free' })
-    const body = seq === 0 ? genesis : String(seq)
+    const { publicKey, secretKey } = keys
+    const rotation = rotations.indexOf(seq)
+    const next = rotation === -1 ? undefined : laterKeys(rotation)
+    let body = String(seq)
+    if (seq === 0) body = genesisBody({ agent: 'long', createdAtMs: 1, publicKey, zone: 'free' })
+    if (next !== undefined) body = rotationBody(strand, next)
     const h = headerText({
       strand,
       key: publicKey,
       seq,
       prev,
       hlc: formatHlc({ ms: seq + 1, counter: 0 }),
-      type: seq === 0 ? 'sys/genesis' : 'record',
+      type: next === undefined ? (seq === 0 ? genesisType : 'record') : keyRotateType,
       body: bodyCommitment(salt, Buffer.from(body)),
     })
     const last = sealOf(seq, count)
-    const signed = seq === 0 || seq === last
+    const signed = seq === 0 || seq === last || next !== undefined
     const sig = signed ? signText(secretKey, h).toString('hex') : undefined
     prev = recordHash(h)
     if (seq === 0) {
@@ -53,12 +75,18 @@ export function* longExportLines(count: number, sealOf = groupEnd): Generator<st
     }
     yield recordLine({ h, sig, sealedBy: signed ? undefined : last, salt: salt.toString('hex'), body })
     tree.append(Buffer.from(prev, 'hex'))
+    keys = next ?? keys
   }
   const checkpoint = {
     origin: checkpointOrigin(strand),
     size: count,
     rootHex: Buffer.from(tree.root()).toString('hex'),
   }
-  const note = signCheckpoint(checkpoint, longExportKeys)
+  const note = signCheckpoint(checkpoint, keys)
   yield trailerLine({ chainHead: prev, records: count, checkpoint: note })
+}
+
+function rotationBody(strand: string, { publicKey, secretKey }: KeyPair): string {
+  const proof = signText(secretKey, rotationProofText(strand, publicKey)).toString('hex')
+  return keyRotateBody(publicKey, proof)
 }

@@ -1,0 +1,99 @@
+import { ed25519 } from '@noble/curves/ed25519.js'
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { compareWithCheckpoint, type Comparison } from '../../../src/strand/checkpoint-check.js'
+import { signCheckpoint } from '../../../src/strand/checkpoint.js'
+import { keyPairFromSeed } from '../../../src/strand/keys.js'
+import { treeRoot } from '../../../src/strand/merkle.js'
+import { verifyExport } from '../../../src/strand/verify-export.js'
+import { SignedStrand, keyPair } from '../../client/signed-strand.js'
+import { checkpointVectors, vectorExport } from '../../support/checkpoint-vectors.js'
+
+/** What an export shows of a checkpoint, once it is found right itself. */
+async function compared(
+  lines: readonly string[],
+  { note, publicKey, fast = false }: { note: string; publicKey: string; fast?: boolean },
+): Promise<Comparison> {
+  const verified = await verifyExport(lines, { publicKey, fast })
+  if (!verified.ok) return { ok: false, reason: verified.reason }
+  const again = async function* () {
+    yield* lines
+  }
+  return compareWithCheckpoint({ verified, lines: again }, note)
+}
+
+describe('a checkpoint that was kept, beside an export', () => {
+  it.each(checkpointVectors)('is what the frozen vectors say: $name', async (vector) => {
+    const { public_key: publicKey, note, expected } = vector
+    for (const fast of [false, true]) {
+      const found = await compared(vectorExport(vector.export), { note, publicKey, fast })
+      expect(found).toEqual(
+        expected.ok ? { ok: true, shown: `with the checkpoint of ${expected.size} records` } : expected,
+      )
+    }
+  })
+
+  it('may be signed by each key that is in force then or later, and by none before, at every size', async () => {
+    const rotatesOrNot = fc.array(fc.boolean(), { minLength: 1, maxLength: 12 })
+    await fc.assert(
+      fc.asyncProperty(rotatesOrNot, fc.nat(), fc.nat(), async (plan, sizePick, keyPick) => {
+        const strand = new SignedStrand()
+        let byte = 1
+        // By the number of records: the key in force after them.
+        const inForce = [1, 1]
+        for (const rotates of plan) {
+          if (rotates) strand.rotate(++byte)
+          else strand.append()
+          inForce.push(byte)
+        }
+        const size = 1 + (sizePick % strand.hashes.length)
+        // One more than the strand has had.
+        const signer = 1 + (keyPick % (byte + 1))
+        const leaves = strand.hashes.slice(0, size)
+        const rootHex = bytesToHex(treeRoot(size, { leaves: (start, end) => leaves.slice(start, end) }))
+        const [manifest, ...rest] = strand.exportLines()
+        const origin = `strandfast/${String(manifest?.['strand'])}`
+        const note = signCheckpoint({ origin, size, rootHex }, keyPairFromSeed(Buffer.alloc(32, signer)))
+        const lines = [manifest, ...rest].map((line) => JSON.stringify(line))
+        const found = await compared(lines, { note, publicKey: keyPair(1).publicHex })
+        expect(found.ok).toBe(signer >= (inForce[size] ?? 0) && signer <= byte)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe('the frozen checkpoints, by an independent implementation', () => {
+  const innerHash = (left: Uint8Array, right: Uint8Array) =>
+    sha256(concatBytes(Uint8Array.of(1), left, right))
+
+  function rootOf(leaves: Uint8Array[]): Uint8Array {
+    const [only] = leaves
+    if (only === undefined || leaves.length === 1) return only ?? sha256(new Uint8Array())
+    const half = 2 ** (Math.ceil(Math.log2(leaves.length)) - 1)
+    return innerHash(rootOf(leaves.slice(0, half)), rootOf(leaves.slice(half)))
+  }
+
+  it.each(checkpointVectors.filter(({ expected }) => expected.ok))(
+    'are over the first records, by the key then or a later one: $name',
+    ({ note, expected, export: name }) => {
+      const headers = vectorExport(name)
+        .slice(1, -1)
+        .map((line): string => JSON.parse(line).h)
+      const [text = '', line = ''] = note.split(/(?<=\n)\n/)
+      const [, size = '', root = ''] = text.split('\n')
+      expect(Number(size)).toBe(expected.ok && expected.size)
+      const leaves = headers.map((h) => sha256(concatBytes(Uint8Array.of(0), utf8ToBytes(h))))
+      expect(Buffer.from(root, 'base64').toString('hex')).toBe(
+        bytesToHex(rootOf(leaves.slice(0, Number(size)))),
+      )
+      const keys = headers.slice(Number(size) - 1).map((h) => /\nkey ([0-9a-f]{64})\n/.exec(h)?.[1] ?? '')
+      const signature = Buffer.from(line.trimEnd().split(' ')[2] ?? '', 'base64').subarray(4)
+      const holds = (key: string) =>
+        ed25519.verify(signature, utf8ToBytes(text), hexToBytes(key), { zip215: false })
+      expect(keys.some(holds)).toBe(true)
+    },
+  )
+})
