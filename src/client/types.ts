@@ -129,7 +129,10 @@ export interface LoggedHeadResponse extends serverLog.LoggedHeadProof {}
 /** A moment: Unix milliseconds, an HLC or ISO 8601 as a string, or a date. */
 export type Moment = number | string | Date
 
-/** A strand as it was at a moment; head, checkpoint and zone are null before its genesis record. */
+/**
+ * A strand as it was at a moment; head, checkpoint and zone are null before its genesis record, and the checkpoint while
+ * the agent is being imported.
+ */
 export interface AsOfResponse<T = Record<string, unknown>> extends Omit<strand.StrandAsOf, 'records'> {
   records: NucleotideRecord<T>[]
 }

@@ -131,7 +131,7 @@ describe('an answer as of a moment', () => {
       strandExport,
       'The export: line 16: The checkpoint is signed by a key that was rotated away before the strand had 9 records',
     ],
-  ])('is refused %s', async (_, given, publicKey, source, reason) => {
+  ])('is refused %s', async (...[, given, publicKey, source, reason]) => {
     expect(await verifyAsOf(given, { publicKey, strandExport: source })).toEqual({ ok: false, reason })
   })
 })

@@ -15,7 +15,7 @@ function linesOf(value: unknown): string[] {
 describe('docs/FORMAT.md', () => {
   const page = text('docs/FORMAT.md')
   const known = new Set(
-    ['records.json', 'tree.json', 'consistency.json', 'exports.json'].flatMap((name) =>
+    ['records.json', 'tree.json', 'consistency.json', 'exports.json', 'checkpoints.json'].flatMap((name) =>
       linesOf(JSON.parse(text(`test/vectors/${name}`))),
     ),
   )
