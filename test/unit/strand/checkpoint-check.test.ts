@@ -3,6 +3,7 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifyExport as verifyByClient } from '../../../src/client/index.js'
 import { compareWithCheckpoint, type Comparison } from '../../../src/strand/checkpoint-check.js'
 import { signCheckpoint } from '../../../src/strand/checkpoint.js'
 import { keyPairFromSeed } from '../../../src/strand/keys.js'
@@ -35,7 +36,7 @@ describe('a checkpoint that was kept, beside an export', () => {
     }
   })
 
-  it('may be signed by each key that is in force then or later, and by none before, at every size', async () => {
+  it('may be signed by each key in force then or later and by none before, at every size, in the client too', async () => {
     const rotatesOrNot = fc.array(fc.boolean(), { minLength: 1, maxLength: 12 })
     await fc.assert(
       fc.asyncProperty(rotatesOrNot, fc.nat(), fc.nat(), async (plan, sizePick, keyPick) => {
@@ -48,17 +49,23 @@ describe('a checkpoint that was kept, beside an export', () => {
           else strand.append()
           inForce.push(byte)
         }
-        const size = 1 + (sizePick % strand.hashes.length)
+        // Up to two more than there are.
+        const size = 1 + (sizePick % (strand.hashes.length + 2))
         // One more than the strand has had.
         const signer = 1 + (keyPick % (byte + 1))
         const leaves = strand.hashes.slice(0, size)
-        const rootHex = bytesToHex(treeRoot(size, { leaves: (start, end) => leaves.slice(start, end) }))
+        const rootHex = bytesToHex(
+          treeRoot(leaves.length, { leaves: (start, end) => leaves.slice(start, end) }),
+        )
         const [manifest, ...rest] = strand.exportLines()
         const origin = `strandfast/${String(manifest?.['strand'])}`
         const note = signCheckpoint({ origin, size, rootHex }, keyPairFromSeed(Buffer.alloc(32, signer)))
         const lines = [manifest, ...rest].map((line) => JSON.stringify(line))
-        const found = await compared(lines, { note, publicKey: keyPair(1).publicHex })
-        expect(found.ok).toBe(signer >= (inForce[size] ?? 0) && signer <= byte)
+        const publicKey = keyPair(1).publicHex
+        const found = await compared(lines, { note, publicKey })
+        expect(found.ok).toBe(signer >= (inForce[size] ?? byte + 2) && signer <= byte)
+        const inClient = await verifyByClient(`${lines.join('\n')}\n`, { publicKey, kept: note })
+        expect(inClient).toMatchObject(found.ok ? { ok: true, kept: { size } } : found)
       }),
       { numRuns: 60 },
     )
