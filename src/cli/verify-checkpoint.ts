@@ -11,8 +11,9 @@ export const checkpointOptions = {
 } as const
 
 export const CHECKPOINT_USAGE = `       [--checkpoint OLD [--log LOGFILE [--log-key HEX]]]
---checkpoint also shows that the strand begins as when the checkpoint in the file OLD was made. Where OLD is one of the
-server log, LOGFILE is an export of that log from its first record.
+--checkpoint also shows that the strand begins with the records of the checkpoint in the file OLD. A later key of the
+strand may have signed it, as those of answers as of a moment: FILE then holds the rotation to that key. Where OLD is one
+of the server log, LOGFILE is an export of that log from its first record.
 `
 
 /** Which checkpoint an export is to be compared with. */

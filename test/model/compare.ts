@@ -7,7 +7,7 @@ import { agree } from './matching.js'
 import { pagesOf, refusedFor } from './pages.js'
 import type { Read, ReadOf } from './reads.js'
 import type { Session } from './session.js'
-import { compareTexts, viewOf } from './strand.js'
+import { compareTexts, viewOf, type ChainRecord } from './strand.js'
 import { chainOf, type World } from './world.js'
 
 /*
@@ -42,13 +42,14 @@ export async function compare(session: Session, read: Read): Promise<void> {
   }
 }
 
-/** Every chain whole, every record by its hash, the state of every agent, and every proposal. */
+/** Every chain whole, every record by its hash, all that rotations divide, the state of every agent, and every proposal. */
 export async function compareAll(session: Session): Promise<void> {
   const by = 'root'
   for (const [agent, chain] of session.world.chains) {
     await agreeOnExport(session, { what: 'export', agent, from: undefined, to: undefined, by })
     await agreeOnState(session, { what: 'state', agent, by })
     for (const pick of chain.keys()) await agreeOnRecord(session, { what: 'record', agent, pick, by })
+    await agreeAroundRotations(session, agent, chain)
     for (const direction of ['out', 'in'] as const) {
       const any = { edgeType: undefined, asOf: undefined, limit: undefined }
       await agreeOnEdges(session, { what: 'edges', agent, direction, by, ...any })
@@ -56,6 +57,21 @@ export async function compareAll(session: Session): Promise<void> {
   }
   const all = { agent: undefined, state: undefined, limit: undefined }
   await agreeOnProposals(session, { what: 'proposals', by, ...all })
+}
+
+/** The strand as it was right before each rotation of its key, and right behind it. */
+async function agreeAroundRotations(
+  session: Session,
+  agent: string,
+  chain: readonly ChainRecord[],
+): Promise<void> {
+  for (const [pick, { type }] of chain.entries()) {
+    if (type !== 'sys/key_rotate') continue
+    for (const place of ['before', 'at'] as const) {
+      const moment = { agent, pick, place, form: 'hlc' } as const
+      await agreeOnAsOf(session, { what: 'asOf', agent, moment, limit: undefined, by: 'root' })
+    }
+  }
 }
 
 async function agreeOnRecord(session: Session, { agent, pick, by }: ReadOf<'record'>): Promise<void> {
