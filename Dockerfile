@@ -3,6 +3,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY tsconfig.json ./
+COPY scripts/bundle.mjs scripts/
 COPY src src
 COPY workers workers
 RUN npm run build && npm prune --omit=dev
@@ -19,6 +20,6 @@ USER node
 VOLUME /data
 EXPOSE 8787
 # Exec form, so that SIGTERM reaches the server and it can finish what is in flight.
-CMD ["node", "dist/src/cli/main.js", "serve"]
+CMD ["node", "dist/program/strandfast.js", "serve"]
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.SERVICE_PORT}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

@@ -13,7 +13,7 @@ export const credential = { authorization: `Bearer ${rootKey}` }
 const MS_A_TICK = 10
 
 /** The built command line. */
-export const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url))
+export const main = fileURLToPath(new URL('../dist/program/strandfast.js', import.meta.url))
 
 /**
  * Starts the built server on a data directory.

@@ -66,7 +66,7 @@ async function demo({ url, key, gzip }, directory) {
 
 async function startOwn(directory) {
   const key = randomBytes(24).toString('hex')
-  const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url))
+  const main = fileURLToPath(new URL('../dist/program/strandfast.js', import.meta.url))
   const server = await startServer([main, 'serve'], {
     SERVICE_DATA_DIR: join(directory, 'data'),
     SERVICE_PORT: '0',

@@ -1,11 +1,16 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 /** The version of this program, as package.json has it. */
 export const version = readVersion()
 
 function readVersion(): string {
-  // Compiled files stand two folders below the package's own: dist/src.
-  const json: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  // The package's own is the first above the compiled file, however deep that lies.
+  let file = new URL('package.json', import.meta.url)
+  for (let below = ''; !existsSync(file) && file.href !== below;) {
+    below = file.href
+    file = new URL('../package.json', file)
+  }
+  const json: unknown = JSON.parse(readFileSync(file, 'utf8'))
   if (typeof json === 'object' && json !== null && 'version' in json && typeof json.version === 'string') {
     return json.version
   }

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { boundedCache } from '../src/base/bounded-cache.js'
 import { limits } from '../src/base/limits.js'
 import type { SinkCursor } from '../src/outbound/postgres.js'
 import type { SinkRow } from '../src/outbound/postgres-rows.js'
@@ -28,7 +28,7 @@ export class SinkLog {
   readonly #open: () => Environment
   #opened: Environment | undefined
   #paused = false
-  readonly #names = new LRUCache<number, string>({ max: limits.openAgentsMax })
+  readonly #names = boundedCache<number, string>(limits.openAgentsMax)
   /** The block that is delivered next. */
   #next = 0
   /** The block that is counted next, and the ingest records between the two. */

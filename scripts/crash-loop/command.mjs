@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const entry = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
 /**
  * Starts a command of the command line.

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { issueLicense } from '../../dist/src/auth/license.js'
 import { keyPairFromSeed } from '../../dist/src/strand/keys.js'
 
-const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const entry = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
 /** The root key of the servers that the loop kills. */
 export const rootKey = 'crash-loop-root-key-0123456789abcdef'

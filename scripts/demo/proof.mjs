@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 
-const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const command = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
 /**
  * Saves the strand of an agent.

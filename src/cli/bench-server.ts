@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import type { Config } from '../config.js'
 
 /** A server of the bench's own. */
@@ -35,8 +34,8 @@ export async function startBenchServer(
     SERVICE_SIGNING: signing,
     ...(shards !== undefined && { SERVICE_SHARDS: String(shards) }),
   }
-  const main = fileURLToPath(new URL('main.js', import.meta.url))
-  const child = spawn(process.execPath, [main, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const [, program = ''] = process.argv
+  const child = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const kill = () => void child.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(child, 'exit').then(() => void process.off('exit', kill))

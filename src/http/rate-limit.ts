@@ -1,5 +1,6 @@
-import { LRUCache } from 'lru-cache'
+import type { LRUCache } from 'lru-cache'
 import { assert } from '../base/assert.js'
+import { boundedCache } from '../base/bounded-cache.js'
 
 /** A limit of requests for each client address (spec.md, Limits). */
 export interface RateLimitSettings {
@@ -50,7 +51,7 @@ export class RateLimiter {
     this.#newBucketLacksMs = (burst - Math.min(ratePerSec, burst)) * this.#intervalMs
     this.#toleranceMs = Math.min(ROUNDING_MS, this.#intervalMs / 100)
     this.#addressesMax = addressesMax
-    this.#buckets = new LRUCache({ max: addressesMax })
+    this.#buckets = boundedCache(addressesMax)
   }
 
   /**

@@ -18,7 +18,7 @@ describe('strandfast keys rotate', () => {
 
   const rotate = (...more: string[]) => {
     const env = { PATH: process.env['PATH'] }
-    const args = ['dist/src/cli/main.js', 'keys', 'rotate', '--url', server.url, ...more]
+    const args = ['dist/program/strandfast.js', 'keys', 'rotate', '--url', server.url, ...more]
     return spawnSync(process.execPath, args, { env, encoding: 'utf8' })
   }
   const kids = async (base: string): Promise<string[]> => {

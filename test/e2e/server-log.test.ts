@@ -10,7 +10,7 @@ import { call, startServer, type TestServer } from '../support/server.js'
 
 const env = { SERVICE_LOG_INTERVAL_SECS: '1', SERVICE_SHARDS: '2' }
 const log = 'server::log'
-const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 /** Runs a command as a cron job would: nothing of the test's environment comes along. */
 function strandfast(...args: string[]) {

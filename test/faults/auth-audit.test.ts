@@ -17,7 +17,7 @@ import { call, type TestServer } from '../support/server.js'
  * gives away an e-mail, a password or a token (contract.md 6.11).
  */
 
-const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 /** Audit records of ways that this run does not go: other providers and organisms. */
 const elsewhere = ['auth/oauth_login', 'auth/namespace_initialised']

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startServer, type TestServer, type TestServerOptions } from './server.js'
 
-const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 /** A license key of the authority of `dataDir`, which is made when there is none. */
 export function issueLicense(dataDir: string): string {

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 /** A command of the command line in a process of its own. */
 export interface RunningCommand {

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { ask } from './answers.js'
 import { testRootKey, type TestServer } from './server.js'
 
-const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 /** Runs `strandfast reshard` on a data directory. */
 export function runReshard(

@@ -31,7 +31,7 @@ export interface TestServerOptions {
   nodeOptions?: readonly string[]
 }
 
-const entry = join(import.meta.dirname, '../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 /** The root key of test servers, unless `env` names another. */
 export const testRootKey = 'test-root-key-0123456789abcdefghij'

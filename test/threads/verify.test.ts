@@ -29,7 +29,7 @@ const dist = new URL('../../dist/', import.meta.url)
 const { verifySegments }: typeof VerifySegments = await import(
   new URL('src/cli/verify-segments.js', dist).href
 )
-const main = fileURLToPath(new URL('src/cli/main.js', dist))
+const main = fileURLToPath(new URL('program/strandfast.js', dist))
 
 const { publicKey: trustedKey } = longExportKeys
 const RECORDS = 12_000

@@ -9,7 +9,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDataDirectory } from '../../src/data-directory.js'
 
-const built = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const built = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
 let folder: string
 let server: Server | undefined

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache'
 import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
+import { boundedCache } from '../../src/base/bounded-cache.js'
 import { limits } from '../../src/base/limits.js'
 import { logAgent } from '../../src/base/organism-id.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
@@ -90,9 +90,9 @@ export function publicKeyOf(agent: Agent, keyIndex: number): string {
 export class AgentTable {
   readonly #environment: Environment
   readonly #masterSeed: Uint8Array
-  readonly #open = new LRUCache<string, Agent>({ max: limits.openAgentsMax })
+  readonly #open = boundedCache<string, Agent>(limits.openAgentsMax)
   /** Of agents that were opened, by public key: an agent that is opened again needs none derived. */
-  readonly #keyPairs = new LRUCache<string, KeyPair>({ max: limits.keyPairsMax })
+  readonly #keyPairs = boundedCache<string, KeyPair>(limits.keyPairsMax)
   #count: number
   #nextNo: number
   /** Whether the server log is in this shard. */

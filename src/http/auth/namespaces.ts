@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import type { Namespace } from '../../auth/namespace.js'
+import { boundedCache } from '../../base/bounded-cache.js'
 import type { Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { Shards } from '../../dispatch/shards.js'
@@ -11,7 +11,7 @@ import { unexpected } from '../../routes/answers.js'
  */
 export class Namespaces {
   readonly #shards: Pick<Shards, 'ask'>
-  readonly #known = new LRUCache<string, true>({ max: limits.namespacesKnownMax })
+  readonly #known = boundedCache<string, true>(limits.namespacesKnownMax)
 
   constructor(shards: Pick<Shards, 'ask'>) {
     this.#shards = shards

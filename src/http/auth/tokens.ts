@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { decodeJwt, errors } from 'jose'
-import { LRUCache } from 'lru-cache'
 import { type TokenClaims, mintToken, verifyToken } from '../../auth/jwt.js'
 import { type JwtKey, type PublicJwk, jwtKey } from '../../auth/jwt-key.js'
 import { type Namespace, organismNamespace } from '../../auth/namespace.js'
 import { decodeRefreshToken, encodeRefreshToken, refreshKey } from '../../auth/refresh-token.js'
+import { boundedCache } from '../../base/bounded-cache.js'
 import type { Clock } from '../../base/clock.js'
 import { refuse, statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
@@ -52,7 +52,7 @@ const noScopes: ReadonlySet<never> = new Set()
 export class UserTokens implements TokenIssuer {
   readonly #parts: UserTokensParts
   readonly #refreshKey: Buffer
-  readonly #keys = new LRUCache<string, Promise<NamespaceKeys>>({ max: limits.namespaceKeysMax })
+  readonly #keys = boundedCache<string, Promise<NamespaceKeys>>(limits.namespaceKeysMax)
 
   constructor(parts: UserTokensParts) {
     this.#parts = parts

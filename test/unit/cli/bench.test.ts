@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../support/eventually.js'
 
-const built = fileURLToPath(new URL('../../../dist/src/cli/main.js', import.meta.url))
+const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
 
 let folder: string
 beforeEach(() => {

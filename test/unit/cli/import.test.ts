@@ -9,7 +9,7 @@ import { SignedStrand } from '../../client/signed-strand.js'
 import { headOf } from '../../support/answers.js'
 import { startServer, testRootKey, type TestServer } from '../../support/server.js'
 
-const entry = join(import.meta.dirname, '../../../dist/src/cli/main.js')
+const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
 let server: TestServer
 let folder = ''

@@ -9,7 +9,7 @@ import { checkLicense } from '../../../src/auth/license.js'
 import { openDataDirectory } from '../../../src/data-directory.js'
 import { authorityPublicKey, openAuthority } from '../../../src/license-authority.js'
 
-const built = fileURLToPath(new URL('../../../dist/src/cli/main.js', import.meta.url))
+const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
 const seedFile = 'license-authority.seed'
 const dayMs = 86_400_000
 

@@ -1,0 +1,95 @@
+/**
+ * Puts the compiled program together into few files, in `dist/program`: one that each thread begins with, and those that
+ * several share or that are loaded when they are needed (docs/adr/0026-bundled-program.md). Node takes about half a
+ * millisecond for each file that it loads, in each thread anew.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const compiled = join(root, 'dist')
+const program = join(compiled, 'program')
+
+/** Packages that are loaded from where they are installed. */
+const installed = [
+  // These have native parts.
+  '@node-rs/argon2',
+  'fs-native-extensions',
+  'lmdb',
+  'msgpackr',
+  'sodium-native',
+  'uWebSockets.js',
+  // Starts threads with a file that lies beside it.
+  'piscina',
+  // Loaded by the command, or where the feature is switched on, and by nothing else.
+  '@simplewebauthn/server',
+  'autocannon',
+  'openid-client',
+  'pg',
+  'pg-copy-streams',
+]
+
+/** How a module names the file of a thread that it starts, from two folders below the top. */
+const workerPath = /'\.\.\/\.\.\/workers\/([a-z-]+)\.js'/g
+
+const input = { strandfast: join(compiled, 'src/cli/main.js') }
+for (const worker of workersStarted()) input[`workers/${worker}`] = join(compiled, `workers/${worker}.js`)
+const bundle = await rolldown({
+  input,
+  cwd: root,
+  platform: 'node',
+  external: (id) =>
+    id.startsWith('node:') || installed.some((name) => id === name || id.startsWith(`${name}/`)),
+  onLog(_level, log) {
+    throw new Error(log.message)
+  },
+})
+// Two folders below the top as well, for the paths of workers.
+const { output } = await bundle.generate({ format: 'esm', chunkFileNames: 'src/parts/[name]-[hash].js' })
+const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
+files.set('LICENSES.txt', licenses())
+for (const [name, text] of files) put(join(program, name), text)
+for (const entry of readdirSync(program, { recursive: true, withFileTypes: true })) {
+  const path = join(entry.parentPath, entry.name)
+  if (entry.isFile() && !files.has(relative(program, path).replaceAll('\\', '/'))) rmSync(path)
+}
+
+/** Writes a file where it has changed: a server may be starting from what is there. */
+function put(path, text) {
+  if (existsSync(path) && readFileSync(path, 'utf8') === text) return
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
+}
+
+/** @returns {Set<string>} the threads that any module starts */
+function workersStarted() {
+  const names = new Set()
+  for (const path of readdirSync(join(compiled, 'src'), { recursive: true })) {
+    if (!path.endsWith('.js')) continue
+    for (const [, name] of readFileSync(join(compiled, 'src', path), 'utf8').matchAll(workerPath))
+      names.add(name)
+  }
+  return names
+}
+
+/** The licenses of the packages that were put in. */
+function licenses() {
+  const folders = new Set()
+  for (const { modules = {} } of output) {
+    for (const path of Object.keys(modules)) {
+      const [folder] = /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(path.replaceAll('\\', '/')) ?? []
+      if (folder !== undefined) folders.add(folder)
+    }
+  }
+  return [...folders].sort().map(licenseOf).join('\n')
+}
+
+function licenseOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
+  const text = file === undefined ? '' : `\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+  return `${name} ${version}: ${license}\n${text}`
+}
