@@ -94,7 +94,10 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
       jwtExpirySecs: config.auth.jwtExpirySecs,
       magicLinkExpirySecs: config.auth.magicLinkExpirySecs,
       requireEmailVerify: config.auth.requireEmailVerify,
-      passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
+      // Made when the first password is judged.
+      get passwordBlocklist() {
+        return config.auth.passwordBlocklist ? bundledBlocklist() : undefined
+      },
       mailOn: mail !== undefined,
       production: config.environment === 'production',
       loginAttemptsMax: config.auth.maxLoginAttempts,

@@ -252,7 +252,7 @@ function handlingOf(
   const stopping = () =>
     state.stopping ? refuse('unavailable', 'Expected a server that is not stopping') : undefined
   const full = () => (state.readOnly ? storageFull : undefined)
-  const openApi = JSON.stringify(openApiDocument(routes, version))
+  let openApi: string | undefined
   const context: RouteContext = {
     ask: (agent, command) => shards.ask(agent, command),
     askAll: (command) => shards.askAll(command),
@@ -265,7 +265,7 @@ function handlingOf(
     tickets: parts.tickets,
     readiness: () => stopping() ?? unready(shards, state),
     metrics: () => metrics.text(),
-    openApi: () => openApi,
+    openApi: () => (openApi ??= JSON.stringify(openApiDocument(routes, version))),
     nowMs: systemClock,
     random: randomBytes,
   }

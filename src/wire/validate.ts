@@ -14,11 +14,13 @@ export interface Reader<T> {
 const FAULTS_MAX = 20
 const DEPTH_MAX = 16
 
-/** Compiles a schema once: what validates is what the OpenAPI document shows. */
+/** Compiles a schema once, for the first value: what validates is what the OpenAPI document shows. */
 export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
-  const validator = Compile(schema)
-  const value = (given: unknown): { value: Static<S> } | Refusal =>
-    validator.Check(given) ? { value: given as Static<S> } : refusalOf(validator, given)
+  let compiled: Validator | undefined
+  const value = (given: unknown): { value: Static<S> } | Refusal => {
+    const validator = (compiled ??= Compile(schema))
+    return validator.Check(given) ? { value: given as Static<S> } : refusalOf(validator, given)
+  }
   return {
     value,
     bytes(bytes) {
