@@ -54,6 +54,11 @@ export class DiskImage {
     writeDirectory(target, this.#root, random)
   }
 
+  /** Writes all that there is into a new directory: what a kill leaves, which the machine itself outlives. */
+  write(target: string): void {
+    writeAll(target, this.#root)
+  }
+
   #replay(call: DiskCall): void {
     switch (call.kind) {
       case 'opened': {
@@ -215,6 +220,15 @@ function writeDirectory(path: string, node: DirectoryNode, random: Random): void
     const at = join(path, name)
     if (child.kind === 'directory') writeDirectory(at, child, random)
     else writeFileSync(at, left(child, random), { mode: 0o600 })
+  }
+}
+
+function writeAll(path: string, { names }: DirectoryNode): void {
+  mkdirSync(path, { mode: 0o700 })
+  for (const [name, node] of names) {
+    const at = join(path, name)
+    if (node.kind === 'directory') writeAll(at, node)
+    else writeFileSync(at, node.pending.reduce(changed, Buffer.from(node.synced)), { mode: 0o600 })
   }
 }
 
