@@ -12,17 +12,24 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const compiled = join(root, 'dist')
 const program = join(compiled, 'program')
 
-/** Packages that are loaded from where they are installed. */
-const installed = [
+/**
+ * CommonJS packages that are loaded from where they are installed, by `require`: at an `import` Node reads a file through
+ * for the names that it exports, which takes longer than to run it.
+ */
+const required = [
   // These have native parts.
   '@node-rs/argon2',
   'fs-native-extensions',
   'lmdb',
   'msgpackr',
   'sodium-native',
-  'uWebSockets.js',
   // Starts threads with a file that lies beside it.
   'piscina',
+]
+
+/** Packages that are imported from where they are installed. */
+const imported = [
+  'uWebSockets.js',
   // Loaded by the command, or where the feature is switched on, and by nothing else.
   '@simplewebauthn/server',
   'autocannon',
@@ -41,7 +48,8 @@ const bundle = await rolldown({
   cwd: root,
   platform: 'node',
   external: (id) =>
-    id.startsWith('node:') || installed.some((name) => id === name || id.startsWith(`${name}/`)),
+    id.startsWith('node:') || imported.some((name) => id === name || id.startsWith(`${name}/`)),
+  plugins: [requiring()],
   onLog(_level, log) {
     throw new Error(log.message)
   },
@@ -62,6 +70,19 @@ function put(path, text) {
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(`${path}.new`, text)
   renameSync(`${path}.new`, path)
+}
+
+/** Puts a module in the place of each package of `required` that requires it. */
+function requiring() {
+  const prefix = '\0required:'
+  return {
+    name: 'requiring',
+    resolveId(id, importer) {
+      if (!required.includes(id)) return null
+      return importer?.startsWith(prefix) ? { id, external: true } : prefix + id
+    },
+    load: (id) => (id.startsWith(prefix) ? `module.exports = require('${id.slice(prefix.length)}')` : null),
+  }
 }
 
 /** @returns {Set<string>} the threads that any module starts */
