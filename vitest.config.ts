@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/longest-first.js'
 
 export default defineConfig({
   test: {
@@ -7,5 +8,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Two cores: each test file that starts a server starts several threads of its own.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
   },
 })

@@ -3,7 +3,7 @@ import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
 import { extent, runSeed } from '../support/faults.js'
 
 // A dozen kills find what is plainly wrong. `npm run crash` does as many as one likes.
-const rounds = extent({ short: 12, full: 500 })
+const rounds = extent({ short: 12, ci: 500, full: 500 })
 
 describe('a server that is killed under load', () => {
   it(

@@ -3,7 +3,7 @@ import { buildDiskShim, shimMissing, type DiskShim } from '../support/disk-shim.
 import { extent, leftOut, runSeed } from '../support/faults.js'
 import { losePower } from '../support/power-loss.js'
 
-const rounds = extent({ short: 10, full: 200 })
+const rounds = extent({ short: 10, ci: 200, full: 200 })
 
 describe.skipIf(leftOut(shimMissing))('a server that loses its power under load', () => {
   let shim: DiskShim

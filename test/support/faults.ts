@@ -1,15 +1,19 @@
 import { randomInt } from 'node:crypto'
 
 /*
- * Fault tests have two forms: a short one, which every run of the tests has, and a full one, which
- * `npm run test:faults` runs.
+ * Fault tests have three forms, by STRANDFAST_FAULTS: a short one, which every run of the tests has; `ci`, of which the
+ * promised numbers of rounds are part, and which fits into half an hour together with all other tests (.ci/run); and
+ * `full`, which `npm run test:faults` runs.
  */
 
-const isFull = process.env['STRANDFAST_FAULTS'] === 'full'
+const form = process.env['STRANDFAST_FAULTS'] ?? 'short'
+if (form !== 'short' && form !== 'ci' && form !== 'full')
+  throw new Error(`Expected STRANDFAST_FAULTS to be short, ci or full, not ${form}`)
 
-/** How much a fault test does, in its short and its full form. */
-export function extent({ short, full }: { short: number; full: number }): number {
-  return isFull ? full : short
+/** How much a fault test does in each form; in CI as much as in the short one, unless it is told. */
+export function extent({ short, full, ci = short }: { short: number; full: number; ci?: number }): number {
+  if (form === 'full') return full
+  return form === 'ci' ? ci : short
 }
 
 /** A seed of a run: STRANDFAST_SEED to run one again, else by chance. It is printed. */

@@ -1,15 +1,20 @@
 import { send } from '../request.mjs'
 import { seededRandom } from '../seeded-random.mjs'
+import { Actor } from './actor.mjs'
 import { Audits } from './audits.mjs'
 import { AuthActor } from './auth.mjs'
-import { GraphActor } from './graph.mjs'
-import { MutationsActor } from './mutations.mjs'
+import { Graph } from './graph.mjs'
+import { Mutations } from './mutations.mjs'
 
 /** All actors of one data directory. */
 export class Cast {
   #audits = new Audits()
   #auth = [new AuthActor('ann'), new AuthActor('ben')]
-  #actors = [...this.#auth, new GraphActor('graph'), new MutationsActor('mutations')]
+  #actors = [
+    ...this.#auth,
+    new Actor('graph', new Graph('graph')),
+    new Actor('mutations', new Mutations('mutations')),
+  ]
 
   /**
    * Has every actor act, one call after the other, until the server is gone.

@@ -1,13 +1,10 @@
 import { between, pick } from '../seeded-random.mjs'
 import { send } from '../request.mjs'
-import { Calls } from './calls.mjs'
 
 const AGENTS = 4
 
-/** Somebody who adds and removes edges between agents of its own, and which of them have to be there after a crash. */
-export class GraphActor {
-  #calls
-  #random = () => 0
+/** Edges that are added and removed between a few agents, and which of them have to be there after a crash. */
+export class Graph {
   #names
   #made = 0
   /** Weights by `src type dst`. @type {Map<string, number>} */
@@ -15,28 +12,12 @@ export class GraphActor {
 
   /** @param {string} name */
   constructor(name) {
-    this.#calls = new Calls(name)
     this.#names = Array.from({ length: AGENTS }, (_none, index) => `${name}-${index}`)
   }
 
-  /** What is wrong. */
-  get faults() {
-    return this.#calls.faults
-  }
-
-  /** Begins a round. @param {() => number} random */
-  begin(random) {
-    this.#random = random
-  }
-
-  /** Makes one call; rejects when the server goes before it is answered. @param {string} url */
-  act(url) {
-    return this.#calls.make(url, this.#draw())
-  }
-
-  /** Looks at what a crash has left. @param {string} url */
+  /** Looks at all edges. @param {string} url */
   async check(url) {
-    await this.#calls.resend(url)
+    const faults = []
     for (const name of this.#names.slice(0, this.#made)) {
       for (const [direction, end] of [
         ['out', 0],
@@ -51,16 +32,17 @@ export class GraphActor {
           .filter(([edge]) => edge.split(' ')[end] === name)
           .map(([edge, weight]) => `${edge} ${weight}`)
         if (status !== 200 || shown.toSorted().join('\n') !== known.toSorted().join('\n'))
-          this.faults.push(`Edges ${direction} of ${name} are ${shown.join(', ')}, not ${known.join(', ')}`)
+          faults.push(`Edges ${direction} of ${name} are ${shown.join(', ')}, not ${known.join(', ')}`)
       }
     }
+    return faults
   }
 
-  /** @returns {import('./calls.mjs').Call} */
-  #draw() {
+  /** @param {() => number} random */
+  draw(random) {
     if (this.#made < AGENTS) return this.#agent(this.#names[this.#made])
     const edges = [...this.#edges.keys()]
-    return edges.length > 0 && this.#random() < 0.3 ? this.#remove(pick(this.#random, edges)) : this.#add()
+    return edges.length > 0 && random() < 0.3 ? this.#remove(pick(random, edges)) : this.#add(random)
   }
 
   #agent(name) {
@@ -72,10 +54,10 @@ export class GraphActor {
     }
   }
 
-  #add() {
-    const [src, dst] = [pick(this.#random, this.#names), pick(this.#random, this.#names)]
-    const type = pick(this.#random, ['likes', 'knows'])
-    const weight = between(this.#random, 1, 1_000)
+  #add(random) {
+    const [src, dst] = [pick(random, this.#names), pick(random, this.#names)]
+    const type = pick(random, ['likes', 'knows'])
+    const weight = between(random, 1, 1_000)
     return {
       name: `edge ${src} ${type} ${dst}`,
       request: { method: 'POST', path: '/v1/graph/edges', body: { src, dst, edge_type: type, weight } },

@@ -1,6 +1,5 @@
 import { pick } from '../seeded-random.mjs'
 import { send } from '../request.mjs'
-import { Calls } from './calls.mjs'
 
 /** Records and proposals that are looked at after one crash, beside those of `whole`. */
 const LOOKED_AT = 12
@@ -12,13 +11,13 @@ const LOOKED_AT = 12
  */
 
 /**
- * Somebody who writes records, erases some, and proposes the deletion of others, on which a second key votes; and how
- * all that has to stand after a crash.
+ * Records, of which some are erased, and the deletion of others is proposed, on which a second key votes; and how all that
+ * has to stand after a crash.
  */
-export class MutationsActor {
-  #calls
-  #random = () => 0
+export class Mutations {
   #name
+  /** What is wrong with answers since the last look. @type {string[]} */
+  #faults = []
   /** What is still to be made before all others, in this order. @type {import('./calls.mjs').Call[]} */
   #first
   #free
@@ -32,34 +31,18 @@ export class MutationsActor {
   /** @param {string} name */
   constructor(name) {
     this.#name = name
-    this.#calls = new Calls(name)
     this.#free = `${name}-free`
     this.#protected = `${name}-protected`
     this.#first = [this.#agent(this.#free, 'free'), this.#agent(this.#protected, 'protected'), this.#key()]
   }
 
-  /** What is wrong. */
-  get faults() {
-    return this.#calls.faults
-  }
-
-  /** Begins a round. @param {() => number} random */
-  begin(random) {
-    this.#random = random
-  }
-
-  /** Makes one call; rejects when the server goes before it is answered. @param {string} url */
-  act(url) {
-    return this.#calls.make(url, this.#draw())
-  }
-
   /**
-   * Looks at what a crash has left.
+   * Looks at records and proposals.
    * @param {string} url
-   * @param {{whole: boolean}} about whether at everything
+   * @param {boolean} whole whether at every record
    */
-  async check(url, { whole }) {
-    await this.#calls.resend(url)
+  async check(url, whole) {
+    const faults = this.#faults.splice(0)
     const last = whole ? this.#kept : this.#kept.slice(-LOOKED_AT)
     for (const { agent, hash, text, erased, deleted } of last) {
       const path = `/v1/agents/${agent}/records/${hash}`
@@ -69,34 +52,34 @@ export class MutationsActor {
         body.deleted === deleted &&
         body.payload?.text === (erased ? undefined : text)
       if (status !== 200 || !right)
-        this.faults.push(
-          `Record ${hash} of ${agent} is not as was answered: ${status} ${JSON.stringify(body)}`,
-        )
+        faults.push(`Record ${hash} of ${agent} is not as was answered: ${status} ${JSON.stringify(body)}`)
     }
-    if (!this.#first.length) await this.#checkProposals(url)
+    if (!this.#first.length) faults.push(...(await this.#wrongProposals(url)))
+    return faults
   }
 
-  async #checkProposals(url) {
+  async #wrongProposals(url) {
     const path = `/v1/proposals?agent=${this.#protected}&limit=1000`
     const { body } = await send(url, { method: 'GET', path })
     const shown = body.proposals.map((proposal) => `${proposal.proposal_id} ${proposal.state}`)
     const known = this.#kept.flatMap(({ proposal }) => (proposal ? [`${proposal.id} ${proposal.state}`] : []))
-    if (shown.toSorted().join() !== known.toSorted().join())
-      this.faults.push(`The proposals of ${this.#protected} are ${shown.join(', ')}, not ${known.join(', ')}`)
+    return shown.toSorted().join() === known.toSorted().join()
+      ? []
+      : [`The proposals of ${this.#protected} are ${shown.join(', ')}, not ${known.join(', ')}`]
   }
 
-  /** @returns {import('./calls.mjs').Call} */
-  #draw() {
+  /** @param {() => number} random */
+  draw(random) {
     const [first] = this.#first
     if (first !== undefined) return first
-    const dice = this.#random()
+    const dice = random()
     const whole = this.#kept.filter(({ agent, erased }) => agent === this.#free && !erased)
-    if (dice < 0.25 && whole.length > 0) return this.#erase(pick(this.#random, whole))
+    if (dice < 0.25 && whole.length > 0) return this.#erase(pick(random, whole))
     const open = this.#kept.filter(({ proposal }) => proposal?.state === 'proposed')
-    if (dice < 0.5 && open.length > 0) return this.#vote(pick(this.#random, open))
+    if (dice < 0.5 && open.length > 0) return this.#vote(pick(random, open), random)
     const unasked = this.#kept.filter((one) => one.agent === this.#protected && one.proposal === undefined)
-    if (dice < 0.7 && unasked.length > 0) return this.#propose(pick(this.#random, unasked))
-    return this.#write(pick(this.#random, [this.#free, this.#protected]))
+    if (dice < 0.7 && unasked.length > 0) return this.#propose(pick(random, unasked))
+    return this.#write(pick(random, [this.#free, this.#protected]))
   }
 
   #agent(name, zone) {
@@ -150,8 +133,8 @@ export class MutationsActor {
   }
 
   /** The proposer takes it back, or the other key decides. */
-  #vote(kept) {
-    const [vote, state] = pick(this.#random, [
+  #vote(kept, random) {
+    const [vote, state] = pick(random, [
       ['approve', 'applied'],
       ['reject', 'rejected'],
       ['cancel', 'cancelled'],
@@ -164,7 +147,7 @@ export class MutationsActor {
       done: (body) => {
         kept.proposal = { id, state }
         kept.deleted = state === 'applied'
-        if (body.state !== state) this.faults.push(`${vote} of ${id} was answered with state ${body.state}`)
+        if (body.state !== state) this.#faults.push(`${vote} of ${id} was answered with state ${body.state}`)
       },
     }
   }
