@@ -1,0 +1,50 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+
+/* What `npm run build` has put together (scripts/bundle.mjs). */
+
+const program = 'dist/program'
+const files = readdirSync(program, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.js'))
+  .map((path) => ({ path, text: readFileSync(join(program, path), 'utf8') }))
+const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
+  readFileSync('package.json', 'utf8'),
+)
+
+/** What all files name by a pattern's first group, each once. */
+function named(pattern: RegExp): string[] {
+  return [...new Set(files.flatMap(({ text }) => [...text.matchAll(pattern)].map(([, name = '']) => name)))]
+}
+
+it('has a file for each thread that the program starts', () => {
+  const threads = named(/new URL\("\.\.\/\.\.\/workers\/([^"]+)"/g)
+  expect(threads).toContain('entry.js')
+  expect(threads.filter((name) => !existsSync(join(program, 'workers', name)))).toEqual([])
+})
+
+it('has modules that start threads two folders deep, from where they find them', () => {
+  const starting = files.filter(({ text }) => text.includes('"../../workers/'))
+  expect(starting.length).toBeGreaterThan(0)
+  expect(starting.filter(({ path }) => path.split(/[\\/]/).length !== 3).map(({ path }) => path)).toEqual([])
+})
+
+it('loads nothing but what is installed with the package', () => {
+  const loaded = named(/(?:^import .* from |^import |\bimport\(|__require\()"([^"./][^"]*)"/gm)
+  expect(loaded).toEqual(expect.arrayContaining(['lmdb', 'uWebSockets.js', 'openid-client']))
+  const packages = loaded
+    .filter((name) => !isBuiltin(name))
+    .map((name) => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0])
+  expect(packages.filter((name) => name === undefined || !(name in dependencies))).toEqual([])
+})
+
+it('requires the CommonJS packages with native parts, which Node reads through first where they are imported', () => {
+  expect(named(/^import .* from "(sodium-native|lmdb|msgpackr|piscina)"/gm)).toEqual([])
+})
+
+it('carries the licenses of the packages that were put in', () => {
+  const licenses = readFileSync(join(program, 'LICENSES.txt'), 'utf8')
+  for (const name of ['typebox', 'jose', 'lru-cache'])
+    expect(licenses).toMatch(new RegExp(`^${name} [\\d.]+: `, 'm'))
+})
