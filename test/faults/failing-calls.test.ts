@@ -5,7 +5,7 @@ import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mj
 import { extent, leftOut, runSeed } from '../support/faults.js'
 
 /** Every how manieth call is made to fail. */
-const step = extent({ short: 11, ci: 5, full: 1 })
+const step = extent({ short: 11, full: 1 })
 
 /** Servers at once. */
 const WIDTH = 3
