@@ -36,7 +36,7 @@ function named({ store: { agents } }: ShardState, heads: MovedHead[]): LoggedHea
   return heads.flatMap(({ agentNo, seq, hash }) => {
     const name = agents.nameOf(agentNo)
     if (name === logAgent) return []
-    const strand = agents.row(name)?.strand
+    const strand = agents.strandOf(name)
     assert(strand !== undefined, 'an agent has its row')
     return [{ strand, size: seq + 1, hash }]
   })

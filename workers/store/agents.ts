@@ -90,15 +90,16 @@ export function publicKeyOf(agent: Agent, keyIndex: number): string {
 export class AgentTable {
   readonly #environment: Environment
   readonly #masterSeed: Uint8Array
-  readonly #open = new LRUCache<string, Agent>({ max: limits.openAgentsMax })
-  /** Of agents that were opened, by public key: an agent that is opened again needs none derived. */
-  readonly #keyPairs = new LRUCache<string, KeyPair>({ max: limits.keyPairsMax })
+  /** With their key pairs: to open an agent takes as long as two signatures, and to derive its key two more. */
+  readonly #open: LRUCache<string, Agent>
   #count: number
   #nextNo: number
   /** Whether the server log is in this shard. */
   #hasLog: boolean
 
-  constructor(environment: Environment, masterSeed: Uint8Array) {
+  /** @param openMax agents that are kept in memory */
+  constructor(environment: Environment, masterSeed: Uint8Array, openMax: number = limits.openAgentsMax) {
+    this.#open = new LRUCache({ max: openMax })
     this.#environment = environment
     this.#masterSeed = masterSeed
     this.#nextNo = 0
@@ -130,6 +131,11 @@ export class AgentTable {
   row(name: string): AgentRow | undefined {
     const value = this.#environment.agents.get(Buffer.from(name))
     return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
+  }
+
+  /** The strand of an agent, without opening it; `undefined` when there is none of that name. */
+  strandOf(name: string): string | undefined {
+    return (this.#open.peek(name) ?? this.row(name))?.strand
   }
 
   /** Takes the next agent number. */
@@ -189,17 +195,9 @@ export class AgentTable {
     return { names, total: this.#hasLog && logAgent.startsWith(prefix) ? total - 1 : total }
   }
 
-  /** Forgets a key pair that is out of force. */
-  forgetKey(publicKey: string): void {
-    this.#keyPairs.delete(publicKey)
-  }
-
   #keyPair(name: string, row: AgentRow): KeyPair {
-    const known = this.#keyPairs.get(row.publicKey)
-    if (known !== undefined) return known
     const keyPair = keyPairFromSeed(keptSeed(this.#masterSeed, name, row.sealedSeed))
     assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
-    this.#keyPairs.set(row.publicKey, keyPair)
     return keyPair
   }
 

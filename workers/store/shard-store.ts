@@ -61,9 +61,9 @@ export class ShardStore {
   #nextImportedNo: number
   #lastHlc: Hlc
 
-  constructor(path: string, masterSeed: Uint8Array) {
+  constructor(path: string, masterSeed: Uint8Array, openAgentsMax?: number) {
     this.environment = openEnvironment(path, 'write')
-    this.agents = new AgentTable(this.environment, masterSeed)
+    this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment)
     this.auth = new AuthTable(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
