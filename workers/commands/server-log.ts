@@ -33,11 +33,8 @@ export function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): 
 
 function named({ store: { agents } }: ShardState, heads: MovedHead[]): LoggedHead[] {
   return heads.flatMap(({ agentNo, seq, hash }) => {
-    const name = agents.nameOf(agentNo)
-    if (name === logAgent) return []
-    const strand = agents.strandOf(name)
-    assert(strand !== undefined, 'an agent has its row')
-    return [{ strand, size: seq + 1, hash }]
+    const { name, strand } = agents.identityOf(agentNo)
+    return name === logAgent ? [] : [{ strand, size: seq + 1, hash }]
   })
 }
 

@@ -92,6 +92,8 @@ export class AgentTable {
   readonly #masterSeed: Uint8Array
   /** With their key pairs: to open an agent takes as long as two signatures, and to derive its key two more. */
   readonly #open: LRUCache<string, Agent>
+  /** The same, by their numbers. */
+  readonly #openByNo = new Map<number, Agent>()
   #count: number
   #nextNo: number
   /** Whether the server log is in this shard. */
@@ -99,7 +101,7 @@ export class AgentTable {
 
   /** @param openMax agents that are kept in memory */
   constructor(environment: Environment, masterSeed: Uint8Array, openMax: number = limits.openAgentsMax) {
-    this.#open = new LRUCache({ max: openMax })
+    this.#open = new LRUCache({ max: openMax, dispose: ({ no }) => this.#openByNo.delete(no) })
     this.#environment = environment
     this.#masterSeed = masterSeed
     this.#nextNo = 0
@@ -123,7 +125,7 @@ export class AgentTable {
     const row = this.row(name)
     if (row === undefined) return undefined
     const agent = this.#load(name, row)
-    this.#open.set(name, agent)
+    this.keep(agent)
     return agent
   }
 
@@ -131,11 +133,6 @@ export class AgentTable {
   row(name: string): AgentRow | undefined {
     const value = this.#environment.agents.get(Buffer.from(name))
     return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
-  }
-
-  /** The strand of an agent, without opening it; `undefined` when there is none of that name. */
-  strandOf(name: string): string | undefined {
-    return (this.#open.peek(name) ?? this.row(name))?.strand
   }
 
   /** Takes the next agent number. */
@@ -153,6 +150,7 @@ export class AgentTable {
   /** Keeps an agent that was just made or used in memory. */
   keep(agent: Agent): void {
     this.#open.set(agent.name, agent)
+    this.#openByNo.set(agent.no, agent)
   }
 
   /** Writes the row of a new agent, within the caller's transaction. */
@@ -167,6 +165,16 @@ export class AgentTable {
     const row = this.row(name)
     assert(row !== undefined, 'an agent has its row before anything of it changes')
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, ...change })))
+  }
+
+  /** Name and strand of an agent by its number; it is not opened for that. */
+  identityOf(no: number): { name: string; strand: string } {
+    const open = this.#openByNo.get(no)
+    if (open !== undefined) return open
+    const name = this.nameOf(no)
+    const row = this.row(name)
+    assert(row !== undefined, 'an agent has its row')
+    return { name, strand: row.strand }
   }
 
   /** The name of an agent by its number. */
