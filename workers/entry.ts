@@ -1,6 +1,7 @@
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { systemClock } from '../src/base/clock.js'
+import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Beats } from '../src/protocol/beats.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
@@ -58,6 +59,9 @@ port.on('message', (message: unknown) => {
   if (closing) void close()
   else stepSoon()
 })
+
+// Between two frames no agent is in the middle of anything. It keeps no thread alive.
+setInterval(() => store.agents.rest(), limits.agentRestMs).unref()
 
 port.postMessage('ready')
 

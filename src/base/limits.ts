@@ -108,10 +108,10 @@ export const limits = {
   drainPollMs: 20,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
-  /** Agents whose chain head one shard keeps in memory. */
-  openAgentsMax: 8_192,
-  /** Agents whose key pair one shard keeps in memory once it was derived: that costs twice what a signature does. */
-  keyPairsMax: 65_536,
+  /** Agents that one shard keeps in memory with chain head and key pair, at about 900 bytes each. */
+  openAgentsMax: 131_072,
+  /** After one to two times this long an agent that is not used leaves the memory of its shard, milliseconds. */
+  agentRestMs: 60_000,
   /** Bytes of events that are written to one stream at once; a reader that is behind gets them in such pages. */
   streamBufferBytes: 65_536,
   /** Bytes of the latest events of one agent that are kept for readers which fall behind a little. */

@@ -27,12 +27,17 @@ export class TestShard {
   /** How often it has shown that it came a step further. */
   beats = 0
   readonly #path: string
+  readonly #openAgentsMax: number | undefined
   #store: ShardStore
   #shard: Shard
 
-  /** @param path where its store lies; in a new directory when absent */
-  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-'))) {
+  /**
+   * @param path where its store lies; in a new directory when absent
+   * @param openAgentsMax agents that it keeps in memory; as a server's when absent
+   */
+  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), openAgentsMax?: number) {
     this.#path = path
+    this.#openAgentsMax = openAgentsMax
     this.#store = this.#openStore()
     this.#shard = this.#makeShard()
   }
@@ -99,7 +104,7 @@ export class TestShard {
   }
 
   #openStore(): ShardStore {
-    return new ShardStore(this.#path, Buffer.alloc(32, 7))
+    return new ShardStore(this.#path, Buffer.alloc(32, 7), this.#openAgentsMax)
   }
 
   #makeShard(): Shard {

@@ -221,12 +221,39 @@ describe('an idempotency key', () => {
 })
 
 describe('more agents than a shard keeps in memory', () => {
-  it('go on from where they were, in one group and over several', () => {
-    const count = limits.openAgentsMax + 500
+  it('go on from where they were, in one group and over several', async () => {
+    const few = new TestShard(undefined, 1_000)
+    const count = limits.commitRecordsMax * 2 + 500
     const all = (n: number) => Array.from({ length: count }, (_none, agent) => appendNumber(`a${agent}`, n))
     for (let n = 0; n < 3; n++) {
-      const seqs = new Set(shard.run(...all(n)).map((outcome) => replyOf(outcome).seq))
+      const seqs = new Set(few.run(...all(n)).map((outcome) => replyOf(outcome).seq))
       expect([...seqs]).toEqual([n + 1])
     }
+    await few.remove()
+  })
+
+  it('leave it when they are not used, and go on from where they were', async () => {
+    const one = new TestShard()
+    one.run(appendNumber('a', 0))
+    const before = one.store.agents.find('a')
+    one.store.agents.rest()
+    expect(one.store.agents.find('a')).toBe(before)
+    one.store.agents.rest()
+    one.store.agents.rest()
+    expect(replyOf(one.run(appendNumber('a', 1))[0]).seq).toBe(2)
+    expect(one.store.agents.find('a')).not.toBe(before)
+    await one.remove()
+  })
+
+  it('are told of in the server log as those in memory are', async () => {
+    const few = new TestShard(undefined, 2)
+    const names = ['a', 'b', 'c', 'd', 'e']
+    few.run(...names.map((name) => appendNumber(name, 0)))
+    const moved = few.ask({ kind: 'headsMoved', after: { ms: 0, counter: 0 } })
+    if (moved.kind !== 'heads') throw new Error(`Expected heads, got ${moved.kind}`)
+    const strands = names.map((name) => few.store.agents.find(name)?.strand)
+    expect(moved.heads.map(({ strand }) => strand)).toEqual(expect.arrayContaining(strands))
+    expect(new Set(strands).size).toBe(names.length)
+    await few.remove()
   })
 })

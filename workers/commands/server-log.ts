@@ -14,7 +14,6 @@ import {
 import type { CommitGroup } from '../commit-group.js'
 import { findAgent, refused, type Decision, type ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
-import { lastIndexed, loggedHead } from '../store/logged-heads.js'
 import { allHeads, movedHeads, type MovedHead } from '../store/moved-heads.js'
 import { recordBySeq } from '../store/records.js'
 import { makeAgent } from './agents.js'
@@ -34,11 +33,8 @@ export function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): 
 
 function named({ store: { agents } }: ShardState, heads: MovedHead[]): LoggedHead[] {
   return heads.flatMap(({ agentNo, seq, hash }) => {
-    const name = agents.nameOf(agentNo)
-    if (name === logAgent) return []
-    const strand = agents.row(name)?.strand
-    assert(strand !== undefined, 'an agent has its row')
-    return [{ strand, size: seq + 1, hash }]
+    const { name, strand } = agents.identityOf(agentNo)
+    return name === logAgent ? [] : [{ strand, size: seq + 1, hash }]
   })
 }
 
@@ -52,7 +48,7 @@ export function logOpen(state: ShardState, command: CommandOf<'logOpen'>, group:
   if (agent.zone !== 'immutable_core') {
     return refuse('agent_exists', `Expected no agent of the name "${command.agent}" but the log's`)
   }
-  const first = lastIndexed(state.store.environment) + 1
+  const first = state.store.loggedHeads.lastIndexed + 1
   const last = Math.min(agent.head.seq, first + limits.logIndexRecords - 1)
   for (let seq = first; seq <= last; seq++)
     group.loggedHeads.set(seq, recordOfLog(state, agent, seq)?.heads ?? [])
@@ -94,12 +90,12 @@ export function logAppend(state: ShardState, command: CommandOf<'logAppend'>, gr
 }
 
 function newHeads(
-  { store: { environment } }: ShardState,
+  { store: { loggedHeads } }: ShardState,
   found: readonly LoggedHead[],
 ): { heads: LoggedHead[]; forked: string[] } {
   const forked: string[] = []
   const heads = found.filter((head) => {
-    const told = loggedHead(environment, head.strand)?.head
+    const told = loggedHeads.newest(head.strand)?.head
     if (told?.size === head.size && told.hash !== head.hash) forked.push(head.strand)
     return told === undefined || told.size < head.size
   })
@@ -108,7 +104,7 @@ function newHeads(
 
 /** The newest head of a strand that the log told of by the time that it had `size` records; 404 head_not_logged. */
 export function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
-  const found = loggedHead(state.store.environment, strand, size)
+  const found = state.store.loggedHeads.newest(strand, size)
   if (found === undefined) {
     return refused(refuse('head_not_logged', 'Expected a strand that the server log tells of'))
   }

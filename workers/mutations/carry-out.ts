@@ -165,7 +165,6 @@ function rotateKey(
   const body = Buffer.from(keyRotateBody(publicKey, proof, authorOf(asked)))
   const record = group.append(agent, { type: keyRotateType, body, signing: 'record' })
   assert(!('code' in record), 'the place of a rotation was reserved')
-  state.store.agents.forgetKey(agent.publicKey)
   agent.retiredKeys = [...agent.retiredKeys, { publicKey: agent.publicKey, lastSeq: record.seq }]
   agent.publicKey = publicKey
   agent.keyPair = keyPair

@@ -39,7 +39,8 @@ type OtherTable =
   | 'strands'
   | 'hashes'
   | 'filling'
-  | 'logHeads'
+  | 'toldHeads'
+  | 'toldStrands'
   | 'idempotency'
   | 'expiries'
 

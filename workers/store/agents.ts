@@ -1,6 +1,5 @@
 import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
-import { boundedCache } from '../../src/base/bounded-cache.js'
 import { limits } from '../../src/base/limits.js'
 import { logAgent } from '../../src/base/organism-id.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
@@ -9,6 +8,7 @@ import { keyPairFromSeed, type KeyPair } from '../../src/strand/keys.js'
 import { unseal, type SealedPlace } from '../../src/strand/seal.js'
 import type { Zone } from '../../src/strand/zone.js'
 import type { Environment } from './environment.js'
+import { OpenAgents } from './open-agents.js'
 import { strandEnd } from './records.js'
 import { agentNoKey, mutationKey, seqMax } from './tables.js'
 
@@ -90,15 +90,16 @@ export function publicKeyOf(agent: Agent, keyIndex: number): string {
 export class AgentTable {
   readonly #environment: Environment
   readonly #masterSeed: Uint8Array
-  readonly #open = boundedCache<string, Agent>(limits.openAgentsMax)
-  /** Of agents that were opened, by public key: an agent that is opened again needs none derived. */
-  readonly #keyPairs = boundedCache<string, KeyPair>(limits.keyPairsMax)
+  /** With their key pairs: to open an agent takes as long as two signatures, and to derive its key two more. */
+  readonly #open: OpenAgents
   #count: number
   #nextNo: number
   /** Whether the server log is in this shard. */
   #hasLog: boolean
 
-  constructor(environment: Environment, masterSeed: Uint8Array) {
+  /** @param openMax agents that are kept in memory */
+  constructor(environment: Environment, masterSeed: Uint8Array, openMax: number = limits.openAgentsMax) {
+    this.#open = new OpenAgents(openMax)
     this.#environment = environment
     this.#masterSeed = masterSeed
     this.#nextNo = 0
@@ -117,12 +118,12 @@ export class AgentTable {
 
   /** The agent of that name, opened when it is not in memory; `undefined` when there is none. */
   find(name: string): Agent | undefined {
-    const open = this.#open.get(name)
+    const open = this.#open.use(name)
     if (open !== undefined) return open
     const row = this.row(name)
     if (row === undefined) return undefined
     const agent = this.#load(name, row)
-    this.#open.set(name, agent)
+    this.keep(agent)
     return agent
   }
 
@@ -144,9 +145,14 @@ export class AgentTable {
     this.#nextNo--
   }
 
+  /** Forgets agents that were not used since it was called before: they are on disk. */
+  rest(): void {
+    this.#open.turnOver()
+  }
+
   /** Keeps an agent that was just made or used in memory. */
   keep(agent: Agent): void {
-    this.#open.set(agent.name, agent)
+    this.#open.keep(agent)
   }
 
   /** Writes the row of a new agent, within the caller's transaction. */
@@ -161,6 +167,16 @@ export class AgentTable {
     const row = this.row(name)
     assert(row !== undefined, 'an agent has its row before anything of it changes')
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, ...change })))
+  }
+
+  /** Name and strand of an agent by its number; it is not opened for that. */
+  identityOf(no: number): { name: string; strand: string } {
+    const open = this.#open.byNo(no)
+    if (open !== undefined) return open
+    const name = this.nameOf(no)
+    const row = this.row(name)
+    assert(row !== undefined, 'an agent has its row')
+    return { name, strand: row.strand }
   }
 
   /** The name of an agent by its number. */
@@ -189,17 +205,9 @@ export class AgentTable {
     return { names, total: this.#hasLog && logAgent.startsWith(prefix) ? total - 1 : total }
   }
 
-  /** Forgets a key pair that is out of force. */
-  forgetKey(publicKey: string): void {
-    this.#keyPairs.delete(publicKey)
-  }
-
   #keyPair(name: string, row: AgentRow): KeyPair {
-    const known = this.#keyPairs.get(row.publicKey)
-    if (known !== undefined) return known
     const keyPair = keyPairFromSeed(keptSeed(this.#masterSeed, name, row.sealedSeed))
     assert(keyPair.publicKey === row.publicKey, 'the key of an agent is the one of its seed')
-    this.#keyPairs.set(row.publicKey, keyPair)
     return keyPair
   }
 

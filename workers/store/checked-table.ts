@@ -32,6 +32,12 @@ export class CheckedTable {
     this.#table.putSync(key, rowOf(key, value))
   }
 
+  /** Puts a row behind all others: pages are filled and not split. @returns false when it does not come behind them */
+  append(key: Buffer, value: Buffer): boolean {
+    const put: unknown = this.#table.putSync(key, rowOf(key, value), { append: true })
+    return put === true
+  }
+
   remove(key: Buffer): void {
     this.#table.removeSync(key)
   }

@@ -51,8 +51,10 @@ export interface Environment {
   edgesIn: CheckedTable
   /** key in `edges`, clock → how the edge stood before it changed. */
   edgeHistory: CheckedTable
-  /** strand, seq of a record of the server log → the head of the strand that it tells of. */
-  logHeads: CheckedTable
+  /** seq of a record of the server log, position in it → the head that it tells of there. */
+  toldHeads: CheckedTable
+  /** runs of the hash index that leads from a strand to its rows in `toldHeads`. */
+  toldStrands: Table
   /** caller and idempotency key → answer. */
   idempotency: CheckedTable
   /** expiry, idempotency key → nothing. */
@@ -167,7 +169,8 @@ function tablesOf(root: RootDatabase<Buffer, Buffer>): Environment {
     edges: checked('edges'),
     edgesIn: checked('edges-in'),
     edgeHistory: checked('edge-history'),
-    logHeads: checked('log-heads'),
+    toldHeads: checked('told-heads'),
+    toldStrands: table('told-strands'),
     idempotency: checked('idempotency'),
     expiries: checked('expiries'),
     publicKeys: checked('public-keys'),

@@ -14,7 +14,7 @@ import {
 import { HashMemtable } from './hash-memtable.js'
 import { HashMerge } from './hash-merge.js'
 import { HashRunWriter } from './hash-run-writer.js'
-import { collectFromRun, loadRun, type HashRun } from './hash-run.js'
+import { collectFromRun, loadRun, newestInRun, type HashRun } from './hash-run.js'
 import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } from './tables.js'
 
 /** Sizes of an index; the defaults fit a shard, tests make them small. */
@@ -142,6 +142,25 @@ export class HashIndex {
       }
     }
     return found
+  }
+
+  /**
+   * The greatest location below `below` that was added with `prefix`; `undefined` when there is none. It costs the same
+   * however many there are. The caller compares the whole hash. Imported locations are not looked for.
+   */
+  newestBelow(prefix: number, below: number): number | undefined {
+    const inMemory: number[] = []
+    this.#memtable.collect(prefix, inMemory)
+    const newest = inMemory.findLast((location) => location < below)
+    if (newest !== undefined) return newest
+    for (const runs of this.#levels) {
+      for (let index = runs.length - 1; index >= 0; index -= 1) {
+        const run = runs[index]
+        const found = run && newestInRun({ db: this.#db, prefix, below }, run)
+        if (found !== undefined) return found
+      }
+    }
+    return undefined
   }
 
   /**

@@ -91,17 +91,55 @@ function lastNotAbove(fences: Float64Array, prefix: number): number {
 /** @returns whether the chunk before may hold more of `prefix` */
 function collectFromChunk(chunk: Buffer, prefix: number, found: number[]): boolean {
   const entries = chunk.length / ENTRY_BYTES
-  let low = 0
-  let high = entries
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (chunk.readDoubleLE(middle * 8) <= prefix) low = middle + 1
-    else high = middle
-  }
-  let at = low - 1
+  let at = entriesBefore(chunk, (index) => chunk.readDoubleLE(index * 8) <= prefix) - 1
   while (at >= 0 && chunk.readDoubleLE(at * 8) === prefix) {
     found.push(chunk.readDoubleLE((entries + at) * 8))
     at -= 1
   }
   return at < 0
+}
+
+/**
+ * The greatest location below `search.below` of `search.prefix` in this run, whose locations rise where prefixes are
+ * equal; `undefined` when there is none.
+ */
+export function newestInRun(
+  search: { db: HashDatabase; prefix: number; below: number },
+  run: HashRun,
+): number | undefined {
+  const { db, prefix, below } = search
+  if (!mayContain(run.filter, prefix)) return undefined
+  // The last chunk that begins with less, or with the prefix and a location that is low enough.
+  let low = -1
+  let high = lastNotAbove(run.fences, prefix)
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (run.fences[middle] < prefix || firstLocation(getChunk(db, run, middle)) < below) low = middle
+    else high = middle - 1
+  }
+  if (low < 0) return undefined
+  const chunk = getChunk(db, run, low)
+  const entries = chunk.length / ENTRY_BYTES
+  const at = entriesBefore(chunk, (index) => {
+    const held = chunk.readDoubleLE(index * 8)
+    return held < prefix || (held === prefix && chunk.readDoubleLE((entries + index) * 8) < below)
+  })
+  if (at === 0 || chunk.readDoubleLE((at - 1) * 8) !== prefix) return undefined
+  return chunk.readDoubleLE((entries + at - 1) * 8)
+}
+
+function firstLocation(chunk: Buffer): number {
+  return chunk.readDoubleLE(chunk.length / 2)
+}
+
+/** How many entries of a chunk come first for which `isBefore` holds; it does for none behind them. */
+function entriesBefore(chunk: Buffer, isBefore: (index: number) => boolean): number {
+  let low = 0
+  let high = chunk.length / ENTRY_BYTES
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isBefore(middle)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -1,11 +1,8 @@
+import { assert } from '../../src/base/assert.js'
 import type { LoggedHead } from '../../src/strand/server-log.js'
 import type { Environment } from './environment.js'
-import { seqMax } from './tables.js'
-
-/*
- * Which record of the server log tells of a strand, and what: an index of the log, which can be made again from it
- * (docs/adr/0023-server-log.md). It lies in the shard of the log.
- */
+import { HashIndex, prefixOf, type HashIndexOptions } from './hash-index.js'
+import { packLocation, unpackLocation } from './tables.js'
 
 /** A head and the record of the log that tells of it. */
 export interface FoundHead {
@@ -14,57 +11,133 @@ export interface FoundHead {
 }
 
 const HASH_BYTES = 32
+const SIZE_BYTES = 6
 
-/** Shorter than every other key. */
-const INDEXED_KEY = Buffer.from('indexed')
+/** A row that says of a record of the log that it tells of no head. */
+const nothingTold = Buffer.alloc(0)
 
-/** The newest head of a strand that the log tells of by a record before `size`. */
-export function loggedHead(
-  { logHeads }: Environment,
-  strand: string,
-  size: number = seqMax,
-): FoundHead | undefined {
-  if (size === 0) return undefined
-  const range = {
-    start: headKey(strand, size - 1),
-    end: headKey(strand, 0),
-    reverse: true,
-    inclusiveEnd: true,
-    limit: 1,
+/**
+ * Which record of the server log tells of a strand, and what: an index of the log, which can be made again from it
+ * (docs/adr/0023-server-log.md). It lies in the shard of the log.
+ *
+ * Heads are rows in the order in which the log tells of them, and a hash index leads from a strand to its rows. With a
+ * row by strand instead, LMDB would write a page for each head, as strands that move have nothing in common.
+ */
+export class LoggedHeads {
+  readonly #environment: Environment
+  readonly #sizes: HashIndexOptions
+  /** Opened when it is first asked for: only one shard has the log. */
+  #opened: HashIndex | undefined
+
+  /** @param sizes of tests, which make them small */
+  constructor(environment: Environment, sizes: HashIndexOptions = {}) {
+    this.#environment = environment
+    this.#sizes = sizes
   }
-  for (const { key, value } of logHeads.getRange(range)) {
-    const head = { strand, size: value.readUIntBE(0, 6), hash: value.toString('hex', 6, 6 + HASH_BYTES) }
-    return { head, logSeq: key.readUIntBE(HASH_BYTES, 6) }
+
+  /** Whether an idle shard can go on with merging the index. */
+  get needsStep(): boolean {
+    return this.#opened?.needsStep ?? false
   }
-  return undefined
-}
 
-/** The seq of the last record of the log that is in the index; 0, its genesis record, where none is. */
-export function lastIndexed({ logHeads }: Environment): number {
-  return logHeads.get(INDEXED_KEY)?.readUIntBE(0, 6) ?? 0
-}
-
-/** Writes what records of the log tell, in their order, within the caller's transaction. */
-export function putLoggedHeads(
-  { logHeads }: Environment,
-  records: ReadonlyMap<number, readonly LoggedHead[]>,
-): void {
-  for (const [logSeq, heads] of records) {
-    for (const { strand, size, hash } of heads) {
-      const value = Buffer.allocUnsafe(6 + HASH_BYTES)
-      value.writeUIntBE(size, 0, 6)
-      value.write(hash, 6, 'hex')
-      logHeads.put(headKey(strand, logSeq), value)
+  /** The seq of the last record of the log that is in the index; 0, its genesis record, where none is. */
+  get lastIndexed(): number {
+    for (const key of this.#environment.toldHeads.getKeys({ reverse: true, limit: 1 })) {
+      return unpackLocation(locationOf(key)).blockNo
     }
-    const indexed = Buffer.allocUnsafe(6)
-    indexed.writeUIntBE(logSeq, 0, 6)
-    logHeads.put(INDEXED_KEY, indexed)
+    return 0
+  }
+
+  /** The newest head of a strand that the log tells of, by a record before `size` where one is given. */
+  newest(strand: string, size = Infinity): FoundHead | undefined {
+    const prefix = prefixOf(strand)
+    let below = packLocation(size, 0)
+    for (;;) {
+      const location = this.#index.newestBelow(prefix, below)
+      if (location === undefined) return undefined
+      assert(location < below, 'each look goes further back')
+      const value = this.#environment.toldHeads.get(rowKey(location))
+      assert(value !== undefined, 'a head that the index names is there')
+      if (value.toString('hex', 0, HASH_BYTES) === strand) {
+        return { head: headOf(value), logSeq: unpackLocation(location).blockNo }
+      }
+      // Another strand of the same prefix.
+      below = location
+    }
+  }
+
+  /** Writes what records of the log tell, in their order and behind all others, within the caller's transaction. */
+  put(records: ReadonlyMap<number, readonly LoggedHead[]>): void {
+    if (records.size === 0) return
+    const index = this.#index
+    for (const [logSeq, heads] of records) {
+      if (heads.length === 0) this.#append(packLocation(logSeq, 0), nothingTold)
+      for (const [position, head] of heads.entries()) {
+        const location = packLocation(logSeq, position)
+        this.#append(location, rowValue(head))
+        index.add(prefixOf(head.strand), location)
+      }
+    }
+    index.commitStep()
+  }
+
+  /** A part of what is left to merge, within the caller's transaction. */
+  step(): void {
+    this.#opened?.commitStep()
+  }
+
+  /** Takes what is in memory only to disk, within the caller's transaction. */
+  settle(): void {
+    this.#opened?.settle()
+  }
+
+  get #index(): HashIndex {
+    this.#opened ??= this.#open()
+    return this.#opened
+  }
+
+  /** Rows behind the last run of the index are told to it again. */
+  #open(): HashIndex {
+    const { toldHeads, toldStrands } = this.#environment
+    const index = HashIndex.open(toldStrands, this.#sizes)
+    for (const { key, value } of toldHeads.getRange({ start: rowKey(index.coveredUpTo + 1) })) {
+      if (value.length > 0) index.add(prefixOf(value.toString('hex', 0, HASH_BYTES)), locationOf(key))
+    }
+    return index
+  }
+
+  #append(location: number, value: Buffer): void {
+    const put = this.#environment.toldHeads.append(rowKey(location), value)
+    assert(put, 'the log tells of heads in the order of its records')
   }
 }
 
-function headKey(strand: string, logSeq: number): Buffer {
-  const key = Buffer.allocUnsafe(HASH_BYTES + 6)
-  key.write(strand, 0, 'hex')
-  key.writeUIntBE(logSeq, HASH_BYTES, 6)
+/** Key of a head: seq in the log u48, position in that record u16. */
+function rowKey(location: number): Buffer {
+  const { blockNo: logSeq, position } = unpackLocation(location)
+  const key = Buffer.allocUnsafe(8)
+  key.writeUIntBE(logSeq, 0, 6)
+  key.writeUInt16BE(position, 6)
   return key
+}
+
+function locationOf(key: Buffer): number {
+  return packLocation(key.readUIntBE(0, 6), key.readUInt16BE(6))
+}
+
+/** Value of a head: strand 32 bytes, size u48, hash 32 bytes. */
+function rowValue({ strand, size, hash }: LoggedHead): Buffer {
+  const value = Buffer.allocUnsafe(HASH_BYTES + SIZE_BYTES + HASH_BYTES)
+  value.write(strand, 0, 'hex')
+  value.writeUIntBE(size, HASH_BYTES, SIZE_BYTES)
+  value.write(hash, HASH_BYTES + SIZE_BYTES, 'hex')
+  return value
+}
+
+function headOf(value: Buffer): LoggedHead {
+  return {
+    strand: value.toString('hex', 0, HASH_BYTES),
+    size: value.readUIntBE(HASH_BYTES, SIZE_BYTES),
+    hash: value.toString('hex', HASH_BYTES + SIZE_BYTES),
+  }
 }

@@ -1,8 +1,9 @@
 import { assert } from '../../src/base/assert.js'
+import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { Environment } from './environment.js'
-import { agentNoAt, blockCount, placedAt, recordAt } from './record-codec.js'
+import { agentNoAt, blockCount, placedAt, rawRecordAt } from './record-codec.js'
 import { readBlock, strandEnd } from './records.js'
 import { agentNoKey, blockKey } from './tables.js'
 
@@ -89,7 +90,7 @@ function firstAfter(block: Uint8Array, after: Hlc): number {
 
 function wholeRecord(block: Uint8Array, position: number): { seq: number; hash: string } | undefined {
   try {
-    return recordAt(block, position)
+    return rawRecordAt(asBuffer(block), position)
   } catch {
     return undefined
   }

@@ -24,7 +24,7 @@ import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
 import { FileRoom } from './file-room.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
-import { putLoggedHeads } from './logged-heads.js'
+import { LoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
 import { putProposals } from './proposals.js'
@@ -53,6 +53,7 @@ export class ShardStore {
   readonly agents: AgentTable
   readonly idempotency: IdempotencyTable
   readonly auth: AuthTable
+  readonly loggedHeads: LoggedHeads
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #room: FileRoom
@@ -61,11 +62,12 @@ export class ShardStore {
   #nextImportedNo: number
   #lastHlc: Hlc
 
-  constructor(path: string, masterSeed: Uint8Array) {
+  constructor(path: string, masterSeed: Uint8Array, openAgentsMax?: number) {
     this.environment = openEnvironment(path, 'write')
-    this.agents = new AgentTable(this.environment, masterSeed)
+    this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment)
     this.auth = new AuthTable(this.environment)
+    this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
     this.#room = new FileRoom(path, this.environment)
@@ -80,9 +82,9 @@ export class ShardStore {
     return this.#lastHlc
   }
 
-  /** True when an idle shard can take something on: merging of the hash index, or writing over what was erased. */
+  /** True when an idle shard can take something on: merging of the indexes, or writing over what was erased. */
   get needsStep(): boolean {
-    return this.#hashes.needsStep || this.#scrubber.ready
+    return this.#needsMerge || this.#scrubber.ready
   }
 
   /** The record of that hash on that agent's strand. */
@@ -152,7 +154,7 @@ export class ShardStore {
       putZoneChanges(this.environment, group.zoneChanges)
       putEdges(this.environment, group.edges.values())
       putOrganisms(this.environment, group.organisms)
-      putLoggedHeads(this.environment, group.loggedHeads)
+      this.loggedHeads.put(group.loggedHeads)
       for (const [keyId, row] of group.apiKeys) this.#putApiKey(keyId, row)
       this.idempotency.put(group.answers.values(), nowMs)
       this.auth.put(group.authRows, group.authEnded, nowMs)
@@ -166,19 +168,25 @@ export class ShardStore {
 
   /** A part of what is left for when nothing else is to be done. */
   step(): void {
-    if (!this.#hashes.needsStep) {
+    if (!this.#needsMerge) {
       this.#scrubber.step()
       return
     }
     commitDurably(this.environment, () => {
       this.#hashes.commitStep()
+      this.loggedHeads.step()
     })
+  }
+
+  get #needsMerge(): boolean {
+    return this.#hashes.needsStep || this.loggedHeads.needsStep
   }
 
   /** Takes what is in memory only to disk, so that the next opening need not make it again. */
   async close(): Promise<void> {
     commitDurably(this.environment, () => {
       this.#hashes.settle()
+      this.loggedHeads.settle()
       this.environment.runs.settle()
     })
     this.#room.close()

@@ -155,13 +155,29 @@ function checkAgainstMap(script: Act[], sizes: HashIndexOptions): void {
   for (const [location, prefix] of added.entries()) {
     model.set(prefix, [location, ...(model.get(prefix) ?? [])])
   }
-  for (const [prefix, locations] of model) expect(index.find(prefix)).toEqual(locations)
+  for (const [prefix, locations] of model) {
+    expect(index.find(prefix)).toEqual(locations)
+    expect(oneByOne(index, prefix)).toEqual(locations)
+  }
   settle(index)
   for (const [prefix, locations] of model) {
     expect(index.find(prefix)).toEqual(locations)
+    expect(oneByOne(index, prefix)).toEqual(locations)
     if (!model.has(prefix + 1)) expect(index.find(prefix + 1)).toEqual([])
   }
   expect(storedRunIds()).toEqual(publishedRunIds())
+}
+
+/** Every location of a prefix, each found as the newest below the one before. */
+function oneByOne(index: HashIndex, prefix: number): number[] {
+  const found: number[] = []
+  let below = Infinity
+  for (;;) {
+    const newest = index.newestBelow(prefix, below)
+    if (newest === undefined) return found
+    found.push(newest)
+    below = newest
+  }
 }
 
 function reopenAndReplay(added: readonly number[], sizes: HashIndexOptions): HashIndex {

@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { OpenAgents } from '../../../workers/store/open-agents.js'
+import type { Agent } from '../../../workers/store/agents.js'
+
+function agentOf(no: number): Agent {
+  const publicKey = ''
+  return {
+    name: `agent-${no}`,
+    no,
+    zone: 'free',
+    createdAtMs: 0,
+    publicKey,
+    strand: '',
+    keyIndex: 0,
+    keyPair: { publicKey, secretKey: Buffer.alloc(0) },
+    head: { seq: 0, hash: '', hlc: { ms: 0, counter: 0 }, signature: '' },
+    strandBytes: 0,
+    mutated: false,
+    policies: [],
+    retiredKeys: [],
+    importing: false,
+  }
+}
+
+describe('agents in memory', () => {
+  it('are found by name and number, and forgotten by both when they were not used for two turns', () => {
+    const open = new OpenAgents(100)
+    const [used, resting] = [agentOf(1), agentOf(2)]
+    open.keep(used)
+    open.keep(resting)
+    open.turnOver()
+    expect(open.use('agent-1')).toBe(used)
+    expect(open.byNo(2)).toBe(resting)
+    open.turnOver()
+    expect(open.use('agent-1')).toBe(used)
+    expect(open.byNo(1)).toBe(used)
+    expect(open.use('agent-2')).toBeUndefined()
+    expect(open.byNo(2)).toBeUndefined()
+  })
+
+  it('are the ones that were kept last where there were others of their name', () => {
+    const open = new OpenAgents(100)
+    open.keep(agentOf(1))
+    open.turnOver()
+    const later = agentOf(1)
+    open.keep(later)
+    expect(open.use('agent-1')).toBe(later)
+    expect(open.byNo(1)).toBe(later)
+    open.turnOver()
+    expect(open.use('agent-1')).toBe(later)
+  })
+
+  it('are as many as may be at most, and the half of them that was used last is always there', () => {
+    const uses = fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 400 })
+    fc.assert(
+      fc.property(uses, (numbers) => {
+        const open = new OpenAgents(20)
+        const last: number[] = []
+        for (const no of numbers) {
+          if (open.use(`agent-${no}`) === undefined) open.keep(agentOf(no))
+          const at = last.indexOf(no)
+          if (at >= 0) last.splice(at, 1)
+          last.push(no)
+          const kept = Array.from({ length: 41 }, (_none, index) => index).filter(
+            (index) => open.byNo(index) !== undefined,
+          )
+          expect(kept.length).toBeLessThanOrEqual(20)
+          for (const recent of last.slice(-10)) expect(kept).toContain(recent)
+        }
+      }),
+    )
+  })
+})

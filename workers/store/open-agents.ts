@@ -1,0 +1,54 @@
+import type { Agent } from './agents.js'
+
+/** Agents in memory, by name and by number. */
+class Lot {
+  readonly byName = new Map<string, Agent>()
+  readonly byNo = new Map<number, Agent>()
+
+  add(agent: Agent): void {
+    this.byName.set(agent.name, agent)
+    this.byNo.set(agent.no, agent)
+  }
+}
+
+/**
+ * The agents that were used lately, in two lots. What is used goes into the newer one. When that is full, and every now
+ * and then, the older one is forgotten and the newer takes its place. So an agent at rest takes no memory after a while,
+ * and to use one costs no list that is kept in order.
+ */
+export class OpenAgents {
+  readonly #lotMax: number
+  #newer = new Lot()
+  #older = new Lot()
+
+  /** @param agentsMax the most that are kept, of which half are kept for certain when they are used in turn */
+  constructor(agentsMax: number) {
+    this.#lotMax = agentsMax / 2
+  }
+
+  /** The agent of that name, which counts as used. */
+  use(name: string): Agent | undefined {
+    const used = this.#newer.byName.get(name)
+    if (used !== undefined) return used
+    const kept = this.#older.byName.get(name)
+    if (kept !== undefined) this.keep(kept)
+    return kept
+  }
+
+  /** The agent of that number, which does not count as used by this. */
+  byNo(no: number): Agent | undefined {
+    return this.#newer.byNo.get(no) ?? this.#older.byNo.get(no)
+  }
+
+  /** Keeps an agent, which counts as used. */
+  keep(agent: Agent): void {
+    if (this.#newer.byName.size >= this.#lotMax) this.turnOver()
+    this.#newer.add(agent)
+  }
+
+  /** Forgets agents that were not used since the time before. */
+  turnOver(): void {
+    this.#older = this.#newer
+    this.#newer = new Lot()
+  }
+}
