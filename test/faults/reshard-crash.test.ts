@@ -3,7 +3,7 @@ import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
 import { reshardAndKill } from '../../scripts/crash-loop/reshard.mjs'
 import { extent, runSeed } from '../support/faults.js'
 
-const rounds = extent({ short: 10, ci: 40, full: 40 })
+const rounds = extent({ short: 10, full: 40 })
 const seed = runSeed('reshards')
 
 it(
