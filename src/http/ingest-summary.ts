@@ -55,10 +55,11 @@ export class IngestTotals {
     return { ...this.#counts(), errors: this.#errors(false), ...reached(row) }
   }
 
-  /** The summary of an ingest into many. */
+  /** The summary of an ingest into many, by name: shards answer in any order, and a repetition is answered the same. */
   many(): IngestManySummary {
     const agents: IngestManySummary['agents'] = {}
-    for (const [name, row] of this.#agents) {
+    const rows = [...this.#agents].sort(([left], [right]) => (left < right ? -1 : 1))
+    for (const [name, row] of rows) {
       if (name !== '') agents[name] = { accepted: row.accepted, rejected: row.rejected, ...reached(row) }
     }
     return { ...this.#counts(), errors: this.#errors(true), agents }
