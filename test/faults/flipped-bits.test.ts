@@ -18,8 +18,8 @@ import { extent, runSeed } from '../support/faults.js'
 import type { TestServer } from '../support/server.js'
 
 /** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
-const flips = extent({ short: 12, ci: 48, full: 120 })
-const cuts = extent({ short: 3, ci: 8, full: 20 })
+const flips = extent({ short: 12, ci: 36, full: 120 })
+const cuts = extent({ short: 3, ci: 6, full: 20 })
 
 let directory: string
 let sound: SoundStore
