@@ -23,7 +23,17 @@ export function keyedRequest(
   { caller, agent, key }: { caller: string; agent: string; key: string },
 ): KeyedRequest {
   const place = agent === '' ? 0 : placeOf(agent)
-  return { row: idempotencyRow(caller, agent, key), digest: digestOf(command), place }
+  return { row: idempotencyRow(caller, agent, key), digest: digestOf(asWritten(command)), place }
+}
+
+/** Whether a command only asks whether lines may be written; no answer of it is kept. */
+export function isCheck(command: Command): boolean {
+  return command.kind === 'ingestChunk' && command.mode === 'check'
+}
+
+/** A check is of the request that is written after it. */
+function asWritten(command: Command): Command {
+  return command.kind === 'ingestChunk' && command.mode === 'check' ? { ...command, mode: 'reject' } : command
 }
 
 /**

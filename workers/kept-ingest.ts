@@ -3,7 +3,7 @@ import { limits } from '../src/base/limits.js'
 import { namesAgents, type CommandOf, type IngestedOutcome, type Outcome } from '../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
 import { ingestChunk, linesByAgent } from './commands/ingest.js'
-import { answeredBefore, keepAnswer, keyedRequest, type KeyedRequest } from './kept-answers.js'
+import { answeredBefore, isCheck, keepAnswer, keyedRequest, type KeyedRequest } from './kept-answers.js'
 import type { Decision, ShardState } from './shard-state.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
@@ -18,7 +18,7 @@ interface Part {
 /**
  * Appends the lines of many agents under an Idempotency-Key. Each agent has a kept answer of its own, as where it is
  * written to alone: so the same upload is known again when its agents are shared out among another number of shards
- * (docs/adr/0021-resharding.md). 422 idempotency_key_reused, and then nothing is written.
+ * (docs/adr/0021-resharding.md). 422 idempotency_key_reused, and then nothing is written. Of a check nothing is kept.
  */
 export function ingestKeyed(
   state: ShardState,
@@ -34,6 +34,7 @@ export function ingestKeyed(
     if (before !== undefined && typeof before !== 'function') return before
     parts.push({ chunk, request, before })
   }
+  if (isCheck(command)) return ingestChunk(state, command, group)
   if (command.mode === 'reject') {
     const refusal = refuseWhole(state, command, group)
     if (refusal !== undefined) return refusal

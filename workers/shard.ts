@@ -24,7 +24,7 @@ import { strandImport, strandImportEnd } from './commands/strand-import.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
 import { mailDue, mailSettle } from './auth/outbox.js'
 import { CommitGroup } from './commit-group.js'
-import { answeredBefore, keepAnswer, keyedRequest } from './kept-answers.js'
+import { answeredBefore, isCheck, keepAnswer, keyedRequest } from './kept-answers.js'
 import { ingestKeyed } from './kept-ingest.js'
 import { refused, type Decision, type ShardState } from './shard-state.js'
 
@@ -190,7 +190,8 @@ function decide(state: ShardState, command: Write, group: CommitGroup): Decision
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
   const decision = write(state, command, group)
-  if (typeof decision === 'function') keepAnswer(state, group, { ...request, outcome: decision })
+  if (typeof decision === 'function' && !isCheck(command))
+    keepAnswer(state, group, { ...request, outcome: decision })
   return decision
 }
 

@@ -97,12 +97,8 @@ class WholeIngest implements BodySink {
     const { parts, faults } = commandsOf(this.#stream, { chunk: { bytes: body, firstLine: 1 }, index: 0 })
     const keyed = this.#stream.request.idempotencyKey !== undefined
     if (parts.length > 1 || faults.length > 0 || keyed) {
-      // An idempotency key belongs to the writes: under it, a check would be another request. What the check refuses
-      // is not kept, so that it can be put right and sent again under its key.
-      const checks = parts.map(({ shard, command }) => ({
-        shard,
-        command: { ...command, mode: 'check' as const, options: {} },
-      }))
+      // What the check refuses is not kept, so that it can be put right and sent again under its key.
+      const checks = parts.map(({ shard, command }) => ({ shard, command: checkOf(command) }))
       const checked = await this.#totalsOf(checks, faults)
       if (checked === undefined) return
       if (checked.rejected > 0) return this.#reject(checked)
@@ -298,6 +294,12 @@ function commandsOf(
     }),
   }))
   return { parts, faults }
+}
+
+/** Whether the lines may be written, and under their key: that one of If-Match is left to the write. */
+function checkOf(command: IngestCommand): IngestCommand {
+  const { idempotency } = command.options
+  return { ...command, mode: 'check', options: idempotency === undefined ? {} : { idempotency } }
 }
 
 type IngestCommand = CommandOf<'ingestChunk'>

@@ -463,6 +463,24 @@ describe('on_error=reject_all for one agent', () => {
     expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([good.body, 'true'])
   })
 
+  // Bad lines were told of before anybody looked at the key.
+  it('names another upload under a used Idempotency-Key as such, though its lines are bad', async () => {
+    const headers = { 'idempotency-key': 'taken' }
+    const reused = [422, 'idempotency_key_reused']
+    expect((await lines('a', '{"n":0}', { query, headers })).status).toBe(200)
+    const bad = await leavesUnchanged(server, 'a', () => lines('a', '{"n":0}\nbad', { query, headers }))
+    expect([bad.status, bad.body.code]).toEqual(reused)
+    const agents = ['a', 'b', 'c', 'd']
+    const addressed = (data: string) =>
+      agents.map((agent) => `{"agent":"${agent}","data":${data}}`).join('\n')
+    const first = await many(addressed('{}'), { query, headers })
+    expect([first.status, first.body.code]).toEqual(reused)
+    const own = { 'idempotency-key': 'taken-by-many' }
+    expect((await many(addressed('{}'), { query, headers: own })).status).toBe(200)
+    const others = await leavesUnchanged(server, 'a', () => many(addressed('7'), { query, headers: own }))
+    expect([others.status, others.body.code]).toEqual(reused)
+  })
+
   it('takes 8 MiB and 8,192 lines', async () => {
     const text = (bytes: number) => `${linesOf(10).join('\n')}\n`.padEnd(bytes, ' ')
     const most = '{}\n'.repeat(8_192)
