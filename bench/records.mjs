@@ -1,3 +1,7 @@
+import { availableParallelism } from 'node:os'
+import { shardOf } from '../dist/src/base/placement.js'
+import { shardsMax } from '../dist/src/shard-settings.js'
+
 /**
  * The body of one record of about 230 bytes, as a fleet of devices would send it.
  * @param {number} number
@@ -19,13 +23,20 @@ export function recordBody(number) {
 }
 
 /**
- * Names of agents, `PREFIX-0000` and on.
+ * Names of agents, `PREFIX-0000` and on, of each shard in turn: of a few names chance would give one shard more than its
+ * share, and the others would wait for it at the end. Many names share themselves out.
  * @param {string} prefix
  * @param {number} count
  * @returns {string[]}
  */
 export function agentNames(prefix, count) {
-  return Array.from({ length: count }, (_, index) => `${prefix}-${String(index).padStart(4, '0')}`)
+  const shards = Math.min(availableParallelism(), shardsMax)
+  const names = []
+  for (let number = 0; names.length < count; number++) {
+    const name = `${prefix}-${String(number).padStart(4, '0')}`
+    if (shardOf(name, shards) === names.length % shards) names.push(name)
+  }
+  return names
 }
 
 /**

@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { argon2Rate } from '../../bench/ceilings/argon2.mjs'
@@ -9,6 +9,8 @@ import { agentNames, recordBody, writeRequests } from '../../bench/records.mjs'
 import { appendResult, isMet, resultOf, table } from '../../bench/report.mjs'
 import { against, median, rounded } from '../../bench/statistics.mjs'
 import { rawRequests, readWrkOutput } from '../../bench/wrk.mjs'
+import { shardOf } from '../../src/base/placement.js'
+import { shardsMax } from '../../src/shard-settings.js'
 
 describe('median', () => {
   it('takes the middle of an odd count, whatever the order', () => {
@@ -131,9 +133,19 @@ describe('readWrkOutput', () => {
   })
 })
 
+describe('agentNames', () => {
+  it('gives names of every shard in turn, none twice', () => {
+    const shards = Math.min(availableParallelism(), shardsMax)
+    const names = agentNames('a', 4 * shards + 1)
+    expect(new Set(names).size).toBe(4 * shards + 1)
+    expect(names.map((name) => shardOf(name, shards))).toEqual(names.map((_name, index) => index % shards))
+    expect(names.every((name) => /^a-\d{4}$/.test(name))).toBe(true)
+  })
+})
+
 describe('rawRequests', () => {
   it('puts the length in bytes before each request', () => {
-    const requests = writeRequests(agentNames('a', 2), { count: 3, headers: { authorization: 'Bearer x' } })
+    const requests = writeRequests(['a-0000', 'a-0001'], { count: 3, headers: { authorization: 'Bearer x' } })
     const text = rawRequests(requests)
     const bodies = []
     let at = 0
