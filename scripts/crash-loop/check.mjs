@@ -52,7 +52,10 @@ export class Checker {
     /** @type {string[]} */
     const faults = []
     await this.#resend(url, journal, faults)
-    const heads = await readHeads(url, faults)
+    const touched = new Set(journal.flatMap(({ operation }) => operation.agents))
+    // Where a strand ends that the load did not write to is left to `check`.
+    const still = new Map([...this.#heads].filter(([agent]) => !touched.has(agent)))
+    const heads = await readHeads(url, still, faults)
     for (const [agent, { seq, hash }] of this.#heads) {
       const now = heads.get(agent)
       if (now === undefined || now.seq < seq || (now.seq === seq && now.hash !== hash))

@@ -47,14 +47,18 @@ export async function readStrands(url, { proved, whole }, faults) {
  */
 
 /**
- * Asks where every strand ends.
+ * Asks where strands end.
  * @param {string} url
+ * @param {ReadonlyMap<string, Head>} known those that are taken over for agents that are there
  * @param {string[]} faults takes what is wrong
- * @returns {Promise<Map<string, Head>>} by agent
+ * @returns {Promise<Map<string, Head>>} by agent, of all that are there
  */
-export async function readHeads(url, faults) {
+export async function readHeads(url, known, faults) {
+  /** @type {Map<string, Head>} */
   const heads = new Map()
   await forEachOf(await listAgents(url, faults), async (agent) => {
+    const before = known.get(agent)
+    if (before !== undefined) return void heads.set(agent, before)
     const { body } = await send(url, { method: 'GET', path: `/v1/agents/${agent}/head` })
     heads.set(agent, { seq: body.seq, hash: body.hash.replace('sha256:', '') })
   })

@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildDiskShim, shimMissing, type DiskShim } from '../support/disk-shim.js'
-import { failCall, type FailingCall } from '../support/failing-calls.js'
 import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
+import { buildDiskShim, shimMissing, type DiskShim } from '../support/disk-shim.js'
+import { failFromStart, failWhileRunning, type FailedCalls, type Numbers } from '../support/failing-calls.js'
+import type { FailingCall } from '../support/failing-disk.js'
 import { extent, leftOut, runSeed } from '../support/faults.js'
 
-/** Every how manieth call is made to fail. */
-const step = extent({ short: 11, full: 1 })
+/** Every how manieth call is made to fail: of a start and of the requests to a server that runs, one by one in CI. */
+const step = extent({ short: 11, ci: 1, full: 1 })
+
+/** Of the first requests to a server that was just started. */
+const laterStep = extent({ short: 11, full: 1 })
 
 /** Servers at once. */
 const WIDTH = 3
@@ -20,6 +24,9 @@ const calls: FailingCall[] = [
   { kind: 'open', error: 'EMFILE' },
 ]
 
+/** A server opens its files once, so these are counted from its start only. */
+const opensOnce = ({ kind }: FailingCall) => kind === 'open'
+
 const random = seededRandom(runSeed('failing calls'))
 
 describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () => {
@@ -30,30 +37,53 @@ describe.skipIf(leftOut(shimMissing))('a server under which one call fails', () 
   afterAll(() => shim.remove())
 
   it.each(calls)(
-    'answers nothing wrong, serves on and loses nothing, whichever $kind fails with $error',
+    'starts or says why not, serves on and loses nothing, whichever $kind fails with $error',
     { timeout: 900_000 },
     async (call) => {
+      const total: FailedCalls = { faults: [], refused: 0, ended: 0 }
       // Not the same ones each time.
       let nth = between(random, 1, step) - step
+      let started = false
       let clean = false
-      let refused = 0
-      let crashes = 0
       const take = async () => {
         while (!clean) {
-          nth += step
+          nth += started && !opensOnce(call) ? between(random, 1, 2 * laterStep - 1) : step
           const own = nth
-          const run = await failCall(shim, call, own)
-          expect(run.faults, `${call.kind} ${own} fails with ${call.error}`).toEqual([])
-          refused += run.refused
-          crashes += Number(run.crash !== undefined)
-          if (!run.hit) clean = true
+          const found = await failFromStart(shim, call, own)
+          expect(found.faults, `${call.kind} ${own} fails with ${call.error}`).toEqual([])
+          add(total, found)
+          if (found.hit !== 'start') started = true
+          if (found.hit === undefined) clean = true
         }
       }
       await Promise.all(Array.from({ length: WIDTH }, take))
-      console.log(
-        `${call.kind} ${call.error}: up to number ${nth}; ${refused} requests refused, ${crashes} processes ended`,
-      )
+      tell(call, `from its start up to number ${nth}`, total)
+      expect(started).toBe(true)
       expect(nth).toBeGreaterThan(step)
     },
   )
+
+  it.each(calls.filter((call) => !opensOnce(call)))(
+    'serves on and loses nothing, whichever $kind of a request fails with $error',
+    { timeout: 900_000 },
+    async (call) => {
+      const numbers: Numbers = { last: between(random, 1, step) - step, step, ended: false }
+      const total: FailedCalls = { faults: [], refused: 0, ended: 0 }
+      const take = async () => add(total, await failWhileRunning(shim, call, numbers))
+      await Promise.all(Array.from({ length: WIDTH }, take))
+      expect(total.faults, `${call.kind} fails with ${call.error}`).toEqual([])
+      tell(call, `of a few requests up to number ${numbers.last}`, total)
+      expect(numbers.last).toBeGreaterThan(step)
+    },
+  )
 })
+
+function add(total: FailedCalls, { faults, refused, ended }: FailedCalls): void {
+  total.faults.push(...faults)
+  total.refused += refused
+  total.ended += ended
+}
+
+function tell({ kind, error }: FailingCall, extentOf: string, { refused, ended }: FailedCalls): void {
+  console.log(`${kind} ${error}, ${extentOf}: ${refused} requests refused, ${ended} processes ended`)
+}

@@ -72,5 +72,5 @@ async function usersOf(url) {
 
 /** What a broken connection looks like; an answer that was cut off in its middle is one too. */
 function isGone(error) {
-  return error instanceof TypeError && /fetch failed|terminated/.test(error.message)
+  return error instanceof Error && ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(error.code)
 }

@@ -7,12 +7,9 @@
  *                 and when it has returned. test/support/disk-image.ts makes from it what a disk may hold after a cut.
  *   SHIM_CUT      file with a number N, which may come later: kills the process before the Nth change or fsync from the
  *                 one on that first finds it
- *   SHIM_FAIL     "write", "short", "late", "sync" or "open": the kind of call that fails; "short" writes half and says
- *                 so, "late" writes all and says that it failed
- *   SHIM_FAIL_AT  which one of that kind, from 1
- *   SHIM_ERRNO    what it fails with
+ *   SHIM_FAIL     file with a `struct failing`, which is looked at before each call and may change at any time: which
+ *                 call fails, and whether one has
  *   SHIM_STALL    file that may come and go: while it is there, no fsync begins
- *   SHIM_HIT      file that is made when a call was made to fail
  *
  * Changes through a map (LMDB's lock file, whose content no restart reads) are not seen.
  */
@@ -28,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -35,6 +33,14 @@
 
 enum { OPENED = 1, WRITE, WRITTEN, TRUNCATE, SYNC, SYNCED, MKDIR, RENAME, REMOVE };
 enum { CREATED = 1, DIRECTORY = 2 };
+
+/* Kinds of calls that can fail: FAIL_SHORT writes half and says so, FAIL_LATE writes all and says that it failed. */
+enum { FAIL_NONE, FAIL_WRITE, FAIL_SHORT, FAIL_LATE, FAIL_SYNC, FAIL_OPEN };
+
+/* Which call fails: the one number `at`, from 1, of a kind, with errno `error`; `calls` of it were counted. */
+struct failing {
+  uint32_t kind, at, error, calls, hit;
+};
 
 /* One entry of the trace, little-endian; then `paths` bytes of path (two of them parted by a NUL), then `bytes` of data. */
 struct entry {
@@ -54,11 +60,10 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static const char *dir;
 static size_t dir_length;
 static int trace = -1;
-static uint64_t entries, calls, cut_at, fail_at;
+static uint64_t entries, calls, cut_at;
 static const char *cut_file;
 static const char *stall_file;
-static const char *fail_kind;
-static int fail_errno;
+static struct failing *failing;
 
 static int (*real_open)(const char *, int, ...);
 static int (*real_openat)(int, const char *, int, ...);
@@ -75,9 +80,13 @@ static int (*real_unlink)(const char *);
 static int (*real_rmdir)(const char *);
 static int (*real_close)(int);
 
-static uint64_t number_of(const char *name) {
-  const char *text = getenv(name);
-  return text == NULL ? 0 : strtoull(text, NULL, 10);
+static struct failing *map_failing(const char *file) {
+  int fd = real_open(file, O_RDWR | O_CLOEXEC);
+  if (fd < 0) abort();
+  void *map = mmap(NULL, sizeof *failing, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) abort();
+  real_close(fd);
+  return map;
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -100,9 +109,8 @@ __attribute__((constructor)) static void begin(void) {
   dir_length = strlen(dir);
   cut_file = getenv("SHIM_CUT");
   stall_file = getenv("SHIM_STALL");
-  fail_kind = getenv("SHIM_FAIL");
-  fail_at = number_of("SHIM_FAIL_AT");
-  fail_errno = (int)number_of("SHIM_ERRNO");
+  const char *fail_file = getenv("SHIM_FAIL");
+  if (fail_file != NULL) failing = map_failing(fail_file);
   const char *file = getenv("SHIM_TRACE");
   if (file != NULL) {
     trace = real_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -155,12 +163,11 @@ static void count(void) {
 }
 
 /* Whether this call of that kind is the one that is to fail. */
-static int fails(const char *kind) {
-  if (fail_kind == NULL || strcmp(fail_kind, kind) != 0) return 0;
-  if (__atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) != fail_at) return 0;
-  int hit = real_open(getenv("SHIM_HIT"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (hit >= 0) real_close(hit);
-  errno = fail_errno;
+static int fails(uint32_t kind) {
+  if (failing == NULL || __atomic_load_n(&failing->kind, __ATOMIC_SEQ_CST) != kind) return 0;
+  if (__atomic_add_fetch(&failing->calls, 1, __ATOMIC_SEQ_CST) != failing->at) return 0;
+  __atomic_store_n(&failing->hit, 1, __ATOMIC_SEQ_CST);
+  errno = (int)failing->error;
   return 1;
 }
 
@@ -184,7 +191,7 @@ static int open_below(int at, const char *path, int flags, mode_t mode) {
   if (!below(path)) return real_openat(at, path, flags, mode);
   /* Reading a file or a directory changes nothing; failing it is asked for all the same. */
   if (flags & (O_CREAT | O_TRUNC)) count();
-  if (fails("open")) return -1;
+  if (fails(FAIL_OPEN)) return -1;
   int existed = access(path, F_OK) == 0;
   return opened(real_openat(at, path, flags, mode), path, flags, existed);
 }
@@ -226,17 +233,17 @@ static ssize_t write_below(int fd, const struct iovec *data, int parts, off_t at
   struct stat about;
   if (!tracked(fd, &about)) return at < 0 ? real_writev(fd, data, parts) : real_pwritev(fd, data, parts, at);
   count();
-  if (fails("write")) return -1;
+  if (fails(FAIL_WRITE)) return -1;
   off_t offset = at;
   if (at < 0) offset = files[fd].flags & O_APPEND ? about.st_size : lseek(fd, 0, SEEK_CUR);
-  if (fails("short")) {
+  if (fails(FAIL_SHORT)) {
     struct iovec half = {data[0].iov_base, data[0].iov_len / 2};
     return at < 0 ? real_writev(fd, &half, 1) : real_pwritev(fd, &half, 1, at);
   }
-  if (fails("late")) {
+  if (fails(FAIL_LATE)) {
     ssize_t ignored = at < 0 ? real_writev(fd, data, parts) : real_pwritev(fd, data, parts, at);
     (void)ignored;
-    errno = fail_errno;
+    errno = (int)failing->error;
     return -1;
   }
   size_t length = length_of(data, parts);
@@ -274,7 +281,7 @@ static int sync_below(int fd, int (*real)(int)) {
   if (!tracked(fd, &about)) return real(fd);
   stall();
   count();
-  if (fails("sync")) return -1;
+  if (fails(FAIL_SYNC)) return -1;
   uint64_t number = note((struct entry){.file = about.st_ino, .kind = SYNC}, "", NULL, 0);
   int result = real(fd);
   if (result == 0) note((struct entry){.file = about.st_ino, .kind = SYNCED, .offset = number}, "", NULL, 0);
@@ -288,7 +295,7 @@ int ftruncate(int fd, off_t length) {
   struct stat about;
   if (!tracked(fd, &about)) return real_ftruncate(fd, length);
   count();
-  if (fails("write")) return -1;
+  if (fails(FAIL_WRITE)) return -1;
   note((struct entry){.file = about.st_ino, .kind = TRUNCATE, .offset = length}, "", NULL, 0);
   return real_ftruncate(fd, length);
 }
@@ -297,7 +304,7 @@ int ftruncate64(int fd, off64_t length) { return ftruncate(fd, length); }
 int mkdir(const char *path, mode_t mode) {
   if (!below(path)) return real_mkdir(path, mode);
   count();
-  if (fails("open")) return -1;
+  if (fails(FAIL_OPEN)) return -1;
   int result = real_mkdir(path, mode);
   if (result == 0) note((struct entry){.kind = MKDIR, .paths = strlen(path)}, path, NULL, 0);
   return result;
@@ -306,7 +313,7 @@ int mkdir(const char *path, mode_t mode) {
 int rename(const char *from, const char *to) {
   if (!below(from)) return real_rename(from, to);
   count();
-  if (fails("write")) return -1;
+  if (fails(FAIL_WRITE)) return -1;
   int result = real_rename(from, to);
   if (result == 0) {
     char paths[2 * PATH_MAX + 2];
