@@ -50,7 +50,8 @@ export function startVictim(dataDir, more = {}, shards = 2) {
   const child = spawn(process.execPath, [entry, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (bytes) => (stderr += bytes))
-  const exited = once(child, 'exit')
+  // Behind the last that it said.
+  const exited = once(child, 'close')
   return {
     pid: child.pid,
     /** Resolves when it is gone. */

@@ -12,6 +12,7 @@ import type {
 } from '../protocol/messages.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardPort, type Receive } from './shard-port.js'
+import { hasSpoiltMemory } from './spoilt-memory.js'
 
 /** What the shards tell the front thread beside outcomes. */
 export interface ShardsListener {
@@ -29,7 +30,7 @@ export interface ShardsListener {
   died(shard: number, error: Error): Promise<void>
   /** A thread hangs and is being ended; `died` follows when it has. */
   hung(shard: number): void
-  /** A thread hangs that cannot be ended, or hangs again: only another process helps. Told once. */
+  /** A thread hangs that cannot be ended, or hangs again, or memory is spoilt: only another process helps. Told once. */
   lost(shard: number, reason: string): void
 }
 
@@ -219,6 +220,10 @@ export class Shards {
     if (this.#closing) return
     const ends = this.#ends[shard]
     if (ends !== undefined) ends.deaths++
+    if (hasSpoiltMemory(error)) {
+      this.#lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
+      return
+    }
     const released = this.#listener.died(shard, error)
     // Not the time of day, which jumps.
     const now = steadyClock()

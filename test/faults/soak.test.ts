@@ -4,9 +4,9 @@ import { soak } from '../../scripts/soak/run.mjs'
 import { extent, runSeed } from '../support/faults.js'
 
 // `npm run soak` goes on for an hour, or as long as one likes.
-const secs = extent({ short: 24, full: 120 })
+const secs = extent({ short: 24, ci: 120, full: 120 })
 /** Records before the load. Without them, and in a short time, a heap that fills and one that leaks look the same. */
-const filled = extent({ short: 0, full: 100_000 })
+const filled = extent({ short: 0, ci: 100_000, full: 100_000 })
 const judgesMemory = filled > 0
 
 describe('a server under a steady load', () => {
@@ -35,7 +35,7 @@ describe('a server under a steady load', () => {
 
   it('is found out where it leaks', { timeout: 300_000 }, async () => {
     const preload = join(import.meta.dirname, '../support/leak.mjs')
-    const minutes = extent({ short: 12, full: 60 }) / 60
+    const minutes = extent({ short: 12, ci: 60, full: 60 }) / 60
     const { verdicts } = await soak({
       minutes,
       seed: runSeed('soak with a leak'),

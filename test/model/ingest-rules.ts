@@ -79,9 +79,17 @@ export function ingestVerdict(
       )
       return { ...counts, agents }
     },
-    // A stream of which no line goes to a shard has nothing that an answer could be kept with.
-    ...(lines.every(({ agent }) => agent === '') && { unkept: true }),
+    ...(!reachesShard(asked, lines) && { unkept: true }),
   }
+}
+
+/** A stream of which nothing goes to a shard has nothing that an answer could be kept with. */
+function reachesShard(
+  asked: Extract<Asked, { kind: 'ingest' | 'ingestMany' }>,
+  lines: readonly Line[],
+): boolean {
+  if (asked.kind === 'ingestMany') return lines.some(({ agent }) => agent !== '')
+  return asked.all || asked.lines.length > 0
 }
 
 function readLine(

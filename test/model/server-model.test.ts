@@ -4,7 +4,6 @@ import { takeStep } from './calls.js'
 import { compare, compareAll } from './compare.js'
 import { firstAgents } from './reads.js'
 import { Session } from './session.js'
-import { extent } from '../support/faults.js'
 import { anyRun, type Run } from './steps.js'
 
 /*
@@ -17,7 +16,7 @@ import { anyRun, type Run } from './steps.js'
 const environment = process.env
 const seed = Number(environment['STRANDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const path = environment['STRANDFAST_PATH']
-const runs = Number(environment['STRANDFAST_RUNS'] ?? extent({ short: 16, full: 100 }))
+const runs = Number(environment['STRANDFAST_RUNS'] ?? 16)
 
 /** How long a run that fails is made smaller; the seed and the path repeat it in any case. */
 const shrinkMs = 120_000

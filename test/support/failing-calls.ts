@@ -43,7 +43,7 @@ export async function failFromStart(shim: DiskShim, call: FailingCall, nth: numb
   const servers = new Servers(shim, call, found)
   try {
     const { disk } = servers
-    disk.fail(call, nth)
+    servers.fail(nth)
     servers.start()
     let hitAtStart = true
     const lived = await servers.outlives(async () => {
@@ -89,7 +89,7 @@ export async function failWhileRunning(
         const nth = (numbers.last += numbers.step)
         const agent = agentOf(nth)
         before.push(agent)
-        servers.disk.fail(call, nth)
+        servers.fail(nth)
         lived = await servers.outlives(() => new FailingLoad(url, agent, found).run())
         servers.disk.spare()
         if (!servers.disk.hit) numbers.ended = true
@@ -114,6 +114,8 @@ class Servers {
   readonly #found: FailedCalls
   #victim: ReturnType<typeof startVictim> | undefined
   #listened = false
+  /** Calls of the server that failed before the one that is to fail now. */
+  #failedBefore = false
 
   constructor(shim: DiskShim, call: FailingCall, found: FailedCalls) {
     this.#directory = mkdtempSync(join(tmpdir(), 'strandfast-failing-'))
@@ -125,9 +127,16 @@ class Servers {
     this.#found = found
   }
 
+  /** From now on the Nth call fails. */
+  fail(nth: number): void {
+    this.#failedBefore ||= this.disk.hit
+    this.disk.fail(this.#call, nth)
+  }
+
   /** Starts the next one. The one before has ended. */
   start(): void {
     this.#listened = false
+    this.#failedBefore = false
     this.#victim = startVictim(this.#data, this.#environment)
   }
 
@@ -157,20 +166,35 @@ class Servers {
       await victim.kill()
       const refusedToStart = !this.#listened && typeof ended === 'number' && victim.stderr() !== ''
       if (this.disk.hit && refusedToStart) return false
-      if (!this.disk.hit || !isKnownCrash(this.#call, ended))
+      if (!this.#isKnownEnd(ended))
         throw new Error(`The server ended with ${ended}: ${victim.stderr()}`, { cause: error })
       this.#found.ended++
       return false
     }
   }
 
-  /** Stops it in order. */
+  /** Stops it in order, unless it has ended already. */
   async stop(): Promise<void> {
     const wasHit = this.disk.hit
     const code = await this.#victim?.stop()
     // The call that fails may be one of its last.
-    if (code !== 0 && (wasHit || !this.disk.hit))
-      this.#found.faults.push(`The server stopped with ${code}: ${this.#victim?.stderr()}`)
+    if (code === 0 || (this.disk.hit && !wasHit)) return
+    if (this.#isKnownEnd(this.#victim?.ended() ?? null)) this.#found.ended++
+    else this.#found.faults.push(`The server stopped with ${code}: ${this.#victim?.stderr()}`)
+  }
+
+  /**
+   * Two ways in which lmdb-js 3.5.6 takes the process along, which then is started again by whoever watches over it:
+   * where LMDB cannot open a store, and where a write to one fails, which it reports by a text longer than the memory for
+   * it. It ends itself where it sees such a text, and else may be ended later.
+   */
+  #isKnownEnd(ended: number | string | null): boolean {
+    if (!this.disk.hit && !this.#failedBefore) return false
+    const { kind } = this.#call
+    if (ended === 'SIGSEGV') return kind !== 'sync'
+    const writes = kind === 'write' || kind === 'late'
+    if (ended === 1) return writes && (this.#victim?.stderr() ?? '').includes('LMDB wrote past')
+    return writes && ended === 'SIGABRT'
   }
 
   async remove(): Promise<void> {
@@ -178,15 +202,6 @@ class Servers {
     this.disk.close()
     rmSync(this.#directory, { recursive: true, force: true })
   }
-}
-
-/**
- * Two ways in which lmdb-js 3.5.6 takes the process along, which then is started again by whoever watches over it: where
- * LMDB cannot open a store, and where a write to one fails, which it reports by a text longer than the memory for it.
- */
-function isKnownCrash({ kind }: FailingCall, ended: number | string | null): boolean {
-  if (ended === 'SIGSEGV') return kind !== 'sync'
-  return ended === 'SIGABRT' && (kind === 'write' || kind === 'late')
 }
 
 function agentOf(nth: number): string {

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto'
 
 /*
- * Fault tests have three forms, by STRANDFAST_FAULTS: a short one, which every run of the tests has; `ci`, of which the
- * promised numbers of rounds are part, and which fits into half an hour together with all other tests (.ci/run); and
- * `full`, which `npm run test:faults` runs.
+ * Fault tests have three forms, by STRANDFAST_FAULTS: a short one, which every run of the tests has; `ci`, the suite with
+ * the promised numbers of rounds, which `npm run test:faults` runs, and .ci/run together with all other tests within half
+ * an hour; and `full`, which goes on for hours.
  */
 
 const form = process.env['STRANDFAST_FAULTS'] ?? 'short'

@@ -1,9 +1,21 @@
 import { BaseSequencer, type TestSequencer, type TestSpecification, type Vitest } from 'vitest/node'
 
-/** Test files of minutes each. One that was begun last would run alone, with the other core idle. */
-const longest = ['crash', 'power-loss', 'flipped-bits', 'failing-calls', 'reshard-crash', 'soak'].map(
-  (name) => `/test/faults/${name}.test.ts`,
-)
+/**
+ * The longest test files. One that was begun last would run alone, with the other core idle. Behind the very longest come
+ * those that mostly wait, beside which it has both cores.
+ */
+const longest = [
+  'crash',
+  'soak',
+  'hung-threads',
+  'slow-streams',
+  'chunked-bodies',
+  'slow-clients',
+  'power-loss',
+  'failing-calls',
+  'flipped-bits',
+  'reshard-crash',
+].map((name) => `/test/faults/${name}.test.ts`)
 
 /** Begins with the longest test files; the others come in their usual order. */
 export class LongestFirst implements TestSequencer {
