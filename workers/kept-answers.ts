@@ -26,12 +26,13 @@ export function keyedRequest(
   return { row: idempotencyRow(caller, agent, key), digest: digestOf(asWritten(command)), place }
 }
 
-/** Whether a command only asks whether lines may be written; no answer of it is kept. */
+/** Whether a command only asks whether something may be written; no answer of it is kept. */
 export function isCheck(command: Command): boolean {
+  if (command.kind === 'agentKeyRotate') return command.check === true
   return command.kind === 'ingestChunk' && command.mode === 'check'
 }
 
-/** A check is of the request that is written after it. */
+/** The request that is written after a check of it. */
 function asWritten(command: Command): Command {
   return command.kind === 'ingestChunk' && command.mode === 'check' ? { ...command, mode: 'reject' } : command
 }
@@ -59,11 +60,14 @@ export function answeredBefore(
   return pending === undefined ? undefined : () => replayed(state, pending.outcome())
 }
 
-/** What makes two requests the same: all of the command but its options, and the claims that a newer token may change. */
+/**
+ * What makes two requests the same: all of the command but its options, whether it is a check, and the claims that a newer
+ * token may change.
+ */
 function digestOf(command: Command): string {
   const digest = createHash('sha256')
   for (const [name, value] of Object.entries(command)) {
-    if (name === 'options' || name === 'access') continue
+    if (name === 'options' || name === 'access' || name === 'check') continue
     digest.update(`${name}\n`)
     digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
   }

@@ -73,11 +73,15 @@ interface AgentZoneSet {
   options: WriteOptions
 }
 
-/** Gives an agent another key pair. The seed is absent when the shard is to draw it. */
+/**
+ * Gives an agent another key pair. The seed is absent when the shard is to draw it. `check`: nothing is written, and the
+ * answer is what was answered before, why it would be refused, or `done`.
+ */
 interface AgentKeyRotate {
   kind: 'agentKeyRotate'
   agent: string
   seed?: Uint8Array
+  check?: true
   principal: string
   options: WriteOptions
 }

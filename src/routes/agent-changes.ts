@@ -78,14 +78,15 @@ async function rotate(request: RouteRequest, context: RouteContext): Promise<Ans
   const command = { kind: 'agentKeyRotate' as const, agent, principal: request.principal.id, options }
   const { seed_hex: seedHex } = body.value
   if (seedHex === undefined) return answerOf(await context.ask(agent, command))
-  const seed = Buffer.from(seedHex, 'hex')
-  const existing = await context.ask(agent, { kind: 'agentHead', agent })
-  if (existing.kind !== 'reply') return answerOf(existing)
-  // Keys are owned by another shard than agents, so a key is claimed first; a claim that is not used does no harm.
-  const { publicKey } = keyPairFromSeed(seed)
+  const seeded = { ...command, seed: Buffer.from(seedHex, 'hex') }
+  // Keys are owned by another shard than agents, so a key is claimed first: not for a request that is refused, or that
+  // was answered before.
+  const checked = await context.ask(agent, { ...seeded, check: true })
+  if (checked.kind !== 'done') return answerOf(checked)
+  const { publicKey } = keyPairFromSeed(seeded.seed)
   const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
   if (claim.kind !== 'done') return answerOf(claim)
-  return answerOf(await context.ask(agent, { ...command, seed }))
+  return answerOf(await context.ask(agent, seeded))
 }
 
 export const agentChangeRoutes = [setZone, rotateKey]

@@ -96,6 +96,27 @@ describe('the zone of an agent', () => {
     expect((await rotate(agent, keyed)).text).toBe(rotated.text)
     expect((await headOf(server, agent))?.seq).toBe(2)
   })
+
+  // The seed was looked at first: one of another agent's was called that, and any other stayed claimed.
+  it('says that an Idempotency-Key is used before it looks at a seed', async () => {
+    const agent = await newAgent(server, 'seeded')
+    await ask(server, 'POST /v1/agents', { body: { name: 'owner', zone: 'free', seed_hex: seed('0e') } })
+    const once = { headers: { 'idempotency-key': 'seed-once' }, body: { seed_hex: seed('5e') } }
+    const rotated = await rotate(agent, once)
+    expect(rotated.status).toBe(200)
+    const again = await rotate(agent, once)
+    expect([again.text, again.headers.get('idempotency-replayed')]).toEqual([rotated.text, 'true'])
+    for (const other of ['0e', '5f']) {
+      expect(
+        await refusedUnchanged(() => rotate(agent, { ...once, body: { seed_hex: seed(other) } })),
+      ).toEqual([422, 'idempotency_key_reused'])
+    }
+    const free = await ask(server, 'POST /v1/agents', {
+      body: { name: 'free', zone: 'free', seed_hex: seed('5f') },
+    })
+    expect(free.status).toBe(201)
+    expect((await rotate(agent, { body: { seed_hex: seed('0e') } })).body.code).toBe('key_in_use')
+  })
 })
 
 describe('rotating the key of an agent', () => {

@@ -32,6 +32,7 @@ export function agentKeyRotate(
 ): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
+  if (command.check === true) return () => ({ kind: 'done' })
   const seed = command.seed ?? state.random(seedBytes)
   const { publicKey } = keyPairFromSeed(seed)
   const sealed = seal(state.masterSeed, { ...seedPlace(agent.name), secret: seed }, state.random)
