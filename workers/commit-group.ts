@@ -1,13 +1,15 @@
 import { assert } from '../src/base/assert.js'
+import { asBuffer } from '../src/base/bytes.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { RandomBytes } from '../src/base/random.js'
 import type { ApiKeyRow } from '../src/protocol/api-key-messages.js'
 import type { Outcome, Signing } from '../src/protocol/messages.js'
 import type { OrganismRow } from '../src/protocol/organism-messages.js'
-import { bodyCommitment, recordHash } from '../src/strand/hash.js'
+import { bodyCommitment, hashOf } from '../src/strand/hash.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { formatHlc, type Hlc, type HlcClock } from '../src/strand/hlc.js'
-import { signText, type KeyPair } from '../src/strand/keys.js'
+import { signBytes, signText } from '../src/strand/keys.js'
+import { layHeader } from '../src/strand/laid-header.js'
 import type { LoggedHead } from '../src/strand/server-log.js'
 import { isReservedType } from '../src/strand/record-type.js'
 import type { Agent, AgentRow } from './store/agents.js'
@@ -23,10 +25,8 @@ const clockSkew = refuse('clock_skew', 'Expected the server clock not to be behi
 /** A record that is decided but not on disk yet. */
 export interface PendingRecord extends StoredRecord {
   agent: Agent
-  /** In force for this record: the agent may have another by the time that it is signed. */
-  keyPair: KeyPair
-  header: string
-  signing: Signing
+  /** It is signed when the group is sealed, unless a later record of the group seals it. */
+  waits: boolean
   /** Body bytes of the strand up to this record. */
   strandBytes: number
 }
@@ -80,8 +80,8 @@ export interface PendingAnswer {
 export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
 
 /**
- * The writes that one transaction takes to disk together. Records are chained as they are decided and signed when the
- * group is sealed; until the commit, nobody outside has seen any of it.
+ * The writes that one transaction takes to disk together. Records are chained and signed as they are decided, those that
+ * one signature may cover when the group is sealed; until the commit, nobody outside has seen any of it.
  */
 export class CommitGroup {
   readonly records: PendingRecord[] = []
@@ -112,6 +112,11 @@ export class CommitGroup {
   readonly mails = new Map<string, Buffer | undefined>()
   readonly #hlc: HlcClock
   readonly #random: RandomBytes
+  /**
+   * Of each agent by its number the last record that waits for the seal: its header, and the key in force for it. Nothing
+   * else of a record is kept until then that is not written: what the garbage collector need not carry along is cheap.
+   */
+  readonly #lastWaiting = new Map<number, { header: string; secretKey: Buffer }>()
   /** Readings that were taken ahead; the first `#used` of them are used. */
   readonly #reserved: Hlc[] = []
   #used = 0
@@ -186,7 +191,9 @@ export class CommitGroup {
       type: draft.type,
       body: commitment,
     })
-    const hash = recordHash(header)
+    const { leaf, text } = layHeader(header)
+    const hash = hashOf(leaf)
+    const waits = draft.signing === 'group' && !isReservedType(draft.type)
     agent.strandBytes += draft.body.length
     agent.head = { seq, hash, hlc, signature: '' }
     this.touched.set(agent.name, agent)
@@ -201,12 +208,13 @@ export class CommitGroup {
       salt,
       body: draft.body,
       agent,
-      keyPair: agent.keyPair,
-      header,
-      signing: draft.signing,
+      waits,
       strandBytes: agent.strandBytes,
       ingested: draft.ingested === true,
     }
+    const { secretKey } = agent.keyPair
+    if (waits) this.#lastWaiting.set(agent.no, { header, secretKey })
+    else record.signature = signBytes(secretKey, text)
     this.records.push(record)
     return record
   }
@@ -235,16 +243,20 @@ export class CommitGroup {
     for (let index = this.records.length - 1; index >= 0; index--) {
       const record = this.records[index]
       assert(record !== undefined, 'the index is within the group')
-      const sealedBy = nextSigned.get(record.agentNo)
-      if (sealedBy !== undefined && record.signing === 'group' && !isReservedType(record.type)) {
-        record.sealedBy = sealedBy
-        continue
+      if (record.waits) {
+        const sealedBy = nextSigned.get(record.agentNo)
+        if (sealedBy !== undefined) {
+          record.sealedBy = sealedBy
+          continue
+        }
+        const last = this.#lastWaiting.get(record.agentNo)
+        assert(last !== undefined, 'the last record that waits is known')
+        record.signature = signText(last.secretKey, last.header)
       }
-      record.signature = signText(record.keyPair.secretKey, record.header)
+      assert(record.signature !== undefined, 'what does not wait for the seal is signed')
       nextSigned.set(record.agentNo, record.seq)
-      if (record.agent.head.seq === record.seq) {
-        record.agent.head.signature = Buffer.from(record.signature).toString('hex')
-      }
+      if (record.agent.head.seq === record.seq)
+        record.agent.head.signature = asBuffer(record.signature).toString('hex')
     }
   }
 }

@@ -9,8 +9,10 @@ export const commitmentPrefix: Uint8Array = Buffer.from('strand-body/v1\n')
 const BODY_AT = commitmentPrefix.length + saltBytes
 
 // One block that every small commitment is put together in: hashing is synchronous, so none sees another's.
+// Views of it are made once for each length.
 const scratch = Buffer.alloc(4096)
 scratch.set(commitmentPrefix)
+const beginnings: (Buffer | undefined)[] = Array.from({ length: scratch.length + 1 })
 
 /**
  * Commits to a body without showing it: SHA-256("strand-body/v1\n" ‖ salt ‖ body), so that an erased body cannot
@@ -27,7 +29,8 @@ export function bodyCommitment(salt: Uint8Array, body: Uint8Array): string {
   }
   scratch.set(salt, commitmentPrefix.length)
   scratch.set(body, BODY_AT)
-  return hash('sha256', scratch.subarray(0, end), 'hex')
+  const beginning = (beginnings[end] ??= scratch.subarray(0, end))
+  return hash('sha256', beginning, 'hex')
 }
 
 /**

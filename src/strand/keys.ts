@@ -26,17 +26,16 @@ export function keyPairFromSeed(seed: Uint8Array): KeyPair {
   return { publicKey: publicKey.toString('hex'), secretKey }
 }
 
-// What is signed is mostly a header of some 350 bytes: it is laid here, so that signing allocates the signature only.
-const scratch = Buffer.alloc(4096)
+/** Signs bytes. @returns 64 bytes, from Node's pool */
+export function signBytes(secretKey: Buffer, message: Buffer): Buffer {
+  const signature = Buffer.allocUnsafe(signatureBytes)
+  sodium.crypto_sign_detached(signature, message, secretKey)
+  return signature
+}
 
 /** Signs the UTF-8 bytes of a text. @returns 64 bytes, from Node's pool */
 export function signText(secretKey: Buffer, text: string): Buffer {
-  const signature = Buffer.allocUnsafe(signatureBytes)
-  // Three bytes are the most that one UTF-16 unit takes in UTF-8.
-  const short = text.length * 3 <= scratch.length
-  const message = short ? scratch.subarray(0, scratch.write(text)) : Buffer.from(text)
-  sodium.crypto_sign_detached(signature, message, secretKey)
-  return signature
+  return signBytes(secretKey, Buffer.from(text))
 }
 
 /** Whether `signature` is one by this key over the UTF-8 bytes of `text`. A malformed key or signature is not. */
