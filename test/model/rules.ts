@@ -204,7 +204,8 @@ function mutateVerdict(
   const refusals = placeRefusals(world, call, { agent, emerges: false })
   const chain = world.chains.get(agent)
   if (chain === undefined) return refused(...refusals)
-  if (keyTaken(world, seedHex, agent)) refusals.push('key_in_use')
+  // A request that is refused for its place claims no key.
+  if (refusals.length === 0 && keyTaken(world, seedHex, agent)) refusals.push('key_in_use')
   const target = 'target' in mutation ? chain.find(({ hash }) => hash === mutation.target) : undefined
   if ('target' in mutation && target === undefined) return refused('record_not_found', ...refusals)
   if (target !== undefined && /^(sys|auth|edge)\//.test(target.type)) return refused('forbidden', ...refusals)
