@@ -56,7 +56,7 @@ export function readPlan(args) {
   const { quick, only } = values
   const amounts = quick
     ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500 }
-    : { rounds: 3, seconds: 4, warmUpSeconds: 2, ingestLines: 6_250, signMs: 1_000 }
+    : { rounds: 5, seconds: 4, warmUpSeconds: 2, ingestLines: 6_250, signMs: 1_000 }
   const sizes = quick
     ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000, idleNamespaces: 4_000 }
     : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000, idleNamespaces: 10_000 }

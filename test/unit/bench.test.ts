@@ -171,10 +171,10 @@ describe('rawRequests', () => {
 })
 
 describe('readPlan', () => {
-  it('measures three rounds, and one when it is to be quick', () => {
+  it('measures five rounds, and one when it is to be quick', () => {
     expect(readPlan(['--generator', 'autocannon'])).toMatchObject({
       quick: false,
-      rounds: 3,
+      rounds: 5,
       idleAgents: 100_000,
     })
     expect(readPlan(['--quick', '--only', 'get', '--generator', 'autocannon'])).toMatchObject({
