@@ -113,8 +113,8 @@ export class CommitGroup {
   readonly #hlc: HlcClock
   readonly #random: RandomBytes
   /**
-   * Of each agent by its number the last record that waits for the seal: its header, and the key in force for it. Nothing
-   * else of a record is kept until then that is not written: what the garbage collector need not carry along is cheap.
+   * By agent number, the last record that waits for the seal: its header, and the key in force for it. Other headers are
+   * not kept, since the garbage collector would carry them along until the commit.
    */
   readonly #lastWaiting = new Map<number, { header: string; secretKey: Buffer }>()
   /** Readings that were taken ahead; the first `#used` of them are used. */

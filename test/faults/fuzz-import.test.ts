@@ -24,7 +24,7 @@ const exported: { agent: string; text: string }[] = []
 beforeAll(async () => {
   source = await startServer({ env: { ...sharedSeed, SERVICE_SHARDS: '1' } })
   target = await startServer({ env: { ...sharedSeed, SERVICE_SHARDS: '2' } })
-  for (let n = 0; n < extent({ short: STRANDS, ci: STRANDS * 2, full: STRANDS * 10 }); n++) {
+  for (let n = 0; n < extent({ short: STRANDS, full: STRANDS * 10 }); n++) {
     const agent = `strand-${n}`
     await newAgent(source, agent)
     const [first = '', second = ''] = await fill(source, agent, { from: 0, count: 3 })

@@ -1,9 +1,10 @@
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
+import { assert } from '../../src/base/assert.js'
 
-/** A kind of call, as the shim has them (test/faults/shim/disk-shim.c), and what it fails with. */
+/** A kind of call, as the shim has them (test/faults/shim/disk-shim.c), and what calls of it fail with in turn. */
 export interface FailingCall {
   kind: keyof typeof kinds
-  error: keyof typeof errnos
+  errors: readonly (keyof typeof errnos)[]
 }
 
 const kinds = { write: 1, short: 2, late: 3, sync: 4, open: 5 }
@@ -30,7 +31,9 @@ export class FailingDisk {
   }
 
   /** From now on the Nth call of a kind fails, once; the one before, if it never came, no longer does. */
-  fail({ kind, error }: FailingCall, nth: number): void {
+  fail({ kind, errors }: FailingCall, nth: number): void {
+    const error = errors[nth % errors.length]
+    assert(error !== undefined, 'a call fails with something')
     this.#setKind(0)
     writeSync(this.#file, Buffer.from(Uint32Array.of(nth, errnos[error], 0, 0).buffer), 0, 16, KIND_BYTES)
     this.#setKind(kinds[kind])

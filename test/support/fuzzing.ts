@@ -10,7 +10,7 @@ import type { ServerAddress, TestAnswer } from './server.js'
  * whatever comes, by a code that its route documents; it may not fail.
  */
 
-vi.setConfig({ testTimeout: extent({ short: 60_000, ci: 120_000, full: 180_000 }) })
+vi.setConfig({ testTimeout: extent({ short: 60_000, full: 180_000 }) })
 
 /** What a fuzz test draws. */
 export interface Fuzzing<T> {
@@ -27,11 +27,7 @@ export async function fuzz<T>(
   { seed, runs, draw, once = false }: Fuzzing<T>,
   check: (drawn: T) => Promise<void>,
 ): Promise<void> {
-  await fc.assert(fc.asyncProperty(draw, check), {
-    seed,
-    numRuns: extent({ ...runs, ci: 2 * runs.short }),
-    endOnFailure: once,
-  })
+  await fc.assert(fc.asyncProperty(draw, check), { seed, numRuns: extent(runs), endOnFailure: once })
 }
 
 /** A request whose parts go out as they are: the path is not normalised. */
