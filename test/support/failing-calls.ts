@@ -79,20 +79,23 @@ export async function failWhileRunning(
   const servers = new Servers(shim, call, found)
   try {
     let before: string[] = []
-    while (before.length > 0 || !numbers.ended) {
+    /** The server was gone before this call came, by one that had failed before. */
+    let again: number | undefined
+    while (before.length > 0 || again !== undefined || !numbers.ended) {
       servers.start()
       const url = await servers.listening()
       for (const agent of before) await new FailingLoad(url, agent, found).run()
       before = []
       let lived = true
-      while (lived && !numbers.ended && before.length < LOADS_OF_A_SERVER) {
-        const nth = (numbers.last += numbers.step)
+      while (lived && (again !== undefined || !numbers.ended) && before.length < LOADS_OF_A_SERVER) {
+        const nth: number = again ?? (numbers.last += numbers.step)
         const agent = agentOf(nth)
         before.push(agent)
         servers.fail(nth)
         lived = await servers.outlives(() => new FailingLoad(url, agent, found).run())
         servers.disk.spare()
-        if (!servers.disk.hit) numbers.ended = true
+        again = lived || servers.disk.hit ? undefined : nth
+        if (lived && !servers.disk.hit) numbers.ended = true
       }
       if (lived) await servers.stop()
     }
