@@ -60,13 +60,13 @@ async function shardThreads() {
 
 const shards = await shardThreads()
 const seen = { frontMs: 0, shardMs: 0, memoryBytes: 0, asked: 0, failed: [] }
-let done = false
-parentPort.on('message', () => (done = true))
+const state = { done: false }
+parentPort.on('message', () => (state.done = true))
 parentPort.postMessage({ ready: memoryBytes() })
 
-while (!done) {
+while (!state.done) {
   const front = String(pid)
-  let before = usedMs(front)
+  const before = usedMs(front)
   let startedMs = performance.now()
   const health = await ask('GET', '/healthz')
   seen.frontMs = Math.max(seen.frontMs, Math.min(usedMs(front) - before, performance.now() - startedMs))
