@@ -12,6 +12,8 @@ export const limits = {
   batchBytesMax: 8_388_608,
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
+  /** How long a client that is still sending has to see the last answer of its connection, milliseconds. */
+  lastAnswerLingerMs: 5_000,
   /** Rows in one page. */
   pageRowsMax: 1_000,
   /** Rows in a page when the request names none (spec.md, Limits). */

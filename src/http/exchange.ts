@@ -2,17 +2,15 @@ import { STATUS_CODES } from 'node:http'
 import { statusOf, type Refusal } from '../base/errors.js'
 import type { Answer } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
+import { LastAnswer } from './last-answer.js'
 import type { HttpResponse } from './uws.js'
+
+/** No body, and no length of one (RFC 9110, 8.6). */
+const NO_CONTENT = 204
 
 const statusLines = new Map<number, string>()
 for (const [status, text] of Object.entries(STATUS_CODES))
   statusLines.set(Number(status), `${status} ${text}`)
-
-/**
- * Bytes that uWebSockets.js holds back until its parser is through with what has arrived. An answer that does not fit
- * goes out in the middle of parsing, and with it the end of the connection, which stops the parser there.
- */
-const CORK_BYTES = 16 * 1024
 
 /** What happens around an exchange. */
 export interface ExchangeWatch {
@@ -31,8 +29,10 @@ export class Exchange {
   readonly #headOnly: boolean
   /** The connection takes no further request after this one (src/http/opening.ts). */
   readonly #isLast: boolean
+  #listening = false
   #wholeBody = false
   #open = true
+  #last: LastAnswer | undefined
   #paused = false
   readonly #onGone: (() => void)[] = []
   /** Parts of the body that came before anyone wanted them. */
@@ -63,40 +63,37 @@ export class Exchange {
     this.#onGone.push(callback)
   }
 
-  answer(answer: Answer): void {
+  answer({ status, contentType, headers, body }: Answer): void {
     if (!this.#open) return
     this.#letGo()
-    this.#response.cork(() => {
-      this.#head(answer.status, answer.contentType ?? 'application/json')
-      for (const [name, value] of answer.headers ?? []) this.#response.writeHeader(name, value)
-      this.#finish(answer.status)
-      this.#body(answer.body, false)
+    this.#send(status, body, () => {
+      this.#head(status, contentType ?? 'application/json')
+      for (const [name, value] of headers ?? []) this.#response.writeHeader(name, value)
     })
   }
 
   /**
-   * Answers a refusal. `closing`: the connection ends behind the answer, though uWebSockets.js still carries out what
-   * has arrived already. `at once`: not even that, because it may be no request at all (contract.md 2.3).
+   * Answers a refusal. `closing`: the connection ends behind it, and nothing is carried out of what has arrived with its
+   * request, which may be no request at all.
    */
   refuse(
     refusal: Refusal,
-    more: { closing?: boolean | 'at once'; headers?: readonly (readonly [string, string])[] } = {},
+    more: { closing?: boolean; headers?: readonly (readonly [string, string])[] } = {},
   ): void {
     if (!this.#open) return
     this.#letGo()
     const status = statusOf(refusal)
-    this.#response.cork(() => {
+    const text = JSON.stringify(problemOf(refusal, this.requestId))
+    const writeHead = () => {
       this.#head(status, 'application/problem+json')
       if (status === 401) this.#response.writeHeader('WWW-Authenticate', 'Bearer')
       if (refusal.retryAfterSecs !== undefined) {
         this.#response.writeHeader('Retry-After', String(refusal.retryAfterSecs))
       }
       for (const [name, value] of more.headers ?? []) this.#response.writeHeader(name, value)
-      this.#finish(status)
-      const text = JSON.stringify(problemOf(refusal, this.requestId))
-      const closing = more.closing ?? false
-      this.#body(closing === 'at once' ? text.padEnd(CORK_BYTES) : text, closing !== false)
-    })
+    }
+    if (more.closing === true) this.#sendLast({ status, text, beforeTheRest: true }, writeHead)
+    else this.#send(status, text, writeHead)
   }
 
   /** Begins an answer that is written in parts; `end` or `abort` finishes it. */
@@ -177,9 +174,11 @@ export class Exchange {
    * bring more within ten seconds or be closed. Pausing it again takes that back.
    */
   #listen(receive: (part: ArrayBuffer, last: boolean) => void): void {
+    this.#listening = true
     this.#response.onData((part, last) => {
       const wasPaused = this.#paused
       this.#wholeBody ||= last
+      if (last) this.#last?.bodyArrived()
       receive(part, last)
       if (this.#open && wasPaused && this.#paused) this.#response.pause()
     })
@@ -210,21 +209,48 @@ export class Exchange {
     this.#response.writeStatus(statusLines.get(status) ?? String(status))
     this.#response.writeHeader('Content-Type', contentType)
     this.#response.writeHeader('X-Request-Id', this.requestId)
-    if (this.#isLast && !this.#wholeBody) this.#response.writeHeader('Connection', 'close')
     if (this.allowedOrigin === '') return
     this.#response.writeHeader('Access-Control-Allow-Origin', this.allowedOrigin)
     this.#response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
     this.#response.writeHeader('Vary', 'Origin')
   }
 
-  /**
-   * Behind the last answer of a connection it is ended, unless the body is not whole yet: its client is still sending,
-   * would be reset and never see the answer, so it has been told to end the connection itself.
-   */
-  #body(text: string, closing: boolean): void {
-    const ends = closing || (this.#isLast && this.#wholeBody)
-    if (this.#headOnly) this.#response.endWithoutBody(Buffer.byteLength(text), ends)
-    else this.#response.end(text, ends)
+  #send(status: number, text: string, writeHead: () => void): void {
+    if (this.#isLast) {
+      this.#sendLast({ status, text, beforeTheRest: false }, writeHead)
+      return
+    }
+    this.#response.cork(() => {
+      writeHead()
+      this.#finish(status)
+      if (!this.#headOnly && status !== NO_CONTENT) {
+        this.#response.end(text)
+        return
+      }
+      // As a header of ours: told of a length, uWebSockets.js would take the answer for unfinished until that was sent.
+      if (status !== NO_CONTENT) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(text)))
+      this.#response.endWithoutBody()
+    })
+  }
+
+  /** Answers so that nothing that follows on the connection is carried out. */
+  #sendLast(
+    { status, text, beforeTheRest }: { status: number; text: string; beforeTheRest: boolean },
+    writeHead: () => void,
+  ): void {
+    this.#finish(status)
+    this.#last = new LastAnswer(this.#response, {
+      writeHead: () => {
+        writeHead()
+        this.#response.writeHeader('Connection', 'close')
+      },
+      text,
+      headOnly: this.#headOnly,
+      wholeBody: this.#wholeBody || beforeTheRest,
+      beforeTheRest,
+    })
+    // To notice the end of a body that nobody has asked for.
+    if (!this.#listening && !beforeTheRest) this.#listen(() => {})
   }
 
   #finish(status: number): void {
@@ -233,6 +259,7 @@ export class Exchange {
   }
 
   #gone(): void {
+    this.#last?.gone()
     if (!this.#open) return
     this.#finish(0)
     for (const callback of this.#onGone) callback()

@@ -1,22 +1,28 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/route.js'
 import { answersHead } from './handle.js'
+import type { Exchange } from './exchange.js'
 import { openRequest, type Door, type Opening } from './opening.js'
-import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js'
+import type { TemplatedApp } from './uws.js'
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
 export function addFallbacks(app: TemplatedApp, routes: readonly Route[], opening: Opening): void {
   const paths = pathsOf(routes)
-  const uncounted = { opening, watch: { done() {} }, headOnly: false }
-  const doors: Record<Door['rate'], Door> = {
-    none: { ...uncounted, rate: 'none' },
-    global: { ...uncounted, rate: 'global' },
-    auth: { ...uncounted, rate: 'auth' },
-  }
-  app.options('/*', (response, request) => answerOptions(response, request, { paths, door: doors.none }))
+  const uncounted = { opening, watch: { done() {} } }
+  const preflights: Door = { ...uncounted, headOnly: false, takesBody: false, rate: 'global' }
+  app.options('/*', (response, request) => {
+    // Of the library's buffers, which live only until this returns: nothing here waits.
+    const exchange = openRequest(response, request, preflights)?.exchange
+    if (exchange !== undefined) answerOptions(exchange, methodsOf(paths, request.getUrl()))
+  })
   app.any('/*', (response, request) => {
     const path = request.getUrl()
-    const exchange = openRequest(response, request, isAuthPath(path) ? doors.auth : doors.global)?.exchange
+    const exchange = openRequest(response, request, {
+      ...uncounted,
+      headOnly: request.getCaseSensitiveMethod() === 'HEAD',
+      takesBody: true,
+      rate: isAuthPath(path) ? 'auth' : 'global',
+    })?.exchange
     if (exchange === undefined) return
     const allowed = methodsOf(paths, path)
     if (allowed.length === 0) {
@@ -38,14 +44,7 @@ interface PathPattern {
   methods: readonly string[]
 }
 
-function answerOptions(
-  response: HttpResponse,
-  request: HttpRequest,
-  { paths, door }: { paths: readonly PathPattern[]; door: Door },
-): void {
-  const allowed = methodsOf(paths, request.getUrl())
-  const exchange = openRequest(response, request, door)?.exchange
-  if (exchange === undefined) return
+function answerOptions(exchange: Exchange, allowed: readonly string[]): void {
   const methods = [...allowed, 'OPTIONS'].join(', ')
   const cors: [string, string][] = [
     ['Access-Control-Allow-Methods', methods],

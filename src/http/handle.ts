@@ -67,7 +67,13 @@ export function handlerOf(
   const parameterCount = route.path.split('/:').length - 1
   const watch = handling.metrics.watch(route)
   const writes = isWrite(route)
-  const door: Door = { opening: handling, watch, headOnly, rate: route.kind === 'auth' ? 'auth' : 'global' }
+  const door: Door = {
+    opening: handling,
+    watch,
+    headOnly,
+    takesBody: takesBody(route),
+    rate: route.kind === 'auth' ? 'auth' : 'global',
+  }
   return (response, request) => {
     watch.begin()
     const opened = openRequest(response, request, door)
@@ -103,6 +109,11 @@ const internalError = refuse('internal_error', 'Expected the server to work; the
 /** Answers that are made whole can be given without their body; streams and exports cannot. */
 export function answersHead({ method, kind }: Route): boolean {
   return method === 'get' && (kind === 'command' || kind === 'handler')
+}
+
+function takesBody(route: Route): boolean {
+  if (route.kind === 'ingest' || route.kind === 'import') return true
+  return 'bodyBytesMax' in route && route.bodyBytesMax > 0
 }
 
 /** A bug in a route breaks its request and no other. */

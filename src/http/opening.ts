@@ -17,8 +17,10 @@ export interface Door {
   watch: ExchangeWatch
   /** Answers to HEAD: no body goes out. */
   headOnly: boolean
-  /** Which rates count: that of every request, those of auth routes beside it, or none (contract.md 2.5). */
-  rate: 'global' | 'auth' | 'none'
+  /** Whether a body can belong to the request; a chunked one is refused at once where it cannot. */
+  takesBody: boolean
+  /** Which rates count: that of every request, or those of auth routes beside it (docs/OPERATIONS.md). */
+  rate: 'global' | 'auth'
 }
 
 /** A request whose head is well-formed and whose address has not asked too much. */
@@ -28,35 +30,38 @@ export interface OpenedRequest {
 }
 
 /**
- * Opens the exchange of a request, before anything else is done with it.
- * @returns undefined when it is answered already: 400 malformed_request, and its connection ends at once (contract.md
- * 2.3); 429 rate_limited
+ * Opens the exchange of a request, before anything else is done with it: the rate of its address counts first, of
+ * malformed requests too.
+ * @returns undefined when it is answered already: 429 rate_limited; 400 malformed_request, and its connection ends at
+ * once (docs/SECURITY.md)
  */
 export function openRequest(
   response: HttpResponse,
   request: HttpRequest,
-  { opening, watch, headOnly, rate }: Door,
+  { opening, watch, headOnly, takesBody, rate }: Door,
 ): OpenedRequest | undefined {
   const head = readHead(request, opening.admission)
-  if (typeof head === 'string') {
-    const about = { requestId: opening.nextRequestId(), allowedOrigin: '', headOnly, isLast: false }
-    const exchange = new Exchange(response, about, watch)
-    exchange.refuse(refuse('malformed_request', head), { closing: 'at once' })
-    return undefined
-  }
   const { requestId, origin } = head.headers
-  const about = {
-    requestId: requestId === '' ? opening.nextRequestId() : requestId,
-    allowedOrigin: origin !== '' && opening.corsOrigins.has(origin) ? origin : '',
-    headOnly,
-    // uWebSockets.js takes extensions of chunk sizes for digits and trailers for a next request, and checks little of
-    // what ends a chunk. So where a chunked body ends two readers may disagree, and nothing may follow it.
-    isLast: head.chunked,
-  }
-  const exchange = new Exchange(response, about, watch)
-  const limited =
-    rate === 'none' ? undefined : opening.admission.limit(response, head.headers, rate === 'auth')
-  if (limited === undefined) return { exchange, head }
-  exchange.refuse(limited.refusal, { headers: limited.headers })
+  const malformed = head.fault !== undefined
+  const exchange = new Exchange(
+    response,
+    {
+      requestId: requestId === '' || malformed ? opening.nextRequestId() : requestId,
+      allowedOrigin: origin !== '' && !malformed && opening.corsOrigins.has(origin) ? origin : '',
+      headOnly,
+      // uWebSockets.js takes extensions of chunk sizes for digits and trailers for a next request, and checks little of
+      // what ends a chunk. So where a chunked body ends two readers may disagree, and nothing may follow it.
+      isLast: head.chunked || malformed,
+    },
+    watch,
+  )
+  const limited = opening.admission.limit(response, head.headers, rate === 'auth')
+  if (limited !== undefined) exchange.refuse(limited.refusal, { headers: limited.headers })
+  else if (head.fault !== undefined)
+    exchange.refuse(refuse('malformed_request', head.fault), { closing: true })
+  else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)
+  else return { exchange, head }
   return undefined
 }
+
+const unwantedBody = refuse('malformed_request', 'Expected no body: this method and path take none')

@@ -8,6 +8,8 @@ export interface RequestHead {
   /** Bytes that the client says it sends; undefined when it does not say. */
   contentLength: number | undefined
   chunked: boolean
+  /** What is malformed about it; undefined when nothing is. */
+  fault: string | undefined
 }
 
 /** What is known of credentials (src/http/admit.ts). */
@@ -26,9 +28,8 @@ const idPattern = /^[\x21-\x7e]{1,128}$/
 /**
  * Reads the head of a request in one pass over its headers.
  * @param credentials tells those that were found good before: each of their characters was looked at then
- * @returns a text that says what is malformed, when something is (contract.md 2.3)
  */
-export function readHead(request: HttpRequest, credentials: Credentials): RequestHead | string {
+export function readHead(request: HttpRequest, credentials: Credentials): RequestHead {
   const headers = noHeaders()
   let contentLength: string | undefined
   let fault: string | undefined
@@ -92,9 +93,8 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
   if (chunked && contentLength !== undefined) fault = 'Expected Content-Length or Transfer-Encoding, not both'
   if (contentLength !== undefined && !/^\d{1,15}$/.test(contentLength))
     fault = 'Expected Content-Length to be a number'
-  if (fault !== undefined) return fault
   const length = contentLength === undefined ? undefined : Number(contentLength)
-  return { headers, query: request.getQuery(), contentLength: length, chunked }
+  return { headers, query: request.getQuery(), contentLength: length, chunked, fault }
 }
 
 function noHeaders(): RequestHeaders {

@@ -1,0 +1,95 @@
+import { limits } from '../base/limits.js'
+import type { HttpResponse } from './uws.js'
+
+/**
+ * Bytes that uWebSockets.js holds back until its parser is through with what has arrived. An answer that does not fit
+ * goes out in the middle of parsing, and is not lost when what follows has the connection closed.
+ */
+const CORK_BYTES = 16 * 1024
+
+/** What a last answer consists of. */
+export interface LastAnswerParts {
+  /** Writes status line and headers. */
+  writeHead(): void
+  text: string
+  headOnly: boolean
+  /** The whole body of the request has arrived already, or nobody knows where it would end. */
+  wholeBody: boolean
+  /** Goes out even when the connection has brought more, which has it closed; for this it is made `CORK_BYTES` long. */
+  beforeTheRest: boolean
+}
+
+/**
+ * The answer behind which its connection takes no further request, whatever uWebSockets.js reads there.
+ *
+ * That library goes on to a next request as soon as it takes an answer for finished, be it in the middle of what has
+ * arrived or while the client has not read the answer yet; and it closes a connection that brings a request before the
+ * one before is answered. So this answer goes out whole while the library is told of one byte more: it is never
+ * finished, and the connection is closed once all of it is with the kernel.
+ */
+export class LastAnswer {
+  readonly #response: HttpResponse
+  readonly #body: Uint8Array
+  #wholeBody: boolean
+  #sent: boolean
+  #gone = false
+  #lingering: NodeJS.Timeout | undefined
+
+  /** Writes as much as the connection takes. Made while the head of the request is handled, or later. */
+  constructor(
+    response: HttpResponse,
+    { writeHead, text, headOnly, wholeBody, beforeTheRest }: LastAnswerParts,
+  ) {
+    this.#response = response
+    // Never empty: an answer of no bytes would be finished at once. White space belongs to no text that is answered.
+    this.#body = Buffer.from(beforeTheRest ? text.padEnd(CORK_BYTES) : text || '\n')
+    this.#wholeBody = wholeBody
+    this.#sent = headOnly
+    response.cork(() => {
+      writeHead()
+      // Writes the length, which stays the one that is told.
+      response.tryEnd('', this.#body.length)
+      if (headOnly) return
+      if (beforeTheRest) this.#sent = this.#write(this.#body)
+      // All that is written here may be with the library still. The last byte tells when it is not.
+      else this.#write(this.#body.subarray(0, -1))
+    })
+    response.onWritable(() => {
+      this.#finish()
+      return true
+    })
+    if (beforeTheRest && !headOnly) this.#finish()
+    // Later: not all that is written may be with the kernel, and more of the body may be about to be parsed.
+    else setImmediate(() => this.#finish())
+  }
+
+  /** The body of the request has arrived, so that closing the connection resets nobody who is still sending. */
+  bodyArrived(): void {
+    this.#wholeBody = true
+    setImmediate(() => this.#finish())
+  }
+
+  /** The connection is closed. */
+  gone(): void {
+    this.#gone = true
+    clearTimeout(this.#lingering)
+  }
+
+  #finish(): void {
+    if (this.#gone) return
+    this.#sent ||= this.#write(this.#body.subarray(this.#response.getWriteOffset()))
+    if (!this.#sent) return
+    if (this.#wholeBody) {
+      this.#gone = true
+      this.#response.close()
+    }
+    // Who is still sending would be reset and might never see the answer.
+    else this.#lingering ??= setTimeout(() => this.#response.close(), limits.lastAnswerLingerMs)
+  }
+
+  /** Whether all of a part is taken: by the kernel, outside of a cork. */
+  #write(part: Uint8Array): boolean {
+    const [taken] = this.#response.tryEnd(part, this.#body.length + 1)
+    return taken
+  }
+}
