@@ -134,6 +134,8 @@ export const limits = {
   streamTicketSecs: 60,
   /** Unused stream tickets at once. */
   streamTicketsMax: 100_000,
+  /** Hops of X-Forwarded-For that are looked at, from the right. */
+  forwardedHopsMax: 32,
   /** Client addresses that the rate limiter remembers. */
   rateLimitAddressesMax: 100_000,
   /** Credentials that were found good and are known again without hashing them. */

@@ -98,6 +98,47 @@ describe('the client address', () => {
     expect(clientOf('10.0.0.1', '[2001:db8::5]')).toBe('2001:db8::5')
   })
 
+  it('is the 32nd hop from the right where more are trusted', () => {
+    const hops = Array.from({ length: 400 }, (_, n) => `10.0.${n >> 8}.${n & 0xff}`)
+    expect(clientOf('10.0.0.1', ['198.51.100.1', ...hops].join(','))).toBe('10.0.1.112')
+    expect(clientOf('10.0.0.1', ['198.51.100.1', ...hops.slice(0, 31)].join(','))).toBe('198.51.100.1')
+  })
+
+  it('is what ipaddr.js reads, however an address is written', () => {
+    const group = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16))
+    const gapped = fc
+      .tuple(fc.array(group, { maxLength: 7 }), fc.array(group, { maxLength: 7 }))
+      .map(([before, after]) => `${before.join(':')}::${after.join(':')}`)
+    const whole = fc.array(group, { minLength: 8, maxLength: 8 }).map((groups) => groups.join(':'))
+    const text = fc.oneof(fc.ipV4(), fc.ipV6(), gapped, whole)
+    const trusted = parseTrustedProxies('0.0.0.0/0').trusted
+    fc.assert(
+      fc.property(text, (hop) => {
+        // It takes ::1.2.3.4 for ::ffff:1.2.3.4, against RFC 4291, 2.5.5.
+        fc.pre(!/^::\d+\./.test(hop))
+        const peer = bytesOf('10.0.0.1')
+        const expected = ipaddr.isValid(hop) ? addressText(bytesOf(hop)) : '10.0.0.1'
+        expect(addressText(clientAddress({ peer, forwardedFor: hop, trusted }))).toBe(expected)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('is trusted by just the bits that a range counts', () => {
+    const range = fc.tuple(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.integer({ min: 0, max: 128 }))
+    const flipped = fc.integer({ min: 0, max: 127 })
+    fc.assert(
+      fc.property(range, flipped, ([bytes, bits], at) => {
+        fc.pre(bytes[0] !== 0)
+        const { trusted } = parseTrustedProxies(`${ipaddr.fromByteArray([...bytes]).toString()}/${bits}`)
+        const peer = Uint8Array.from(bytes)
+        peer[at >> 3] = (peer[at >> 3] ?? 0) ^ (0x80 >> (at & 7))
+        const client = addressText(clientAddress({ peer, forwardedFor: '198.51.100.1', trusted }))
+        expect(client === '198.51.100.1').toBe(at >= bits)
+      }),
+    )
+  })
+
   it('does not hold the memory of the peer that it was given', () => {
     const peer = bytesOf('203.0.113.9')
     const address = clientAddress({ peer, forwardedFor: '', trusted: [] })
