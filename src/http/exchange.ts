@@ -26,7 +26,7 @@ export class Exchange {
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
-  readonly #headOnly: boolean
+  readonly headOnly: boolean
   /** The connection takes no further request after this one (src/http/opening.ts). */
   readonly #isLast: boolean
   #listening = false
@@ -48,7 +48,7 @@ export class Exchange {
     this.requestId = about.requestId
     this.allowedOrigin = about.allowedOrigin
     this.#watch = watch
-    this.#headOnly = about.headOnly
+    this.headOnly = about.headOnly
     this.#isLast = about.isLast
     response.onAborted(() => this.#gone())
   }
@@ -96,13 +96,19 @@ export class Exchange {
     else this.#send(status, text, writeHead)
   }
 
-  /** Begins an answer that is written in parts; `end` or `abort` finishes it. */
+  /**
+   * Begins an answer that is written in parts; `end` or `abort` finishes it. Where HEAD was asked it is finished now, and
+   * the exchange not open any more.
+   */
   begin(status: number, contentType: string, headers: readonly (readonly [string, string])[]): void {
     if (!this.#open) return
     this.#letGo()
     this.#response.cork(() => {
       this.#head(status, contentType)
       for (const [name, value] of headers) this.#response.writeHeader(name, value)
+      if (!this.headOnly) return
+      this.#finish(status)
+      this.#response.endWithoutBody()
     })
   }
 
@@ -223,7 +229,7 @@ export class Exchange {
     this.#response.cork(() => {
       writeHead()
       this.#finish(status)
-      if (!this.#headOnly && status !== NO_CONTENT) {
+      if (!this.headOnly && status !== NO_CONTENT) {
         this.#response.end(text)
         return
       }
@@ -245,7 +251,7 @@ export class Exchange {
         this.#response.writeHeader('Connection', 'close')
       },
       text,
-      headOnly: this.#headOnly,
+      headOnly: this.headOnly,
       wholeBody: this.#wholeBody || beforeTheRest,
       beforeTheRest,
     })

@@ -59,6 +59,7 @@ export class ExportSender {
     exchange.begin(200, 'application/x-ndjson', [
       ['Content-Disposition', `attachment; filename="${agent.replaceAll(':', '-')}.ndjson"`],
     ])
+    if (!exchange.open) return
     const pace = paceOf(exchange)
     const { strand, headSeq } = located
     const publicKey = keyAt(located, fromSeq)

@@ -1,6 +1,5 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/route.js'
-import { answersHead } from './handle.js'
 import type { Exchange } from './exchange.js'
 import { openRequest, type Door, type Opening } from './opening.js'
 import type { TemplatedApp } from './uws.js'
@@ -64,9 +63,10 @@ function answerOptions(exchange: Exchange, allowed: readonly string[]): void {
 function pathsOf(routes: readonly Route[]): PathPattern[] {
   return routes.map((route) => ({
     pattern: new RegExp(`^${route.path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`),
-    methods: answersHead(route)
-      ? ['GET', 'HEAD']
-      : [route.method === 'del' ? 'DELETE' : route.method.toUpperCase()],
+    methods:
+      route.method === 'get'
+        ? ['GET', 'HEAD']
+        : [route.method === 'del' ? 'DELETE' : route.method.toUpperCase()],
   }))
 }
 

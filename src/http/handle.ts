@@ -13,6 +13,7 @@ import type {
   Route,
   RouteContext,
   RouteRequest,
+  StreamRequest,
 } from '../routes/route.js'
 import type { Admitted as Caller } from './admit.js'
 import { collectBody } from './body.js'
@@ -106,11 +107,6 @@ function proceedLater(exchange: Exchange, handling: Handling, proceeding: Promis
 
 const internalError = refuse('internal_error', 'Expected the server to work; the request id is in its log')
 
-/** Answers that are made whole can be given without their body; streams and exports cannot. */
-export function answersHead({ method, kind }: Route): boolean {
-  return method === 'get' && (kind === 'command' || kind === 'handler')
-}
-
 function takesBody(route: Route): boolean {
   if (route.kind === 'ingest' || route.kind === 'import') return true
   return 'bodyBytesMax' in route && route.bodyBytesMax > 0
@@ -196,9 +192,19 @@ function carryOut(
       handling.exports.send(exchange, route.toExport(request))
       return
     case 'stream':
-      handling.streams.open(exchange, route.toStream(request), request.principal)
+      openStream(exchange, { request: route.toStream(request), principal: request.principal }, handling)
       return
   }
+}
+
+function openStream(
+  exchange: Exchange,
+  { request, principal }: { request: StreamRequest | Refusal; principal: Principal },
+  { streams }: Handling,
+): void {
+  // Of a stream that nobody reads there is nothing to watch.
+  if (exchange.headOnly && !('code' in request)) exchange.begin(200, 'text/event-stream', [])
+  else streams.open(exchange, request, principal)
 }
 
 /** Reads the body that a route takes, which is JSON, and goes on. */
@@ -316,6 +322,11 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
       namespace,
       origin: { ip, userAgent, requestId: exchange.requestId },
       ...(principal.user !== undefined && { claims: principal.user.claims }),
+    }
+    if (exchange.headOnly && route.writes === true) {
+      // HEAD is safe (RFC 9110, 9.2.1): whoever only looks at a link uses nothing up.
+      exchange.answer({ status: 204, body: '' })
+      return
     }
     const run = () => void runAsync(() => route.handle(request, context), exchange, handling)
     if (route.bodyBytesMax === 0) run()

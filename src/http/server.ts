@@ -3,7 +3,7 @@ import { createServer, isIPv6 } from 'node:net'
 import type { Config } from '../config.js'
 import type { Route } from '../routes/route.js'
 import { addFallbacks } from './fallback.js'
-import { answersHead, handlerOf, type Handling } from './handle.js'
+import { handlerOf, type Handling } from './handle.js'
 import { App, closeListenSocket, localPort, SSLApp, type ListenSocket, type TemplatedApp } from './uws.js'
 
 /** The listening part of the server. */
@@ -28,7 +28,7 @@ export async function listen(
   const app = appOf(config)
   for (const route of routes) {
     app[route.method](route.path, handlerOf(route, handling))
-    if (answersHead(route)) app.head(route.path, handlerOf(route, handling, true))
+    if (route.method === 'get') app.head(route.path, handlerOf(route, handling, true))
   }
   addFallbacks(app, routes, handling)
   const socket = await new Promise<ListenSocket | false>((resolve) =>
