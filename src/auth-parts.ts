@@ -10,6 +10,7 @@ import type { DataDirectory } from './data-directory.js'
 import { ShardedOutbox } from './dispatch/mail-outbox.js'
 import { PasswordPool } from './dispatch/password-pool.js'
 import type { Shards } from './dispatch/shards.js'
+import type { PoolListener } from './dispatch/thread-pool.js'
 import { activation } from './http/auth/activation.js'
 import { authContext } from './http/auth/context.js'
 import { EndedTokens } from './http/auth/ended.js'
@@ -28,6 +29,7 @@ import type { PasskeyCeremonies } from './routes/auth-route.js'
 export interface AuthParts {
   handling: AuthHandling
   tokens: UserTokens
+  passwords: PasswordPool
   stop(): Promise<void>
 }
 
@@ -38,6 +40,8 @@ interface AuthSurroundings {
   log: Logger
   /** Open streams, which end with the token that opened them. */
   streams: StreamHub
+  /** Told of the threads that hash passwords. */
+  told: PoolListener
 }
 
 /** The auth settings that shards decide by. */
@@ -81,7 +85,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
-  const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) })
+  const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) }, { told: around.told })
   const mail = mailSender(config, around)
   const context = authContext({
     shards,
@@ -113,6 +117,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
   return {
     handling: { refusal: activation(true, license, systemClock), root, context, missing },
     tokens,
+    passwords,
     async stop() {
       await mail?.stop()
       await passwords.close()

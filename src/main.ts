@@ -10,6 +10,7 @@ import { ReaderPool } from './dispatch/reader-pool.js'
 import { ServerLog } from './dispatch/server-log.js'
 import type { Shards } from './dispatch/shards.js'
 import type { SinkThread } from './dispatch/sink-thread.js'
+import type { PoolFigures, PoolListener } from './dispatch/thread-pool.js'
 import { Control } from './control.js'
 import { authOff, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
@@ -55,11 +56,12 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
   const state: ServerState = { stopping: false, readOnly: false }
   const serverLog = startServerLog(config, { shards: shards.shards, state, log })
   shards.serverLog = serverLog
-  const parts = assemble({ directory, shards: shards.shards, sink, serverLog })
+  const parts = assemble({ directory, shards: shards.shards, sink, serverLog, told: poolTold(log) })
   shards.hub = parts.streams
   shards.readers = parts.readers
   await loadApiKeys(shards.shards, parts.apiKeys)
   const auth = await startedAuth(config, { directory, log, parts })
+  if (auth !== undefined) parts.pools.push(auth.passwords)
   const routes = allRoutes(config.agentId)
   const admission = admissionOf(config, { directory, parts, auth })
   const handling = handlingOf(config, {
@@ -114,6 +116,8 @@ interface Parts {
   tickets: Tickets
   metrics: HttpMetrics
   serverLog: ServerLog | undefined
+  /** Pools of threads that requests need. */
+  pools: { figures: PoolFigures }[]
 }
 
 /** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */
@@ -157,13 +161,16 @@ function assemble({
   shards,
   sink,
   serverLog,
+  told,
 }: {
   directory: DataDirectory
   shards: Shards
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
+  told: PoolListener
 }): Parts {
-  const readers = new ReaderPool(directory.path)
+  const readers = new ReaderPool(directory.path, { told })
+  const pools: Parts['pools'] = [readers]
   const streams = new StreamHub(shards)
   const tickets = new Tickets(systemClock)
   const apiKeys = new ApiKeys((principalId) => {
@@ -173,11 +180,12 @@ function assemble({
   const metrics = new HttpMetrics({
     shards,
     streams: () => streams.count,
+    pools: () => pools.map(({ figures }) => figures),
     freeBytes: () => freeBytes(directory.path),
     ...(sink !== undefined && { sink: () => sink.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
-  return { shards, readers, streams, apiKeys, tickets, metrics, serverLog }
+  return { shards, readers, streams, apiKeys, tickets, metrics, serverLog, pools }
 }
 
 /** The auth add-on, where it is on. */
@@ -186,7 +194,8 @@ function startedAuth(
   { directory, log, parts }: { directory: DataDirectory; log: Logger; parts: Parts },
 ): Promise<AuthParts> | undefined {
   if (!config.auth.enabled) return undefined
-  return startAuth(config, { directory, shards: parts.shards, log, streams: parts.streams })
+  const { shards, streams } = parts
+  return startAuth(config, { directory, shards, log, streams, told: poolTold(log) })
 }
 
 function admissionOf(
@@ -263,7 +272,7 @@ function handlingOf(
     read: readsBy(readers),
     apiKeys: parts.apiKeys,
     tickets: parts.tickets,
-    readiness: () => stopping() ?? unready(shards, state),
+    readiness: () => stopping() ?? unready(parts, state),
     metrics: () => metrics.text(),
     openApi: () => (openApi ??= JSON.stringify(openApiDocument(routes, version))),
     nowMs: systemClock,
@@ -295,11 +304,25 @@ function handlingOf(
 
 const storageFull = refuse('storage_full', 'Expected free space on the data disk; reads go on')
 
-function unready(shards: Shards, state: ServerState): Refusal | undefined {
+function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefined {
   if (!shards.serving) return refuse('unavailable', 'Expected every shard to be serving')
+  const idle = pools.find(({ figures }) => !figures.serving)
+  if (idle !== undefined)
+    return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)
   return state.readOnly
     ? refuse('unavailable', 'Expected free space on the data disk: the server is read-only')
     : undefined
+}
+
+/** Tells of pools whose threads do not start, or end. */
+function poolTold(log: Logger): PoolListener {
+  return {
+    failed: (pool, error) =>
+      log.error({ pool, err: error }, 'no thread of a pool can be started: it is tried again'),
+    serves: (pool) => log.warn({ pool }, 'threads of a pool can be started again'),
+    ended: (pool, error) =>
+      log.error({ pool, err: error }, 'a thread of a pool ended in the middle of its task'),
+  }
 }
 
 /** Below the mark the server only reads: LMDB reports a full disk as an I/O error, when it is too late to answer well. */

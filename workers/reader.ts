@@ -36,6 +36,9 @@ const settings = readSettings(workerData)
 const environments = new Map<number, Environment>()
 const subtrees = new SubtreeCache()
 
+/** Does nothing: that it comes to its end tells that a thread could be started. */
+export function begin(): void {}
+
 /** Export lines from `fromSeq` on, as many whole ones as fit a page. */
 export function exportPage(task: ExportPageTask): ExportPage {
   const environment = fresh(task.shard)

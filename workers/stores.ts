@@ -17,6 +17,9 @@ import { copyStore } from './store/store-copy.js'
  * Work on whole stores, in a thread of a pool of its own: `strandfast backup` and `restore` (docs/adr/0020-backup.md).
  */
 
+/** Does nothing: that it comes to its end tells that a thread could be started. */
+export function begin(): void {}
+
 /** Copies all stores of a data directory as they were at one moment, while a server may go on writing them. */
 export async function copyStores({ from, to, progress }: CopyTask): Promise<ShardCopy[]> {
   const { add } = counter(progress)

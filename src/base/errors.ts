@@ -96,3 +96,19 @@ export function refuse(code: ErrorCode, detail: string, more?: Omit<Refusal, 'co
 export function statusOf(refusal: Refusal): number {
   return refusal.status ?? errorCatalogue[refusal.code].status
 }
+
+/** An expected failure where a value cannot be handed on, as out of a long read: the request is answered with it. */
+export class RefusedError extends Error {
+  readonly refusal: Refusal
+
+  constructor(refusal: Refusal, cause?: unknown) {
+    super(refusal.detail, { cause })
+    this.refusal = refusal
+  }
+}
+
+/** The refusal that was thrown. @throws whatever else was thrown */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof RefusedError) return error.refusal
+  throw error
+}

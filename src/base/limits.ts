@@ -64,6 +64,16 @@ export const limits = {
   shardEndMs: 5_000,
   /** A shard whose thread hangs again within this time is not helped by another thread, milliseconds. */
   shardHangWindowMs: 600_000,
+  /** Milliseconds between looks at whether the task of a pool's thread comes further. */
+  poolLookMs: 250,
+  /** How long a thread of a pool may take to start, milliseconds. */
+  poolStartMs: 60_000,
+  /** How long a task waits for a thread of its pool, milliseconds; past that it is refused. */
+  poolWaitMs: 30_000,
+  /** Pause after a thread of a pool did not start; each further one in a row doubles it, milliseconds. */
+  poolRetryBaseMs: 100,
+  /** The longest such pause, milliseconds. */
+  poolRetryMaxMs: 5_000,
   /** Threads of the pool for long reads. */
   readerThreadsMax: 2,
   /** Long reads that wait for a thread. */
@@ -72,12 +82,18 @@ export const limits = {
   readerWaitMs: 10_000,
   /** How long a reader thread that is to end has for the task it is at, milliseconds. */
   readerEndMs: 3_000,
+  /** How long one long read may take, milliseconds, beside what the records of a tree add to it. */
+  readerTaskMs: 60_000,
+  /** Records of a tree that a reader goes through in a second, at the least. */
+  readerLeavesPerSec: 10_000,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
   /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
   snapshotTries: 100_000,
   /** Milliseconds between two words of a server about how far the copying for a backup is. */
   backupProgressMs: 250,
+  /** How long work on a whole store may come no step further, milliseconds. */
+  storeSilenceMs: 600_000,
   /** Threads that check stores. */
   storeThreadsMax: 16,
   /** Faults that the check of one store names. */
@@ -178,6 +194,8 @@ export const limits = {
   passwordThreadsMax: 16,
   /** Passwords that wait for a thread: a few seconds of work for two cores. */
   passwordQueueMax: 256,
+  /** How long hashing or comparing one password may take, milliseconds. */
+  passwordTaskMs: 30_000,
   /** How long a password thread waits for work before it ends, milliseconds. */
   passwordIdleMs: 30_000,
   /** Logins by password that wait for others of the same e-mail. */

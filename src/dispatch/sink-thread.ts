@@ -69,9 +69,20 @@ export class SinkThread {
     worker.on('exit', () => {
       this.#running = false
       this.#figures = { ...this.#figures, connected: false }
-      if (this.#stopping) return
-      this.#restart = setTimeout(() => (this.#worker = this.#start()), limits.sinkRetryMaxMs)
+      if (!this.#stopping) this.#startLater()
     })
     return worker
+  }
+
+  #startLater(): void {
+    this.#restart = setTimeout(() => {
+      try {
+        this.#worker = this.#start()
+      } catch (error) {
+        // Where the machine gives no thread, that is thrown and not told by one.
+        this.#died(error instanceof Error ? error : new Error(String(error)))
+        this.#startLater()
+      }
+    }, limits.sinkRetryMaxMs)
   }
 }

@@ -1,21 +1,22 @@
 import { availableParallelism } from 'node:os'
-import { fileURLToPath } from 'node:url'
-import { Piscina } from 'piscina'
 import { limits } from '../base/limits.js'
 import { TaskProgress, type ShardCheck, type ShardCopy } from '../protocol/store-tasks.js'
+import { ThreadPool } from './thread-pool.js'
 
 /** Threads that work on whole stores, and what they are at (docs/adr/0020-backup.md). */
 export class StorePool {
   readonly #progress = new TaskProgress()
-  readonly #pool: Piscina
+  readonly #pool: ThreadPool
+  readonly #underWay = new Set<Promise<unknown>>()
 
   /** @param niced whether a server that runs beside it goes first */
   constructor(niced: boolean) {
-    this.#pool = new Piscina({
-      filename: fileURLToPath(new URL('../../workers/stores.js', import.meta.url)),
-      minThreads: 0,
-      maxThreads: Math.min(availableParallelism(), limits.storeThreadsMax),
-      niceIncrement: niced ? 10 : 0,
+    this.#pool = new ThreadPool({
+      name: 'stores',
+      file: new URL('../../workers/stores.js', import.meta.url),
+      threads: Math.min(availableParallelism(), limits.storeThreadsMax),
+      niced,
+      idleMs: 0,
     })
   }
 
@@ -27,14 +28,14 @@ export class StorePool {
   /** Copies stores as they are at one moment; `done` counts bytes of rows. */
   copy(from: readonly string[], to: readonly string[]): Promise<ShardCopy[]> {
     this.#progress.begin()
-    return this.#pool.run({ from, to, progress: this.#progress.memory }, { name: 'copyStores' })
+    return this.#run({ from, to, progress: this.#progress.memory }, 'copyStores')
   }
 
   /** Checks stores, several at once; `done` counts two steps a record. */
   async check(paths: readonly string[]): Promise<ShardCheck[]> {
     this.#progress.begin()
     const progress = this.#progress.memory
-    const checks = paths.map((path, shard) => this.#pool.run({ path, shard, progress }, { name: 'checkOne' }))
+    const checks = paths.map((path, shard) => this.#run<ShardCheck>({ path, shard, progress }, 'checkOne'))
     // When one fails, none may still open a store, which makes its directory, once this has returned.
     await Promise.allSettled(checks)
     return Promise.all(checks)
@@ -43,7 +44,7 @@ export class StorePool {
   /** The root over the chain heads of all agents, 64 hex digits; `done` counts agents. */
   headsRoot(paths: readonly string[]): Promise<string> {
     this.#progress.begin()
-    return this.#pool.run({ paths, progress: this.#progress.memory }, { name: 'rootOfHeads' })
+    return this.#run({ paths, progress: this.#progress.memory }, 'rootOfHeads')
   }
 
   /** Has the work under way end soon; its promises reject. */
@@ -53,7 +54,22 @@ export class StorePool {
 
   /** Ends the threads, when what they do has ended. */
   async close(): Promise<void> {
-    await this.#pool.close()
-    await this.#pool.destroy()
+    await Promise.allSettled(this.#underWay)
+    await this.#pool.close(limits.readerEndMs)
+  }
+
+  /** A task takes as long as its store asks for; one that comes no step further for long has its thread ended. */
+  async #run<Found>(task: object, name: string): Promise<Found> {
+    const run: Promise<Found> = this.#pool.run(task, {
+      name,
+      deadlineMs: limits.storeSilenceMs,
+      steps: () => this.#progress.done,
+    })
+    this.#underWay.add(run)
+    try {
+      return await run
+    } finally {
+      this.#underWay.delete(run)
+    }
   }
 }

@@ -33,6 +33,7 @@ export class Exchange {
   #wholeBody = false
   #open = true
   #last: LastAnswer | undefined
+  #begun = false
   #paused = false
   readonly #onGone: (() => void)[] = []
   /** Parts of the body that came before anyone wanted them. */
@@ -56,6 +57,11 @@ export class Exchange {
   /** False when the answer is out or the client has gone. */
   get open(): boolean {
     return this.#open
+  }
+
+  /** True when parts of the answer are out. */
+  get begun(): boolean {
+    return this.#begun
   }
 
   /** Has `callback` called when the client goes before its answer is out. */
@@ -102,6 +108,7 @@ export class Exchange {
    */
   begin(status: number, contentType: string, headers: readonly (readonly [string, string])[]): void {
     if (!this.#open) return
+    this.#begun = true
     this.#letGo()
     this.#response.cork(() => {
       this.#head(status, contentType)

@@ -1,4 +1,4 @@
-import { refuse, type Refusal } from '../base/errors.js'
+import { RefusedError, refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
@@ -30,6 +30,10 @@ export class ExportSender {
       return
     }
     this.#send(exchange, request).catch((error: unknown) => {
+      if (error instanceof RefusedError && !exchange.begun) {
+        exchange.refuse(error.refusal)
+        return
+      }
       this.#onError(error, exchange.requestId)
       // In the middle of the answer only a broken connection can still say that it is not whole.
       exchange.abort()

@@ -1,5 +1,5 @@
 import type { Refusal } from '../base/errors.js'
-import { refuse } from '../base/errors.js'
+import { RefusedError, refuse } from '../base/errors.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { Outcome } from '../protocol/messages.js'
 import { answerOf, replayedHeaders } from '../routes/answers.js'
@@ -100,9 +100,15 @@ export function handlerOf(
 function proceedLater(exchange: Exchange, handling: Handling, proceeding: Promise<void>): void {
   exchange.holdBody()
   proceeding.catch((error: unknown) => {
-    handling.onError(error, exchange.requestId)
-    exchange.refuse(internalError)
+    exchange.refuse(failure(error, exchange, handling))
   })
+}
+
+/** What a throw is answered with; a thread that could not be had is no bug, and told of by its pool. */
+function failure(error: unknown, exchange: Exchange, handling: Handling): Refusal {
+  if (error instanceof RefusedError) return error.refusal
+  handling.onError(error, exchange.requestId)
+  return internalError
 }
 
 const internalError = refuse('internal_error', 'Expected the server to work; the request id is in its log')
@@ -117,8 +123,7 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void): void 
   try {
     run()
   } catch (error) {
-    handling.onError(error, exchange.requestId)
-    exchange.refuse(internalError)
+    exchange.refuse(failure(error, exchange, handling))
   }
 }
 
@@ -270,8 +275,7 @@ async function runAsync(
   try {
     finish(exchange, await run())
   } catch (error) {
-    handling.onError(error, exchange.requestId)
-    exchange.refuse(internalError)
+    exchange.refuse(failure(error, exchange, handling))
   }
 }
 

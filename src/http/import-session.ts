@@ -1,4 +1,4 @@
-import { refuse, type Refusal } from '../base/errors.js'
+import { refusalOf, refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
@@ -105,11 +105,13 @@ export class ImportSession {
   }
 
   async #check(): Promise<Refusal | undefined> {
-    const checked = await this.#readers.importCheck({
+    const task = {
       manifest: this.#manifest,
       lines: new Uint8Array(this.#waiting),
       ...(this.#position !== undefined && { position: this.#position }),
-    })
+    }
+    const checked = await this.#readers.importCheck(task).catch(refusalOf)
+    if ('code' in checked) return checked
     const committed = await this.#committing
     if (committed !== undefined) return committed
     if ('fault' in checked) {

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import type { ServerLogFigures } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
+import type { PoolFigures } from '../dispatch/thread-pool.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
 import type { Route } from '../routes/route.js'
 
@@ -8,6 +9,8 @@ import type { Route } from '../routes/route.js'
 export interface MetricsSources {
   shards: Shards
   streams(): number
+  /** The pools of threads. */
+  pools(): PoolFigures[]
   freeBytes(): number
   /** Absent where no log of strand heads is kept. */
   serverLog?(): ServerLogFigures
@@ -31,6 +34,7 @@ export class HttpMetrics {
     collectDefaultMetrics({ register: this.#registry })
     this.#countRequests()
     this.#showShards(sources)
+    this.#showPools(sources)
     this.#gauge('strandfast_streams_open', 'Open event streams', () => sources.streams())
     this.#gauge('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
     if (sources.sink !== undefined) this.#showSink(sources.sink)
@@ -134,6 +138,27 @@ export class HttpMetrics {
       () => shards.cacheFigures().bytes,
     )
     this.#gauge('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
+  }
+
+  #showPools({ pools }: MetricsSources): void {
+    const perPool = (name: string, help: string, value: (figures: PoolFigures) => number) => {
+      const gauge: Gauge<'pool'> = new Gauge({
+        name: `strandfast_pool_${name}`,
+        help,
+        labelNames: ['pool'],
+        registers: [this.#registry],
+        collect() {
+          for (const figures of pools()) gauge.set({ pool: figures.name }, value(figures))
+        },
+      })
+    }
+    perPool('serving', '1 unless no thread of the pool works or can be started', (one) =>
+      one.serving ? 1 : 0,
+    )
+    perPool('waiting', 'Tasks that wait for a thread of the pool', ({ waiting }) => waiting)
+    perPool('failed_starts_total', 'Threads of the pool that did not start', (one) => one.failedStarts)
+    perPool('ends_total', 'Threads of the pool that died in their task', ({ deaths }) => deaths)
+    perPool('hangs_total', 'Threads of the pool that took too long for a task', ({ hangs }) => hangs)
   }
 
   #showSink(sink: () => SinkFigures): void {

@@ -20,7 +20,7 @@ beforeEach(async () => {
     expect(agentNoOf(store.ask({ kind: 'strandLocate', agent: 'read' }))).toBe(agentNo)
     await store.close()
   }
-  pool = new ReaderPool(dataDir, 600_000)
+  pool = new ReaderPool(dataDir, { shardWaitMs: 600_000 })
 })
 
 afterEach(async () => {

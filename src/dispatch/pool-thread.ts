@@ -1,0 +1,188 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Worker } from 'node:worker_threads'
+import { Piscina } from 'piscina'
+import { limits } from '../base/limits.js'
+
+/** What the threads of a pool run. */
+export interface ThreadSettings {
+  /** The module whose functions are the tasks. */
+  file: URL
+  workerData?: object
+  /** Whether other threads go first. */
+  niced: boolean
+  /** How long a thread waits for work before it ends, milliseconds. */
+  idleMs: number
+  /** How long a thread may take to start, milliseconds. */
+  startMs?: number
+}
+
+/** How one task is carried out. */
+export interface TaskRun {
+  /** The function of the module. */
+  name: string
+  /** How long it may come no step further, milliseconds: all the time it has, where it tells of no steps. */
+  deadlineMs: number
+  /** A number that is another one whenever the task has come a step further. */
+  steps?(): number
+}
+
+/**
+ * Why a thread did not come to the end of a task: it did not start, it died, the task took too long, or it was ended for
+ * the sake of others.
+ */
+export type ThreadEnd = 'unstarted' | 'died' | 'hung' | 'ended'
+
+/** Thrown where the thread is to blame and not the task. */
+export class ThreadFault extends Error {
+  readonly how: ThreadEnd
+
+  constructor(how: ThreadEnd, cause?: unknown) {
+    super(`The thread ${texts[how]}`, { cause })
+    this.how = how
+  }
+}
+
+const texts = {
+  unstarted: 'did not start',
+  died: 'died in the middle of its task',
+  hung: 'did not come to the end of its task in time and was ended',
+  ended: 'was ended in the middle of its task',
+} as const
+
+/**
+ * One place for a thread in a pool. It has one task at a time; the thread is started with the first one, and anew with the
+ * next one after it has ended in any way. Piscina alone loses a task whose thread does not start, so it is given one
+ * thread and one task, and thrown away with both where anything goes wrong.
+ */
+export class PoolThread {
+  readonly #settings: ThreadSettings
+  #piscina: Piscina | undefined
+  /** The thread has loaded its module. */
+  #started = false
+  /** How it was lost since the task under way began. */
+  #lostAs: ThreadEnd | undefined
+  /** Breaks the task under way off. */
+  #breakOff: ((fault: ThreadFault) => void) | undefined
+  #underWay: Promise<unknown> = Promise.resolve()
+  /** Threads that have not ended yet; more than one only while an older one is still at it. */
+  readonly #alive = new Map<Worker, Promise<void>>()
+  #ending: Promise<void> | undefined
+
+  constructor(settings: ThreadSettings) {
+    this.#settings = settings
+  }
+
+  /** Whether a thread waits for a task or is at one. */
+  get works(): boolean {
+    return this.#started && this.#ending === undefined
+  }
+
+  /** Settles when it can have a task again; undefined when it can at once. */
+  get ending(): Promise<void> | undefined {
+    return this.#ending
+  }
+
+  /** @throws ThreadFault, or what the task throws */
+  async run<Found>(task: object, { name, deadlineMs, steps = noSteps }: TaskRun): Promise<Found> {
+    this.#lostAs = undefined
+    const broken = new Promise<never>((_resolve, reject) => (this.#breakOff = reject))
+    // It may be broken off before anyone waits for that.
+    broken.catch(() => undefined)
+    const watch = setInterval(this.#look(deadlineMs, steps), limits.poolLookMs)
+    try {
+      const piscina = (this.#piscina ??= this.#open())
+      const found: Promise<Found> = piscina.run(task, { name })
+      this.#underWay = found
+      for (const worker of piscina.threads) this.#watchEnd(worker)
+      return await Promise.race([found, broken])
+    } catch (error) {
+      // A task that threw has had a thread, which is there for the next one.
+      if (this.#started && !(error instanceof ThreadFault)) throw error
+      this.#ending ??= this.#discard()
+      throw error instanceof ThreadFault ? error : new ThreadFault(this.#lostAs ?? 'unstarted', error)
+    } finally {
+      clearInterval(watch)
+      this.#breakOff = undefined
+    }
+  }
+
+  /** Lets the task under way come to its end for a while, and ends the thread. Resolves when no thread is left. */
+  end(graceMs: number): Promise<void> {
+    this.#ending ??= this.#endSoon(graceMs)
+    return this.#ending
+  }
+
+  async #endSoon(graceMs: number): Promise<void> {
+    const abort = new AbortController()
+    const late = delay(graceMs, undefined, { signal: abort.signal }).catch(() => undefined)
+    await Promise.race([Promise.allSettled([this.#underWay]), late])
+    abort.abort()
+    this.#breakOff?.(new ThreadFault('ended'))
+    await this.#discard()
+  }
+
+  /** Counts looks and not time: while the process stood still, its threads did as well. */
+  #look(deadlineMs: number, steps: () => number): () => void {
+    const startMs = this.#settings.startMs ?? limits.poolStartMs
+    let silentMs = 0
+    let seen: unknown
+    return () => {
+      const now = `${this.#started} ${steps()}`
+      silentMs = now === seen ? silentMs + limits.poolLookMs : 0
+      seen = now
+      if (silentMs < (this.#started ? deadlineMs : startMs)) return
+      this.#breakOff?.(new ThreadFault(this.#started ? 'hung' : 'unstarted'))
+    }
+  }
+
+  #open(): Piscina {
+    const { file, workerData, niced, idleMs } = this.#settings
+    const piscina = new Piscina({
+      filename: fileURLToPath(file),
+      minThreads: 0,
+      maxThreads: 1,
+      idleTimeout: idleMs,
+      niceIncrement: niced ? 10 : 0,
+      workerData,
+    })
+    // It tells of a thread that ends before it has a task. Without a listener that would end the process.
+    piscina.on('error', (error: Error) => this.#lost(piscina, error))
+    piscina.on('workerCreate', () => (this.#started = this.#piscina === piscina))
+    piscina.on('workerDestroy', () => this.#lost(piscina))
+    return piscina
+  }
+
+  /** The thread has ended, or will at once. An idle one just has no successor before there is a task. */
+  #lost(piscina: Piscina, error?: Error): void {
+    if (this.#piscina !== piscina) return
+    const how = (this.#lostAs ??= this.#started ? 'died' : 'unstarted')
+    this.#started = false
+    if (error !== undefined) this.#breakOff?.(new ThreadFault(how, error))
+    // What ended it is told behind that it has ended, if at all.
+    else setImmediate((breakOff) => breakOff?.(new ThreadFault(how)), this.#breakOff)
+  }
+
+  #watchEnd(worker: Worker): void {
+    if (this.#alive.has(worker)) return
+    const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+    this.#alive.set(
+      worker,
+      ended.then(() => void this.#alive.delete(worker)),
+    )
+  }
+
+  /** Has the thread end; resolves when it has, which one in a call into the kernel does not before that returns. */
+  async #discard(): Promise<void> {
+    const piscina = this.#piscina
+    this.#piscina = undefined
+    this.#started = false
+    await piscina?.destroy()
+    await Promise.all(this.#alive.values())
+    this.#ending = undefined
+  }
+}
+
+function noSteps(): number {
+  return 0
+}

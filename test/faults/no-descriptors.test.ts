@@ -1,0 +1,93 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { startAuthServer } from '../support/auth-server.js'
+import { eventually } from '../support/eventually.js'
+import { call, type TestServer } from '../support/server.js'
+
+const CONNECTIONS = 12
+const user = { email: 'ada@example.com', password: 'correct horse battery' }
+
+let server: TestServer
+let agent: Agent
+
+beforeEach(async () => {
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '2' } })
+  // No new connection is taken while there are no descriptors: those of before serve.
+  agent = new Agent({ keepAlive: true, maxFreeSockets: CONNECTIONS })
+})
+
+afterEach(async () => {
+  agent.destroy()
+  await server.stop()
+})
+
+/** Sends a request over a connection that is there. */
+function send(route: string, body?: object): Promise<{ status: number; text: string }> {
+  const [method, path] = route.split(' ')
+  const headers = {
+    authorization: `Bearer ${server.rootKey}`,
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+  }
+  return new Promise((resolve, reject) => {
+    const sent = request(server.url + path, { method, agent, headers }, async (response) => {
+      let text = ''
+      for await (const part of response) text += part
+      resolve({ status: response.statusCode ?? 0, text })
+    })
+    sent.on('error', reject)
+    sent.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+}
+
+/** How many files the process may have open, or as many as before. */
+function limitFiles(files?: number): void {
+  const pid = String(server.process.pid)
+  const hard = execFileSync('prlimit', ['--pid', pid, '--nofile', '--noheadings', '--raw', '-o', 'HARD'])
+  execFileSync('prlimit', ['--pid', pid, `--nofile=${files ?? hard.toString().trim()}:`])
+}
+
+async function metric(name: string, pool: string): Promise<number> {
+  const { text } = await send('GET /metrics')
+  return Number(new RegExp(`^${name}{pool="${pool}"} (\\S+)$`, 'm').exec(text)?.[1])
+}
+
+it.runIf(process.platform === 'linux')(
+  'a while without file descriptors ends nothing: what waits is done when there are some again, and /readyz tells',
+  async () => {
+    await call(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
+    const record = await call(server, 'POST /v1/collections/notes/records', { body: { data: { n: 2 } } })
+    await Promise.all(Array.from({ length: CONNECTIONS }, () => send('GET /healthz')))
+
+    limitFiles(readdirSync(`/proc/${server.process.pid}/fd`).length)
+    const waiting = [
+      send('GET /v1/strand/export?agent=notes'),
+      send('GET /v1/strand/checkpoint?agent=notes'),
+      send(`GET /v1/strand/proof?agent=notes&hash=${record.body.record_id}`),
+      send('POST /v1/auth/register', user),
+    ]
+    await eventually(async () => (await metric('strandfast_pool_failed_starts_total', 'readers')) > 2)
+    await eventually(async () => (await metric('strandfast_pool_failed_starts_total', 'passwords')) > 0)
+    const readiness = await send('GET /readyz')
+    expect([readiness.status, readiness.text]).toEqual([503, expect.stringContaining('pool of readers')])
+    expect(await metric('strandfast_pool_serving', 'readers')).toBe(0)
+
+    limitFiles()
+    const answers = await Promise.all(waiting)
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 201])
+    await eventually(async () => (await send('GET /readyz')).status === 200)
+    expect(await metric('strandfast_pool_serving', 'readers')).toBe(1)
+    expect(server.stderr()).toMatch(/"pool":"readers".*"msg":"no thread of a pool can be started/)
+    expect(server.stderr()).toMatch(/"pool":"passwords".*"msg":"threads of a pool can be started again/)
+
+    const login = await call(server, 'POST /v1/auth/login', { body: user, key: null })
+    expect(login.status).toBe(200)
+    const [exported] = answers
+    const taken = await call(server, 'POST /v1/strand/import', {
+      raw: exported?.text ?? '',
+      headers: { 'content-type': 'application/x-ndjson' },
+    })
+    expect([taken.status, taken.text]).toEqual([200, expect.stringContaining('"skipped":3')])
+  },
+)

@@ -1,0 +1,163 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { RefusedError } from '../../dist/src/base/errors.js'
+import { ThreadPool } from '../../dist/src/dispatch/thread-pool.js'
+import { eventually } from '../support/eventually.js'
+
+/** Long enough that nothing here can be late by it. */
+const AGES_MS = 600_000
+
+let directory: string
+let noStart: string
+let pool: ThreadPool
+let told: string[]
+
+function open(settings: { threads: number; waitMs?: number }): ThreadPool {
+  return new ThreadPool({
+    name: 'tests',
+    file: new URL('../support/pool-tasks.mjs', import.meta.url),
+    workerData: { noStart },
+    niced: false,
+    idleMs: AGES_MS,
+    told: {
+      failed: (name, error) => told.push(`${name} failed: ${error.message}`),
+      serves: (name) => told.push(`${name} serves`),
+      ended: (name, error) => told.push(`${name} ended: ${error.message}`),
+    },
+    ...settings,
+  })
+}
+
+function run(
+  name: string,
+  { task = {}, deadlineMs = AGES_MS, ...more }: Partial<Run> = {},
+): Promise<unknown> {
+  return pool.run(task, { name, deadlineMs, ...more })
+}
+
+interface Run {
+  task: object
+  deadlineMs: number
+  steps(): number
+}
+
+/** What a task was refused with. */
+async function refusalOf(task: Promise<unknown>): Promise<unknown> {
+  const error = await task.catch((error: unknown) => error)
+  return error instanceof RefusedError ? error.refusal.code : error
+}
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-pool-'))
+  noStart = join(directory, 'no-start')
+  told = []
+})
+
+afterEach(async () => {
+  await pool.close(0)
+  rmSync(directory, { recursive: true, force: true })
+})
+
+describe('a pool whose threads do not start', () => {
+  it('carries out what waits once they do, loses no place, and tells of it', async () => {
+    pool = open({ threads: 2 })
+    writeFileSync(noStart, '')
+    const waiting = Array.from({ length: 8 }, () => run('which'))
+    await eventually(() => pool.figures.failedStarts >= 4)
+    expect(pool.serving).toBe(false)
+    rmSync(noStart)
+    expect(new Set(await Promise.all(waiting)).size).toBeLessThanOrEqual(2)
+    expect(pool.serving).toBe(true)
+    expect(told).toEqual(['tests failed: No file descriptors', 'tests serves'])
+    // Two at once: both places are there again.
+    const memory = new SharedArrayBuffer(8)
+    const both = [run('work', { task: { memory } }), run('work', { task: { memory } })]
+    const words = new Int32Array(memory)
+    await eventually(() => pool.waiting === 0 && Atomics.load(words, 1) > 1)
+    Atomics.store(words, 0, 1)
+    await Promise.all(both)
+  })
+
+  it('serves again though nobody asks it for anything any more', async () => {
+    pool = open({ threads: 1, waitMs: 1 })
+    writeFileSync(noStart, '')
+    expect(await refusalOf(run('which'))).toBe('unavailable')
+    expect(pool.serving).toBe(false)
+    rmSync(noStart)
+    await eventually(() => pool.serving)
+    expect(told).toEqual(['tests failed: No file descriptors', 'tests serves'])
+  })
+
+  it('can be closed meanwhile', async () => {
+    pool = open({ threads: 1 })
+    writeFileSync(noStart, '')
+    const waiting = refusalOf(run('which'))
+    await eventually(() => pool.figures.failedStarts > 0)
+    await pool.close(0)
+    expect(await waiting).toBe('unavailable')
+  })
+})
+
+describe('a task of a pool', () => {
+  it('that hangs is refused, and its thread ended for another one', async () => {
+    pool = open({ threads: 1 })
+    const before = await run('which')
+    expect(await refusalOf(run('hang', { deadlineMs: 500 }))).toBe('unavailable')
+    expect(await run('which')).not.toBe(before)
+    expect(pool.figures).toMatchObject({ hangs: 1, deaths: 0, failedStarts: 0, serving: true })
+    expect(told).toEqual([
+      'tests ended: The thread did not come to the end of its task in time and was ended',
+    ])
+  })
+
+  it('that comes further takes as long as it needs', async () => {
+    pool = open({ threads: 1 })
+    const memory = new SharedArrayBuffer(8)
+    const words = new Int32Array(memory)
+    const steps = () => Atomics.load(words, 1)
+    const working = run('work', { task: { memory }, deadlineMs: 500, steps })
+    // Fifty of its steps are five times as long as it may come no step further.
+    await eventually(() => steps() >= 50)
+    Atomics.store(words, 0, 1)
+    expect(await working).toBeGreaterThanOrEqual(50)
+  })
+
+  it('that ends its thread is refused, and others get another thread', async () => {
+    pool = open({ threads: 1 })
+    const [died, next] = [refusalOf(run('die')), run('which')]
+    expect(await died).toBe('unavailable')
+    expect(await next).toBeTypeOf('number')
+    expect(pool.figures).toMatchObject({ deaths: 1, hangs: 0, serving: true })
+  })
+
+  it('that throws leaves its thread to the next one', async () => {
+    pool = open({ threads: 1 })
+    const before = await run('which')
+    await expect(run('fail')).rejects.toThrow('The task failed')
+    expect(await run('which')).toBe(before)
+    expect(told).toEqual([])
+  })
+
+  it('waits for a thread no longer than it should', async () => {
+    pool = open({ threads: 1, waitMs: 1 })
+    const memory = new SharedArrayBuffer(8)
+    const working = run('work', { task: { memory } })
+    expect(await refusalOf(run('which'))).toBe('overloaded')
+    Atomics.store(new Int32Array(memory), 0, 1)
+    await working
+  })
+
+  it('is broken off and begun anew where all threads are ended', async () => {
+    pool = open({ threads: 1 })
+    const memory = new SharedArrayBuffer(8)
+    const words = new Int32Array(memory)
+    const working = run('work', { task: { memory } })
+    await eventually(() => Atomics.load(words, 1) > 0)
+    await pool.renew(1)
+    Atomics.store(words, 0, 1)
+    expect(await working).toBeGreaterThan(0)
+    expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0 })
+  })
+})
