@@ -28,7 +28,8 @@ import { StreamHub } from './http/stream-hub.js'
 import { Tickets } from './http/tickets.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
-import { endProcess, startShards } from './shard-parts.js'
+import { endProcess, startShards, type StartedShards } from './shard-parts.js'
+import { Opened } from './opened.js'
 import { startSink } from './sink-parts.js'
 import { version } from './version.js'
 
@@ -43,24 +44,53 @@ export interface RunningServer {
 }
 
 /**
- * Starts the server on a data directory that this process has the lock of; the caller closes that after `stop`.
+ * Starts the server on a data directory that this process has the lock of; the caller closes that after `stop`. A start
+ * that fails ends what it has started before it tells so.
+ * @param canEnd given what ends the process at once as soon as there are threads that its exit could wait for
  * @throws Error when a store cannot be opened or the address not be listened on
  */
-export async function serve(config: Config, directory: DataDirectory): Promise<RunningServer> {
+export async function serve(
+  config: Config,
+  directory: DataDirectory,
+  canEnd: (end: RunningServer['end']) => void = () => {},
+): Promise<RunningServer> {
   const log = createLogger(config.logLevel, 'server')
   const shards = startShards(config, directory, log)
+  canEnd(() => endProcess(shards.shards))
+  const opened = new Opened()
+  opened.add(shards.shards, (one) => one.close())
+  try {
+    return await start(config, { directory, log, shards, opened })
+  } catch (error) {
+    if (!(await opened.close(limits.startEndMs))) {
+      log.fatal({ err: error }, 'the start failed, and threads of it do not end: the process ends itself')
+      await endProcess(shards.shards)
+    }
+    throw error
+  }
+}
+
+/** What a start is made with. */
+interface Starting {
+  directory: DataDirectory
+  log: Logger
+  shards: StartedShards
+  opened: Opened
+}
+
+async function start(config: Config, { directory, log, shards, opened }: Starting): Promise<RunningServer> {
   await shards.shards.start()
   await makeDefaultAgent(config, shards.shards)
-  const sink = startSink(config, directory, log)
+  const sink = opened.add(startSink(config, directory, log), (one) => one?.stop())
   shards.sink = sink
   const state: ServerState = { stopping: false, readOnly: false }
   const serverLog = startServerLog(config, { shards: shards.shards, state, log })
-  shards.serverLog = serverLog
+  shards.serverLog = opened.add(serverLog, (one) => one?.stop())
   const parts = assemble({ directory, shards: shards.shards, sink, serverLog, told: poolTold(log) })
   shards.hub = parts.streams
-  shards.readers = parts.readers
+  shards.readers = opened.add(parts.readers, (one) => one.close())
   await loadApiKeys(shards.shards, parts.apiKeys)
-  const auth = await startedAuth(config, { directory, log, parts })
+  const auth = opened.add(await startedAuth(config, { directory, log, parts }), (one) => one?.stop())
   if (auth !== undefined) parts.pools.push(auth.passwords)
   const routes = allRoutes(config.agentId)
   const admission = admissionOf(config, { directory, parts, auth })
@@ -72,10 +102,11 @@ export async function serve(config: Config, directory: DataDirectory): Promise<R
     admission,
     auth: auth?.handling ?? authOff(config),
   })
-  const watch = watchDisk(config, state, log)
+  const watch = opened.add(watchDisk(config, state, log), clearInterval)
   const control = await Control.open({ ...directory, serving: () => shards.shards.serving, log })
-  shards.control = control
+  shards.control = opened.add(control, (one) => one.close())
   const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
+  opened.add(proposals, (one) => one.stop())
   await proposals.catchUp()
   void serverLog?.look()
   const http = await listen(config, routes, handling)

@@ -13,7 +13,7 @@ import type { StreamHub } from './http/stream-hub.js'
 import { shardFolder } from './shard-folders.js'
 
 /** The shards, and who is told of them once it is there. */
-interface StartedShards {
+export interface StartedShards {
   shards: Shards
   hub: StreamHub | undefined
   readers: ReaderPool | undefined

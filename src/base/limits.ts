@@ -62,6 +62,8 @@ export const limits = {
   shardOpenMs: 600_000,
   /** How long a shard thread may take to end when it is ended because it hung, milliseconds. */
   shardEndMs: 5_000,
+  /** How long what a failed start has started may take to end, milliseconds. */
+  startEndMs: 5_000,
   /** A shard whose thread hangs again within this time is not helped by another thread, milliseconds. */
   shardHangWindowMs: 600_000,
   /** Milliseconds between looks at whether the task of a pool's thread comes further. */

@@ -28,14 +28,14 @@ export async function serveCommand(args: string[]): Promise<number> {
   hideEd25519Warning()
   const missing = missingBinary()
   if (missing !== undefined) return refuse(missing)
-  const signalled = waitForSignal()
+  const { signalled, canEnd } = waitForSignal()
   const opening = openDataDirectory(reading.config, pooledRandom())
   if (!opening.ok) return refuse(opening.detail)
   // Shown before anything can fail: no later start shows it again.
   const { rootKeyCreated } = opening.directory
   if (rootKeyCreated !== undefined) tell(`root key, shown this once: ${rootKeyCreated}`)
   try {
-    return await runUntil(signalled, reading.config, opening.directory)
+    return await runUntil({ signalled, canEnd }, reading.config, opening.directory)
   } catch (error) {
     tell(`The server failed: ${error instanceof Error ? error.message : String(error)}`)
     return end(exitCodes.foundWrong)
@@ -44,10 +44,14 @@ export async function serveCommand(args: string[]): Promise<number> {
   }
 }
 
-async function runUntil(signalled: Promise<void>, config: Config, directory: DataDirectory): Promise<number> {
+async function runUntil(
+  { signalled, canEnd }: Signals,
+  config: Config,
+  directory: DataDirectory,
+): Promise<number> {
   // Loaded after the check of its binary, which it stops without.
   const { serve } = await import('../main.js')
-  const server = await serve(config, directory)
+  const server = await serve(config, directory, canEnd)
   process.stdout.write(`listening on ${server.url}\n`)
   await signalled
   const timer = setTimeout(() => {
@@ -59,20 +63,29 @@ async function runUntil(signalled: Promise<void>, config: Config, directory: Dat
   return end(exitCodes.fine)
 }
 
-/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once. */
-function waitForSignal(): Promise<void> {
-  return new Promise((resolve) => {
+interface Signals {
+  /** Resolves at the first SIGTERM or SIGINT. */
+  signalled: Promise<void>
+  /** Has `end` end the process at the second one. */
+  canEnd(end: () => Promise<void>): void
+}
+
+/** A second signal ends the process at once. To exit waits for threads, which can take long in native calls. */
+function waitForSignal(): Signals {
+  let end: () => Promise<void> = async () => process.exit(exitCodes.foundWrong)
+  const signalled = new Promise<void>((resolve) => {
     let firstAtMs: number | undefined
     const onSignal = () => {
       const nowMs = performance.now()
       if (firstAtMs === undefined) {
         firstAtMs = nowMs
         resolve()
-      } else if (nowMs - firstAtMs > SAME_SIGNAL_MS) process.exit(exitCodes.foundWrong)
+      } else if (nowMs - firstAtMs > SAME_SIGNAL_MS) void end()
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
   })
+  return { signalled, canEnd: (threadsEnd) => (end = threadsEnd) }
 }
 
 /**

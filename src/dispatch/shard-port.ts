@@ -47,6 +47,10 @@ export class ShardPort {
   readonly #listener: ShardListener
   readonly #pending = new Map<number, Pending>()
   #worker: Worker | undefined
+  /** Settles when the start under way, or the last one, has come to its end. */
+  #starting: Promise<void> = Promise.resolve()
+  /** Resolves when the last thread has ended. */
+  #ended: Promise<void> = Promise.resolve()
   /** Of the thread, from its start to its end. */
   #watch: ThreadWatch | undefined
   #frame: CommandFrame = []
@@ -75,7 +79,13 @@ export class ShardPort {
   }
 
   /** Starts the thread; returns when its store is open. @throws Error when it cannot be opened */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    const starting = this.#start()
+    this.#starting = starting.catch(() => undefined)
+    return starting
+  }
+
+  async #start(): Promise<void> {
     const beats = new Beats()
     const workerData: ShardWorkerData = { settings: this.#settings, beats: beats.memory }
     const worker = new Worker(new URL('../../workers/entry.js', import.meta.url), {
@@ -84,6 +94,7 @@ export class ShardPort {
     })
     const watch = new ThreadWatch(worker, beats)
     this.#watch = watch
+    this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.once('exit', () => (this.#watch = undefined))
     // One listener for the first message and for all others: Node stops delivering when the last one is taken off.
     await new Promise<void>((resolve, reject) => {
@@ -141,15 +152,13 @@ export class ShardPort {
     await this.#watch?.end()
   }
 
-  /** Lets what is under way finish, closes the store and ends the thread. */
+  /** Lets what is under way finish, closes the store and ends the thread, which may be starting yet. */
   async close(): Promise<void> {
-    const worker = this.#worker
     this.#closing = true
-    if (worker === undefined) return
+    await this.#starting
     this.#flush()
-    const ended = new Promise((resolve) => worker.once('exit', resolve))
-    worker.postMessage('close')
-    await ended
+    this.#worker?.postMessage('close')
+    await this.#ended
   }
 
   /** Frames every command of this tick in one message: a message costs the same whatever it carries. */
