@@ -1,8 +1,8 @@
 import { allows, resolvePolicies, type PolicyAction } from '../src/auth/row-policy.js'
-import { asBuffer } from '../src/base/bytes.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { UserAccess } from '../src/protocol/messages.js'
 import type { Condition } from '../src/strand/condition.js'
+import { RecordBody } from './record-body.js'
 import { noSuchAgent, type ShardState } from './shard-state.js'
 import type { Agent } from './store/agents.js'
 
@@ -24,9 +24,17 @@ export function grantOf(agent: Agent, action: PolicyAction, access: UserAccess |
 
 /** Whether a grant covers a record with this canonical body. */
 export function covers(grant: Grant, body: Uint8Array): boolean {
+  return coversBody(grant, new RecordBody(body))
+}
+
+/**
+ * Whether a grant covers a record with this body. Where a caller looks for something, this is asked before anything else
+ * of the record is: what it hides must cost nothing that depends on what was looked for, or time tells what is there.
+ */
+export function coversBody(grant: Grant, body: RecordBody): boolean {
   // A policy without conditions needs no look at the body.
   if (grant === undefined || grant.some((conditions) => conditions.length === 0)) return true
-  return grant.length > 0 && allows(grant, JSON.parse(asBuffer(body).toString()))
+  return grant.length > 0 && allows(grant, body.value)
 }
 
 /** Whether an agent has a policy of that action at all, for anyone. */

@@ -5,7 +5,8 @@ import { matchesAll } from '../../src/strand/condition.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordView } from '../../src/wire/render.js'
-import { agentToRead, covers, grantOf } from '../row-access.js'
+import { RecordBody } from '../record-body.js'
+import { agentToRead, coversBody, grantOf } from '../row-access.js'
 import { refused, type ShardState } from '../shard-state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
 import type { StoredRecord } from '../store/record-codec.js'
@@ -35,7 +36,9 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
     }
     looked++
     // An erased record has nothing to show; by its hash it is still found.
-    if (record.erased === true || !selects(command, record) || !covers(grant, record.body)) continue
+    if (record.erased === true) continue
+    const body = new RecordBody(record.body)
+    if (!coversBody(grant, body) || !selects(command, record.type, body)) continue
     if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
     rows.push(recordView(record, publicKeyOf(agent, record.keyIndex), false))
     bytes += record.body.length
@@ -79,10 +82,8 @@ export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number 
   return seqAtOrAfter(state.store.environment, agent.no, { ms, counter: counter + 1 }) - 1
 }
 
-function selects(command: CommandOf<'recordQuery'>, record: StoredRecord): boolean {
-  if (command.types === undefined ? isSystemType(record.type) : !matchesTypes(record.type, command.types))
-    return false
-  if (command.where === undefined || command.where.length === 0) return true
-  const body: unknown = JSON.parse(Buffer.from(record.body).toString())
-  return matchesAll(body, command.where)
+/** Whether a record that the caller may read is one that it looks for. */
+function selects({ types, where }: CommandOf<'recordQuery'>, type: string, body: RecordBody): boolean {
+  if (types === undefined ? isSystemType(type) : !matchesTypes(type, types)) return false
+  return where === undefined || where.length === 0 || matchesAll(body.value, where)
 }
