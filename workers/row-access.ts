@@ -1,8 +1,7 @@
 import { allows, resolvePolicies, type PolicyAction } from '../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { UserAccess } from '../src/protocol/messages.js'
-import type { Condition } from '../src/strand/condition.js'
-import { RecordBody } from './record-body.js'
+import type { Condition, Effort } from '../src/strand/condition.js'
 import { noSuchAgent, type ShardState } from './shard-state.js'
 import type { Agent } from './store/agents.js'
 
@@ -22,19 +21,13 @@ export function grantOf(agent: Agent, action: PolicyAction, access: UserAccess |
   return access === undefined ? undefined : resolvePolicies(agent.policies, action, access.claims)
 }
 
-/** Whether a grant covers a record with this canonical body. */
-export function covers(grant: Grant, body: Uint8Array): boolean {
-  return coversBody(grant, new RecordBody(body))
-}
-
 /**
- * Whether a grant covers a record with this body. Where a caller looks for something, this is asked before anything else
- * of the record is: what it hides must cost nothing that depends on what was looked for, or time tells what is there.
+ * Whether a grant covers a record with this canonical body. Where a caller looks for something, this is asked before
+ * anything else of the record is: what it hides must cost nothing that depends on what was looked for, or time tells what
+ * is there.
  */
-export function coversBody(grant: Grant, body: RecordBody): boolean {
-  // A policy without conditions needs no look at the body.
-  if (grant === undefined || grant.some((conditions) => conditions.length === 0)) return true
-  return grant.length > 0 && allows(grant, body.value)
+export function covers(grant: Grant, body: Uint8Array, effort?: Effort): boolean {
+  return grant === undefined || allows(grant, body, effort)
 }
 
 /** Whether an agent has a policy of that action at all, for anyone. */

@@ -1,6 +1,6 @@
 import type { Fault } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import { type Condition, fieldOf, matchesAll } from '../strand/condition.js'
+import { type Condition, type Effort, fieldOf, matchesAny } from '../strand/condition.js'
 import type { TokenClaims } from './jwt.js'
 
 /** What a user's token can be allowed to do with a record (contract.md 3). */
@@ -44,9 +44,16 @@ export function resolvePolicies(
     .filter((conditions) => conditions !== undefined)
 }
 
-/** Whether one of the policies, resolved, allows a record with this body. None, and nothing is allowed. */
-export function allows(resolved: readonly (readonly Condition[])[], body: unknown): boolean {
-  return resolved.some((conditions) => matchesAll(body, conditions))
+/**
+ * Whether one of the policies, resolved, allows a record with this canonical body. None, and nothing is allowed.
+ * @param effort what comparing costs is added to it
+ */
+export function allows(
+  resolved: readonly (readonly Condition[])[],
+  body: Uint8Array,
+  effort?: Effort,
+): boolean {
+  return matchesAny(body, resolved, effort)
 }
 
 function resolveAll(conditions: readonly Condition[], claims: PolicyClaims): Condition[] | undefined {
@@ -85,6 +92,17 @@ export function policyFaults(policies: readonly Policy[]): Fault[] {
     }
     return conditions.flatMap((condition, place) => conditionFaults(condition, `${pointer}/${place}`))
   })
+}
+
+/** Which lists of policies are too long to be set. Strands that are imported can have longer ones from before there was a bound. */
+export function longListFaults(policies: readonly Policy[]): Fault[] {
+  return policies.flatMap(({ conditions }, index) =>
+    conditions.flatMap(({ op, value }, place) => {
+      if (op !== 'in' || !Array.isArray(value) || value.length <= limits.whereItemsMax) return []
+      const pointer = `/policies/${index}/conditions/${place}/value`
+      return [fault(pointer, `Expected at most ${limits.whereItemsMax} items with in`)]
+    }),
+  )
 }
 
 function conditionFaults({ field, op, value }: Condition, pointer: string): Fault[] {

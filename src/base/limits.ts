@@ -22,6 +22,11 @@ export const limits = {
   pageScanRecordsMax: 4_096,
   /** Bytes of bodies in one page, after which it ends early with a cursor. */
   pageBytesMax: 4_194_304,
+  /**
+   * Bytes of bodies that one page call reads and goes over, and that it compares, 64 at least for each condition, before
+   * it answers with a cursor.
+   */
+  pageWorkBytesMax: 8_388_608,
   /** Bytes of any request body but records, batches and ingest. */
   requestBytesMax: 65_536,
   /** Bytes of an ingest stream that is one chunk: one command to a shard, one commit. */
@@ -190,6 +195,8 @@ export const limits = {
   keyRotationsMax: 255,
   /** Conditions in the `where` of one query, and in one row policy. */
   whereConditionsMax: 32,
+  /** Items of the list that a condition with `in` compares with. */
+  whereItemsMax: 1_000,
   /** Row policies of one agent. */
   policiesMax: 64,
   /** Threads that hash passwords; fewer where there are fewer cores. */

@@ -1,6 +1,8 @@
+import { assert } from '../base/assert.js'
 import { allows } from '../auth/row-policy.js'
 import type { StreamEvent } from '../protocol/messages.js'
-import { type Condition, fieldOf } from '../strand/condition.js'
+import type { Condition } from '../strand/condition.js'
+import { Fields } from '../strand/json-fields.js'
 
 /*
  * Framing of server-sent events (WHATWG HTML, 9.2). Nothing sent has a line break of its own: data is canonical JSON
@@ -30,12 +32,19 @@ export function isReadable(event: StreamEvent, readable: Condition[][] | undefin
 
 /** Whether the payload of an event has the field that a stream is filtered by: a member, or a dotted path. */
 export function hasField(event: StreamEvent, field: string): boolean {
-  const payload = payloadOf(event)
-  if (typeof payload !== 'object' || payload === null) return false
-  return Object.hasOwn(payload, field) || fieldOf(payload, field) !== undefined
+  const fields = new Fields()
+  fields.add([field])
+  fields.add(field.split('.'))
+  return fields.find(payloadOf(event)).some((span) => span !== undefined)
 }
 
-function payloadOf(event: StreamEvent): unknown {
-  const { payload }: { payload: unknown } = JSON.parse(event.data)
-  return payload
+const payloadField = new Fields()
+payloadField.add(['payload'])
+
+/** The body of the record, canonical JSON. */
+function payloadOf(event: StreamEvent): Buffer {
+  const data = Buffer.from(event.data)
+  const [span] = payloadField.find(data)
+  assert(span !== undefined, 'each event has its payload')
+  return data.subarray(span.from, span.to)
 }

@@ -94,7 +94,18 @@ function rangeQuery(
     order: body.order ?? order,
     limit: body.limit ?? limits.pageRowsDefault,
   }
-  if (body.where !== undefined) command.where = body.where
+  if (body.where !== undefined) {
+    const tooLong = body.where.findIndex(
+      ({ op, value }) => op === 'in' && itemsOf(value) > limits.whereItemsMax,
+    )
+    if (tooLong >= 0) {
+      return faultyParameter(
+        `/where/${tooLong}/value`,
+        `Expected at most ${limits.whereItemsMax} items with in`,
+      )
+    }
+    command.where = body.where
+  }
   if (body.types !== undefined) command.types = body.types
   if ('from_ts' in body && body.from_ts !== undefined) {
     const from = momentLower(body.from_ts)
@@ -112,6 +123,10 @@ function rangeQuery(
     command.cursor = { nextSeq, asOfSeq }
   }
   return command
+}
+
+function itemsOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0
 }
 
 function badMoment(pointer: string): Refusal {

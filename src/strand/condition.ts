@@ -1,4 +1,9 @@
-/** Comparisons that a query's `where` and a row policy can make (contract.md 3). */
+import { assert } from '../base/assert.js'
+import { asBuffer } from '../base/bytes.js'
+import { canonicalJson } from './json.js'
+import { Fields, type Span } from './json-fields.js'
+
+/** Comparisons that a query's `where` and a row policy can make. */
 export const operators = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'] as const
 
 export type Operator = (typeof operators)[number]
@@ -10,16 +15,33 @@ export interface Condition {
   value: unknown
 }
 
-/** True when every condition holds of `body`. A field that is not there matches nothing but `exists: false`. */
-export function matchesAll(body: unknown, conditions: readonly Condition[]): boolean {
-  return conditions.every((condition) => matches(body, condition))
+/** What comparing has cost: bytes of bodies that were gone over, and of what was compared with one another. */
+export interface Effort {
+  bytes: number
 }
 
-function matches(body: unknown, condition: Condition): boolean {
-  const found = fieldOf(body, condition.field)
-  if (condition.op === 'exists') return (found !== undefined) === (condition.value !== false)
-  if (found === undefined) return false
-  return compare(found, condition.op, condition.value)
+/** What one comparison costs at the least, in bytes of effort. */
+const COMPARISON_BYTES = 64
+
+/**
+ * True when every condition holds of a body in canonical JSON. A field that is not there matches nothing but
+ * `exists: false`.
+ */
+export function matchesAll(
+  body: Uint8Array,
+  conditions: readonly Condition[],
+  effort: Effort = { bytes: 0 },
+): boolean {
+  return preparedOf(conditions, () => [conditions]).matches(body, effort)
+}
+
+/** True when every condition of one of the lists holds of a body in canonical JSON. */
+export function matchesAny(
+  body: Uint8Array,
+  lists: readonly (readonly Condition[])[],
+  effort: Effort = { bytes: 0 },
+): boolean {
+  return preparedOf(lists, () => lists).matches(body, effort)
 }
 
 /** The member at a dotted path; `undefined` when there is none. Only own members count, array places included. */
@@ -33,14 +55,129 @@ export function fieldOf(body: unknown, path: string): unknown {
   return at
 }
 
+/** Lists of conditions that were made ready, as long as whoever asks holds on to them. */
+const prepared = new WeakMap<object, Prepared>()
+
+function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[]): Prepared {
+  const known = prepared.get(owner)
+  if (known !== undefined) return known
+  const made = new Prepared(lists())
+  prepared.set(owner, made)
+  return made
+}
+
+/** A body in which the fields that conditions name were found. */
+interface Found {
+  body: Buffer
+  spans: readonly (Span | undefined)[]
+  /** Strings that were compared by their order, by the number of their field. */
+  strings: Map<number, string>
+  effort: Effort
+}
+
+/** A condition of which all is known but the body. `field` is its number among the fields. */
+interface Ready {
+  field: number
+  holds(found: Found, span: Span | undefined): boolean
+}
+
+/** Lists of conditions, made ready to be held against many bodies. */
+class Prepared {
+  readonly #fields = new Fields()
+  readonly #lists: readonly (readonly Ready[])[]
+
+  constructor(lists: readonly (readonly Condition[])[]) {
+    const numbers = new Map<string, number>()
+    const numberOf = (field: string): number => {
+      const number = numbers.get(field) ?? this.#fields.add(field.split('.'))
+      numbers.set(field, number)
+      return number
+    }
+    this.#lists = lists.map((list) => list.map((condition) => readyOf(condition, numberOf(condition.field))))
+  }
+
+  matches(body: Uint8Array, effort: Effort): boolean {
+    if (this.#lists.some((list) => list.length === 0)) return true
+    if (this.#lists.length === 0) return false
+    const buffer = asBuffer(body)
+    effort.bytes += buffer.length
+    const found: Found = { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), effort }
+    return this.#lists.some((list) =>
+      list.every(({ field, holds }) => {
+        effort.bytes += COMPARISON_BYTES
+        return holds(found, found.spans[field])
+      }),
+    )
+  }
+}
+
+function readyOf({ op, value }: Condition, field: number): Ready {
+  if (op === 'exists') return { field, holds: (_found, span) => (span !== undefined) === (value !== false) }
+  const holds = comparisonOf(op, { field, value })
+  return { field, holds: (found, span) => span !== undefined && holds(found, span) }
+}
+
+type Compare = (found: Found, span: Span) => boolean
+
 /** Operators compare within one JSON type only: 1 is neither less nor more than "2", and not equal to it. */
-function compare(found: unknown, op: Exclude<Operator, 'exists'>, value: unknown): boolean {
-  if (op === 'in') return Array.isArray(value) && value.some((item) => sameJson(found, item))
-  if (op === 'eq') return sameJson(found, value)
-  if (op === 'ne') return jsonType(found) === jsonType(value) && !sameJson(found, value)
-  if (typeof found === 'number' && typeof value === 'number') return inOrder(found, op, value)
-  if (typeof found === 'string' && typeof value === 'string') return inOrder(found, op, value)
-  return false
+function comparisonOf(
+  op: Exclude<Operator, 'exists'>,
+  { field, value }: { field: number; value: unknown },
+): Compare {
+  if (op === 'in') return Array.isArray(value) ? isAmong(value) : () => false
+  if (op === 'eq') return isSame(textOf(value))
+  if (op === 'ne') {
+    const text = textOf(value)
+    const same = isSame(text)
+    return (found, span) => kindAt(found.body, span.from) === kindAt(text, 0) && !same(found, span)
+  }
+  if (typeof value === 'number') {
+    return ({ body }, { from, to }) =>
+      kindAt(body, from) === 'number' && inOrder(Number(body.toString('latin1', from, to)), op, value)
+  }
+  if (typeof value !== 'string') return () => false
+  return (found, span) => {
+    if (kindAt(found.body, span.from) !== 'string') return false
+    const string = stringAt(found, span, field)
+    found.effort.bytes += Math.min(string.length, value.length)
+    return inOrder(string, op, value)
+  }
+}
+
+/** The canonical text of a literal, UTF-8. */
+function textOf(value: unknown): Buffer {
+  return Buffer.from(canonicalJson(value))
+}
+
+/** Equal values have equal canonical texts. */
+function isSame(text: Buffer): Compare {
+  return ({ body, effort }, { from, to }) => {
+    if (to - from !== text.length) return false
+    effort.bytes += text.length
+    return body.compare(text, 0, text.length, from, to) === 0
+  }
+}
+
+function isAmong(values: readonly unknown[]): Compare {
+  const texts = new Set(values.map((value) => textOf(value).toString('latin1')))
+  let longest = 0
+  for (const text of texts) longest = Math.max(longest, text.length)
+  return ({ body, effort }, { from, to }) => {
+    if (to - from > longest) return false
+    effort.bytes += to - from
+    return texts.has(body.toString('latin1', from, to))
+  }
+}
+
+/** A string that is compared by its order; read once, however many conditions look at it. */
+function stringAt({ body, strings, effort }: Found, { from, to }: Span, field: number): string {
+  const known = strings.get(field)
+  if (known !== undefined) return known
+  effort.bytes += to - from
+  const read: unknown = JSON.parse(body.toString('utf8', from, to))
+  assert(typeof read === 'string', 'what begins with a quote is a string')
+  strings.set(field, read)
+  return read
 }
 
 function inOrder<T extends number | string>(found: T, op: 'lt' | 'lte' | 'gt' | 'gte', value: T): boolean {
@@ -50,24 +187,21 @@ function inOrder<T extends number | string>(found: T, op: 'lt' | 'lte' | 'gt' | 
   return found >= value
 }
 
-function jsonType(value: unknown): string {
-  if (value === null) return 'null'
-  return Array.isArray(value) ? 'array' : typeof value
-}
-
-/** Equality of two JSON values; members of objects in any order. */
-function sameJson(left: unknown, right: unknown): boolean {
-  if (left === right) return true
-  if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false
-  if (Array.isArray(left) || Array.isArray(right)) return sameArray(left, right)
-  const keys = Object.keys(left)
-  if (keys.length !== Object.keys(right).length) return false
-  return keys.every(
-    (key) => Object.hasOwn(right, key) && sameJson(Reflect.get(left, key), Reflect.get(right, key)),
-  )
-}
-
-function sameArray(left: object, right: object): boolean {
-  if (!Array.isArray(left) || !Array.isArray(right) || left.length !== right.length) return false
-  return left.every((item, index) => sameJson(item, right[index]))
+/** The JSON type of the value that begins there. */
+function kindAt(text: Buffer, at: number): string {
+  switch (text[at]) {
+    case 0x22:
+      return 'string'
+    case 0x5b:
+      return 'array'
+    case 0x7b:
+      return 'object'
+    case 0x6e:
+      return 'null'
+    case 0x74:
+    case 0x66:
+      return 'boolean'
+    default:
+      return 'number'
+  }
 }

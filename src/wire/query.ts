@@ -10,7 +10,7 @@ export const ConditionBody = Type.Object(
   {
     field: Type.String({ minLength: 1, maxLength: 256, description: 'Dotted path into the body' }),
     op: Type.Enum([...operators]),
-    value: Type.Unknown(),
+    value: Type.Unknown({ description: `With in a list of at most ${limits.whereItemsMax} items` }),
   },
   { additionalProperties: false },
 )

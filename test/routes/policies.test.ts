@@ -91,6 +91,11 @@ describe('replacing the policies of an agent', () => {
       condition({ field: 'a', op: 'eq', value: '$jwt.role' }),
       '/policies/0/conditions/0/value',
     ],
+    [
+      'in with 1,001 items',
+      condition({ field: 'a', op: 'in', value: Array.from({ length: 1_001 }, (_, n) => n) }),
+      '/policies/0/conditions/0/value',
+    ],
     ['in without a list', condition({ field: 'a', op: 'in', value: 'x' }), '/policies/0/conditions/0/value'],
   ])('is refused with %s', async (_name, policies, pointer) => {
     const [status, code, pointers] = await refusedUnchanged(() => put(policies))

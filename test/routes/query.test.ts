@@ -109,6 +109,19 @@ describe('where', () => {
   })
 })
 
+describe('where with in', () => {
+  it('has 1,000 items at most', async () => {
+    const items = (length: number) => Array.from({ length }, (_, n) => n + 29)
+    const where = (length: number) => [
+      { field: 'n', op: 'exists', value: true },
+      { field: 'n', op: 'in', value: items(length) },
+    ]
+    expect(await numbers({ type: 'latest', where: where(1_000) })).toEqual([29])
+    const refused = await query({ type: 'latest', where: where(1_001) })
+    expect([refused.status, refused.body.errors[0].pointer]).toEqual([400, '/where/1/value'])
+  })
+})
+
 describe('time_range', () => {
   const at = (n: number) => written[n]?.timestamp_hlc ?? ''
   const msAt = (n: number) => parseHlc(at(n))?.ms ?? 0

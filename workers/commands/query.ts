@@ -1,12 +1,12 @@
 import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
-import type { PageCursor } from '../../src/protocol/record-messages.js'
-import { matchesAll } from '../../src/strand/condition.js'
+import type { PageCursor, RecordQuery } from '../../src/protocol/record-messages.js'
+import { type Effort, matchesAll } from '../../src/strand/condition.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordView } from '../../src/wire/render.js'
-import { RecordBody } from '../record-body.js'
-import { agentToRead, coversBody, grantOf } from '../row-access.js'
+import { PageBudget } from '../page-budget.js'
+import { agentToRead, covers, grantOf } from '../row-access.js'
 import { refused, type ShardState } from '../shard-state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
 import type { StoredRecord } from '../store/record-codec.js'
@@ -19,7 +19,10 @@ interface Bounds {
   asOfSeq: number
 }
 
-/** One page of a query; it ends early, with a cursor, when it has looked at enough records. */
+/**
+ * One page of a query; it ends early, with a cursor, when it has cost enough. Row policies come before anything that the
+ * query looks for.
+ */
 export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return refused(agent)
@@ -27,18 +30,17 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
   const bounds = boundsOf(state, agent, command)
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
   const rows: string[] = []
-  let looked = 0
+  const budget = new PageBudget()
   let bytes = 0
   for (const record of walk(state, agent, { fromSeq, order: command.order, bounds })) {
     const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
-    if (enough || looked >= limits.pageScanRecordsMax) {
+    if (enough || budget.spent) {
       return { kind: 'rows', rows, cursor: { nextSeq: record.seq, asOfSeq: bounds.asOfSeq } }
     }
-    looked++
+    budget.read(record.body.length)
     // An erased record has nothing to show; by its hash it is still found.
-    if (record.erased === true) continue
-    const body = new RecordBody(record.body)
-    if (!coversBody(grant, body) || !selects(command, record.type, body)) continue
+    if (record.erased === true || !covers(grant, record.body, budget.effort)) continue
+    if (!selects(command, record, budget.effort)) continue
     if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
     rows.push(recordView(record, publicKeyOf(agent, record.keyIndex), false))
     bytes += record.body.length
@@ -83,7 +85,7 @@ export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number 
 }
 
 /** Whether a record that the caller may read is one that it looks for. */
-function selects({ types, where }: CommandOf<'recordQuery'>, type: string, body: RecordBody): boolean {
+function selects({ types, where }: RecordQuery, { type, body }: StoredRecord, effort: Effort): boolean {
   if (types === undefined ? isSystemType(type) : !matchesTypes(type, types)) return false
-  return where === undefined || where.length === 0 || matchesAll(body.value, where)
+  return where === undefined || matchesAll(body, where, effort)
 }

@@ -5,6 +5,7 @@ import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.
 import { isBehind, tieOf } from '../../src/strand/log-place.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
+import { PageBudget } from '../page-budget.js'
 import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/records.js'
@@ -70,11 +71,11 @@ export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
   return { kind: 'watching', reached: state.store.lastHlc }
 }
 
-/** Events of one page, bounded in rows, bytes and records looked at. */
+/** Events of one page, bounded in rows, in bytes and in what it costs. */
 class Page {
   readonly #limit: number
   readonly #events: StreamEvent[] = []
-  #looked = 0
+  readonly #budget = new PageBudget()
   #bytes = 0
   #reached: Hlc = { ms: 0, counter: 0 }
   /** The record that was looked at last, and its event where it has one. */
@@ -85,11 +86,7 @@ class Page {
   }
 
   get full(): boolean {
-    return (
-      this.#events.length >= this.#limit ||
-      this.#looked >= limits.pageScanRecordsMax ||
-      this.#bytes >= limits.streamBufferBytes
-    )
+    return this.#events.length >= this.#limit || this.#bytes >= limits.streamBufferBytes || this.#budget.spent
   }
 
   look(agent: string, record: StoredRecord): void {
@@ -106,7 +103,7 @@ class Page {
       this.#last.event.tie = tieOf(this.#last.record)
     }
     this.#last = { record }
-    this.#looked++
+    this.#budget.read(record.body.length)
     this.passTo(record.hlc)
   }
 

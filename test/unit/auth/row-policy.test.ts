@@ -4,11 +4,13 @@ import {
   type Policy,
   type PolicyAction,
   allows,
+  longListFaults,
   policyFaults,
   policyWarnings,
   resolvePolicies,
 } from '../../../src/auth/row-policy.js'
 import { type Condition, operators } from '../../../src/strand/condition.js'
+import { canonicalJson } from '../../../src/strand/json.js'
 
 const claims = {
   sub: 'usr_1',
@@ -20,9 +22,11 @@ const claims = {
 const policy = (...conditions: Condition[]): Policy => ({ actions: ['read'], conditions })
 const on = (field: string, op: Condition['op'], value: unknown): Condition => ({ field, op, value })
 
+const allowed = (resolved: Condition[][], body: unknown) => allows(resolved, Buffer.from(canonicalJson(body)))
+
 /** Whether a user with these claims may read a record with this body under one policy. */
 function mayRead(body: unknown, ...conditions: Condition[]): boolean {
-  return allows(resolvePolicies([policy(...conditions)], 'read', claims), body)
+  return allowed(resolvePolicies([policy(...conditions)], 'read', claims), body)
 }
 
 describe('a row policy', () => {
@@ -105,19 +109,19 @@ describe('a row policy', () => {
     expect(mayRead({ owner: 'usr_1', state: 'open' }, mine, open)).toBe(true)
     expect(mayRead({ owner: 'usr_1', state: 'shut' }, mine, open)).toBe(false)
     const either = resolvePolicies([policy(mine), policy(open)], 'read', claims)
-    expect(allows(either, { owner: 'usr_1', state: 'shut' })).toBe(true)
-    expect(allows(either, { owner: 'usr_2', state: 'open' })).toBe(true)
-    expect(allows(either, { owner: 'usr_2', state: 'shut' })).toBe(false)
+    expect(allowed(either, { owner: 'usr_1', state: 'shut' })).toBe(true)
+    expect(allowed(either, { owner: 'usr_2', state: 'open' })).toBe(true)
+    expect(allowed(either, { owner: 'usr_2', state: 'shut' })).toBe(false)
   })
 
   it('allows everything without conditions, nothing without policies, and only the actions that it names', () => {
     expect(mayRead({ any: 1 })).toBe(true)
-    expect(allows([], {})).toBe(false)
+    expect(allowed([], {})).toBe(false)
     const actions: PolicyAction[] = ['write', 'delete']
     const policies = [{ actions, conditions: [] }]
-    expect(allows(resolvePolicies(policies, 'read', claims), {})).toBe(false)
-    expect(allows(resolvePolicies(policies, 'write', claims), {})).toBe(true)
-    expect(allows(resolvePolicies(policies, 'delete', claims), {})).toBe(true)
+    expect(allowed(resolvePolicies(policies, 'read', claims), {})).toBe(false)
+    expect(allowed(resolvePolicies(policies, 'write', claims), {})).toBe(true)
+    expect(allowed(resolvePolicies(policies, 'delete', claims), {})).toBe(true)
   })
 })
 
@@ -147,8 +151,8 @@ describe('row policies of any kind', () => {
   it('allow what any one of them allows alone', () => {
     fc.assert(
       fc.property(fc.array(onePolicy, { maxLength: 4 }), body, (policies, body) => {
-        const together = allows(resolvePolicies(policies, 'read', claims), body)
-        const alone = policies.some((one) => allows(resolvePolicies([one], 'read', claims), body))
+        const together = allowed(resolvePolicies(policies, 'read', claims), body)
+        const alone = policies.some((one) => allowed(resolvePolicies([one], 'read', claims), body))
         expect(together).toBe(alone)
       }),
     )
@@ -158,8 +162,8 @@ describe('row policies of any kind', () => {
     fc.assert(
       fc.property(onePolicy, condition, body, (one, added, body) => {
         const narrower = { ...one, conditions: [...one.conditions, added] }
-        if (allows(resolvePolicies([narrower], 'read', claims), body)) {
-          expect(allows(resolvePolicies([one], 'read', claims), body)).toBe(true)
+        if (allowed(resolvePolicies([narrower], 'read', claims), body)) {
+          expect(allowed(resolvePolicies([one], 'read', claims), body)).toBe(true)
         }
       }),
     )
@@ -218,6 +222,20 @@ describe('the check of policies', () => {
     expect(faultsOf(on('a', 'eq', ['$jwt.sub']))).toHaveLength(1)
     expect(faultsOf(on('a', 'in', [['$jwt.sub']]))).toHaveLength(1)
     expect(faultsOf(on('a', 'exists', '$jwt.sub'))).toHaveLength(1)
+  })
+
+  it('refuses lists of more than 1,000 items, but not where they are imported', () => {
+    const list = (length: number) =>
+      on(
+        'a',
+        'in',
+        Array.from({ length }, (_, n) => n),
+      )
+    expect(longListFaults([policy(list(1_000))])).toEqual([])
+    expect(longListFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
+      { pointer: '/policies/0/conditions/1/value' },
+    ])
+    expect(faultsOf(list(1_001))).toEqual([])
   })
 
   it('refuses values that their operator never matches, and fields that name none', () => {

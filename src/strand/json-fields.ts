@@ -1,0 +1,164 @@
+/*
+ * Finds members of canonical JSON (RFC 8785) by their paths without parsing it. To parse a mebibyte of JSON takes from 3 to
+ * 400 ms, as its shape wants; to pass over it takes about one. What is found is a place in the bytes: of two canonical
+ * texts the bytes are the same exactly where the values are.
+ */
+
+/** Where a value stands in the bytes: from its first byte to behind its last. */
+export interface Span {
+  from: number
+  to: number
+}
+
+/** A step of the paths that are looked for, and the steps behind it. */
+interface Step {
+  /** The paths that end here, by their numbers. */
+  ends: number[]
+  /** Members by their keys: the canonical text of a key, quotes included, each byte as one character. */
+  members: Map<string, Step>
+  /** Which lengths those texts have. */
+  lengths: Set<number>
+  /** Items of a list by their places. */
+  items: Map<number, Step>
+}
+
+/** Paths made ready to be looked for in many texts. */
+export class Fields {
+  readonly #root = newStep()
+  #count = 0
+
+  /** Adds a path, a key or a place in a list for each step. @returns the number under which it is found */
+  add(path: readonly string[]): number {
+    let at = this.#root
+    for (const key of path) at = stepBehind(at, key)
+    at.ends.push(this.#count)
+    return this.#count++
+  }
+
+  /** Where each path leads in a canonical text, UTF-8; `undefined` for one that leads nowhere. */
+  find(text: Buffer): (Span | undefined)[] {
+    const found: (Span | undefined)[] = Array.from({ length: this.#count })
+    if (this.#count > 0) passValue(text, 0, { step: this.#root, found, last: true })
+    return found
+  }
+}
+
+function newStep(): Step {
+  return { ends: [], members: new Map(), lengths: new Set(), items: new Map() }
+}
+
+function stepBehind(step: Step, key: string): Step {
+  const text = Buffer.from(JSON.stringify(key)).toString('latin1')
+  const known = step.members.get(text)
+  if (known !== undefined) return known
+  const next = newStep()
+  step.members.set(text, next)
+  step.lengths.add(text.length)
+  if (/^(?:0|[1-9]\d{0,14})$/.test(key)) step.items.set(Number(key), next)
+  return next
+}
+
+/** What is looked for from a value on. `last`: nobody cares where it ends, or what stands behind it. */
+interface Wanted {
+  step: Step
+  found: (Span | undefined)[]
+  last: boolean
+}
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BACKSLASH = 0x5c
+const BRACKET_OPEN = 0x5b
+const BRACKET_CLOSE = 0x5d
+const BRACE_OPEN = 0x7b
+const BRACE_CLOSE = 0x7d
+
+/** Goes over a value and notes what is wanted in it. @returns where it ends */
+function passValue(text: Buffer, from: number, wanted: Wanted): number {
+  const { ends, members } = wanted.step
+  const whole = ends.length > 0
+  let to = from
+  const inner = whole && wanted.last ? { ...wanted, last: false } : wanted
+  if (members.size === 0) to = endOfValue(text, from)
+  else if (text[from] === BRACE_OPEN) to = passObject(text, from, inner)
+  else if (text[from] === BRACKET_OPEN) to = passList(text, from, inner)
+  else to = endOfValue(text, from)
+  for (const end of ends) wanted.found[end] = { from, to }
+  return to
+}
+
+function passObject(text: Buffer, from: number, { step, found, last }: Wanted): number {
+  let left = step.members.size
+  let at = from + 1
+  while (text[at] === QUOTE) {
+    const keyEnd = endOfString(text, at)
+    const member = step.lengths.has(keyEnd - at)
+      ? step.members.get(text.toString('latin1', at, keyEnd))
+      : undefined
+    // A colon stands behind the key.
+    if (member === undefined) at = endOfValue(text, keyEnd + 1)
+    else {
+      left--
+      at = passValue(text, keyEnd + 1, { step: member, found, last: last && left === 0 })
+      if (left === 0) return last ? at : endOfNested(text, at)
+    }
+    if (text[at] === COMMA) at++
+  }
+  return at + 1
+}
+
+function passList(text: Buffer, from: number, { step, found, last }: Wanted): number {
+  let left = step.items.size
+  let at = from + 1
+  for (let place = 0; text[at] !== BRACKET_CLOSE && at < text.length; place++) {
+    if (left === 0) return last ? at : endOfNested(text, at)
+    const item = step.items.get(place)
+    if (item === undefined) at = endOfValue(text, at)
+    else {
+      left--
+      at = passValue(text, at, { step: item, found, last: last && left === 0 })
+    }
+    if (text[at] === COMMA) at++
+  }
+  return at + 1
+}
+
+function endOfValue(text: Buffer, from: number): number {
+  const first = text[from]
+  if (first === QUOTE) return endOfString(text, from)
+  if (first === BRACE_OPEN || first === BRACKET_OPEN) return endOfNested(text, from + 1)
+  let at = from
+  for (; at < text.length; at++) {
+    const byte = text[at]
+    if (byte === COMMA || byte === BRACE_CLOSE || byte === BRACKET_CLOSE) break
+  }
+  return at
+}
+
+/** Behind the bracket that ends the object or list within which `from` is. */
+function endOfNested(text: Buffer, from: number): number {
+  let depth = 1
+  let at = from
+  while (depth > 0 && at < text.length) {
+    const byte = text[at]
+    if (byte === QUOTE) {
+      at = endOfString(text, at)
+      continue
+    }
+    if (byte === BRACE_OPEN || byte === BRACKET_OPEN) depth++
+    else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth--
+    at++
+  }
+  return at
+}
+
+/** Behind the quote that ends the string which begins at `from`. */
+function endOfString(text: Buffer, from: number): number {
+  let at = from + 1
+  for (; at < text.length; at++) {
+    const byte = text[at]
+    if (byte === QUOTE) return at + 1
+    if (byte === BACKSLASH) at++
+  }
+  return at
+}

@@ -1,0 +1,129 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Condition,
+  type Effort,
+  fieldOf,
+  matchesAll,
+  matchesAny,
+  operators,
+} from '../../../src/strand/condition.js'
+import { canonicalJson } from '../../../src/strand/json.js'
+
+const bytesOf = (value: unknown) => Buffer.from(canonicalJson(value))
+
+/** The same rules over parsed values, as plainly as they can be said. */
+function holds(body: unknown, { field, op, value }: Condition): boolean {
+  const found = fieldOf(body, field)
+  if (op === 'exists') return (found !== undefined) === (value !== false)
+  if (found === undefined) return false
+  const same = (one: unknown) => canonicalJson(one) === canonicalJson(found)
+  if (op === 'in') return Array.isArray(value) && value.some(same)
+  if (op === 'eq') return same(value)
+  if (kindOf(found) !== kindOf(value)) return false
+  if (op === 'ne') return !same(value)
+  if (typeof found === 'number' && typeof value === 'number') return ordered(found, op, value)
+  if (typeof found === 'string' && typeof value === 'string') return ordered(found, op, value)
+  return false
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+function ordered<T extends number | string>(found: T, op: Condition['op'], value: T): boolean {
+  if (op === 'lt') return found < value
+  if (op === 'lte') return found <= value
+  return op === 'gt' ? found > value : found >= value
+}
+
+const key = fc.constantFrom('a', 'b', 'aa', '0', '1', '10', 'é', '"', '\\', '', ',', ':{', 'length', 'a b')
+const leaf = fc.oneof(
+  fc.constantFrom<unknown>(
+    null,
+    true,
+    false,
+    0,
+    -0,
+    1,
+    1.5,
+    1e21,
+    -1e-7,
+    '',
+    'a',
+    'é',
+    '"',
+    '\\"',
+    '}',
+    '😀',
+    '',
+  ),
+  fc.string({ unit: 'binary', maxLength: 3 }).filter((text) => !/\p{Surrogate}/u.test(text)),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+)
+const { value: json } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    leaf,
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(key, tie('value'), { maxKeys: 4 }),
+  ),
+}))
+const path = fc.array(key, { minLength: 1, maxLength: 3 }).map((steps) => steps.join('.'))
+const condition: fc.Arbitrary<Condition> = fc.record({
+  field: path,
+  op: fc.constantFrom(...operators),
+  value: fc.oneof(json, fc.array(json, { maxLength: 4 })),
+})
+const body = fc.dictionary(key, json, { maxKeys: 6 })
+
+/** A condition on what stands in the body, so that not all are false. */
+const pair = fc.tuple(body, fc.array(condition, { maxLength: 4 }), fc.boolean()).map(([one, list, taken]) => {
+  const conditions = list.map((each): Condition => {
+    const found = fieldOf(one, each.field)
+    if (!taken || found === undefined) return each
+    return { ...each, value: each.op === 'in' ? [each.value, found] : found }
+  })
+  return { body: one, conditions }
+})
+
+describe('conditions on canonical JSON', () => {
+  it('hold as they do on what it says', () => {
+    fc.assert(
+      fc.property(pair, ({ body: one, conditions }) => {
+        const bytes = bytesOf(one)
+        const each = conditions.map((condition) => holds(one, condition))
+        expect(conditions.map((condition) => matchesAll(bytes, [condition]))).toEqual(each)
+        expect(matchesAll(bytes, conditions)).toBe(each.every(Boolean))
+        const lists = conditions.map((condition) => [condition])
+        expect(matchesAny(bytes, lists)).toBe(each.some(Boolean))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it('hold of any body where there are none, and of no body where there is no list', () => {
+    expect(matchesAll(bytesOf({}), [])).toBe(true)
+    expect(matchesAny(bytesOf({}), [])).toBe(false)
+    expect(matchesAny(bytesOf({}), [[{ field: 'a', op: 'exists', value: true }], []])).toBe(true)
+  })
+
+  it('cost effort by the bytes that are gone over and compared', () => {
+    const long = 'x'.repeat(10_000)
+    const cost = (conditions: Condition[]) => {
+      const effort: Effort = { bytes: 0 }
+      matchesAll(bytesOf({ long, n: 1 }), conditions, effort)
+      return effort.bytes
+    }
+    expect(cost([])).toBe(0)
+    const one = cost([{ field: 'n', op: 'eq', value: 2 }])
+    expect(one).toBeGreaterThan(10_000)
+    expect(one).toBeLessThan(10_200)
+    expect(cost([{ field: 'long', op: 'in', value: [1, 'y'.repeat(10_000)] }])).toBeGreaterThan(20_000)
+    expect(cost([{ field: 'long', op: 'lt', value: long }])).toBeGreaterThan(30_000)
+    // Ten fields are found in one go.
+    const many = Array.from({ length: 10 }, (): Condition => ({ field: 'n', op: 'eq', value: 1 }))
+    expect(cost(many)).toBeLessThan(11_000)
+  })
+})
