@@ -196,6 +196,14 @@ export const settings = {
     allowed: 'an integer from 0 to 86400',
     parse: parsers.integer(0, 86_400),
   }),
+  ingestBadLinesMax: setting({
+    name: 'SERVICE_INGEST_BAD_LINES_MAX',
+    default: limits.ingestBadLinesDefault,
+    unit: 'lines',
+    description: 'Refused lines after which one ingest upload is ended; 0 is off.',
+    allowed: 'an integer from 0 up',
+    parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
+  }),
   ingestPostgresUrl: setting<string | undefined>({
     name: 'SERVICE_INGEST_POSTGRES_URL',
     default: undefined,
@@ -246,6 +254,8 @@ export interface Config {
   readonly logLevel: (typeof logLevels)[number]
   /** 0 is off. */
   readonly freeBytesMin: number
+  /** Refused lines after which an upload is ended; 0 is off. */
+  readonly ingestBadLinesMax: number
   /** Holds a password, never logged. Absent: ingested records are copied nowhere. */
   readonly ingestPostgresUrl?: string
   readonly auth: AuthConfig
@@ -337,6 +347,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     environment: value(settings.environment),
     logLevel: value(settings.logLevel),
     freeBytesMin: value(settings.freeBytesMin),
+    ingestBadLinesMax: value(settings.ingestBadLinesMax),
     ...(ingestPostgresUrl !== undefined && { ingestPostgresUrl }),
     auth: readAuth(value),
     ...(mail !== undefined && { mail }),

@@ -17,6 +17,7 @@ import { Admission } from './http/admit.js'
 import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
+import { FrontSlices } from './http/front-slices.js'
 import type { AuthHandling, Handling } from './http/handle.js'
 import { ImportReceiver } from './http/import.js'
 import { IngestReceiver } from './http/ingest.js'
@@ -26,6 +27,7 @@ import { RateLimiter } from './http/rate-limit.js'
 import { listen, type HttpServer } from './http/server.js'
 import { StreamHub } from './http/stream-hub.js'
 import { Tickets } from './http/tickets.js'
+import { OpenUploads } from './http/uploads.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
 import { endProcess, startShards, type StartedShards } from './shard-parts.js'
@@ -145,6 +147,8 @@ interface Parts {
   streams: StreamHub
   apiKeys: ApiKeys
   tickets: Tickets
+  uploads: OpenUploads
+  slices: FrontSlices
   metrics: HttpMetrics
   serverLog: ServerLog | undefined
   /** Pools of threads that requests need. */
@@ -204,8 +208,10 @@ function assemble({
   const pools: Parts['pools'] = [readers]
   const streams = new StreamHub(shards)
   const tickets = new Tickets(systemClock)
+  const uploads = new OpenUploads()
   const apiKeys = new ApiKeys((principalId) => {
     streams.endOf(principalId)
+    uploads.endOf(principalId)
     tickets.revoke(principalId)
   })
   const metrics = new HttpMetrics({
@@ -216,7 +222,8 @@ function assemble({
     ...(sink !== undefined && { sink: () => sink.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
-  return { shards, readers, streams, apiKeys, tickets, metrics, serverLog, pools }
+  const slices = new FrontSlices()
+  return { shards, readers, streams, apiKeys, tickets, uploads, slices, metrics, serverLog, pools }
 }
 
 /** The auth add-on, where it is on. */
@@ -266,6 +273,15 @@ function readsBy(readers: ReaderPool): RouteContext['read'] {
   }
 }
 
+/** What takes ingest streams in. */
+function ingestBy(
+  { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
+  { shards, uploads, slices }: Parts,
+  onError: Handling['onError'],
+): IngestReceiver {
+  return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onError })
+}
+
 function handlingOf(
   config: Config,
   {
@@ -313,7 +329,7 @@ function handlingOf(
     admission,
     shards,
     context,
-    ingest: new IngestReceiver(shards, config.recordBytesMax),
+    ingest: ingestBy(config, parts, onError),
     exports: new ExportSender({ shards, readers, onError }),
     imports: new ImportReceiver({
       shards,

@@ -68,12 +68,17 @@ function outcomeOf(decision: Decision): IngestedOutcome[] {
 
 function sumOf(outcomes: readonly IngestedOutcome[]): IngestedOutcome {
   const sum: IngestedOutcome = { kind: 'ingested', accepted: 0, rejected: 0, faults: [], agents: [] }
-  for (const { accepted, rejected, faults, agents } of outcomes) {
+  const byCode: Record<string, number> = {}
+  for (const { accepted, rejected, rejectedByCode, faults, agents } of outcomes) {
     sum.accepted += accepted
     sum.rejected += rejected
+    for (const [code, count] of Object.entries(rejectedByCode ?? {})) {
+      byCode[code] = (byCode[code] ?? 0) + count
+    }
     sum.faults.push(...faults)
     sum.agents.push(...agents)
   }
+  if (sum.rejected > 0) sum.rejectedByCode = byCode
   sum.faults.sort((left, right) => left.line - right.line).splice(limits.ingestFaultsMax)
   const replayed = outcomes.every((outcome) => outcome.replayed === true || !namesAgents(outcome))
   return replayed && namesAgents(sum) ? { ...sum, replayed: true } : sum

@@ -50,6 +50,7 @@ export const errorCatalogue = {
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key was used for another request' },
   ingest_rejected: { status: 422, title: 'A line was refused, so nothing was written' },
+  too_many_bad_lines: { status: 422, title: 'Too many lines were refused, so the upload was ended' },
   import_rejected: { status: 422, title: 'The export does not verify or cannot be taken in' },
   metadata_too_large: { status: 422, title: 'The metadata takes too many bytes' },
   weak_password: { status: 422, title: 'The password is too easy to guess' },

@@ -41,6 +41,14 @@ export const limits = {
   ingestAtomicBytesMax: 8_388_608,
   /** Lines of such a body, for the same reason as `ingestChunkLines`. */
   ingestAtomicLinesMax: 8_192,
+  /** Agents in such a body: those that are new are made together with its lines. */
+  ingestAtomicAgentsMax: 512,
+  /** Agents that an ingest summary has a row for. */
+  ingestAgentsNamedMax: 10_000,
+  /** Refused lines after which an upload is ended, unless SERVICE_INGEST_BAD_LINES_MAX says otherwise. */
+  ingestBadLinesDefault: 100_000,
+  /** How long the front goes on with slices of uploads before it serves others, milliseconds. */
+  frontTurnMs: 5,
   /** Line faults that an ingest summary names. */
   ingestFaultsMax: 100,
   /** Bytes of an export's lines that are checked and committed at once, unless sealed records need more. */

@@ -105,11 +105,26 @@ function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: numbe
   return {
     accepted: summary.accepted + chunk.accepted,
     rejected: summary.rejected + chunk.rejected,
+    ...refusedCodes(summary.rejected_by_code, chunk.rejected_by_code),
     errors: [...summary.errors, ...errors].slice(0, FAULTS_MAX),
     first_seq: summary.first_seq ?? chunk.first_seq,
     last_seq: chunk.last_seq ?? summary.last_seq,
     chain_head: chunk.chain_head,
   }
+}
+
+/** The counts by code of two summaries; nothing where neither has any. */
+function refusedCodes(
+  counts: IngestSummary['rejected_by_code'],
+  more: IngestSummary['rejected_by_code'],
+): Pick<IngestSummary, 'rejected_by_code'> {
+  if (counts === undefined || more === undefined) {
+    const only = counts ?? more
+    return only === undefined ? {} : { rejected_by_code: only }
+  }
+  const sum = { ...counts }
+  for (const [code, count] of Object.entries(more)) sum[code] = (sum[code] ?? 0) + count
+  return { rejected_by_code: sum }
 }
 
 /** The source as NDJSON texts of about `charsMax`, each of whole lines. */

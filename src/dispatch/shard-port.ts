@@ -171,20 +171,30 @@ export class ShardPort {
 
   #receive(memory: ArrayBuffer): void {
     const { outcomes, events, figures, ...told } = decodeOutcomes(memory)
-    if (told.failures !== undefined) this.#listener.failed(told.failures)
-    if (told.policyChanges !== undefined) this.#listener.policiesChanged(told.policyChanges)
-    if (told.erasedOf !== undefined) this.#listener.erased(told.erasedOf)
-    if (told.changedRecords !== undefined) this.#listener.recordsChanged(told.changedRecords)
-    if (told.importedOf !== undefined) this.#listener.imported(told.importedOf)
+    const { failures, policyChanges, erasedOf, changedRecords, importedOf } = told
+    if (failures !== undefined) this.#listener.failed(failures)
+    if (policyChanges !== undefined) this.#guard(() => this.#listener.policiesChanged(policyChanges))
+    if (erasedOf !== undefined) this.#guard(() => this.#listener.erased(erasedOf))
+    if (changedRecords !== undefined) this.#guard(() => this.#listener.recordsChanged(changedRecords))
+    if (importedOf !== undefined) this.#guard(() => this.#listener.imported(importedOf))
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)
       assert(pending !== undefined, 'an outcome belongs to a command that is under way')
       this.#pending.delete(id)
       this.#bytes -= pending.bytes
-      pending.receive(outcome)
+      this.#guard(() => pending.receive(outcome))
     }
-    if (events.length > 0) this.#listener.events(events)
+    if (events.length > 0) this.#guard(() => this.#listener.events(events))
+  }
+
+  /** What breaks while one caller is told ends neither the process nor the telling of the others. */
+  #guard(tell: () => void): void {
+    try {
+      tell()
+    } catch (error) {
+      this.#listener.failed([error instanceof Error ? (error.stack ?? error.message) : String(error)])
+    }
   }
 
   /** What was under way may or may not have reached the disk: that is what its callers are told. */
@@ -195,7 +205,9 @@ export class ShardPort {
     const pending = [...this.#pending.values()]
     this.#pending.clear()
     this.#bytes = 0
-    for (const { receive, writes } of pending) receive({ kind: 'refused', refusal: lost(writes) })
+    for (const { receive, writes } of pending) {
+      this.#guard(() => receive({ kind: 'refused', refusal: lost(writes) }))
+    }
     if (!this.#closing) this.#listener.died(error)
   }
 }

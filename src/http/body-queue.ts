@@ -13,36 +13,48 @@ export class BodyQueue implements BodySink {
   #wake: (() => void) | undefined
 
   constructor(exchange: Exchange) {
-    exchange.onGone(() => this.#close({ gone: true }))
+    exchange.onGone(() => this.#break({ gone: true }))
   }
 
   push(bytes: Buffer, more: () => void): void {
+    if (this.broken !== undefined) return
     this.#parts.push({ bytes, more })
     this.#wakeUp()
   }
 
   end(): void {
-    this.#close({ ended: true })
+    this.#last ??= { ended: true }
+    this.#wakeUp()
   }
 
   fail(refusal: Refusal): void {
-    this.#close({ refusal })
+    this.#last ??= { refusal }
+    this.#wakeUp()
   }
+
+  /** Nothing more of it is taken, not even what has arrived. */
+  cut(refusal: Refusal): void {
+    this.#break({ refusal })
+  }
+
+  /** Why it was cut off, or that the client has gone: nothing more is to be done for it. */
+  broken: Extract<BodyPart, { refusal: Refusal } | { gone: true }> | undefined
 
   /** Waits for the next part and has the one behind it read meanwhile. */
   async next(): Promise<BodyPart> {
-    while (this.#parts.length === 0 && this.#last === undefined) {
+    while (this.#parts.length === 0 && this.#last === undefined && this.broken === undefined) {
       await new Promise<void>((resolve) => (this.#wake = resolve))
     }
+    if (this.broken !== undefined) return this.broken
     const part = this.#parts.shift()
     if (part === undefined) return this.#last ?? { gone: true }
     part.more()
     return { bytes: part.bytes }
   }
 
-  #close(last: BodyPart): void {
-    if ('gone' in last) this.#parts.length = 0
-    this.#last ??= last
+  #break(how: { refusal: Refusal } | { gone: true }): void {
+    this.#parts.length = 0
+    this.broken ??= how
     this.#wakeUp()
   }
 

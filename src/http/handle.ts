@@ -246,10 +246,12 @@ function runCommand(
     return
   }
   const { toBody } = route
-  handling.shards.send(addressed.agent, addressed.command, (outcome) => {
-    if (toBody === undefined) reply(exchange, outcome)
-    else finish(exchange, toBody(outcome))
-  })
+  handling.shards.send(addressed.agent, addressed.command, (outcome) =>
+    guarded(exchange, handling, () => {
+      if (toBody === undefined) reply(exchange, outcome)
+      else finish(exchange, toBody(outcome))
+    }),
+  )
 }
 
 /** The straight way of most answers: the shard's text goes out as it is. */

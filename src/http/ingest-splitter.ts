@@ -1,3 +1,5 @@
+import { GatheredBytes } from './gathered-bytes.js'
+
 /** Whole lines and the number of the first of them. */
 export interface LineChunk {
   bytes: Buffer
@@ -13,8 +15,8 @@ export const LINE_FEED = 0x0a
  */
 export class IngestSplitter {
   readonly #chunk: { bytes: number; lines: number }
-  #parts: Buffer[] = []
-  #bytes = 0
+  readonly #waiting = new GatheredBytes()
+  /** Line feeds among those that wait. */
   #lines = 0
   #nextLine = 1
 
@@ -25,55 +27,48 @@ export class IngestSplitter {
 
   /** Bytes that wait for the end of their chunk. */
   get waiting(): number {
-    return this.#bytes
+    return this.#waiting.length
   }
 
-  /** Takes bytes; gives the chunks that are complete with them. `bytes` is kept. */
-  push(bytes: Buffer): LineChunk[] {
+  /** Takes bytes; gives the chunks that are complete with them. */
+  push(bytes: Uint8Array): LineChunk[] {
     const chunks: LineChunk[] = []
     let from = 0
-    for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) {
+    for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = nextLineFeed(bytes, at + 1)) {
       this.#lines++
-      const chunkBytes = this.#bytes + at + 1 - from
+      const chunkBytes = this.#waiting.length + at + 1 - from
       if (chunkBytes < this.#chunk.bytes && this.#lines < this.#chunk.lines) continue
-      this.#parts.push(bytes.subarray(from, at + 1))
-      chunks.push(this.#take())
+      this.#waiting.add(bytes.subarray(from, at + 1))
+      chunks.push(this.#take(this.#waiting.take(), this.#lines))
       from = at + 1
     }
-    if (from < bytes.length) {
-      this.#parts.push(bytes.subarray(from))
-      this.#bytes += bytes.length - from
-    }
+    if (from < bytes.length) this.#waiting.add(bytes.subarray(from))
     return chunks
   }
 
   /** Gives the whole lines that wait, though their chunk is not full; what follows the last line feed waits on. */
   flushLines(): LineChunk | undefined {
-    const all = Buffer.concat(this.#parts)
+    if (this.#lines === 0) return undefined
+    const all = this.#waiting.take()
     const end = all.lastIndexOf(LINE_FEED) + 1
-    if (end === 0) return undefined
-    this.#parts = [all.subarray(0, end)]
-    const chunk = this.#take()
-    if (end < all.length) {
-      this.#parts = [all.subarray(end)]
-      this.#bytes = all.length - end
-    }
-    return chunk
+    if (end < all.length) this.#waiting.add(all.subarray(end))
+    return this.#take(all.subarray(0, end), this.#lines)
   }
 
   /** The rest at the end of the stream; its last line need not end in a line feed. */
   end(): LineChunk | undefined {
-    return this.#parts.length === 0 ? undefined : this.#take()
+    return this.#waiting.length === 0 ? undefined : this.#take(this.#waiting.take(), this.#lines)
   }
 
-  #take(): LineChunk {
-    const [only] = this.#parts
-    const bytes = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts)
+  #take(bytes: Buffer, lines: number): LineChunk {
     const chunk = { bytes, firstLine: this.#nextLine }
-    this.#nextLine += this.#lines
-    this.#parts = []
-    this.#bytes = 0
+    this.#nextLine += lines
     this.#lines = 0
     return chunk
   }
+}
+
+/** The next line feed from `at` on, or -1; of a run of them each is found without a search. */
+export function nextLineFeed(bytes: Uint8Array, at: number): number {
+  return bytes[at] === LINE_FEED ? at : bytes.indexOf(LINE_FEED, at)
 }

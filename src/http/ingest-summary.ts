@@ -7,9 +7,18 @@ import {
 } from '../protocol/messages.js'
 import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 
-/** Adds up what became of the chunks of one ingest stream. */
+/**
+ * Adds up what became of the chunks of one ingest stream. Memory does not grow with what was refused: agents that took
+ * nothing have no row, of the others there are at most `limits.ingestAgentsNamedMax`.
+ */
 export class IngestTotals {
+  /** Agents that took a line. */
   readonly #agents = new Map<string, AgentIngested>()
+  /** Lines of other agents that were refused: they are told if the agent takes one. */
+  readonly #onlyRefused = new Map<string, number>()
+  readonly #rejectedByCode = new Map<string, number>()
+  /** There are more agents that took a line than have a row. */
+  #truncated = false
   #faults: LineFault[] = []
   #accepted = 0
   #rejected = 0
@@ -33,26 +42,29 @@ export class IngestTotals {
     this.#rejected += outcome.rejected
     const kept = namesAgents(outcome) || outcome.replayed === true
     if (kept) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
-    for (const row of outcome.agents) this.#addAgent(row)
+    for (const row of outcome.agents) if (row.agent !== '') this.#addAgent(row)
+    this.#addCodes(outcome)
     this.#addFaults(outcome.faults)
   }
 
   /** Adds a line that no shard saw. */
   addFault(fault: LineFault): void {
     this.#rejected++
+    this.#addCode(fault.refusal.code, 1)
     this.#addFaults([fault])
   }
 
   /** Every good line is taken back: one of the others was bad, and it was all or none. */
   nothingWritten(): void {
     this.#accepted = 0
-    for (const row of this.#agents.values()) row.accepted = 0
+    this.#agents.clear()
+    this.#truncated = false
   }
 
   /** The summary of an ingest into one agent. */
   one(agent: string): IngestSummary {
     const row = this.#agents.get(agent)
-    return { ...this.#counts(), errors: this.#errors(false), ...reached(row) }
+    return { ...this.counts(), errors: this.#errors(false), ...reached(row) }
   }
 
   /** The summary of an ingest into many, by name: shards answer in any order, and a repetition is answered the same. */
@@ -60,34 +72,63 @@ export class IngestTotals {
     const agents: IngestManySummary['agents'] = {}
     const rows = [...this.#agents].sort(([left], [right]) => (left < right ? -1 : 1))
     for (const [name, row] of rows) {
-      if (name !== '') agents[name] = { accepted: row.accepted, rejected: row.rejected, ...reached(row) }
+      agents[name] = { accepted: row.accepted, rejected: row.rejected, ...reached(row) }
     }
-    return { ...this.#counts(), errors: this.#errors(true), agents }
+    const told = { ...this.counts(), errors: this.#errors(true), agents }
+    return this.#truncated ? { ...told, agents_truncated: true } : told
   }
 
-  #counts(): { accepted: number; rejected: number } {
-    return { accepted: this.#accepted, rejected: this.#rejected }
+  /** Lines that were written and refused so far. */
+  counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'rejected_by_code'> {
+    const counts = { accepted: this.#accepted, rejected: this.#rejected }
+    if (this.#rejected === 0) return counts
+    const byCode = [...this.#rejectedByCode].sort(([left], [right]) => (left < right ? -1 : 1))
+    return { ...counts, rejected_by_code: Object.fromEntries(byCode) }
+  }
+
+  #addCode(code: string, count: number): void {
+    this.#rejectedByCode.set(code, (this.#rejectedByCode.get(code) ?? 0) + count)
+  }
+
+  #addCodes({ rejected, rejectedByCode, faults }: IngestedOutcome): void {
+    if (rejectedByCode !== undefined) {
+      for (const [code, count] of Object.entries(rejectedByCode)) this.#addCode(code, count)
+      return
+    }
+    // An answer that an earlier version kept: its first faults are all that is known of its codes.
+    for (const { refusal } of faults) this.#addCode(refusal.code, 1)
+    if (rejected > faults.length) this.#addCode('validation_failed', rejected - faults.length)
   }
 
   #addAgent(row: AgentIngested): void {
     const before = this.#agents.get(row.agent)
-    if (before === undefined) {
-      this.#agents.set(row.agent, { ...row })
+    if (before !== undefined) joinRow(before, row)
+    else if (row.accepted > 0) this.#addRow(row)
+    else {
+      const refused = this.#onlyRefused.get(row.agent)
+      if (refused === undefined && this.#onlyRefused.size >= limits.ingestAgentsNamedMax) return
+      this.#onlyRefused.set(row.agent, (refused ?? 0) + row.rejected)
+    }
+  }
+
+  #addRow(row: AgentIngested): void {
+    if (this.#agents.size >= limits.ingestAgentsNamedMax) {
+      this.#truncated = true
       return
     }
-    before.accepted += row.accepted
-    before.rejected += row.rejected
-    if (row.lastSeq < 0) return
-    if (before.firstSeq < 0) before.firstSeq = row.firstSeq
-    before.lastSeq = row.lastSeq
-    before.chainHead = row.chainHead
+    const refused = this.#onlyRefused.get(row.agent) ?? 0
+    this.#onlyRefused.delete(row.agent)
+    this.#agents.set(row.agent, { ...row, rejected: row.rejected + refused })
   }
 
   /** The first faults of the stream by line; chunks of several shards answer in any order. */
   #addFaults(faults: readonly LineFault[]): void {
-    this.#faults.push(...faults)
+    const last = this.#faults.length < limits.ingestFaultsMax ? undefined : this.#faults.at(-1)
+    const earlier = last === undefined ? faults : faults.filter(({ line }) => line < last.line)
+    if (earlier.length === 0) return
+    this.#faults.push(...earlier)
     this.#faults.sort((left, right) => left.line - right.line)
-    this.#faults = this.#faults.slice(0, limits.ingestFaultsMax)
+    this.#faults.length = Math.min(this.#faults.length, limits.ingestFaultsMax)
   }
 
   #errors(named: boolean): IngestSummary['errors'] {
@@ -98,6 +139,15 @@ export class IngestTotals {
       detail: refusal.detail,
     }))
   }
+}
+
+function joinRow(row: AgentIngested, more: AgentIngested): void {
+  row.accepted += more.accepted
+  row.rejected += more.rejected
+  if (more.lastSeq < 0) return
+  if (row.firstSeq < 0) row.firstSeq = more.firstSeq
+  row.lastSeq = more.lastSeq
+  row.chainHead = more.chainHead
 }
 
 function reached(

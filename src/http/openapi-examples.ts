@@ -52,6 +52,7 @@ const head = {
 
 const summary = { accepted: 2, rejected: 1, first_seq: 3, last_seq: 4, chain_head: second }
 const fault = { line: 2, code: 'validation_failed', detail: 'Expected a JSON object' }
+const byCode = { rejected_by_code: { validation_failed: 1 } }
 
 const key = {
   key_id: 'key_6f1c9a52e07b4d3388a1c2f0',
@@ -176,11 +177,12 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
     summary: {
       accepted: 2,
       rejected: 1,
+      ...byCode,
       errors: [{ ...fault, agent: 'sensors' }],
       agents: { sensors: summary },
     },
   },
-  IngestSummary: { summary: { ...summary, errors: [fault] } },
+  IngestSummary: { summary: { ...summary, ...byCode, errors: [fault] } },
   KeyRotated: {
     rotated: { agent_id: 'sensors', public_key: publicKey, seq: 3, record_id: second },
   },

@@ -123,7 +123,9 @@ function guardedCodes(route: Route): ErrorCode[] {
   if (docs.query !== undefined) found.push('validation_failed')
   if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large', 'unsupported_media_type')
   if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
-  if (route.kind === 'ingest') found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected')
+  if (route.kind === 'ingest') {
+    found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected', 'too_many_bad_lines')
+  }
   const writes = method !== 'get' && scope !== 'records:read'
   if (writes) found.push('outcome_unknown', 'clock_skew', 'storage_full')
   return found

@@ -255,6 +255,9 @@ export interface IngestedOutcome {
   kind: 'ingested'
   accepted: number
   rejected: number
+  /** How many lines were refused with each code; answers that were kept by an earlier version lack it. */
+  rejectedByCode?: Record<string, number>
+  /** The first of them. */
   faults: LineFault[]
   agents: AgentIngested[]
   replayed?: boolean

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
 import { Hash, Seq } from './primitives.js'
 
 const IngestFault = Type.Object({
@@ -13,6 +14,14 @@ const counted = {
   rejected: Type.Integer({ minimum: 0 }),
 }
 
+const refused = {
+  rejected_by_code: Type.Optional(
+    Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+      description: 'How many lines were refused with each code; absent where none was',
+    }),
+  ),
+}
+
 const reached = {
   first_seq: Type.Union([Seq, Type.Null()]),
   last_seq: Type.Union([Seq, Type.Null()]),
@@ -20,13 +29,24 @@ const reached = {
 }
 
 /** Summary of an NDJSON ingest into one agent. */
-export const IngestSummary = Type.Object({ ...counted, errors: Type.Array(IngestFault), ...reached })
+export const IngestSummary = Type.Object({
+  ...counted,
+  ...refused,
+  errors: Type.Array(IngestFault),
+  ...reached,
+})
 export type IngestSummary = Static<typeof IngestSummary>
 
 /** Summary of an ingest into many agents. */
 export const IngestManySummary = Type.Object({
   ...counted,
+  ...refused,
   errors: Type.Array(IngestFault),
-  agents: Type.Record(Type.String(), Type.Object({ ...counted, ...reached })),
+  agents: Type.Record(Type.String(), Type.Object({ ...counted, ...reached }), {
+    description: `The agents that took a line, at most ${limits.ingestAgentsNamedMax}`,
+  }),
+  agents_truncated: Type.Optional(
+    Type.Literal(true, { description: 'More agents took a line than are named' }),
+  ),
 })
 export type IngestManySummary = Static<typeof IngestManySummary>

@@ -61,7 +61,14 @@ export function ingestVerdict(
     code,
     detail: anything,
   }))
-  const counts = { accepted: lines.length - bad.length, rejected: bad.length, errors }
+  const codes = [...new Set(bad.map(({ code }) => code ?? ''))].sort()
+  const byCode = codes.map((code) => [code, bad.filter((line) => line.code === code).length])
+  const counts = {
+    accepted: lines.length - bad.length,
+    rejected: bad.length,
+    ...(bad.length > 0 && { rejected_by_code: Object.fromEntries(byCode) }),
+    errors,
+  }
   const reached = (agent: string) => reachedBy(world, agent, firsts.get(agent))
   return {
     kind: 'done',
@@ -69,7 +76,8 @@ export function ingestVerdict(
     grows,
     answer() {
       if (asked.kind === 'ingest') return { ...counts, ...reached(asked.agent) }
-      const names = new Set(lines.map(({ agent }) => agent).filter((agent) => agent !== ''))
+      const taking = lines.filter(({ agent, code }) => agent !== '' && code === undefined)
+      const names = new Set(taking.map(({ agent }) => agent))
       const agents = Object.fromEntries(
         [...names].map((name) => {
           const own = lines.filter(({ agent }) => agent === name)

@@ -494,6 +494,25 @@ describe('on_error=reject_all for one agent', () => {
   })
 })
 
+describe('an upload of bad lines', () => {
+  it('is ended after so many of them, with what was written and refused before', async () => {
+    const strict = await startServer({ env: { SERVICE_INGEST_BAD_LINES_MAX: '50' } })
+    try {
+      const send = (raw: string) => ask(strict, 'POST /v1/ingest/some', { raw, headers: ndjson })
+      const few = await send(`${'x\n'.repeat(50)}{}`)
+      expect([few.status, few.body.accepted, few.body.rejected]).toEqual([200, 1, 50])
+      const { status, body } = await send(`{}\n${'x\n'.repeat(200_000)}{}`)
+      expect([status, body.code, body.accepted]).toEqual([422, 'too_many_bad_lines', 1])
+      expect(body.rejected).toBeGreaterThan(50)
+      expect(body.rejected).toBeLessThan(200_000)
+      expect(body.rejected_by_code).toEqual({ validation_failed: body.rejected })
+      expect((await ask(strict, 'GET /v1/agents/some/head')).body.seq).toBe(2)
+    } finally {
+      await strict.stop()
+    }
+  })
+})
+
 describe('ingest', () => {
   it('answers 415 for media types and encodings that it does not take', async () => {
     const cases: [string, Record<string, string>][] = [

@@ -16,6 +16,8 @@ let events: StreamEvent[]
 let told: string[]
 let died: Error[]
 let restarted: () => void
+/** What broke and was told for the log. */
+let failures: string[]
 
 const CACHE_BYTES = 1_048_576
 
@@ -44,7 +46,7 @@ function makeShards(count: number): Shards {
       erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
       policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
       restarted: () => restarted(),
-      failed: () => undefined,
+      failed: (_shard, some) => failures.push(...some),
       hung: () => undefined,
       lost: () => undefined,
     },
@@ -59,6 +61,7 @@ beforeEach(async () => {
   told = []
   died = []
   restarted = () => {}
+  failures = []
   shards = makeShards(2)
   await shards.start()
 })
@@ -336,4 +339,25 @@ describe('a shard thread that dies', () => {
     await shards.close()
     expect(shards.serving).toBe(false)
   })
+})
+
+// It ended the process: a summary that was too long for a string was made in such a callback.
+it('goes on when what is done with an outcome throws, and tells the others theirs', async () => {
+  const broken = Array.from({ length: 3 }, (_none, n) => append('a', n))
+  for (const command of broken) {
+    shards.send('a', command, () => {
+      throw new RangeError('Invalid string length')
+    })
+  }
+  expect(await ask('a', 3)).toMatchObject({ kind: 'reply' })
+  expect(failures.map((text) => text.split('\n')[0])).toEqual(
+    broken.map(() => 'RangeError: Invalid string length'),
+  )
+  const end = failShardOf('a')
+  shards.send('a', append('a', 4), () => {
+    throw new Error('at the end of its thread')
+  })
+  await end
+  expect(await ask('a', 5)).toMatchObject({ kind: 'reply' })
+  expect(died).toHaveLength(1)
 })

@@ -49,6 +49,7 @@ describe('readConfig', () => {
       recordBytesMax: 262_144,
       governedAutoApproveSecs: 60,
       recordCacheBytes: 268_435_456,
+      ingestBadLinesMax: 100_000,
       logIntervalSecs: 10,
       rateLimitRps: 100,
       rateLimitBurst: 200,

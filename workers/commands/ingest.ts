@@ -177,6 +177,7 @@ function isBlank(bytes: Uint8Array): boolean {
 class Tally {
   readonly #agents = new Map<string, AgentIngested>()
   readonly #faults: LineFault[] = []
+  readonly #byCode: Record<string, number> = {}
   #accepted = 0
   #rejected = 0
 
@@ -197,6 +198,7 @@ class Tally {
   reject({ line, agent }: ReadLine, refusal: Refusal): void {
     this.#row(agent).rejected++
     this.#rejected++
+    this.#byCode[refusal.code] = (this.#byCode[refusal.code] ?? 0) + 1
     if (this.#faults.length < limits.ingestFaultsMax) this.#faults.push({ line, agent, refusal })
   }
 
@@ -205,6 +207,7 @@ class Tally {
       kind: 'ingested',
       accepted: this.#accepted,
       rejected: this.#rejected,
+      ...(this.#rejected > 0 && { rejectedByCode: this.#byCode }),
       faults: this.#faults,
       agents: [...this.#agents.values()],
     }

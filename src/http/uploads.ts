@@ -1,0 +1,52 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Principal, TokenUser } from '../routes/route.js'
+
+/** Ends an upload: nothing more of it is taken in. What is written stays, and its answer tells of it. */
+type End = (refusal: Refusal) => void
+
+/**
+ * Requests whose bodies are still arriving, by whose they are: a key that is deleted, a session that is ended and a token
+ * that expires end theirs, as they end streams.
+ */
+export class OpenUploads {
+  readonly #open = new Map<End, Principal>()
+  #stillGood: (user: TokenUser) => Refusal | undefined = () => undefined
+  #expiry: NodeJS.Timeout | undefined
+
+  /** Looks at the tokens of users from now on. `stillGood`: why one is not good any more */
+  watchUsers(stillGood: (user: TokenUser) => Refusal | undefined): void {
+    this.#stillGood = stillGood
+    this.#expiry ??= setInterval(() => this.endOfUsers(), limits.streamExpiryMs)
+  }
+
+  /** Has `end` called when the credential is not good any more. @returns to be called when the body is whole */
+  hold(principal: Principal, end: End): () => void {
+    this.#open.set(end, principal)
+    return () => this.#open.delete(end)
+  }
+
+  /** Ends the uploads of a key that was deleted. */
+  endOf(principalId: string): void {
+    for (const [end, { id }] of this.#open) if (id === principalId) this.#end(end, removed)
+  }
+
+  /** Ends the uploads of users whose tokens are not good any more. */
+  endOfUsers(): void {
+    for (const [end, { user }] of this.#open) {
+      const refusal = user === undefined ? undefined : this.#stillGood(user)
+      if (refusal !== undefined) this.#end(end, refusal)
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#expiry)
+  }
+
+  #end(end: End, refusal: Refusal): void {
+    this.#open.delete(end)
+    end(refusal)
+  }
+}
+
+const removed = refuse('unauthorized', 'Expected a key that this server knows')
