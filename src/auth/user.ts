@@ -11,8 +11,8 @@ export interface UserRow {
   email: string
   verified: boolean
   /**
-   * Whether the user has shown to receive mail there, or a provider vouched for it. A token returned in an answer
-   * instead of a mail verifies and proves nothing (contract.md 6.6).
+   * Whether the user has come in by the mailbox: by a mailed magic link or reset, or by a provider that vouched for it.
+   * Neither a confirmed address nor a token that was returned in an answer instead of a mail proves it.
    */
   mailboxProven: boolean
   /** The argon2id string; absent for who never set a password. */

@@ -96,7 +96,7 @@ export type Change =
   | { kind: 'logout'; userId: string; sid: string; scope: LogoutScope }
   | { kind: 'sessionEnd'; userId: string; sid: string }
   | { kind: 'revoke'; userId: string; sid: string; jti: string; expiresAtMs: number }
-  | { kind: 'userMetadata'; userId: string; metadata: Metadata }
+  | { kind: 'userMetadata'; userId: string; sid: string; metadata: Metadata }
   | { kind: 'appMetadata'; email: string; metadata: Metadata }
   | { kind: 'userDelete'; email: string }
   | { kind: 'linkSend'; email: string; link: LinkDraft }

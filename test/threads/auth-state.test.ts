@@ -191,12 +191,36 @@ it('drops what was set before when a mailbox is proven for the first time by a w
   expect(ended).toMatchObject({ rows: [{ namespace: '', what: 'sid', id: attacker.session.sid }] })
 })
 
-it('keeps password and sessions at a later proof of the same mailbox', () => {
-  const { session } = register()
-  change({ kind: 'emailVerify', hash: sendLink('verifyEmail') })
-  signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
-  expect(look({ kind: 'loginState', email })).toHaveProperty('passwordHash')
-  expect(signedIn(change({ kind: 'refresh', sid: session.sid, generation: 0 })).generation).toBe(1)
+it('keeps a confirmed address from being taken for a proof of the mailbox, however often it is confirmed', () => {
+  const attacker = register()
+  const { userId, sid } = attacker.session
+  const metadata = { name: 'of the attacker' }
+  expect(codeOf(change({ kind: 'userMetadata', userId, sid, metadata }))).toBe('user')
+  for (let time = 0; time < 2; time++) change({ kind: 'emailVerify', hash: sendLink('verifyEmail') })
+  expect(look({ kind: 'user', userId })).toMatchObject({
+    user: { verified: true, mailboxProven: false, userMetadata: metadata },
+  })
+  const owner = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
+  expect(owner.user).toMatchObject({ userId, verified: true, mailboxProven: true, userMetadata: {} })
+  expect(look({ kind: 'loginState', email })).not.toHaveProperty('passwordHash')
+  // The token was looked at before the session ended, and its request came late.
+  expect(codeOf(change({ kind: 'userMetadata', userId, sid, metadata }))).toBe('token_revoked')
+})
+
+it('keeps password, sessions and metadata at a later proof of the same mailbox', () => {
+  register()
+  const { user, session } = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
+  change({ kind: 'passwordReset', hash: sendLink('passwordReset'), passwordHash: 'of the owner' })
+  const login = { kind: 'loginSucceeded', email, passwordHash: 'of the owner' } as const
+  const { sid } = signedIn(change(login)).session
+  const metadata = { name: 'Ada' }
+  change({ kind: 'userMetadata', userId: user.userId, sid, metadata })
+  const again = signedIn(change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') }))
+  expect(again.user).toMatchObject({ userMetadata: metadata })
+  expect(look({ kind: 'loginState', email })).toMatchObject({ passwordHash: 'of the owner' })
+  expect(signedIn(change({ kind: 'refresh', sid, generation: 0 })).generation).toBe(1)
+  // The reset was a way in too, and ended what went before it.
+  expect(codeOf(change({ kind: 'refresh', sid: session.sid, generation: 0 }))).toBe('refresh_invalid')
 })
 
 it('lets a link that was not mailed sign in but prove nothing', () => {
@@ -228,10 +252,10 @@ it('removes a user with sessions, links and lockout, and its e-mail is free agai
 })
 
 it('refuses metadata over the limit and changes nothing', () => {
-  const { user } = register()
+  const { userId, sid } = register().session
   const commits = shard.commits
   const metadata = { text: 'x'.repeat(4_096) }
-  expect(codeOf(change({ kind: 'userMetadata', userId: user.userId, metadata }))).toBe('metadata_too_large')
+  expect(codeOf(change({ kind: 'userMetadata', userId, sid, metadata }))).toBe('metadata_too_large')
   expect(codeOf(change({ kind: 'appMetadata', email, metadata }))).toBe('metadata_too_large')
   expect(shard.commits).toBe(commits)
 })

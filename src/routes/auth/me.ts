@@ -41,8 +41,8 @@ const metadata: AuthRoute = {
   async handle(request, context) {
     const body = metadataBody.bytes(request.body)
     if ('code' in body) return body
-    const { sub: userId } = claimsOf(request)
-    const change = { kind: 'userMetadata', userId, metadata: body.value.metadata } as const
+    const { sub: userId, sid } = claimsOf(request)
+    const change = { kind: 'userMetadata', userId, sid, metadata: body.value.metadata } as const
     const answer = await context.change(request, change)
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     const { email, userMetadata } = answer.user

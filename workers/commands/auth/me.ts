@@ -1,12 +1,16 @@
 import { metadataRefusal } from '../../../src/auth/metadata.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import type { AuthOutcome, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { sessionById } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
 import { putUser, userById, withoutPassword } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 
 /** 404 for a user who is not there any more. */
 export const noSuchUser: Refusal = refuse('not_found', 'Expected a user that exists')
+
+/** 401 for who was admitted with a token whose session has ended meanwhile. */
+export const sessionOver: Refusal = refuse('token_revoked', 'Expected a token whose session goes on')
 
 /** One user. A token's user is gone only between its deletion and the end of its tokens. */
 export function userOf(space: AuthSpace, { userId }: LookupOf<'user'>): AuthOutcome['answer'] {
@@ -16,10 +20,15 @@ export function userOf(space: AuthSpace, { userId }: LookupOf<'user'>): AuthOutc
     : { kind: 'user', user: withoutPassword(user) }
 }
 
-/** Replaces what users write themselves. */
-export function userMetadata(space: AuthSpace, { userId, metadata }: ChangeOf<'userMetadata'>): Changed {
+/**
+ * Replaces what users write themselves; 401 token_revoked when the session has ended since the token was looked at, as
+ * it does when the owner of the mailbox proves it for the first time.
+ */
+export function userMetadata(space: AuthSpace, change: ChangeOf<'userMetadata'>): Changed {
+  const { userId, sid, metadata } = change
   const user = userById(space, userId)
   if (user === undefined) return noSuchUser
+  if (sessionById(space, sid)?.userId !== userId) return sessionOver
   const changed = { ...user, userMetadata: metadata }
   const refusal = metadataRefusal(changed, space.state.auth.metadataBytesMax)
   if (refusal !== undefined) return refusal

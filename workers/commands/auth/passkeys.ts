@@ -1,6 +1,6 @@
 import { counterGrows, passkeyAmr } from '../../../src/auth/passkey.js'
 import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js'
-import { refuse, type Refusal } from '../../../src/base/errors.js'
+import { refuse } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import {
@@ -16,7 +16,7 @@ import type { AuthSpace } from '../../auth/space.js'
 import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 import { notVerified } from './login.js'
-import { noSuchUser } from './me.js'
+import { noSuchUser, sessionOver } from './me.js'
 
 /** The one answer to whatever is wrong with a passkey or its ceremony (contract.md 6). */
 const passkeyFailed = refuse('passkey_failed', 'Expected a passkey that answers a challenge not used before')
@@ -89,8 +89,6 @@ export function passkeyRegister(space: AuthSpace, change: ChangeOf<'passkeyRegis
   space.audit('auth/passkey_registered', { userId, email: user.email, sid })
   return { kind: 'done' }
 }
-
-const sessionOver: Refusal = refuse('token_revoked', 'Expected a token whose session goes on')
 
 /**
  * Signs in by a passkey whose assertion was verified, unless it has changed since. A counter that does not grow is

@@ -5,7 +5,10 @@ import type { AuthSpace } from '../../auth/space.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 
-/** Takes an e-mail for verified; what was set before stays, since this is no way in (contract.md 6.5). */
+/**
+ * Takes an e-mail for verified. What was set before stays, and the mailbox is not proven by it: who confirms an address
+ * may do so for an account that somebody else made in its name, and comes in by the mailbox for the first time later.
+ */
 export function emailVerify(space: AuthSpace, { hash }: ChangeOf<'emailVerify'>): Changed {
   const link = takeLink(space, hash, 'verifyEmail')
   const user = link === undefined ? undefined : userByEmail(space, link.email)
@@ -13,7 +16,7 @@ export function emailVerify(space: AuthSpace, { hash }: ChangeOf<'emailVerify'>)
     const detail = 'Expected a verify token that is neither used nor expired'
     return { refused: refuse('invalid_token', detail, { status: 400 }) }
   }
-  const verified = { ...user, verified: true, mailboxProven: user.mailboxProven || link.mailed }
+  const verified = { ...user, verified: true }
   putUser(space, verified)
   space.audit('auth/email_verified', { userId: user.userId, email: user.email })
   return { kind: 'user', user: withoutPassword(verified) }

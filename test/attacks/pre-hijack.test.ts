@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { outcomeOf, register, tryLogin, usualPassword } from '../support/accounts.js'
+import { ask } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { freePort } from '../support/free-port.js'
+import { addPasskey, passkeyEnv, signInBy } from '../support/passkeys.js'
+import type { TestServer } from '../support/server.js'
+import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/smtp.js'
+
+/*
+ * Somebody registers with another's e-mail, has the mailbox confirmed by its owner, who thinks nothing of it, and waits
+ * for the owner to come.
+ */
+
+let server: TestServer
+let mails: SmtpProcess
+
+beforeAll(async () => {
+  const smtpPort = await freePort()
+  mails = await startSmtpProcess(smtpPort)
+  server = await startAuthServer({
+    env: {
+      ...passkeyEnv,
+      SERVICE_MAIL_ENABLED: 'true',
+      SERVICE_MAIL_SMTP_URL: `smtp://127.0.0.1:${smtpPort}`,
+      SERVICE_MAIL_FROM: 'Strandfast <no-reply@service.example>',
+      SERVICE_MAIL_LINK_BASE_URL: 'https://service.example',
+    },
+  })
+})
+afterAll(async () => {
+  await server.stop()
+  await mails.stop()
+})
+
+const post = (path: string, body: unknown) => ask(server, `POST /v1/auth/${path}`, { key: null, body })
+
+/** The token of the next mail of a subject; the notices between are left out. */
+async function mailed(path: string, email: string): Promise<string> {
+  expect((await post(path, { email })).body).toEqual({ sent: true })
+  let mail = await mails.next()
+  while (!mail.text.includes('token=')) mail = await mails.next()
+  expect(mail.to).toEqual([email])
+  return linkIn(mail).token
+}
+
+/** An account of an attacker in another's name, confirmed by the owner of the mailbox. */
+async function hijacked(email: string) {
+  const attacker = await register(server, email)
+  const passkey = await addPasskey(server, attacker.token)
+  const metadata = { name: 'of the attacker' }
+  await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: attacker.token, body: { metadata } })
+  const token = await mailed('verify-email/send', email)
+  expect((await post('verify-email', { token })).body).toMatchObject({ verified: true })
+  // Until somebody comes by the mailbox, nobody knows whose the account is.
+  expect((await tryLogin(server, email, usualPassword)).status).toBe(200)
+  return { attacker, passkey }
+}
+
+/** Holds an account to what its owner set alone. */
+async function expectOwned(email: string, { attacker, passkey }: Awaited<ReturnType<typeof hijacked>>) {
+  expect(await outcomeOf(tryLogin(server, email, usualPassword))).toBe('401 invalid_credentials')
+  expect(await outcomeOf(signInBy(server, passkey))).toBe('401 passkey_failed')
+  expect(await outcomeOf(ask(server, 'GET /v1/auth/me', { key: attacker.token }))).toBe('401 token_revoked')
+  const refresh = { refresh_token: attacker.refreshToken }
+  expect(await outcomeOf(post('refresh', refresh))).toBe('401 refresh_invalid')
+  const { body } = await ask(server, 'GET /v1/auth/users')
+  const shown = body.users.find((user: { email: string }) => user.email === email)
+  expect(shown).toMatchObject({ user_id: attacker.userId, verified: true, user_metadata: {} })
+}
+
+it('takes all that was set before from who registered with another’s e-mail, at the first magic link', async () => {
+  const email = 'magic@example.com'
+  const planted = await hijacked(email)
+  const token = await mailed('magic-link/send', email)
+  expect((await post('magic-link/verify', { token })).body).toMatchObject({ email, verified: true })
+  await expectOwned(email, planted)
+})
+
+it('does so at the first password reset', async () => {
+  const email = 'reset@example.com'
+  const planted = await hijacked(email)
+  const token = await mailed('password/reset-request', email)
+  const password = 'seven grey herons wait'
+  expect((await post('password/reset', { token, password })).status).toBe(200)
+  await expectOwned(email, planted)
+  expect((await tryLogin(server, email, password)).status).toBe(200)
+})
+
+it('keeps what the owner set since, at every later way in', async () => {
+  const email = 'later@example.com'
+  const planted = await hijacked(email)
+  await post('magic-link/verify', { token: await mailed('magic-link/send', email) })
+  await expectOwned(email, planted)
+  const { token } = (await post('magic-link/verify', { token: await mailed('magic-link/send', email) })).body
+  const passkey = await addPasskey(server, token)
+  const metadata = { name: 'of the owner' }
+  await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: token, body: { metadata } })
+  const again = await post('magic-link/verify', { token: await mailed('magic-link/send', email) })
+  const { body } = await ask(server, 'GET /v1/auth/me', { key: again.body.token })
+  expect(body.user_metadata).toEqual(metadata)
+  expect((await signInBy(server, passkey)).status).toBe(200)
+})
