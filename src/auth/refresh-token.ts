@@ -1,10 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { assert } from '../base/assert.js'
+import { limits } from '../base/limits.js'
 import { deriveSeed } from '../strand/keys.js'
 import { type SessionRow, sidBytes } from './session.js'
-
-/** How long the token before the last rotation still answers its successor, milliseconds (contract.md 6.3). */
-export const refreshGraceMs = 10_000
 
 const GENERATION_BYTES = 4
 const GENERATION_MAX = 0xffff_ffff
@@ -68,19 +66,16 @@ export type RefreshDecision =
   | { kind: 'expired' }
 
 /**
- * Decides what happens to a token with a right MAC (contract.md 6.3).
+ * Decides what happens to a token with a right MAC.
  *
- * The token in force rotates. The one before answers the one in force again, which is unused as long as it is in
- * force. The one before that answers its own successor for 10 s: a second tab that was late by a whole rotation.
- * Anything else was stolen, or the thief's is in force: `reused` ends the session.
+ * The token in force rotates. The one before answers the one in force again within `refreshRepeatMs` of its exchange,
+ * for a second tab or a lost answer. Later, and for any other token at any time, two hold tokens of one session, and
+ * nobody can tell which of them is the thief: `reused` ends the session.
  */
 export function decideRefresh(session: SessionRow, generation: number, nowMs: number): RefreshDecision {
   if (nowMs >= session.expiresAtMs) return { kind: 'expired' }
   const behind = session.generation - generation
   if (behind === 0) return { kind: 'rotate', generation: session.generation + 1 }
-  if (behind === 1) return { kind: 'repeat', generation: session.generation }
-  if (behind === 2 && nowMs - session.previousRotatedAtMs <= refreshGraceMs) {
-    return { kind: 'repeat', generation: session.generation - 1 }
-  }
-  return { kind: 'reused' }
+  const repeats = behind === 1 && nowMs - session.rotatedAtMs <= limits.refreshRepeatMs
+  return repeats ? { kind: 'repeat', generation: session.generation } : { kind: 'reused' }
 }

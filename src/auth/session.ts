@@ -13,10 +13,8 @@ export interface SessionRow {
   expiresAtMs: number
   /** The refresh token in force; the first is 0. */
   generation: number
-  /** When `generation` was made. */
+  /** When `generation` was made, which is when the one before was exchanged. */
   rotatedAtMs: number
-  /** When the generation before was made; 0 for the first. */
-  previousRotatedAtMs: number
 }
 
 /** Bytes of a session's id. */
@@ -37,7 +35,6 @@ export function openSession(
     expiresAtMs: nowMs + login.refreshExpirySecs * 1_000,
     generation: 0,
     rotatedAtMs: nowMs,
-    previousRotatedAtMs: 0,
   }
 }
 
@@ -49,6 +46,5 @@ export function rotateSession(session: SessionRow, nowMs: number, refreshExpiryS
     expiresAtMs: nowMs + refreshExpirySecs * 1_000,
     generation: session.generation + 1,
     rotatedAtMs: nowMs,
-    previousRotatedAtMs: session.rotatedAtMs,
   }
 }

@@ -235,6 +235,8 @@ export const limits = {
   endedKeptMs: 86_400_000,
   /** Sessions of one user; another login ends the one that was unused for longest. */
   sessionsPerUserMax: 100,
+  /** How long after its exchange a refresh token answers the same successor again, milliseconds. */
+  refreshRepeatMs: 10_000,
   /** Seconds that a link for verifying an e-mail works. */
   verifyLinkSecs: 86_400,
   /** Seconds that a link for resetting a password works. */

@@ -59,7 +59,7 @@ export function fixedSource(give: () => Promise<string | undefined>): Credential
 /** For routes that sign in, or that anyone may read. */
 const noCredential = fixedSource(async () => undefined)
 
-/** Exchanges a refresh token: safe to repeat, as the server answers the same successor (contract.md 6.3). */
+/** Exchanges a refresh token: safe to repeat at once, as the server answers the same successor for ten seconds. */
 export function refreshCall(prefix: string, refreshToken: string): Call {
   const body = JSON.stringify({ refresh_token: refreshToken })
   return { method: 'POST', path: `${prefix}/refresh`, body, repeatable: true, credential: noCredential }

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
 import { JsonObject, NextCursor, UnixMs } from './primitives.js'
 
 /*
@@ -14,7 +15,9 @@ const Email = Type.String({ description: 'Trimmed, lower-cased, NFC: one mailbox
 const NewPassword = Type.String({ description: 'At least 8 characters and at most 1,024 bytes' })
 const SessionId = Type.String({ pattern: '^[0-9a-f]{32}$', description: 'One login of one user' })
 const AccessToken = Type.String({ description: 'JWT, sent as Bearer' })
-const RefreshToken = Type.String({ description: 'Exchanged once at the refresh route for the next pair' })
+const RefreshToken = Type.String({
+  description: `Exchanged once at the refresh route for the next pair. Sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange it gives the same successor; later it ends the session`,
+})
 const ExpiresIn = Type.Integer({ minimum: 1, description: 'Seconds until `token` expires' })
 const OneTimeToken = Type.String({ description: 'Works once' })
 const AppMetadata = Type.Record(Type.String(), Type.Unknown(), {

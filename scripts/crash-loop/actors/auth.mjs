@@ -5,6 +5,8 @@ import { send } from '../request.mjs'
 const SESSIONS_LOOKED_AT = 10
 /** Sessions that one user has at most: far below where the server ends the oldest. */
 const SESSIONS_OF_USER = 12
+/** How long after its exchange a refresh token answers the same successor, milliseconds. */
+const REFRESH_REPEAT_MS = 10_000
 
 /**
  * @typedef {{email: string, userId: string, password?: string, number: number, deleted: boolean}} User
@@ -21,6 +23,7 @@ const SESSIONS_OF_USER = 12
  * @property {(body: any, audits: import('./audits.mjs').Audit[]) => void} done takes in that it was carried out; there is
  *   no body where its answer was cut off
  * @property {boolean} [repeated] whether it is sent again, to the same end, when its answer was cut off
+ * @property {() => void} [late] takes in that it was sent again too late to come to the same end
  */
 
 /**
@@ -44,7 +47,7 @@ export class AuthActor {
   #touched = new Set()
   /** @type {{id: string, step: Step}[]} */
   #answered = []
-  /** @type {{id: string, step: Step} | undefined} */
+  /** @type {{id: string, step: Step, sentAtMs: number} | undefined} */
   #underWay
 
   /** @param {string} name stands in e-mails and ids of requests */
@@ -68,7 +71,7 @@ export class AuthActor {
   async act(url) {
     const step = this.#draw()
     const id = `${this.#name}-${this.#made++}`
-    this.#underWay = { id, step }
+    this.#underWay = { id, step, sentAtMs: Date.now() }
     const answer = await call(url, step, id)
     this.#underWay = undefined
     if (outcomeOf(answer) !== (step.expected ?? '200')) {
@@ -110,12 +113,14 @@ export class AuthActor {
   /** Finds out what became of the call whose answer was cut off. */
   async #settle(url, audits) {
     if (this.#underWay === undefined) return
-    const { id, step } = this.#underWay
+    const { id, step, sentAtMs } = this.#underWay
     this.#underWay = undefined
     const carried = audits.of(id)
     if (step.repeated) {
       const answer = await call(url, step, `${id}-again`)
+      const isLate = Date.now() - sentAtMs > REFRESH_REPEAT_MS
       if (outcomeOf(answer) === '200') step.done(answer.body, [])
+      else if (isLate && outcomeOf(answer) === '401 refresh_reused') step.late?.()
       else this.#fault(step, `was cut off, and sent again answered ${outcomeOf(answer)}`)
     } else if (carried.length > 0) {
       if (typesOf(carried) !== step.audits.join())
@@ -253,6 +258,7 @@ export class AuthActor {
       audits: [],
       done: (answer) => take(session, answer),
       repeated: true,
+      late: () => (session.ended = true),
     }
   }
 

@@ -7,7 +7,7 @@ import { issue, secretJson, unexpectedAnswer } from './answers.js'
 
 const refreshBody = reader(RefreshBody)
 
-/** POST /v1/auth/refresh: a new token and the next refresh token. Safe to repeat after a lost answer. */
+/** POST /v1/auth/refresh: a new token and the next refresh token. Safe to repeat for a moment. */
 const refresh: AuthRoute = {
   kind: 'auth',
   method: 'post',

@@ -52,22 +52,17 @@ describe('exchanging a refresh token', () => {
     expect(decodeJwt(tokens.token)['app_metadata']).toEqual({ role: 'editor' })
   })
 
-  it('answers the same successor to the token before, while that successor is unused', async () => {
+  it('answers the same successor to the token before, for a moment', async () => {
     const { refreshToken } = await register(server, 'tabs@example.org')
     const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(refreshToken)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
   })
 
-  it('answers the same successor to the token before that, for a moment', async () => {
-    const [first = '', second] = await rotate((await register(server, 'lost@example.org')).refreshToken, 2)
-    expect((await exchange(first)).body.refresh_token).toBe(second)
-  })
-
   it('ends the session when an older token comes back, whoever has the one in force', async () => {
     const account = await register(server, 'stolen@example.org')
     const other = await logIn(server, account)
-    const all = await rotate(account.refreshToken, 3)
+    const all = await rotate(account.refreshToken, 2)
     const { result, records, types } = await auditsOf(server, () => exchange(account.refreshToken))
     expect([result.status, result.body.code]).toEqual([401, 'refresh_reused'])
     expect(types).toEqual(['auth/refresh_reused'])
@@ -123,7 +118,6 @@ it('goes on after a restart', async () => {
   const { body } = await exchange(refreshToken)
   await server.halt()
   server = await startAuthServer({ dataDir: server.dataDir })
-  expect((await exchange(refreshToken)).body.refresh_token).toBe(body.refresh_token)
   expect((await exchange(body.refresh_token)).status).toBe(200)
 })
 
