@@ -37,7 +37,7 @@ export interface AuditEvent {
   userAgent?: string | undefined
   outcome: 'success' | 'failure'
   requestId: string
-  /** Of `auth/login_failed`: how many failures the record stands for. */
+  /** How many failures `auth/login_failed` stands for, or how many passkeys `auth/passkey_removed`. */
   count?: number | undefined
 }
 

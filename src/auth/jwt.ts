@@ -23,6 +23,11 @@ export interface TokenClaims {
   sid: string
   /** How the user came in (RFC 8176). */
   amr: string[]
+  /**
+   * When the user came in, Unix seconds (OpenID Connect Core, 2): a refresh leaves it as it is. Absent in tokens of the
+   * versions that did not tell it.
+   */
+  auth_time?: number
 }
 
 /** `expired` only for a token that was right in every other way. */
@@ -90,12 +95,14 @@ function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKe
 
 /** The claims when each has its type: a key that signs them wrongly typed is ours, but may be of another version. */
 function claimsOf(payload: Metadata): TokenClaims | undefined {
-  const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr } = payload
+  const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr, auth_time } = payload
   if (typeof sub !== 'string' || typeof email !== 'string' || typeof jti !== 'string') return undefined
   if (typeof iss !== 'string' || typeof sid !== 'string') return undefined
   if (typeof iat !== 'number' || typeof exp !== 'number') return undefined
   if (!isMetadata(app_metadata) || !isMetadata(user_metadata) || !isTexts(amr)) return undefined
-  return { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr }
+  if (auth_time !== undefined && typeof auth_time !== 'number') return undefined
+  const claims = { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr }
+  return { ...claims, ...(auth_time !== undefined && { auth_time }) }
 }
 
 function isMetadata(value: unknown): value is Metadata {

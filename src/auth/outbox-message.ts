@@ -11,9 +11,12 @@ export interface LinkMail {
   expiresAtMs: number
 }
 
-/** Tells the owner of an address that somebody tried to register with it (contract.md 6.4). */
+/**
+ * Tells the owner of an address that somebody tried to register with it, or that a passkey was added to the account,
+ * which somebody may have done with a stolen token.
+ */
 export interface NoticeMail {
-  kind: 'registrationTried'
+  kind: 'registrationTried' | 'passkeyRegistered'
   to: string
   organismId: string
 }

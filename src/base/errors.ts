@@ -12,6 +12,7 @@ export const errorCatalogue = {
   invalid_token: { status: 401, title: 'The token is not valid' },
   token_expired: { status: 401, title: 'The token has expired' },
   token_revoked: { status: 401, title: 'The token was revoked' },
+  reauthentication_required: { status: 401, title: 'The sign-in is too long ago for this' },
   refresh_invalid: { status: 401, title: 'The refresh token is not valid' },
   refresh_expired: { status: 401, title: 'The refresh token has expired' },
   oauth_failed: { status: 401, title: 'The sign-in by a provider cannot be finished' },

@@ -245,6 +245,8 @@ export const limits = {
   linksPerEmailMax: 16,
   /** Passkeys of one user; every list of an e-mail's passkeys is filled up to as many. */
   passkeysPerUserMax: 10,
+  /** Seconds after a sign-in in which its session can register a passkey: later, sign in again. */
+  reauthenticationSecs: 600,
   /** Seconds between asking for a passkey and what the authenticator answers. */
   passkeySessionSecs: 300,
   /** Bytes of a passkey's public key: RSA of 4,096 bits fits, and nothing that takes long to compute with. */

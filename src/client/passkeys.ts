@@ -40,7 +40,10 @@ export class PasskeyClient {
     this.#calls = calls
   }
 
-  /** Registers a passkey of who is signed in. Errors: 413 `too_large` for a user who has too many. */
+  /**
+   * Registers a passkey of who is signed in. Errors: 401 `reauthentication_required` when the sign-in is more than ten
+   * minutes ago, after which the user has to sign in again; 413 `too_large` for a user who has too many.
+   */
   async register(options: CallOptions = {}): Promise<PasskeyRegistered> {
     const credentials = platformCredentials()
     const path = '/passkey/register-challenge'

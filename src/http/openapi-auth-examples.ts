@@ -127,7 +127,10 @@ export const authExamples: Readonly<Record<string, Readonly<Record<string, unkno
   },
   PasswordChangeBody: { change: { current_password: password, new_password: 'seven green bicycles' } },
   PasswordChanged: { changed: { changed: true } },
-  PasswordResetBody: { reset: { token: oneTimeToken, password } },
+  PasswordResetBody: {
+    reset: { token: oneTimeToken, password },
+    'with all passkeys': { token: oneTimeToken, password, remove_passkeys: true },
+  },
   PasswordWasReset: { reset: { reset: true, ...whose } },
   RefreshBody: { refresh: { refresh_token: tokens.refresh_token } },
   RegisterBody: { register: { email: whose.email, password } },

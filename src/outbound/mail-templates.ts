@@ -73,6 +73,16 @@ function letterOf(mail: AuthMail, context: MailContext): Letter {
           'If it was not you, there is nothing to do: your account has not changed.',
         ],
       }
+    case 'passkeyRegistered':
+      return {
+        subject: `A passkey was added to your account at ${site}`,
+        before: `Somebody who was signed in to your account at ${site} added a passkey, which signs in from now on.`,
+        link: { label: `Go to ${site}`, url: context.linkBaseUrl },
+        after: [
+          'If it was you, there is nothing to do.',
+          'If it was not you, set a new password, have all passkeys removed with it, and add your own again.',
+        ],
+      }
     default:
       return unreachable(mail)
   }

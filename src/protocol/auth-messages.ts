@@ -102,16 +102,16 @@ export type Change =
   | { kind: 'linkSend'; email: string; link: LinkDraft }
   | { kind: 'magicLinkVerify'; hash: string }
   | { kind: 'emailVerify'; hash: string }
-  | { kind: 'passwordReset'; hash: string; passwordHash: string }
+  | { kind: 'passwordReset'; hash: string; passwordHash: string; removePasskeys?: boolean }
   /** The current password was right; `comparedHash` is what it was compared with. */
   | { kind: 'passwordChange'; userId: string; sid: string; comparedHash: string; passwordHash: string }
-  | { kind: 'passkeyRegistration'; userId: string; session: PasskeySessionDraft }
+  | { kind: 'passkeyRegistration'; userId: string; sid: string; session: PasskeySessionDraft }
   /** Without an e-mail any passkey of the namespace will do. */
   | { kind: 'passkeyAuthentication'; email?: string; session: PasskeySessionDraft }
   /** Uses a passkey session up. `userId`: who registers; `passkeyId`: what came to authenticate. */
   | { kind: 'passkeySessionTake'; hash: string; ceremony: Ceremony; userId?: string; passkeyId?: string }
-  /** The registration was verified. */
-  | { kind: 'passkeyRegister'; userId: string; sid: string; passkey: NewPasskey }
+  /** The registration was verified. `notify`: mail is on, and the owner is told. */
+  | { kind: 'passkeyRegister'; userId: string; sid: string; passkey: NewPasskey; notify: boolean }
   /** The assertion was verified with `publicKey`. */
   | { kind: 'passkeyLogin'; passkeyId: string; publicKey: string; assertion: VerifiedAssertion }
   | { kind: 'passkeyRemove'; userId: string; sid: string; passkeyId: string }

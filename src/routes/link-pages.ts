@@ -46,7 +46,7 @@ const pages: readonly LinkPage[] = [
 
 const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:15vh auto;padding:0 1rem;color:#17211d;background:#fff}
 input,button,textarea{font:inherit;width:100%;box-sizing:border-box;padding:.6rem;margin:.4rem 0;border:1px solid #8a9a93;border-radius:.4rem}
-button{background:#0a7558;border-color:#0a7558;color:#fff;cursor:pointer}button:disabled{opacity:.6}
+[type=checkbox]{width:auto}button{background:#0a7558;border-color:#0a7558;color:#fff;cursor:pointer}button:disabled{opacity:.6}
 @media(prefers-color-scheme:dark){body{color:#e6efeb;background:#101714}input{background:#17211d;color:inherit}}`
 
 // The token leaves the address bar at once, so that it stays neither in the history nor in a referrer.
@@ -65,9 +65,10 @@ const show = (token) => {
 }
 form.addEventListener('submit', async (event) => {
   event.preventDefault()
-  const button = form.querySelector('button'), password = form.querySelector('input')
+  const button = form.querySelector('button'), password = form.querySelector('[type=password]')
+  const passkeys = form.querySelector('[type=checkbox]')
   button.disabled = true
-  const body = { token: query.get('token') ?? '', ...(password && { password: password.value }) }
+  const body = { token: query.get('token') ?? '', ...(password && { password: password.value }), ...(passkeys && { remove_passkeys: passkeys.checked }) }
   try {
     const response = await fetch(below + form.dataset.post, {
       method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
@@ -115,7 +116,8 @@ export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
 
 function render({ title, button, post, done, password }: LinkPage): string {
   const input =
-    '<label>New password<input type="password" autocomplete="new-password" minlength="8" required></label>'
+    '<label>New password<input type="password" autocomplete="new-password" minlength="8" required></label>' +
+    '<label><input type="checkbox"> Remove all passkeys of the account too</label>'
   return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>

@@ -202,7 +202,7 @@ export const PasswordChangeBody = Type.Object(
 )
 export type PasswordChangeBody = Static<typeof PasswordChangeBody>
 
-/** Answer to a changed password. */
+/** Answer to a changed password: links that were sent before have ended. */
 export const PasswordChanged = Type.Object({ changed: Type.Literal(true) })
 export type PasswordChanged = Static<typeof PasswordChanged>
 
@@ -216,7 +216,17 @@ export type PasswordResetRequested = Static<typeof PasswordResetRequested>
 
 /** Body of POST /v1/auth/password/reset. */
 export const PasswordResetBody = Type.Object(
-  { token: OneTimeToken, password: NewPassword },
+  {
+    token: OneTimeToken,
+    password: NewPassword,
+    remove_passkeys: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description:
+          'Whether all passkeys of the user go with the old password: for who fears for the account',
+      }),
+    ),
+  },
   { additionalProperties: false },
 )
 export type PasswordResetBody = Static<typeof PasswordResetBody>

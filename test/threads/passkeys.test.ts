@@ -67,7 +67,7 @@ function newPasskey(about: Partial<NewPasskey> = {}): NewPasskey {
 function withPasskey(address = email, about: Partial<NewPasskey> = {}) {
   const account = register(address)
   const passkey = newPasskey(about)
-  expect(codeOf(change({ kind: 'passkeyRegister', ...account, passkey }))).toBe('done')
+  expect(codeOf(change({ kind: 'passkeyRegister', ...account, passkey, notify: false }))).toBe('done')
   return { ...account, passkey }
 }
 
@@ -162,10 +162,10 @@ describe('a passkey session', () => {
   })
 
   it('is used up by an attempt of another user to register', () => {
-    const { userId } = register()
+    const { userId, sid } = register()
     const eve = register('eve@example.org')
     const session = newSession()
-    expect(codeOf(change({ kind: 'passkeyRegistration', userId, session }))).toBe('passkeyRegistration')
+    expect(codeOf(change({ kind: 'passkeyRegistration', userId, sid, session }))).toBe('passkeyRegistration')
     const attempt = { kind: 'passkeySessionTake', hash: session.hash, ceremony: 'register' } as const
     expect(codeOf(change({ ...attempt, userId: eve.userId }))).toBe('passkey_failed')
     expect(codeOf(change({ ...attempt, userId }))).toBe('passkey_failed')
@@ -216,7 +216,7 @@ describe('the list of an e-mail', () => {
     const { userId, sid, passkey } = withPasskey()
     const second = newPasskey()
     shard.nowMs += 1
-    change({ kind: 'passkeyRegister', userId, sid, passkey: second })
+    change({ kind: 'passkeyRegister', userId, sid, passkey: second, notify: false })
     expect(begin(email).allowed).toEqual([passkey.id, second.id, ...unknown.slice(0, -2)])
     expect(begin().allowed).toBeUndefined()
   })
@@ -243,7 +243,9 @@ describe('registering a passkey', () => {
     const eve = register('eve@example.org')
     for (const account of [eve, { userId, sid }]) {
       const again = { ...passkey, publicKey: 'BBBB' }
-      expect(codeOf(change({ kind: 'passkeyRegister', ...account, passkey: again }))).toBe('passkey_failed')
+      expect(codeOf(change({ kind: 'passkeyRegister', ...account, passkey: again, notify: false }))).toBe(
+        'passkey_failed',
+      )
     }
     expect(passkeysOf(userId)).toMatchObject([{ publicKey: 'AAAA' }])
     expect(passkeysOf(eve.userId)).toEqual([])
@@ -252,7 +254,7 @@ describe('registering a passkey', () => {
   it('takes the same id in another namespace', () => {
     const { passkey } = withPasskey()
     const there = register(email, 'acme')
-    expect(codeOf(change({ kind: 'passkeyRegister', ...there, passkey }, 'acme'))).toBe('done')
+    expect(codeOf(change({ kind: 'passkeyRegister', ...there, passkey, notify: false }, 'acme'))).toBe('done')
   })
 
   it('refuses made-up ids like registered ones, so that trying tells not which of a list are real', () => {
@@ -260,24 +262,60 @@ describe('registering a passkey', () => {
     const eve = register('eve@example.org')
     const ids = [...(begin(email).allowed ?? []), ...(begin('nobody@example.org').allowed ?? [])]
     const codes = ids.map((id) =>
-      codeOf(change({ kind: 'passkeyRegister', ...eve, passkey: newPasskey({ id }) })),
+      codeOf(change({ kind: 'passkeyRegister', ...eve, passkey: newPasskey({ id }), notify: false })),
     )
     expect(new Set(codes)).toEqual(new Set(['passkey_failed']))
   })
 
   it('is refused to a user who has too many, at the beginning and at the end', () => {
     const account = register()
-    const add = () => codeOf(change({ kind: 'passkeyRegister', ...account, passkey: newPasskey() }))
+    const add = () =>
+      codeOf(change({ kind: 'passkeyRegister', ...account, passkey: newPasskey(), notify: false }))
     for (let count = 0; count < limits.passkeysPerUserMax; count++) expect(add()).toBe('done')
     expect(add()).toBe('too_large')
-    const { userId } = account
-    expect(codeOf(change({ kind: 'passkeyRegistration', userId, session: newSession() }))).toBe('too_large')
+    expect(codeOf(change({ kind: 'passkeyRegistration', ...account, session: newSession() }))).toBe(
+      'too_large',
+    )
+  })
+
+  it('wants a sign-in of the last ten minutes when it begins, and five more to finish', () => {
+    const { userId, sid } = register()
+    const start = () => codeOf(change({ kind: 'passkeyRegistration', userId, sid, session: newSession() }))
+    const add = () =>
+      codeOf(change({ kind: 'passkeyRegister', userId, sid, passkey: newPasskey(), notify: false }))
+    shard.nowMs += 600_000
+    expect([start(), add()]).toEqual(['passkeyRegistration', 'done'])
+    shard.nowMs += 1
+    expect([start(), add()]).toEqual(['reauthentication_required', 'done'])
+    shard.nowMs += 300_000
+    // A refresh is no sign-in.
+    expect(codeOf(change({ kind: 'refresh', sid, generation: 0 }))).toBe('signedIn')
+    expect([start(), add()]).toEqual(['reauthentication_required', 'reauthentication_required'])
+    expect(passkeysOf(userId)).toHaveLength(2)
+  })
+
+  it('begins for no session that has ended', () => {
+    const { userId, sid } = register()
+    change({ kind: 'logout', userId, sid, scope: 'local' })
+    const begun = change({ kind: 'passkeyRegistration', userId, sid, session: newSession() })
+    expect(codeOf(begun)).toBe('token_revoked')
+  })
+
+  it('is mailed to the owner where mail is on', () => {
+    const { userId, sid } = register()
+    const mails = () => shard.ask({ kind: 'mailDue', limit: 10 })
+    change({ kind: 'passkeyRegister', userId, sid, passkey: newPasskey(), notify: false })
+    expect(mails()).toMatchObject({ mails: [] })
+    change({ kind: 'passkeyRegister', userId, sid, passkey: newPasskey(), notify: true })
+    expect(mails()).toMatchObject({
+      mails: [{ message: { mail: { kind: 'passkeyRegistered', to: email } } }],
+    })
   })
 
   it('is refused when the session of the caller has ended meanwhile', () => {
     const { userId, sid } = register()
     change({ kind: 'logout', userId, sid, scope: 'local' })
-    const late = { kind: 'passkeyRegister', userId, sid, passkey: newPasskey() } as const
+    const late = { kind: 'passkeyRegister', userId, sid, passkey: newPasskey(), notify: false } as const
     expect(codeOf(change(late))).toBe('token_revoked')
     expect(passkeysOf(userId)).toEqual([])
   })
@@ -328,7 +366,13 @@ describe('signing in by a passkey', () => {
     expect(codeOf(change(synced))).toBe('passkey_failed')
     change({ kind: 'passkeyRemove', userId, sid, passkeyId: passkey.id })
     expect(codeOf(change(login(passkey, 1)))).toBe('passkey_failed')
-    change({ kind: 'passkeyRegister', userId, sid, passkey: { ...passkey, publicKey: 'BBBB' } })
+    change({
+      kind: 'passkeyRegister',
+      userId,
+      sid,
+      passkey: { ...passkey, publicKey: 'BBBB' },
+      notify: false,
+    })
     expect(codeOf(change(login(passkey, 1)))).toBe('passkey_failed')
   })
 })
@@ -357,7 +401,7 @@ describe('the end of a passkey', () => {
     const sid = prove()
     expect(passkeysOf(userId)).toEqual([])
     expect(codeOf(change(login(passkey, 1)))).toBe('passkey_failed')
-    expect(codeOf(change({ kind: 'passkeyRegister', userId, sid, passkey }))).toBe('done')
+    expect(codeOf(change({ kind: 'passkeyRegister', userId, sid, passkey, notify: false }))).toBe('done')
     prove()
     expect(passkeysOf(userId)).toHaveLength(1)
   })
@@ -367,6 +411,6 @@ describe('the end of a passkey', () => {
     change({ kind: 'userDelete', email })
     expect(codeOf(change(login(passkey, 1)))).toBe('passkey_failed')
     const again = register()
-    expect(codeOf(change({ kind: 'passkeyRegister', ...again, passkey }))).toBe('done')
+    expect(codeOf(change({ kind: 'passkeyRegister', ...again, passkey, notify: false }))).toBe('done')
   })
 })

@@ -39,11 +39,11 @@ export function dropPasskey(space: AuthSpace, { userId, id }: Pick<PasskeyRow, '
   space.remove('user-passkey', `${userId}:${id}`)
 }
 
-/** Takes every passkey of a user out. */
-export function dropPasskeys(space: AuthSpace, userId: string): void {
-  for (const id of space.ids('user-passkey', `${userId}:`)) {
-    dropPasskey(space, { userId, id: id.slice(userId.length + 1) })
-  }
+/** Takes every passkey of a user out. @returns how many */
+export function dropPasskeys(space: AuthSpace, userId: string): number {
+  const ids = space.ids('user-passkey', `${userId}:`)
+  for (const id of ids) dropPasskey(space, { userId, id: id.slice(userId.length + 1) })
+  return ids.length
 }
 
 /** Keeps a ceremony until it ends. */

@@ -102,6 +102,7 @@ export class UserTokens implements TokenIssuer {
       iss: this.#issuerOf(namespace),
       sid: session.sid,
       amr: session.amr,
+      auth_time: Math.floor(session.createdAtMs / 1_000),
     }
     return {
       token: await mintToken(claims, current),

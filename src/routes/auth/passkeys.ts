@@ -36,7 +36,10 @@ const failed = refuse('passkey_failed', 'Expected a passkey that answers a chall
 
 const CHALLENGE_BYTES = 32
 
-/** POST /v1/auth/passkey/register-challenge */
+/**
+ * POST /v1/auth/passkey/register-challenge: 401 reauthentication_required unless the user came in a short while ago, as a
+ * passkey outlives the session by whose token it was registered.
+ */
 const registerChallenge: AuthRoute = {
   kind: 'auth',
   method: 'post',
@@ -45,7 +48,7 @@ const registerChallenge: AuthRoute = {
   caller: 'user',
   bodyBytesMax: 0,
   docs: {
-    summary: 'Begin to register a passkey of the caller',
+    summary: 'Begin to register a passkey of the caller, who signed in within the last ten minutes',
     tag: 'Authentication',
     answers: { 200: PasskeyCreation },
   },
@@ -53,8 +56,8 @@ const registerChallenge: AuthRoute = {
     const { passkeys } = context
     if (passkeys === undefined) return notConfigured
     const { token, session } = newSession(context)
-    const { sub: userId } = claimsOf(request)
-    const answer = await context.change(request, { kind: 'passkeyRegistration', userId, session })
+    const { sub: userId, sid } = claimsOf(request)
+    const answer = await context.change(request, { kind: 'passkeyRegistration', userId, sid, session })
     if ('code' in answer || answer.kind !== 'passkeyRegistration') return unexpectedAnswer(answer)
     const options = await passkeys.creationOptions(session.challenge, answer.user, answer.passkeys)
     return secretJson(200, { session_token: token, creation_options: options })
@@ -90,7 +93,8 @@ const register: AuthRoute = {
     if ('code' in credential) return failed
     const passkey = await context.passkeys.verifyRegistration(credential.value, taken.challenge)
     if (passkey === undefined) return failed
-    const answer = await context.change(request, { kind: 'passkeyRegister', userId, sid, passkey })
+    const notify = context.settings.mailOn
+    const answer = await context.change(request, { kind: 'passkeyRegister', userId, sid, passkey, notify })
     if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
     return json(200, { verified: true })
   },

@@ -24,7 +24,10 @@ const noSuchLink = refuse('invalid_token', 'Expected a reset token that is neith
   status: 400,
 })
 
-/** POST /v1/auth/password/change: a wrong current password counts as a failed login. Other sessions end. */
+/**
+ * POST /v1/auth/password/change: a wrong current password counts as a failed login. Other sessions end, and links that
+ * were sent before.
+ */
 const change: AuthRoute = {
   kind: 'auth',
   method: 'post',
@@ -78,7 +81,7 @@ const requestReset: AuthRoute = {
   handle: (request, context) => sendLink(request, context, { purpose: 'passwordReset', body: requestBody }),
 }
 
-/** POST /v1/auth/password/reset: sets the password and ends every session. */
+/** POST /v1/auth/password/reset: sets the password, ends every session and other links, and removes passkeys if asked. */
 const reset: AuthRoute = {
   kind: 'auth',
   method: 'post',
@@ -105,7 +108,12 @@ const reset: AuthRoute = {
     if (!link.usable) return noSuchLink
     const passwordHash = await context.passwords.hash(body.value.password)
     if (typeof passwordHash !== 'string') return passwordHash
-    const answer = await context.change(request, { kind: 'passwordReset', hash, passwordHash })
+    const answer = await context.change(request, {
+      kind: 'passwordReset',
+      hash,
+      passwordHash,
+      removePasskeys: body.value.remove_passkeys === true,
+    })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { reset: true, user_id: answer.user.userId, email: answer.user.email })
   },

@@ -18,13 +18,14 @@ import {
   takesUsersOnly,
 } from '../../support/auth-cases.js'
 import { startAuthServer } from '../../support/auth-server.js'
+import { addPasskey, passkeyEnv, signInBy } from '../../support/passkeys.js'
 import type { TestServer } from '../../support/server.js'
 
 let server: TestServer
 let ada: Account
 
 beforeAll(async () => {
-  server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '3' } })
+  server = await startAuthServer({ env: { ...passkeyEnv, SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '3' } })
   ada = await register(server, 'ada@example.org')
 })
 afterAll(() => server.stop())
@@ -122,6 +123,44 @@ describe('changing a password', () => {
   })
 })
 
+describe('links that were sent before', () => {
+  const kinds = ['magic-link/send', 'verify-email/send', 'password/reset-request'] as const
+
+  /** What becomes of a link of each kind. */
+  async function use([magic = '', verify = '', forgotten = '']: readonly string[]): Promise<string[]> {
+    const calls = [
+      ['POST /v1/auth/magic-link/verify', { token: magic }],
+      ['POST /v1/auth/verify-email', { token: verify }],
+      [reset, { token: forgotten, password: 'yet another password' }],
+    ] as const
+    return Promise.all(calls.map(([route, body]) => outcomeOf(ask(server, route, { key: null, body }))))
+  }
+
+  const dead = ['401 invalid_token', '400 invalid_token', '400 invalid_token']
+
+  it('end with a change of the password, and not with one that is refused', async () => {
+    const account = await register(server, 'links-change@example.org')
+    const links = await Promise.all(kinds.map((kind) => linkToken(server, kind, account.email)))
+    const body = changing(usualPassword, next)
+    await ask(server, change, { key: account.token, body: changing(wrong, next) })
+    const other = await linkToken(server, 'magic-link/send', account.email)
+    expect((await use([other, '', '']))[0]).toBe('200')
+    expect((await ask(server, change, { key: account.token, body })).status).toBe(200)
+    expect(await use(links)).toEqual(dead)
+    expect((await tryLogin(server, account.email, next)).status).toBe(200)
+  })
+
+  it('end with a reset, and those that are sent after it work', async () => {
+    const account = await register(server, 'links-reset@example.org')
+    const links = await Promise.all(kinds.map((kind) => linkToken(server, kind, account.email)))
+    const token = await linkToken(server, 'password/reset-request', account.email)
+    expect((await ask(server, reset, { key: null, body: { token, password: next } })).status).toBe(200)
+    expect(await use(links)).toEqual(dead)
+    const later = await Promise.all(kinds.slice(0, 2).map((kind) => linkToken(server, kind, account.email)))
+    expect((await use(later)).slice(0, 2)).toEqual(['200', '200'])
+  })
+})
+
 describe('asking for a reset', () => {
   it('answers known and unknown e-mails alike, and appends nothing', async () => {
     for (const email of ['ada@example.org', 'unknown@example.org']) {
@@ -160,6 +199,27 @@ describe('resetting a password', () => {
     expect((await tryLogin(server, account.email, usualPassword)).status).toBe(401)
     expect(await me(account.token)).toBe('401 token_revoked')
     expect(await exchange(account.refreshToken)).toBe('401 refresh_invalid')
+  })
+
+  it('keeps passkeys unless it is told to remove them, which is written down', async () => {
+    const account = await register(server, 'keys@example.org')
+    const passkey = await addPasskey(server, account.token)
+    await addPasskey(server, account.token)
+    const again = async (more: object) => {
+      const token = await linkToken(server, 'password/reset-request', account.email)
+      const call = { key: null, body: { token, password: next, ...more } }
+      return auditsOf(server, () => ask(server, reset, call))
+    }
+    for (const more of [{}, { remove_passkeys: false }]) {
+      expect((await again(more)).types).toEqual(['auth/password_changed'])
+      expect((await signInBy(server, passkey)).status).toBe(200)
+    }
+    const { result, records, types } = await again({ remove_passkeys: true })
+    expect(result.status).toBe(200)
+    expect(types).toEqual(['auth/passkey_removed', 'auth/password_changed'])
+    expect(records[0]?.payload).toMatchObject({ user_id: account.userId, count: 2 })
+    expect(await outcomeOf(signInBy(server, passkey))).toBe('401 passkey_failed')
+    expect((await again({ remove_passkeys: true })).types).toEqual(['auth/password_changed'])
   })
 
   it('works once, also for many at once', async () => {

@@ -62,6 +62,15 @@ describe('writeMail', () => {
     expect(text + html).not.toContain('token')
   })
 
+  it('tells of a passkey that was added, and how to undo it, without a token', () => {
+    const mail: AuthMail = { kind: 'passkeyRegistered', to: 'ann@example.org', organismId: '' }
+    const { subject, text, html } = writeMail(mail, context)
+    expect(subject).toBe('A passkey was added to your account at app.example')
+    expect(text).toContain('\n\nhttps://app.example/account\n\n')
+    expect(text).toContain('have all passkeys removed')
+    expect(text + html).not.toContain('token')
+  })
+
   it('escapes whatever stands in the HTML', () => {
     const { html } = writeMail(linkMail({ token: `"><script>'&` }), {
       ...context,

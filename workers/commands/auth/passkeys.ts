@@ -1,8 +1,9 @@
 import { counterGrows, passkeyAmr } from '../../../src/auth/passkey.js'
 import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js'
-import { refuse } from '../../../src/base/errors.js'
+import { refuse, type Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { putMail } from '../../auth/outbox.js'
 import {
   dropPasskey,
   passkeyById,
@@ -26,16 +27,41 @@ export function passkeyList(space: AuthSpace, { userId }: LookupOf<'passkeys'>):
   return { kind: 'passkeys', passkeys: passkeysOf(space, userId) }
 }
 
-/** Begins the registration of a passkey; 413 for a user who has as many as one may have. */
+/**
+ * Begins the registration of a passkey; 401 reauthentication_required for a sign-in too long ago, 413 for a user who has
+ * as many as one may have.
+ */
 export function passkeyRegistration(space: AuthSpace, change: ChangeOf<'passkeyRegistration'>): Changed {
-  const { userId, session } = change
+  const { userId, sid, session } = change
   const user = userById(space, userId)
   if (user === undefined) return noSuchUser
+  const stale = staleness(space, { userId, sid }, limits.reauthenticationSecs)
+  if (stale !== undefined) return stale
   const passkeys = passkeysOf(space, userId)
   if (passkeys.length >= limits.passkeysPerUserMax) return tooMany
   putPasskeySession(space, session, { ceremony: 'register', named: true, userId })
   return { kind: 'passkeyRegistration', user: withoutPassword(user), passkeys }
 }
+
+/**
+ * Why a session may not add a way to sign in: whoever holds a stolen token would have one that outlives a logout
+ * everywhere and a new password. A refresh is no sign-in.
+ */
+function staleness(
+  space: AuthSpace,
+  { userId, sid }: { userId: string; sid: string },
+  agoSecsMax: number,
+): Refusal | undefined {
+  const session = sessionById(space, sid)
+  // Whoever proved the mailbox first may have ended the caller's session while the registration was verified.
+  if (session?.userId !== userId) return sessionOver
+  return space.nowMs - session.createdAtMs > agoSecsMax * 1_000 ? signInAgain : undefined
+}
+
+const signInAgain = refuse(
+  'reauthentication_required',
+  `Expected a sign-in of the last ${limits.reauthenticationSecs / 60} minutes: sign in again`,
+)
 
 const tooMany = refuse('too_large', `Expected at most ${limits.passkeysPerUserMax} passkeys of one user`)
 
@@ -78,15 +104,19 @@ export function passkeySessionTake(space: AuthSpace, change: ChangeOf<'passkeySe
 
 /** Keeps a passkey whose registration was verified; one id belongs to one user of the namespace. */
 export function passkeyRegister(space: AuthSpace, change: ChangeOf<'passkeyRegister'>): Changed {
-  const { userId, sid, passkey } = change
+  const { userId, sid, passkey, notify } = change
   const user = userById(space, userId)
-  // Whoever proved the mailbox first may have ended the caller's session while the registration was verified.
-  if (user === undefined || sessionById(space, sid)?.userId !== userId) return sessionOver
+  if (user === undefined) return sessionOver
+  // The ceremony began in time; it may take its own.
+  const agoSecsMax = limits.reauthenticationSecs + limits.passkeySessionSecs
+  const stale = staleness(space, { userId, sid }, agoSecsMax)
+  if (stale !== undefined) return stale
   const taken = passkeyById(space, passkey.id) !== undefined
   if (taken || isDecoy(decoyKey(space.state.masterSeed), passkey.id)) return passkeyFailed
   if (passkeysOf(space, userId).length >= limits.passkeysPerUserMax) return tooMany
   putPasskey(space, { ...passkey, userId, createdAtMs: space.nowMs })
   space.audit('auth/passkey_registered', { userId, email: user.email, sid })
+  if (notify) putMail(space, { kind: 'passkeyRegistered', to: user.email, organismId: space.namespace })
   return { kind: 'done' }
 }
 
