@@ -23,6 +23,13 @@ export interface TokenClaims {
   sid: string
   /** How the user came in (RFC 8176). */
   amr: string[]
+  /** What `verified` of the user said when the token was issued. Absent in tokens of the versions that did not tell it. */
+  email_verified?: boolean
+  /**
+   * The e-mail once more, where the user has come in by its mailbox or a provider vouched for it: an address that was
+   * only confirmed may belong to an account that somebody else made in its name. Absent before that.
+   */
+  verified_email?: string
   /**
    * When the user came in, Unix seconds (OpenID Connect Core, 2): a refresh leaves it as it is. Absent in tokens of the
    * versions that did not tell it.
@@ -95,14 +102,27 @@ function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKe
 
 /** The claims when each has its type: a key that signs them wrongly typed is ours, but may be of another version. */
 function claimsOf(payload: Metadata): TokenClaims | undefined {
-  const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr, auth_time } = payload
+  const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr } = payload
+  const later = laterClaimsOf(payload)
   if (typeof sub !== 'string' || typeof email !== 'string' || typeof jti !== 'string') return undefined
-  if (typeof iss !== 'string' || typeof sid !== 'string') return undefined
+  if (typeof iss !== 'string' || typeof sid !== 'string' || later === undefined) return undefined
   if (typeof iat !== 'number' || typeof exp !== 'number') return undefined
   if (!isMetadata(app_metadata) || !isMetadata(user_metadata) || !isTexts(amr)) return undefined
-  if (auth_time !== undefined && typeof auth_time !== 'number') return undefined
-  const claims = { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr }
-  return { ...claims, ...(auth_time !== undefined && { auth_time }) }
+  return { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr, ...later }
+}
+
+type LaterClaims = Pick<TokenClaims, 'auth_time' | 'email_verified' | 'verified_email'>
+
+/** The claims that tokens of the versions before lack. */
+function laterClaimsOf({ auth_time, email_verified, verified_email }: Metadata): LaterClaims | undefined {
+  const claims: LaterClaims = {}
+  if (typeof auth_time === 'number') claims.auth_time = auth_time
+  else if (auth_time !== undefined) return undefined
+  if (typeof email_verified === 'boolean') claims.email_verified = email_verified
+  else if (email_verified !== undefined) return undefined
+  if (typeof verified_email === 'string') claims.verified_email = verified_email
+  else if (verified_email !== undefined) return undefined
+  return claims
 }
 
 function isMetadata(value: unknown): value is Metadata {

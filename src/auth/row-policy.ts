@@ -18,14 +18,26 @@ export interface Policy {
 }
 
 /** The claims that placeholders name. */
-export type PolicyClaims = Pick<TokenClaims, 'sub' | 'email' | 'app_metadata' | 'user_metadata'>
+export type PolicyClaims = Pick<
+  TokenClaims,
+  'sub' | 'email' | 'verified_email' | 'app_metadata' | 'user_metadata'
+>
 
 /** What a text begins with to be a placeholder, and nothing else. */
 const SIGN = '$jwt.'
 
 // Further steps of the key descend into objects: `$jwt.app_metadata.team.id`.
-const placeholderShape = /^\$jwt\.(?:sub|email|(?:app_metadata|user_metadata)(?:\.[^.\s]+)+)$/
-const USER_WRITABLE = '$jwt.user_metadata.'
+const placeholderShape = /^\$jwt\.(?:sub|email|verified_email|(?:app_metadata|user_metadata)(?:\.[^.\s]+)+)$/
+
+/** Claims that tell less than a policy may take them for, and why: at the path itself, or below it. */
+const doubtful = [
+  {
+    claim: 'email',
+    why: 'which nobody may have proven to own: $jwt.verified_email is there once the user came in by the mailbox',
+  },
+  { claim: 'user_metadata', why: 'which users write themselves' },
+] as const
+
 const PLACEHOLDER_CHARS_MAX = 256
 
 /**
@@ -122,7 +134,7 @@ function conditionFaults({ field, op, value }: Condition, pointer: string): Faul
 }
 
 const placeholderDetail =
-  'Expected a value that begins with $jwt. to be $jwt.sub, $jwt.email, $jwt.app_metadata.<key> or $jwt.user_metadata.<key>'
+  'Expected a value that begins with $jwt. to be $jwt.sub, $jwt.email, $jwt.verified_email, $jwt.app_metadata.<key> or $jwt.user_metadata.<key>'
 
 function literalFault(op: Condition['op'], value: unknown): string | undefined {
   if (op === 'exists') return typeof value === 'boolean' ? undefined : 'Expected true or false with exists'
@@ -157,18 +169,22 @@ function fault(pointer: string, detail: string): Fault {
 }
 
 /**
- * Warnings for the answer to `PUT /v1/agents/:agent/policies`: a policy on `$jwt.user_metadata` is accepted, but each
- * user writes that object at will (contract.md 3).
+ * Warnings for the answer to `PUT /v1/agents/:agent/policies`: a policy on `$jwt.email` or `$jwt.user_metadata` is
+ * accepted, but anyone can register with any e-mail, and each user writes the other object at will.
  */
 export function policyWarnings(policies: readonly Policy[]): string[] {
   return policies.flatMap(({ conditions }, index) =>
-    conditions.flatMap(({ value }, place) => {
-      const values = Array.isArray(value) ? value : [value]
-      const userWritable = values.some((item) => isPlaceholder(item) && item.startsWith(USER_WRITABLE))
-      if (!userWritable) return []
-      return [
-        `/policies/${index}/conditions/${place} compares with $jwt.user_metadata, which users write themselves`,
-      ]
-    }),
+    conditions.flatMap(({ value }, place) =>
+      doubtsOf(value).map(
+        ({ claim, why }) => `/policies/${index}/conditions/${place} compares with ${SIGN}${claim}, ${why}`,
+      ),
+    ),
   )
+}
+
+function doubtsOf(value: unknown): (typeof doubtful)[number][] {
+  const named = (Array.isArray(value) ? value : [value])
+    .filter(isPlaceholder)
+    .map((item) => item.slice(SIGN.length).split('.')[0])
+  return doubtful.filter(({ claim }) => named.includes(claim))
 }

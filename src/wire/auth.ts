@@ -14,7 +14,11 @@ const UserId = Type.String({
 const Email = Type.String({ description: 'Trimmed, lower-cased, NFC: one mailbox is one account' })
 const NewPassword = Type.String({ description: 'At least 8 characters and at most 1,024 bytes' })
 const SessionId = Type.String({ pattern: '^[0-9a-f]{32}$', description: 'One login of one user' })
-const AccessToken = Type.String({ description: 'JWT, sent as Bearer' })
+const AccessToken = Type.String({
+  description:
+    'JWT, sent as Bearer. `auth_time` says when the user signed in, `email_verified` whether the address was ' +
+    'confirmed; `verified_email` is there once the user has come in by the mailbox',
+})
 const RefreshToken = Type.String({
   description: `Exchanged once at the refresh route for the next pair. Sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange it gives the same successor; later it ends the session`,
 })

@@ -13,8 +13,10 @@ const RowPolicy = Type.Object(
     conditions: Type.Array(ConditionBody, {
       maxItems: limits.whereConditionsMax,
       description:
-        'All must hold of the record; a value can be $jwt.sub, $jwt.email, $jwt.app_metadata.<key> or ' +
-        '$jwt.user_metadata.<key>, the claims of the token. A claim or field that is not there never matches',
+        'All must hold of the record; a value can be $jwt.sub, $jwt.email, $jwt.verified_email, ' +
+        '$jwt.app_metadata.<key> or $jwt.user_metadata.<key>, the claims of the token. $jwt.email is what the user ' +
+        'registered with, which nobody may have proven to own; $jwt.verified_email is missing until the user has ' +
+        'come in by its mailbox. A claim or field that is not there never matches',
     }),
   },
   { additionalProperties: false },

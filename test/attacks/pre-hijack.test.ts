@@ -1,6 +1,7 @@
+import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { outcomeOf, register, tryLogin, usualPassword } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
+import { logIn, outcomeOf, register, tryLogin, usualPassword } from '../support/accounts.js'
+import { ask, newAgent } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'
 import { freePort } from '../support/free-port.js'
 import { addPasskey, passkeyEnv, signInBy } from '../support/passkeys.js'
@@ -85,6 +86,33 @@ it('does so at the first password reset', async () => {
   expect((await post('password/reset', { token, password })).status).toBe(200)
   await expectOwned(email, planted)
   expect((await tryLogin(server, email, password)).status).toBe(200)
+})
+
+it('reaches no record by $jwt.verified_email that the owner of the mailbox may see', async () => {
+  const email = 'policy@example.com'
+  await newAgent(server, 'letters')
+  const conditions = [{ field: 'to', op: 'eq', value: '$jwt.verified_email' }]
+  const put = { body: { policies: [{ actions: ['read'], conditions }] } }
+  expect((await ask(server, 'PUT /v1/agents/letters/policies', put)).body.warnings).toEqual([])
+  const written = await ask(server, 'POST /v1/agents/letters/records', { body: { data: { to: email } } })
+  const read = (key: string) =>
+    outcomeOf(ask(server, `GET /v1/agents/letters/records/${written.body.record_id}`, { key }))
+  const claimsOf = (token: string) => {
+    const { email_verified, verified_email } = decodeJwt(token)
+    return { email_verified, verified_email }
+  }
+
+  const { attacker } = await hijacked(email)
+  expect(claimsOf(attacker.token)).toEqual({ email_verified: false, verified_email: undefined })
+  const { token: confirmed } = await logIn(server, attacker)
+  expect(claimsOf(confirmed)).toEqual({ email_verified: true, verified_email: undefined })
+  for (const token of [attacker.token, confirmed]) expect(await read(token)).toBe('404 record_not_found')
+
+  const owner = await post('magic-link/verify', { token: await mailed('magic-link/send', email) })
+  expect(claimsOf(owner.body.token)).toEqual({ email_verified: true, verified_email: email })
+  expect(await read(owner.body.token)).toBe('200')
+  const refresh = { refresh_token: owner.body.refresh_token }
+  expect(claimsOf((await post('refresh', refresh)).body.token).verified_email).toBe(email)
 })
 
 it('keeps what the owner set since, at every later way in', async () => {

@@ -63,6 +63,20 @@ describe('replacing the policies of an agent', () => {
     expect(body.warnings[0]).toContain('$jwt.user_metadata')
   })
 
+  it('warns of an e-mail that nobody proved, and not of one that is', async () => {
+    const conditions = [
+      { field: 'owner', op: 'eq', value: '$jwt.email' },
+      { field: 'owner', op: 'in', value: ['$jwt.verified_email', '$jwt.email', '$jwt.user_metadata.other'] },
+      { field: 'owner', op: 'eq', value: '$jwt.verified_email' },
+    ]
+    const { status, body } = await put([{ actions: ['read'], conditions }])
+    expect(status).toBe(200)
+    expect(body.warnings).toHaveLength(3)
+    expect(body.warnings[0]).toMatch(/^\/policies\/0\/conditions\/0 .*\$jwt\.email.*\$jwt\.verified_email/)
+    expect(body.warnings[1]).toMatch(/^\/policies\/0\/conditions\/1 .*\$jwt\.email/)
+    expect(body.warnings[2]).toMatch(/^\/policies\/0\/conditions\/1 .*\$jwt\.user_metadata/)
+  })
+
   const condition = (one: object) => [{ actions: ['read'], conditions: [one] }]
   it.each([
     ['no list', {}, '/policies'],

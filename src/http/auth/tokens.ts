@@ -103,6 +103,8 @@ export class UserTokens implements TokenIssuer {
       sid: session.sid,
       amr: session.amr,
       auth_time: Math.floor(session.createdAtMs / 1_000),
+      email_verified: user.verified,
+      ...(user.mailboxProven && { verified_email: user.email }),
     }
     return {
       token: await mintToken(claims, current),
@@ -181,6 +183,7 @@ const ORGANISMS = '/v1/organisms/'
 
 /** A user with what of its claims decides about rows, one object for all commands of the token. */
 function userOf(namespace: Namespace, claims: TokenClaims): TokenUser {
-  const { sub, email, app_metadata, user_metadata } = claims
-  return { namespace, claims, access: { claims: { sub, email, app_metadata, user_metadata } } }
+  const { sub, email, verified_email, app_metadata, user_metadata } = claims
+  const proven = verified_email === undefined ? {} : { verified_email }
+  return { namespace, claims, access: { claims: { sub, email, ...proven, app_metadata, user_metadata } } }
 }

@@ -115,6 +115,20 @@ describe('a token', () => {
     },
   )
 
+  it('gives back what the versions before did not tell, where it is there', async () => {
+    const told = { ...claims, auth_time: iat - 60, email_verified: true, verified_email: claims.email }
+    expect(await verifyToken(await mintToken(told, key), [key], expected)).toStrictEqual({
+      ok: true,
+      claims: told,
+    })
+    for (const name of ['auth_time', 'email_verified', 'verified_email']) {
+      for (const wrong of [null, {}, [], name === 'auth_time' ? '1' : 1]) {
+        const token = await signed({ ...told, [name]: wrong })
+        expect(await verifyToken(token, [key], expected)).toStrictEqual(invalid)
+      }
+    }
+  })
+
   it('is invalid before its nbf, or with a list for metadata', async () => {
     const early = await signed({ ...claims, nbf: iat + 60 })
     expect(await verifyToken(early, [key], expected)).toStrictEqual(invalid)

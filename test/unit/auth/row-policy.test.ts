@@ -65,6 +65,20 @@ describe('a row policy', () => {
     for (const body of bodies) expect(mayRead(body, on('owner', 'in', [value]))).toBe(false)
   })
 
+  it('matches on $jwt.verified_email where the token says it, and on nothing where it does not', () => {
+    const proven = { ...claims, verified_email: 'a@b.c' }
+    for (const op of operators.filter((op) => op !== 'exists')) {
+      const value = op === 'in' ? ['$jwt.verified_email'] : '$jwt.verified_email'
+      const read = (who: typeof claims) => resolvePolicies([policy(on('owner', op, value))], 'read', who)
+      expect(allows(read(claims), { owner: 'a@b.c' })).toBe(false)
+      expect(allows(read(claims), {})).toBe(false)
+      const matching = op === 'eq' || op === 'in' || op === 'lte' || op === 'gte'
+      expect(allows(read(proven), { owner: 'a@b.c' })).toBe(matching)
+    }
+    expect(policyFaults([policy(on('owner', 'eq', '$jwt.verified_email'))])).toEqual([])
+    expect(policyFaults([policy(on('owner', 'eq', '$jwt.verified_email.x'))])).toHaveLength(1)
+  })
+
   it('does not take a member named __proto__ for a claim, even where one got in', () => {
     const planted = { ...claims, app_metadata: JSON.parse('{"__proto__":{"role":"admin"}}') }
     const read = resolvePolicies([policy(on('r', 'eq', '$jwt.app_metadata.__proto__.role'))], 'read', planted)
