@@ -241,8 +241,8 @@ export const limits = {
   verifyLinkSecs: 86_400,
   /** Seconds that a link for resetting a password works. */
   resetLinkSecs: 3_600,
-  /** Links of one e-mail that can be used at once. */
-  linksPerEmailMax: 16,
+  /** Links of one e-mail and purpose that can be used at once; another one ends the oldest of them. */
+  linksPerPurposeMax: 16,
   /** Passkeys of one user; every list of an e-mail's passkeys is filled up to as many. */
   passkeysPerUserMax: 10,
   /** Seconds after a sign-in in which its session can register a passkey: later, sign in again. */

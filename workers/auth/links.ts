@@ -15,7 +15,7 @@ export interface LinkRow {
 /** Keeps a link for an e-mail, which need not have an account, and mails it where it has a token to mail. */
 export function putLink(space: AuthSpace, email: string, draft: LinkDraft): void {
   const { purpose, hash, expiresAtMs, mailToken } = draft
-  makeRoom(space, email)
+  makeRoom(space, email, purpose)
   const row: LinkRow = { purpose, email, mailed: mailToken !== undefined, expiresAtMs }
   space.put(['link', hash], row, expiresAtMs)
   space.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
@@ -47,15 +47,20 @@ function dropLink(space: AuthSpace, email: string, hash: string): void {
   space.remove('email-link', `${email}:${hash}`)
 }
 
-/** An e-mail has a bounded number of links: of too many, the ones that end first go. */
-function makeRoom(space: AuthSpace, email: string): void {
+/**
+ * An e-mail has a bounded number of links for each purpose: of too many, the oldest goes. Those for other purposes stay,
+ * so that nobody ends the owner's way in by asking for mails that let nobody in.
+ */
+function makeRoom(space: AuthSpace, email: string, purpose: LinkPurpose): void {
   const hashes = hashesOf(space, email)
-  if (hashes.length < limits.linksPerEmailMax) return
-  const ending = hashes
-    .map((hash) => ({ hash, expiresAtMs: space.find<LinkRow>('link', hash)?.expiresAtMs ?? 0 }))
-    .toSorted((one, other) => one.expiresAtMs - other.expiresAtMs)
-    .slice(0, hashes.length - limits.linksPerEmailMax + 1)
-  for (const { hash } of ending) dropLink(space, email, hash)
+  if (hashes.length < limits.linksPerPurposeMax) return
+  const same = hashes
+    .map((hash) => ({ hash, row: space.find<LinkRow>('link', hash) }))
+    .filter(({ row }) => row?.purpose === purpose)
+    // Links for one purpose live equally long, so the oldest is the one that ends first.
+    .toSorted((one, other) => (one.row?.expiresAtMs ?? 0) - (other.row?.expiresAtMs ?? 0))
+  const tooMany = Math.max(0, same.length - limits.linksPerPurposeMax + 1)
+  for (const { hash } of same.slice(0, tooMany)) dropLink(space, email, hash)
 }
 
 function hashesOf(space: AuthSpace, email: string): string[] {
