@@ -243,6 +243,10 @@ export const limits = {
   resetLinkSecs: 3_600,
   /** Links of one e-mail and purpose that can be used at once; another one ends the oldest of them. */
   linksPerPurposeMax: 16,
+  /** Mails of one kind to one mailbox that go out at once; further ones are not sent, and nobody is told. */
+  mailsPerKindMax: 4,
+  /** Time after which one more of them goes out, milliseconds: with the first ones ten in an hour. */
+  mailsPerKindEveryMs: 600_000,
   /** Passkeys of one user; every list of an e-mail's passkeys is filled up to as many. */
   passkeysPerUserMax: 10,
   /** Seconds after a sign-in in which its session can register a passkey: later, sign in again. */

@@ -45,7 +45,11 @@ const emailOnly = () => Type.Object({ email: Email }, { additionalProperties: fa
 const oneTimeTokenOnly = () => Type.Object({ token: OneTimeToken }, { additionalProperties: false })
 const linkSent = () =>
   Type.Object({
-    sent: Type.Boolean({ description: 'Whether a mail goes out' }),
+    sent: Type.Boolean({
+      description:
+        'Whether mails go out here. One mailbox is sent four mails of a kind at once and one more each ten minutes; that ' +
+        'a further one is not sent is told to nobody',
+    }),
     token: Type.Optional(
       Type.String({ description: 'The token itself, where mail is off; in production to the root key only' }),
     ),

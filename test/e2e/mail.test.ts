@@ -2,10 +2,12 @@ import { execFileSync } from 'node:child_process'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { linkPageRoutes } from '../../src/routes/link-pages.js'
-import { tryLogin, usualPassword } from '../support/accounts.js'
+import { limits } from '../../src/base/limits.js'
+import { tally, tryLogin, usualPassword } from '../support/accounts.js'
 import { ask } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'
 import { launchBrowser, noBrowser } from '../support/browser.js'
+import { eventually } from '../support/eventually.js'
 import { freePort } from '../support/free-port.js'
 import type { TestServer } from '../support/server.js'
 import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/smtp.js'
@@ -96,6 +98,29 @@ describe('mails of the auth add-on', () => {
     expect((await post('refresh', { refresh_token: body.refresh_token })).body.code).toBe('refresh_invalid')
     expect((await tryLogin(server, email, 'a fresh long password')).status).toBe(200)
     expect(mails.mails.flatMap(({ to }) => to)).not.toContain('nobody@example.com')
+  })
+
+  it('fills nobody a mailbox, and leaves the links that went out usable', async () => {
+    const mails = await mailServer()
+    const email = 'flooded@example.com'
+    await post('register', { email, password: usualPassword })
+    await mails.next()
+    await post('magic-link/send', { email })
+    const { token } = linkIn(await mails.next())
+    const flood = ['magic-link/send', 'verify-email/send', 'password/reset-request', 'register'].flatMap(
+      (path) => Array.from({ length: 20 }, () => ({ path, password: usualPassword })),
+    )
+    const answers = await Promise.all(
+      flood.map(({ path, password }) => post(path, path === 'register' ? { email, password } : { email })),
+    )
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 201]))
+    // Mails are sent one after the other, so one to somebody else comes last.
+    await post('magic-link/send', { email: 'other@example.com' })
+    await eventually(() => mails.mails.at(-1)?.to[0] === 'other@example.com')
+    const subjects = mails.mails.filter(({ to }) => to[0] === email).map(({ subject }) => subject)
+    expect(new Set(Object.values(tally(subjects)))).toEqual(new Set([limits.mailsPerKindMax]))
+    expect(new Set(subjects).size).toBe(4)
+    expect((await post('magic-link/verify', { token })).body).toMatchObject({ email, verified: true })
   })
 
   it('sends what it answered for after a kill and with a mail server that comes late', async () => {

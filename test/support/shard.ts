@@ -26,6 +26,8 @@ export class TestShard {
   readonly frames: OutcomeFrame[] = []
   /** How often it has shown that it came a step further. */
   beats = 0
+  /** Taken up when it is opened again. */
+  auth = testAuthRules
   readonly #path: string
   readonly #openAgentsMax: number | undefined
   #store: ShardStore
@@ -117,7 +119,7 @@ export class TestShard {
         masterSeed: Buffer.alloc(32, 7),
         recordBytesMax: 262_144,
         signing: 'record',
-        auth: testAuthRules,
+        auth: this.auth,
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
         watched: new Set(),

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
-import { AuthShard } from '../support/auth-shard.js'
+import { AuthShard, codeOf } from '../support/auth-shard.js'
+import { testAuthRules } from '../support/shard.js'
 
 /* What anyone can do to the mailbox and the links of somebody else by asking for mails there. */
 
@@ -37,4 +38,100 @@ describe('links of one e-mail', () => {
       ...Array(limits.linksPerPurposeMax).fill(true),
     ])
   })
+})
+
+describe('mails to one mailbox', () => {
+  const { mailsPerKindMax, mailsPerKindEveryMs } = limits
+  const askedOften = (purpose: LinkPurpose, count = 40) =>
+    Array.from({ length: count }, () => shard.sendLink({ purpose, email }))
+  const kinds = () => shard.mails().map(({ kind }) => kind)
+  const countOf = (kind: string) => kinds().filter((one) => one === kind).length
+
+  it.each(purposes)('are few, however many are asked for at once: %s', (purpose) => {
+    shard.register(email)
+    askedOften(purpose)
+    expect(countOf(purpose)).toBe(mailsPerKindMax)
+  })
+
+  it.each(purposes)('of one kind leave the others their room: %s', (purpose) => {
+    shard.register(email)
+    for (const other of purposes.filter((one) => one !== purpose)) askedOften(other, 10)
+    shard.sendLink({ purpose, email })
+    expect(countOf(purpose)).toBe(1)
+  })
+
+  it('tell nothing in the answer when there is no room', () => {
+    const answers = Array.from({ length: 10 }, (_none, n) => {
+      const link = {
+        purpose: 'magicLink',
+        hash: String(n).repeat(64),
+        expiresAtMs: shard.nowMs + 900_000,
+      } as const
+      return shard.change({ kind: 'linkSend', email, link: { ...link, mailToken: 'x' } })
+    })
+    expect(answers.every(({ kind }) => kind === 'done')).toBe(true)
+  })
+
+  it('get their room back one by one, so that an hour has at most ten and the owner is never without one', () => {
+    shard.register(email)
+    const hourEndsAtMs = shard.nowMs + 3_600_000
+    const owned: string[] = []
+    while (shard.nowMs < hourEndsAtMs) {
+      owned.push(...askedOften('magicLink', 5))
+      expect(owned.some((hash) => shard.isUsable('magicLink', hash))).toBe(true)
+      shard.nowMs += mailsPerKindEveryMs / 4
+    }
+    expect(countOf('magicLink')).toBeLessThanOrEqual(10)
+    expect(countOf('magicLink')).toBeGreaterThan(mailsPerKindMax)
+  })
+
+  it('that went out keep their links, whatever is asked for after them', () => {
+    shard.register(email)
+    const [first = ''] = askedOften('passwordReset', 1)
+    askedOften('passwordReset')
+    expect(shard.isUsable('passwordReset', first)).toBe(true)
+  })
+
+  it('are counted for each mailbox and each namespace by itself', () => {
+    askedOften('magicLink')
+    shard.sendLink({ purpose: 'magicLink', email: 'bob@example.com' })
+    shard.sendLink({ purpose: 'magicLink', email }, 'acme')
+    expect(countOf('magicLink')).toBe(mailsPerKindMax + 2)
+  })
+
+  it('are not used up by who asks before there is an account that they could serve', () => {
+    for (const purpose of ['verifyEmail', 'passwordReset'] as const) askedOften(purpose)
+    expect(kinds()).toEqual([])
+    shard.register(email)
+    for (const purpose of ['verifyEmail', 'passwordReset'] as const) askedOften(purpose, 1)
+    expect(kinds().toSorted()).toEqual(['passwordReset', 'verifyEmail'])
+  })
+
+  it('are bounded over a restart', async () => {
+    askedOften('magicLink')
+    await shard.reopen()
+    askedOften('magicLink')
+    expect(countOf('magicLink')).toBe(mailsPerKindMax)
+  })
+})
+
+it('tells the owner of an address a few times only that somebody tries to register with it', async () => {
+  shard.register(email)
+  const passwordHash = 'x'
+  shard.auth = { ...testAuthRules, requireEmailVerify: true }
+  await shard.reopen()
+  for (let n = 0; n < 20; n++) {
+    const verifyLink = {
+      purpose: 'verifyEmail',
+      hash: 'a'.repeat(64),
+      expiresAtMs: shard.nowMs + 1_000,
+    } as const
+    const link = { ...verifyLink, mailToken: 'x' }
+    expect(codeOf(shard.change({ kind: 'register', email, passwordHash, verifyLink: link }))).toBe(
+      'registered',
+    )
+  }
+  expect(shard.mails().map(({ kind }) => kind)).toEqual(
+    Array(limits.mailsPerKindMax).fill('registrationTried'),
+  )
 })

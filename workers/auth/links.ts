@@ -1,5 +1,6 @@
 import { limits } from '../../src/base/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js'
+import { takeMailRoom } from './mail-rooms.js'
 import { putMail } from './outbox.js'
 import type { AuthSpace } from './space.js'
 
@@ -12,16 +13,41 @@ export interface LinkRow {
   expiresAtMs: number
 }
 
-/** Keeps a link for an e-mail, which need not have an account, and mails it where it has a token to mail. */
-export function putLink(space: AuthSpace, email: string, draft: LinkDraft): void {
+/** How long a link is kept that can serve nobody, milliseconds. */
+const UNSERVED_MS = 60_000
+
+/** Whom a link is for. */
+export interface LinkOwner {
+  email: string
+  /** Whether there is anybody whom the link can serve; if not, as much is written, and nothing is mailed. */
+  served: boolean
+}
+
+/**
+ * Keeps a link for an e-mail, which need not have an account, and mails it where it has a token to mail. A link whose
+ * mail found no room is not kept: nobody will ever have its token, and it would end one that was mailed.
+ * @returns whether no more links of its purpose were asked for than one mailbox is mailed
+ */
+export function putLink(space: AuthSpace, { email, served }: LinkOwner, draft: LinkDraft): boolean {
+  const { purpose: kind, mailToken: token } = draft
+  if (token === undefined) {
+    keepLink(space, email, draft)
+    return takeMailRoom(space, { kind, to: email, served })
+  }
+  const { expiresAtMs } = draft
+  const mail = { kind, to: email, organismId: space.namespace, token, expiresAtMs }
+  if (!putMail(space, mail, served)) return false
+  const endsAtMs = served ? expiresAtMs : Math.min(expiresAtMs, space.nowMs + UNSERVED_MS)
+  keepLink(space, email, { ...draft, expiresAtMs: endsAtMs })
+  return true
+}
+
+function keepLink(space: AuthSpace, email: string, draft: LinkDraft): void {
   const { purpose, hash, expiresAtMs, mailToken } = draft
   makeRoom(space, email, purpose)
   const row: LinkRow = { purpose, email, mailed: mailToken !== undefined, expiresAtMs }
   space.put(['link', hash], row, expiresAtMs)
   space.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
-  if (mailToken === undefined) return
-  const organismId = space.namespace
-  putMail(space, { kind: purpose, to: email, organismId, token: mailToken, expiresAtMs })
 }
 
 /** The link of a hash that is for `purpose` and has not expired. */

@@ -5,6 +5,7 @@ import { seal, type SealedPlace, unseal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import { findMail, mailKey, mailsDue } from '../store/mails.js'
+import { takeMailRoom } from './mail-rooms.js'
 import type { AuthSpace } from './space.js'
 
 /** Mails are sealed in the store: the token of a link is in them, of which nothing else keeps more than the hash. */
@@ -12,10 +13,23 @@ const place: SealedPlace = { purpose: 'strandfast/mail/v1', owner: Buffer.from('
 
 const ID_BYTES = 16
 
-/** Puts a mail into the outbox, in the same transaction as what it tells of (contract.md 6.7). */
-export function putMail(space: AuthSpace, mail: AuthMail): void {
+/** How long a mail that serves nobody is kept, milliseconds. */
+const UNSENT_MS = 60_000
+
+/**
+ * Puts a mail into the outbox, in the same transaction as what it tells of, unless its mailbox was sent enough of its kind
+ * (docs/adr/0032-strangers-and-devices.md). A mail that is not `served` goes out to nobody, but the same is computed and
+ * written, so that time does not tell who has an account.
+ * @returns whether there was room for it
+ */
+export function putMail(space: AuthSpace, mail: AuthMail, served = true): boolean {
+  if (!takeMailRoom(space, { kind: mail.kind, to: mail.to, served })) return false
   const id = Buffer.from(space.state.random(ID_BYTES)).toString('hex')
-  space.queueMail(mailKey(space.nowMs, id), sealed(space.state, { id, attempts: 0, mail }))
+  const bytes = sealed(space.state, { id, attempts: 0, mail })
+  if (served) space.queueMail(mailKey(space.nowMs, id), bytes)
+  else space.put(['unsent-mail', id], bytes.toString('base64'), space.nowMs + UNSENT_MS)
+  space.mailed = true
+  return true
 }
 
 /** Mails whose next try is due. */

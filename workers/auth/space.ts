@@ -28,7 +28,7 @@ export class AuthSpace {
   readonly namespace: string
   /** What this command ended, for the front thread. */
   readonly ended: Ended[] = []
-  /** Whether this command put a mail into the outbox. */
+  /** Whether the outbox is to be looked into after this command. */
   mailed = false
   readonly #writing: Writing | undefined
 
@@ -106,7 +106,6 @@ export class AuthSpace {
   /** Puts a sealed mail into the outbox. */
   queueMail(key: string, sealed: Buffer): void {
     this.#write.group.mails.set(key, sealed)
-    this.mailed = true
   }
 
   /** Appends an audit record (contract.md 6.11). @param who `email` is written as its HMAC */

@@ -12,6 +12,8 @@ export type AuthKind =
   | 'link'
   | 'email-link'
   | 'lockout'
+  | 'mail-room'
+  | 'unsent-mail'
   | 'oauth-state'
   | 'identity'
   | 'user-identity'

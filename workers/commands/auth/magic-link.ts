@@ -15,9 +15,8 @@ import { notVerified } from './login.js'
 export function linkSend(space: AuthSpace, { email, link }: ChangeOf<'linkSend'>): Changed {
   // Not the whole user: reading it takes measurably longer than finding none.
   const userId = space.find<string>('email', email)
-  const { mailToken, ...unmailed } = link
-  const mails = mailToken !== undefined && serves(space, link.purpose, userId)
-  putLink(space, email, mails ? link : unmailed)
+  const served = link.mailToken === undefined || serves(space, link.purpose, userId)
+  putLink(space, { email, served }, link)
   if (link.purpose === 'magicLink') space.audit('auth/magic_link_sent', { userId, email })
   return { kind: 'done' }
 }

@@ -30,6 +30,6 @@ export function register(space: AuthSpace, change: ChangeOf<'register'>): Change
     return signedIn
   }
   space.audit('auth/register', { userId: user.userId, email })
-  if (verifyLink !== undefined) putLink(space, email, verifyLink)
+  if (verifyLink !== undefined) putLink(space, { email, served: true }, verifyLink)
   return { kind: 'registered' }
 }

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { takeRoom } from '../../../src/auth/mail-room.js'
+import { limits } from '../../../src/base/limits.js'
+
+const { mailsPerKindMax, mailsPerKindEveryMs } = limits
+const start = 1_700_000_000_000
+
+/** The bucket after as many mails at once. */
+function after(count: number, nowMs = start): number | undefined {
+  let fullAtMs: number | undefined = 0
+  for (let n = 0; n < count; n++) fullAtMs = takeRoom(fullAtMs ?? 0, nowMs)
+  return fullAtMs
+}
+
+describe('the room of mails to one mailbox', () => {
+  it('is there for a few at once', () => {
+    expect(after(mailsPerKindMax)).toBe(start + mailsPerKindMax * mailsPerKindEveryMs)
+    expect(takeRoom(after(mailsPerKindMax) ?? 0, start)).toBeUndefined()
+  })
+
+  it('comes back one by one', () => {
+    const full = after(mailsPerKindMax) ?? 0
+    expect(takeRoom(full, start + mailsPerKindEveryMs - 1)).toBeUndefined()
+    expect(takeRoom(full, start + mailsPerKindEveryMs)).toBe(full + mailsPerKindEveryMs)
+    expect(takeRoom(full, full)).toBe(full + mailsPerKindEveryMs)
+  })
+
+  it('is enough for ten in the first hour and for six in each further one', () => {
+    let fullAtMs = 0
+    const sentAtMs: number[] = []
+    for (let nowMs = start; nowMs < start + 2 * 3_600_000; nowMs += 1_000) {
+      const next = takeRoom(fullAtMs, nowMs)
+      if (next === undefined) continue
+      fullAtMs = next
+      sentAtMs.push(nowMs)
+    }
+    const first = sentAtMs.filter((ms) => ms < start + 3_600_000).length
+    expect([first, sentAtMs.length - first]).toEqual([mailsPerKindMax + 5, 6])
+  })
+
+  it('is not gone for longer when the clock is set back', () => {
+    const full = after(mailsPerKindMax) ?? 0
+    const back = start - 86_400_000
+    const next = takeRoom(full, back)
+    expect(next).toBe(back + mailsPerKindMax * mailsPerKindEveryMs)
+    expect(takeRoom(next ?? 0, back)).toBeUndefined()
+  })
+})
