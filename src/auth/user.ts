@@ -17,6 +17,8 @@ export interface UserRow {
   mailboxProven: boolean
   /** The argon2id string; absent for who never set a password. */
   passwordHash?: string
+  /** Unix milliseconds: device tokens from before it are not those of the user's devices any more. Absent: all are. */
+  devicesSinceMs?: number
   appMetadata: Metadata
   userMetadata: Metadata
   createdAtMs: number

@@ -241,6 +241,8 @@ export const limits = {
   verifyLinkSecs: 86_400,
   /** Seconds that a link for resetting a password works. */
   resetLinkSecs: 3_600,
+  /** Seconds that a device which has signed in is known to have: 400 days. */
+  deviceTokenSecs: 34_560_000,
   /** Links of one e-mail and purpose that can be used at once; another one ends the oldest of them. */
   linksPerPurposeMax: 16,
   /** Mails of one kind to one mailbox that go out at once; further ones are not sent, and nobody is told. */

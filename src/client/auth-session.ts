@@ -14,7 +14,8 @@ export interface SessionKeeperSettings {
 }
 
 /** Tokens as a sign-in or a refresh answers them. */
-export type TokenAnswer = Pick<Refreshed, 'token' | 'refresh_token' | 'expires_in'>
+export type TokenAnswer = Pick<Refreshed, 'token' | 'refresh_token' | 'expires_in'> &
+  Partial<Pick<Refreshed, 'device_token'>>
 
 /** One sign-in and what became of it: the same object through all its refreshes. */
 interface Held {
@@ -38,6 +39,8 @@ const RENEW_BEFORE_MS = 30_000
 export class SessionKeeper {
   readonly #settings: SessionKeeperSettings
   readonly #listeners = new Set<OnSessionChange>()
+  /** What the next login says that this device has signed in before by; it outlives the session. */
+  deviceToken: string | undefined
   #held: Held | undefined
   /** The service ended the session: nothing takes its place until somebody says so. */
   #isEnded = false
@@ -62,6 +65,7 @@ export class SessionKeeper {
   /** Holds the session of a sign-in. */
   signIn(answer: TokenAnswer): void {
     this.#isEnded = false
+    this.deviceToken = answer.device_token ?? this.deviceToken
     this.#held = this.#heldOf(this.#sessionOf(answer))
     this.#tell()
   }
@@ -140,6 +144,7 @@ export class SessionKeeper {
     try {
       const answer = await this.#settings.exchange(held.session.refresh_token)
       const { session, renewAtMs, endsAtMs } = this.#heldOf(this.#sessionOf(answer))
+      if (this.#held === held) this.deviceToken = answer.device_token ?? this.deviceToken
       held.tokenBefore = held.session.token
       held.session = session
       held.renewAtMs = renewAtMs

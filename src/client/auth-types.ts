@@ -12,7 +12,7 @@ export interface AuthSession {
   readonly expires_at_ms?: number | undefined
 }
 
-/** E-mail and password. */
+/** E-mail and password; a `device_token` in place of the client's own. */
 export interface Credentials extends auth.LoginBody {}
 
 /** A JSON object of the application's, embedded in every token of its user and readable by whoever holds one. */

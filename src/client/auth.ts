@@ -160,6 +160,19 @@ export class AuthClient {
   }
 
   /**
+   * Says that this device has signed in before: logins carry it, and with it nobody else's failed logins lock this device
+   * out (429 `account_locked`). It lets nobody in. It outlives the session, a logout too; kept beside the session and
+   * given back here after a restart, it outlives the client. Undefined before the first sign-in.
+   */
+  get deviceToken(): string | undefined {
+    return this.#settings.keeper.deviceToken
+  }
+
+  set deviceToken(token: string | undefined) {
+    this.#settings.keeper.deviceToken = token
+  }
+
+  /**
    * Calls `listener` with each new session: signed in, refreshed, set; with undefined when it has ended. What it throws
    * is left uncaught and does not fail the call that changed the session.
    * @returns what stops that
@@ -178,7 +191,7 @@ export class AuthClient {
 
   /** Signs in. Errors: 401 `invalid_credentials`, 429 `account_locked`, 403 `email_not_verified`. */
   login(credentials: Credentials, options: CallOptions = {}): Promise<LoggedIn> {
-    return this.#signIn<LoggedIn>('/login', credentials, options)
+    return this.#signIn<LoggedIn>('/login', this.#fromDevice(credentials), options)
   }
 
   /** Shows an e-mail to be its user's by the token of a mail. Errors: 400 `invalid_token`. */
@@ -241,7 +254,8 @@ export class AuthClient {
 
   /** Sets another password. Errors: 401 `invalid_credentials`, 422 `weak_password`. */
   changePassword(change: PasswordChange, options: CallOptions = {}): Promise<PasswordChanged> {
-    return this.#asUser({ method: 'POST', path: '/password/change', body: JSON.stringify(change) }, options)
+    const body = JSON.stringify(this.#fromDevice(change))
+    return this.#asUser({ method: 'POST', path: '/password/change', body }, options)
   }
 
   /** Has the mail for resetPassword sent. The answer is that of magicLink.send. */
@@ -267,9 +281,16 @@ export class AuthClient {
     const answer = await this.#post<R>(path, body, options)
     const { token, refresh_token, expires_in } = answer
     if (token !== null && refresh_token !== null && expires_in !== null) {
-      this.#settings.keeper.signIn({ token, refresh_token, expires_in })
+      const device = 'device_token' in answer ? { device_token: answer.device_token } : {}
+      this.#settings.keeper.signIn({ token, refresh_token, expires_in, ...device })
     }
     return answer
+  }
+
+  /** A body that a password is in, with what tells it from a stranger's guess; one that has it keeps its own. */
+  #fromDevice<B extends Credentials | PasswordChange>(body: B): B {
+    const { deviceToken } = this
+    return deviceToken === undefined ? body : { device_token: deviceToken, ...body }
   }
 
   #sendLink<R>(path: string, email: string, options: CallOptions): Promise<R> {

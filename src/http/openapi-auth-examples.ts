@@ -11,6 +11,9 @@ const tokens = {
   expires_in: 3_600,
 }
 
+const deviceToken = 'EXAMPLE' + 'd3v1c3'.repeat(14) + 'end'
+const signedIn = { ...tokens, device_token: deviceToken }
+
 const metadata = { app_metadata: { role: 'editor' }, user_metadata: { display_name: 'Ada' } }
 
 const user = {
@@ -56,8 +59,11 @@ export const authExamples: Readonly<Record<string, Readonly<Record<string, unkno
   KeyRotated: { rotated: { kid, next_kid: nextKid, retired_until_ms: 1_760_003_600_000 } },
   LinkSent: { mailed: { sent: true }, 'mail is off': { sent: false, token: oneTimeToken } },
   LoggedOut: { out: { logged_out: true, sessions: 1 } },
-  LoginBody: { login: { email: whose.email, password } },
-  MagicLinkVerified: { signedIn: { ...tokens, ...whose, verified: true } },
+  LoginBody: {
+    login: { email: whose.email, password },
+    'from a device that has signed in before': { email: whose.email, password, device_token: deviceToken },
+  },
+  MagicLinkVerified: { signedIn: { ...signedIn, ...whose, verified: true } },
   Me: { me: user },
   MetadataBody: { metadata: { metadata: { role: 'editor' } } },
   OneTimeTokenBody: { token: { token: oneTimeToken } },
@@ -160,7 +166,7 @@ export const authExamples: Readonly<Record<string, Readonly<Record<string, unkno
       ],
     },
   },
-  Tokens: { tokens },
+  Tokens: { tokens: signedIn },
   UserDeleted: { deleted: { deleted: true, ...whose } },
   UserMetadataUpdated: { updated: { email: whose.email, user_metadata: metadata.user_metadata } },
   UserPage: { page: { users: [{ ...user, locked_until_ms: null }], total: 1, next_cursor: null } },

@@ -1,3 +1,4 @@
+import type { DeviceClaim } from '../auth/device-token.js'
 import type { LockoutPolicy } from '../auth/lockout.js'
 import type { OauthProviderName, OauthStateRow } from '../auth/oauth.js'
 import type { OutboxMessage } from '../auth/outbox-message.js'
@@ -85,13 +86,23 @@ export interface PasskeySessionDraft {
 /** How far a logout reaches (contract.md 6). */
 export type LogoutScope = 'local' | 'others' | 'global'
 
+/** A password that is changed by the session of its user, from a device that may be the user's. */
+interface PasswordToChange {
+  userId: string
+  sid: string
+  /** What the current password was compared with. */
+  comparedHash: string
+  passwordHash: string
+  device?: DeviceClaim
+}
+
 /** What can be changed in a namespace. E-mails are as `normalizeEmail` gives them, passwords are hashes. */
 export type Change =
   /** `verifyLink`: mailed to the new user where verification is required. */
   | { kind: 'register'; email: string; passwordHash: string; verifyLink?: LinkDraft }
   /** The password was right; `passwordHash` is what it was compared with. */
-  | { kind: 'loginSucceeded'; email: string; passwordHash: string; rehashed?: string }
-  | { kind: 'loginFailed'; email: string }
+  | { kind: 'loginSucceeded'; email: string; passwordHash: string; rehashed?: string; device?: DeviceClaim }
+  | { kind: 'loginFailed'; email: string; device?: DeviceClaim }
   | { kind: 'refresh'; sid: string; generation: number }
   | { kind: 'logout'; userId: string; sid: string; scope: LogoutScope }
   | { kind: 'sessionEnd'; userId: string; sid: string }
@@ -104,7 +115,7 @@ export type Change =
   | { kind: 'emailVerify'; hash: string }
   | { kind: 'passwordReset'; hash: string; passwordHash: string; removePasskeys?: boolean }
   /** The current password was right; `comparedHash` is what it was compared with. */
-  | { kind: 'passwordChange'; userId: string; sid: string; comparedHash: string; passwordHash: string }
+  | ({ kind: 'passwordChange' } & PasswordToChange)
   | { kind: 'passkeyRegistration'; userId: string; sid: string; session: PasskeySessionDraft }
   /** Without an e-mail any passkey of the namespace will do. */
   | { kind: 'passkeyAuthentication'; email?: string; session: PasskeySessionDraft }
@@ -131,8 +142,8 @@ export type ChangeOf<K extends Change['kind']> = Extract<Change, { kind: K }>
 
 /** What can be looked up in a namespace. */
 export type Lookup =
-  /** How a login by password stands, known e-mail or not. */
-  | { kind: 'loginState'; email: string }
+  /** How a login by password stands, known e-mail or not, from this device or from a stranger's. */
+  | { kind: 'loginState'; email: string; device?: DeviceClaim }
   | { kind: 'user'; userId: string }
   | { kind: 'users'; after: string; limit: number }
   | { kind: 'sessions'; userId: string }
@@ -173,7 +184,8 @@ export type AuthAnswer =
   | { kind: 'sessions'; sessions: SessionRow[] }
   /** How many sessions ended. */
   | { kind: 'ended'; sessions: number }
-  | { kind: 'loginState'; lockedForMs: number; failures: number; passwordHash?: string }
+  /** `device`: it is the account's, and what is told is the device's own lockout. */
+  | { kind: 'loginState'; device?: true; lockedForMs: number; failures: number; passwordHash?: string }
   | { kind: 'link'; usable: boolean }
   /** Where the browser goes on to. */
   | ({ kind: 'oauthReturn' } & Pick<OauthStateRow, 'redirectUri' | 'mode'>)

@@ -1,3 +1,4 @@
+import type { DeviceClaim } from '../auth/device-token.js'
 import type { TokenClaims } from '../auth/jwt.js'
 import type { PublicJwk } from '../auth/jwt-key.js'
 import type { Namespace } from '../auth/namespace.js'
@@ -102,6 +103,8 @@ export interface TokenIssuer {
   issue(namespace: Namespace, signedIn: SignedIn): Promise<IssuedTokens>
   /** The session and generation of a refresh token; undefined when it was not made for the namespace. */
   readRefreshToken(namespace: Namespace, token: string): { sid: string; generation: number } | undefined
+  /** The device of a device token; undefined when it was not made for the namespace. */
+  readDeviceToken(namespace: Namespace, token: string): DeviceClaim | undefined
   /** The public keys: the one in force, the next one, and those before whose tokens may still be valid. */
   publicKeys(namespace: Namespace): Promise<PublicJwk[]>
   /** Takes up the keys anew after a rotation. */
@@ -144,6 +147,8 @@ export interface OauthFlow {
 export interface IssuedTokens {
   token: string
   refresh_token: string
+  /** What later logins of this device are counted by. */
+  device_token: string
   token_type: 'Bearer'
   /** Seconds. */
   expires_in: number

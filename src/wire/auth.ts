@@ -22,6 +22,18 @@ const AccessToken = Type.String({
 const RefreshToken = Type.String({
   description: `Exchanged once at the refresh route for the next pair. Sent again within ${limits.refreshRepeatMs / 1_000} seconds of its exchange it gives the same successor; later it ends the session`,
 })
+const DeviceToken = Type.String({
+  description:
+    'Says that this device has signed in as this user. Kept over a logout and sent with the next login, it has that ' +
+    'login counted by itself: failures of others do not lock it. It lets nobody in, and works for 400 days',
+})
+const KnownDevice = Type.Optional(
+  Type.String({
+    description:
+      'The `device_token` of an earlier answer. Failed logins with it lock this device alone, and the lock of an e-mail ' +
+      'does not hold for it. One that is not of the user, or from before the password was last set, is ignored',
+  }),
+)
 const ExpiresIn = Type.Integer({ minimum: 1, description: 'Seconds until `token` expires' })
 const OneTimeToken = Type.String({ description: 'Works once' })
 const AppMetadata = Type.Record(Type.String(), Type.Unknown(), {
@@ -38,6 +50,8 @@ const tokens = {
   token_type: TokenType,
   expires_in: ExpiresIn,
 }
+
+const signedIn = { ...tokens, device_token: DeviceToken }
 
 const whose = { user_id: UserId, email: Email }
 
@@ -79,13 +93,13 @@ export type Registered = Static<typeof Registered>
 
 /** Body of POST /v1/auth/login. */
 export const LoginBody = Type.Object(
-  { email: Email, password: Type.String() },
+  { email: Email, password: Type.String(), device_token: KnownDevice },
   { additionalProperties: false },
 )
 export type LoginBody = Static<typeof LoginBody>
 
 /** Answer to a login. */
-export const LoggedIn = Type.Object(tokens)
+export const LoggedIn = Type.Object(signedIn)
 export type LoggedIn = Static<typeof LoggedIn>
 
 /** Body of POST /v1/auth/magic-link/send. */
@@ -101,7 +115,7 @@ export const MagicLinkVerifyBody = oneTimeTokenOnly()
 export type MagicLinkVerifyBody = Static<typeof MagicLinkVerifyBody>
 
 /** Answer to a magic link that was good. */
-export const MagicLinkVerified = Type.Object({ ...tokens, ...whose, verified: Type.Boolean() })
+export const MagicLinkVerified = Type.Object({ ...signedIn, ...whose, verified: Type.Boolean() })
 export type MagicLinkVerified = Static<typeof MagicLinkVerified>
 
 /** Body of POST /v1/auth/refresh. */
@@ -109,7 +123,7 @@ export const RefreshBody = Type.Object({ refresh_token: RefreshToken }, { additi
 export type RefreshBody = Static<typeof RefreshBody>
 
 /** Answer to a refresh: both tokens are new. */
-export const Refreshed = Type.Object(tokens)
+export const Refreshed = Type.Object(signedIn)
 export type Refreshed = Static<typeof Refreshed>
 
 /** Answer to a logout. */
@@ -205,7 +219,7 @@ export type Jwks = Static<typeof Jwks>
 
 /** Body of POST /v1/auth/password/change. */
 export const PasswordChangeBody = Type.Object(
-  { current_password: Type.String(), new_password: NewPassword },
+  { current_password: Type.String(), new_password: NewPassword, device_token: KnownDevice },
   { additionalProperties: false },
 )
 export type PasswordChangeBody = Static<typeof PasswordChangeBody>

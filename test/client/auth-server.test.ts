@@ -99,6 +99,26 @@ describe('from sign-up to sign-out, against a running server', () => {
     expect(stranger.session?.token).not.toBe(sessionOf(client).token)
   })
 
+  it('comes in from a device that has signed in before, while strangers have the e-mail locked', async () => {
+    const { auth, email } = await signedUp('zoe')
+    await auth.login({ email, password })
+    const { deviceToken } = auth
+    await auth.logout()
+    const stranger = new ServiceClient({ url: server.url }).auth
+    const guess = () => stranger.login({ email, password: 'not the password of anyone' })
+    for (let n = 0; n < 5; n++) await expect(guess()).rejects.toMatchObject({ code: 'invalid_credentials' })
+    const locked = { status: 429, code: 'account_locked' }
+    await expect(stranger.login({ email, password })).rejects.toMatchObject(locked)
+    await auth.login({ email, password })
+    // What an application has kept over a restart.
+    const restarted = new ServiceClient({ url: server.url }).auth
+    restarted.deviceToken = deviceToken
+    await restarted.login({ email, password })
+    const change = { current_password: password, new_password: `${password} again` }
+    await restarted.changePassword(change)
+    await expect(stranger.login({ email, password })).rejects.toMatchObject(locked)
+  })
+
   it('signs in by a magic link, once', async () => {
     const { auth } = new ServiceClient({ url: server.url })
     const { sent, token = '' } = await auth.magicLink.send('carol@example.org')
@@ -112,7 +132,7 @@ describe('from sign-up to sign-out, against a running server', () => {
   })
 
   it('verifies an e-mail', async () => {
-    const { auth, email, userId } = await signedUp('dora')
+    const { auth, email, userId } = await signedUp('dolores')
     const { token = '' } = await auth.sendVerifyEmail(email)
     expect(await auth.verifyEmail(token)).toEqual({ verified: true, user_id: userId, email })
     expect((await auth.me()).verified).toBe(true)

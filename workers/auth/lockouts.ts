@@ -1,7 +1,9 @@
+import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
 import { afterFailure, type LockoutState, lockedForMs, noFailures } from '../../src/auth/lockout.js'
+import type { UserRow } from '../../src/auth/user.js'
 import type { AuthSpace } from './space.js'
 
-/** The lockout of one e-mail, with the failures that no audit record has told of yet. */
+/** The lockout of one e-mail or one device, with the failures that no audit record has told of yet. */
 interface LockoutRow extends LockoutState {
   /** When `auth/login_failed` was last written, Unix milliseconds. */
   reportedAtMs: number
@@ -16,39 +18,79 @@ const REPORT_INTERVAL_MS = 60_000
 /** Failures are remembered for a day. */
 const MEMORY_MS = 86_400_000
 
-/** How the e-mail stands; there is no difference between known and unknown ones. */
-export function lockoutOf(space: AuthSpace, email: string): { lockedForMs: number; failures: number } {
-  const row = space.find<LockoutRow>('lockout', email) ?? noRow
+/** Who guesses at the password of an e-mail: a stranger, or a device of the account. */
+export interface Guesser {
+  email: string
+  /** The account of the e-mail. */
+  user?: UserRow | undefined
+  /** The device of the account; absent for strangers, who are counted together. */
+  deviceId?: string
+}
+
+/** Who guesses, by the device token that came with it: one that is not of the account makes nobody more than a stranger. */
+export function guesserOf(space: AuthSpace, given: Guesser & { device?: DeviceClaim | undefined }): Guesser {
+  const { email, user, device } = given
+  const known = device !== undefined && user !== undefined && isDeviceOf(device, user, space.nowMs)
+  return { email, user, ...(known && { deviceId: device.deviceId }) }
+}
+
+/** How the guesser stands; there is no difference between known and unknown e-mails. */
+export function lockoutOf(space: AuthSpace, guesser: Guesser): { lockedForMs: number; failures: number } {
+  const row = space.find<LockoutRow>(...placeOf(guesser)) ?? noRow
   return { lockedForMs: lockedForMs(row, space.nowMs), failures: row.failures }
 }
 
-/** Until when the e-mail is locked, Unix milliseconds; 0 when it is not. */
+/** Until when the e-mail is locked for strangers, Unix milliseconds; 0 when it is not. */
 export function lockedUntilMs(space: AuthSpace, email: string): number {
   const row = space.find<LockoutRow>('lockout', email) ?? noRow
   return lockedForMs(row, space.nowMs) > 0 ? row.lockedUntilMs : 0
 }
 
 /** Counts one more failure and tells of it; the one that makes the count full locks. */
-export function countFailure(space: AuthSpace, email: string, userId: string | undefined): void {
+export function countFailure(space: AuthSpace, guesser: Guesser): void {
   const { nowMs } = space
-  const before = space.find<LockoutRow>('lockout', email) ?? noRow
+  const place = placeOf(guesser)
+  const who = { userId: guesser.user?.userId, email: guesser.email, outcome: 'failure' } as const
+  const before = space.find<LockoutRow>(...place) ?? noRow
   const { state, locked } = afterFailure(before, space.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
   const due = locked || nowMs - before.reportedAtMs >= REPORT_INTERVAL_MS
   const row: LockoutRow = due
     ? { ...state, reportedAtMs: nowMs, unreported: 0 }
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
-  if (due) space.audit('auth/login_failed', { userId, email, outcome: 'failure', count: unreported })
-  if (locked) space.audit('auth/locked', { userId, email, outcome: 'failure' })
-  space.put(['lockout', email], row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
+  if (due) space.audit('auth/login_failed', { ...who, count: unreported })
+  if (locked) space.audit('auth/locked', who)
+  space.put(place, row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
 }
 
-/** Forgets the failures of an e-mail whose owner has come in, and tells of those that were not told of yet. */
-export function clearFailures(space: AuthSpace, email: string, userId: string): void {
-  const row = space.find<LockoutRow>('lockout', email)
+/**
+ * Forgets the failures of a guesser who has come in, and tells of those that were not told of yet. A device that comes in
+ * forgets its own: those of strangers stay counted.
+ */
+export function clearFailures(space: AuthSpace, guesser: Guesser): void {
+  const place = placeOf(guesser)
+  const row = space.find<LockoutRow>(...place)
   if (row === undefined) return
   if (row.unreported > 0) {
-    space.audit('auth/login_failed', { userId, email, outcome: 'failure', count: row.unreported })
+    const { email, user } = guesser
+    space.audit('auth/login_failed', {
+      userId: user?.userId,
+      email,
+      outcome: 'failure',
+      count: row.unreported,
+    })
   }
+  space.remove(...place)
+}
+
+/** Forgets what is counted at an e-mail whose account goes, of strangers and of its devices. */
+export function dropLockouts(space: AuthSpace, { email, userId }: Pick<UserRow, 'email' | 'userId'>): void {
   space.remove('lockout', email)
+  for (const id of space.ids('device-lockout', `${userId}:`)) space.remove('device-lockout', id)
+}
+
+/** Where the failures of a guesser are counted. */
+function placeOf({ email, user, deviceId }: Guesser): ['lockout' | 'device-lockout', string] {
+  if (user === undefined || deviceId === undefined) return ['lockout', email]
+  return ['device-lockout', `${user.userId}:${deviceId}`]
 }

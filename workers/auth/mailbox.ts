@@ -7,7 +7,7 @@ import type { AuthSpace } from './space.js'
 /**
  * The user after it has shown to own its mailbox by a way in: a magic link or a password reset by mail, or a provider's
  * verified e-mail. On the first such proof everything that was set before goes, because somebody else may have set it:
- * password, passkeys, links, sessions and user_metadata. What the root key wrote, app_metadata, stays.
+ * password, passkeys, links, sessions, devices and user_metadata. What the root key wrote, app_metadata, stays.
  * @returns the user to be put, verified
  */
 export function proveMailbox(space: AuthSpace, user: UserRow): UserRow {
@@ -16,5 +16,11 @@ export function proveMailbox(space: AuthSpace, user: UserRow): UserRow {
   dropPasskeys(space, user.userId)
   endSessions(space, user.userId)
   const { passwordHash: _passwordHash, ...rest } = user
-  return { ...rest, userMetadata: {}, verified: true, mailboxProven: true }
+  return {
+    ...rest,
+    userMetadata: {},
+    verified: true,
+    mailboxProven: true,
+    devicesSinceMs: space.nowMs,
+  }
 }

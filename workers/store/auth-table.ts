@@ -12,6 +12,7 @@ export type AuthKind =
   | 'link'
   | 'email-link'
   | 'lockout'
+  | 'device-lockout'
   | 'mail-room'
   | 'unsent-mail'
   | 'oauth-state'

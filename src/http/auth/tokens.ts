@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { decodeJwt, errors } from 'jose'
+import { decodeDeviceToken, type DeviceClaim, deviceKey, encodeDeviceToken } from '../../auth/device-token.js'
 import { type TokenClaims, mintToken, verifyToken } from '../../auth/jwt.js'
 import { type JwtKey, type PublicJwk, jwtKey } from '../../auth/jwt-key.js'
 import { type Namespace, organismNamespace } from '../../auth/namespace.js'
@@ -52,11 +53,13 @@ const noScopes: ReadonlySet<never> = new Set()
 export class UserTokens implements TokenIssuer {
   readonly #parts: UserTokensParts
   readonly #refreshKey: Buffer
+  readonly #deviceKey: Buffer
   readonly #keys = boundedCache<string, Promise<NamespaceKeys>>(limits.namespaceKeysMax)
 
   constructor(parts: UserTokensParts) {
     this.#parts = parts
     this.#refreshKey = refreshKey(parts.masterSeed)
+    this.#deviceKey = deviceKey(parts.masterSeed)
   }
 
   /** Whose token it is, by its signature: 401 invalid_token, token_expired or token_revoked. */
@@ -106,9 +109,12 @@ export class UserTokens implements TokenIssuer {
       email_verified: user.verified,
       ...(user.mailboxProven && { verified_email: user.email }),
     }
+    const { userId } = user
+    const device = { userId, deviceId: session.sid, issuedAtMs: session.rotatedAtMs }
     return {
       token: await mintToken(claims, current),
       refresh_token: encodeRefreshToken(this.#refreshKey, namespace.id, { sid: session.sid, generation }),
+      device_token: encodeDeviceToken(this.#deviceKey, namespace.id, device),
       token_type: 'Bearer',
       expires_in: jwtExpirySecs,
     }
@@ -116,6 +122,10 @@ export class UserTokens implements TokenIssuer {
 
   readRefreshToken(namespace: Namespace, token: string): { sid: string; generation: number } | undefined {
     return decodeRefreshToken(this.#refreshKey, namespace.id, token)
+  }
+
+  readDeviceToken(namespace: Namespace, token: string): DeviceClaim | undefined {
+    return decodeDeviceToken(this.#deviceKey, namespace.id, token)
   }
 
   async publicKeys(namespace: Namespace): Promise<PublicJwk[]> {

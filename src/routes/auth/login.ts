@@ -1,3 +1,4 @@
+import type { DeviceClaim } from '../../auth/device-token.js'
 import type { Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import { lockedRefusal } from '../../auth/lockout.js'
@@ -30,14 +31,17 @@ const login: AuthRoute = {
     const read = readEmail(body.value.email)
     if ('code' in read) return read
     const { email } = read
-    const guess = { email, password: body.value.password }
+    const { password, device_token: deviceToken } = body.value
     const answer = await guessPassword(request, context, {
-      ...guess,
-      right: ({ rehashed }, passwordHash) => ({
+      email,
+      password,
+      deviceToken,
+      right: ({ passwordHash, rehashed, device }) => ({
         kind: 'loginSucceeded',
         email,
         passwordHash,
         ...(rehashed !== undefined && { rehashed }),
+        ...(device !== undefined && { device }),
       }),
     })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
@@ -49,22 +53,37 @@ const login: AuthRoute = {
 export interface Guess {
   email: string
   password: string
-  right(verification: Verification, passwordHash: string): Change | Promise<Change | Refusal>
+  /** Given by an earlier answer; anything else makes the guess a stranger's. */
+  deviceToken: string | undefined
+  right(found: RightPassword): Change | Promise<Change | Refusal>
+}
+
+/** A password that was right. */
+export interface RightPassword extends Pick<Verification, 'rehashed'> {
+  /** What it was compared with. */
+  passwordHash: string
+  /** The account's device that it was sent from. */
+  device: DeviceClaim | undefined
 }
 
 /**
  * Compares a password within the budget of the lockout: 429 account_locked without comparing it, else a wrong one is
- * counted. Unknown e-mails and accounts without a password go the same way and take as long.
+ * counted. Unknown e-mails and accounts without a password go the same way and take as long. A device of the account has
+ * a budget of its own, and so a lane of its own: what strangers do does not keep it waiting either.
  */
-export function guessPassword(
+export async function guessPassword(
   request: AuthRequest,
   context: AuthContext,
   guess: Guess,
 ): Promise<AuthAnswer | Refusal> {
   const { email, password } = guess
-  return context.attempt<string | undefined, AuthAnswer>(`${request.namespace.id}\0${email}`, {
+  const known = await deviceOf(request, context, guess)
+  if (known !== undefined && 'code' in known) return known
+  const device = known === undefined ? {} : { device: known }
+  const lane = `${request.namespace.id}\0${email}\0${known?.deviceId ?? ''}`
+  return context.attempt<string | undefined, AuthAnswer>(lane, {
     async look() {
-      const state = await context.look(request, { kind: 'loginState', email })
+      const state = await context.look(request, { kind: 'loginState', email, ...device })
       if ('code' in state || state.kind !== 'loginState') {
         return { kind: 'answered', answer: unexpectedAnswer(state) }
       }
@@ -76,12 +95,34 @@ export function guessPassword(
       const verification = await context.passwords.verify(password, passwordHash)
       if ('code' in verification) return verification
       const right = verification.matches && passwordHash !== undefined
-      if (!right) return context.change(request, { kind: 'loginFailed', email })
-      const change = await guess.right(verification, passwordHash)
+      if (!right) return context.change(request, { kind: 'loginFailed', email, ...device })
+      const { rehashed } = verification
+      const change = await guess.right({
+        passwordHash,
+        device: known,
+        ...(rehashed !== undefined && { rehashed }),
+      })
       if ('code' in change) return change
       return context.change(request, change)
     },
   })
+}
+
+/**
+ * The device of a device token, where the account calls it its own. Asked for before the guess gets a lane: with as many
+ * tokens of other accounts, or from before a reset, as somebody may have, there is one lane for all of them.
+ */
+async function deviceOf(
+  request: AuthRequest,
+  context: AuthContext,
+  { email, deviceToken }: Guess,
+): Promise<DeviceClaim | Refusal | undefined> {
+  if (deviceToken === undefined) return undefined
+  const device = context.tokens.readDeviceToken(request.namespace, deviceToken)
+  if (device === undefined) return undefined
+  const state = await context.look(request, { kind: 'loginState', email, device })
+  if ('code' in state || state.kind !== 'loginState') return unexpectedAnswer(state)
+  return state.device === true ? device : undefined
 }
 
 export const loginRoutes = [login]

@@ -44,18 +44,20 @@ const change: AuthRoute = {
   async handle(request, context) {
     const body = changeBody.bytes(request.body)
     if ('code' in body) return body
-    const { current_password: password, new_password: wanted } = body.value
+    const { current_password: password, new_password: wanted, device_token: deviceToken } = body.value
     const weak = weakness(wanted, context.settings)
     if (weak !== undefined) return weak
     const { email, sub: userId, sid } = claimsOf(request)
     const answer = await guessPassword(request, context, {
       email,
       password,
-      async right(_verification, comparedHash) {
+      deviceToken,
+      async right({ passwordHash: comparedHash, device }) {
         // Not before: nothing is hashed for an e-mail that is locked (contract.md 6).
         const passwordHash = await context.passwords.hash(wanted)
         if (typeof passwordHash !== 'string') return passwordHash
-        return { kind: 'passwordChange', userId, sid, comparedHash, passwordHash }
+        const changed = { userId, sid, comparedHash, passwordHash }
+        return { kind: 'passwordChange', ...changed, ...(device !== undefined && { device }) }
       },
     })
     return 'code' in answer || answer.kind !== 'done'

@@ -45,7 +45,8 @@ const register: AuthRoute = {
     if ('kind' in answer && answer.kind === 'registered')
       return secretJson(201, { user_id: null, email, ...noTokens })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
-    const tokens = await issue(request, context, answer)
+    // The device token comes with the first refresh or login.
+    const { device_token: _deviceToken, ...tokens } = await issue(request, context, answer)
     return secretJson(201, { user_id: answer.user.userId, email, ...tokens })
   },
 }

@@ -1,7 +1,7 @@
 import { lockedRefusal } from '../../../src/auth/lockout.js'
 import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
-import { clearFailures, countFailure, lockoutOf } from '../../auth/lockouts.js'
+import { clearFailures, countFailure, guesserOf, lockoutOf } from '../../auth/lockouts.js'
 import { signIn } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
 import { putUser, userByEmail } from '../../auth/users.js'
@@ -17,24 +17,28 @@ export const invalidCredentials = refuse(
 export const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
 
 /** What a login by password is decided by. */
-export function loginState(space: AuthSpace, { email }: LookupOf<'loginState'>): AuthAnswer {
-  const passwordHash = userByEmail(space, email)?.passwordHash
+export function loginState(space: AuthSpace, { email, device }: LookupOf<'loginState'>): AuthAnswer {
+  const user = userByEmail(space, email)
+  const guesser = guesserOf(space, { email, user, device })
+  const passwordHash = user?.passwordHash
   return {
     kind: 'loginState',
-    ...lockoutOf(space, email),
+    ...lockoutOf(space, guesser),
+    ...(guesser.deviceId !== undefined && { device: true }),
     ...(passwordHash !== undefined && { passwordHash }),
   }
 }
 
 /** Signs in whose password was right, unless the account has changed or was locked since it was looked at. */
 export function loginSucceeded(space: AuthSpace, change: ChangeOf<'loginSucceeded'>): Changed {
-  const { email, passwordHash, rehashed } = change
-  const lockout = lockoutOf(space, email)
-  if (lockout.lockedForMs > 0) return lockedRefusal(lockout.lockedForMs)
+  const { email, passwordHash, rehashed, device } = change
   const user = userByEmail(space, email)
+  const guesser = guesserOf(space, { email, user, device })
+  const lockout = lockoutOf(space, guesser)
+  if (lockout.lockedForMs > 0) return lockedRefusal(lockout.lockedForMs)
   if (user === undefined || user.passwordHash !== passwordHash) return invalidCredentials
   const { userId } = user
-  clearFailures(space, email, userId)
+  clearFailures(space, guesser)
   const current = rehashed === undefined ? user : { ...user, passwordHash: rehashed }
   if (space.state.auth.requireEmailVerify && !user.verified) {
     if (rehashed !== undefined) putUser(space, current)
@@ -46,7 +50,7 @@ export function loginSucceeded(space: AuthSpace, change: ChangeOf<'loginSucceede
 }
 
 /** Counts a failed guess at a password. */
-export function loginFailed(space: AuthSpace, { email }: ChangeOf<'loginFailed'>): Changed {
-  countFailure(space, email, userByEmail(space, email)?.userId)
+export function loginFailed(space: AuthSpace, { email, device }: ChangeOf<'loginFailed'>): Changed {
+  countFailure(space, guesserOf(space, { email, user: userByEmail(space, email), device }))
   return { refused: invalidCredentials }
 }

@@ -1,7 +1,7 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { dropLinks, takeLink } from '../../auth/links.js'
-import { clearFailures } from '../../auth/lockouts.js'
+import { clearFailures, guesserOf } from '../../auth/lockouts.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions } from '../../auth/sessions.js'
@@ -15,11 +15,11 @@ import { invalidCredentials } from './login.js'
  * robbed of one.
  */
 export function passwordChange(space: AuthSpace, change: ChangeOf<'passwordChange'>): Changed {
-  const { userId, sid, comparedHash, passwordHash } = change
+  const { userId, sid, comparedHash, passwordHash, device } = change
   const user = userById(space, userId)
   if (user === undefined || user.passwordHash !== comparedHash) return invalidCredentials
-  clearFailures(space, user.email, userId)
-  putUser(space, { ...user, passwordHash })
+  clearFailures(space, guesserOf(space, { email: user.email, user, device }))
+  putUser(space, { ...user, passwordHash, devicesSinceMs: space.nowMs })
   endSessions(space, userId, sid)
   dropLinks(space, user.email)
   space.audit('auth/password_changed', { userId, email: user.email, sid })
@@ -37,10 +37,11 @@ export function passwordReset(space: AuthSpace, change: ChangeOf<'passwordReset'
   }
   const { userId, email } = user
   const removed = removePasskeys === true ? dropPasskeys(space, userId) : 0
-  const owner = { ...(link.mailed ? proveMailbox(space, user) : user), passwordHash }
+  const proven = link.mailed ? proveMailbox(space, user) : user
+  const owner = { ...proven, passwordHash, devicesSinceMs: space.nowMs }
   endSessions(space, userId)
   dropLinks(space, email)
-  clearFailures(space, email, userId)
+  clearFailures(space, { email, user })
   putUser(space, owner)
   if (removed > 0) space.audit('auth/passkey_removed', { userId, email, count: removed })
   space.audit('auth/password_changed', { userId, email })

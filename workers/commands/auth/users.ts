@@ -2,7 +2,7 @@ import { metadataRefusal } from '../../../src/auth/metadata.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'
-import { lockedUntilMs } from '../../auth/lockouts.js'
+import { dropLockouts, lockedUntilMs } from '../../auth/lockouts.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, tokensEndAtMs } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
@@ -43,7 +43,7 @@ export function userDelete(space: AuthSpace, { email }: ChangeOf<'userDelete'>):
   dropLinks(space, email)
   dropIdentities(space, userId)
   dropPasskeys(space, userId)
-  space.remove('lockout', email)
+  dropLockouts(space, user)
   space.remove('email', email)
   space.remove('user', userId)
   space.end({ what: 'sub', id: userId, untilMs: tokensEndAtMs(space) })

@@ -1,0 +1,89 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { assert } from '../base/assert.js'
+import { limits } from '../base/limits.js'
+import { deriveSeed } from '../strand/keys.js'
+import type { UserRow } from './user.js'
+
+/*
+ * A device token says that whoever brings it has signed in before as a user. It lets nobody in: a login with it is
+ * counted by itself, so that failures of strangers, who have none, do not keep the user out (OWASP, Blocking Brute Force
+ * Attacks, Device Cookies). It travels in bodies only, where no page of another site can have a browser send it.
+ */
+
+const ID_BYTES = 16
+const TIME_BYTES = 6
+const MAC_BYTES = 32
+const CLAIM_BYTES = 2 * ID_BYTES + TIME_BYTES
+const tokenShape = /^[A-Za-z0-9_-]{94}$/
+const userIdShape = /^usr_[0-9a-f]{32}$/
+const deviceIdShape = /^[0-9a-f]{32}$/
+
+/** What a device token says. */
+export interface DeviceClaim {
+  /** As whom the device has signed in. */
+  userId: string
+  /** 32 hex digits: the session of that sign-in, which may be over. */
+  deviceId: string
+  /** When the session's tokens were made, Unix milliseconds. */
+  issuedAtMs: number
+}
+
+/** The key of the MAC in device tokens, 32 bytes, derived from the master seed. */
+export function deviceKey(masterSeed: Uint8Array): Buffer {
+  return deriveSeed(masterSeed, 'strandfast/device-token/v1')
+}
+
+/**
+ * Writes a device token: base64url(user ‖ device ‖ milliseconds, 48 bit ‖ HMAC-SHA256 over namespace and these). It is
+ * stored nowhere.
+ * @returns 94 characters
+ */
+export function encodeDeviceToken(key: Uint8Array, namespaceId: string, claim: DeviceClaim): string {
+  const { userId, deviceId, issuedAtMs } = claim
+  assert(
+    userIdShape.test(userId) && deviceIdShape.test(deviceId),
+    'a device token names a user and a session',
+  )
+  const bytes = Buffer.alloc(CLAIM_BYTES)
+  bytes.write(userId.slice('usr_'.length), 'hex')
+  bytes.write(deviceId, ID_BYTES, 'hex')
+  bytes.writeUIntBE(issuedAtMs, 2 * ID_BYTES, TIME_BYTES)
+  return Buffer.concat([bytes, macOf(key, namespaceId, bytes)]).toString('base64url')
+}
+
+/** Reads a device token. @returns `undefined` when it was not made with this key for this namespace */
+export function decodeDeviceToken(
+  key: Uint8Array,
+  namespaceId: string,
+  token: string,
+): DeviceClaim | undefined {
+  if (!tokenShape.test(token)) return undefined
+  const bytes = Buffer.from(token, 'base64url')
+  // 94 characters hold four bits more than the bytes: only one spelling counts.
+  if (bytes.length !== CLAIM_BYTES + MAC_BYTES || bytes.toString('base64url') !== token) return undefined
+  const claim = bytes.subarray(0, CLAIM_BYTES)
+  if (!timingSafeEqual(bytes.subarray(CLAIM_BYTES), macOf(key, namespaceId, claim))) return undefined
+  return {
+    userId: `usr_${claim.toString('hex', 0, ID_BYTES)}`,
+    deviceId: claim.toString('hex', ID_BYTES, 2 * ID_BYTES),
+    issuedAtMs: claim.readUIntBE(2 * ID_BYTES, TIME_BYTES),
+  }
+}
+
+/**
+ * Whether the claim is of a device of this user: not too old, and made since the password was last set and the mailbox
+ * proven. Before that somebody else may have signed in, often enough to have many guesses.
+ */
+export function isDeviceOf(
+  { userId, issuedAtMs }: DeviceClaim,
+  user: Pick<UserRow, 'userId' | 'devicesSinceMs'>,
+  nowMs: number,
+): boolean {
+  if (userId !== user.userId || issuedAtMs < (user.devicesSinceMs ?? 0)) return false
+  return nowMs - issuedAtMs < limits.deviceTokenSecs * 1_000
+}
+
+function macOf(key: Uint8Array, namespaceId: string, claim: Uint8Array): Buffer {
+  // What follows the namespace has one length, so no other namespace gives the same bytes.
+  return createHmac('sha256', key).update(namespaceId).update(claim).digest()
+}
