@@ -22,6 +22,7 @@ import { authorityPublicKey } from './license-authority.js'
 import { oauthFlow } from './oauth-parts.js'
 import { smtpServer } from './outbound/mail.js'
 import { MailSender } from './outbound/mail-sender.js'
+import type { LicenseTold } from './protocol/audit-messages.js'
 import type { AuthRules, KeyEpochs } from './protocol/auth-messages.js'
 import type { PasskeyCeremonies } from './routes/auth-route.js'
 
@@ -30,6 +31,8 @@ export interface AuthParts {
   handling: AuthHandling
   tokens: UserTokens
   passwords: PasswordPool
+  /** What the audit strand tells of the license. */
+  license: LicenseTold
   stop(): Promise<void>
 }
 
@@ -112,12 +115,13 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     },
     onMail: () => mail?.wake(),
   })
-  const license = await validLicense(config, log)
+  const { license, told } = await validLicense(config, log)
   mail?.wake()
   return {
     handling: { refusal: activation(true, license, systemClock), root, context, missing },
     tokens,
     passwords,
+    license: told,
     async stop() {
       await mail?.stop()
       await passwords.close()
@@ -165,15 +169,26 @@ async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonie
   return new PasskeyCeremony(passkeys)
 }
 
-/** The license in force; undefined, with a line in the log, when there is none. */
-async function validLicense({ auth, dataDir }: Config, log: Logger): Promise<License | undefined> {
+/** The license in force, and what the audit strand tells of it; a line in the log where there is none. */
+async function validLicense(
+  { auth, dataDir }: Config,
+  log: Logger,
+): Promise<{ license: License | undefined; told: LicenseTold }> {
   const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
+  const none = { licensee: null, expires_at_ms: null, features: [], authority: publicKey ?? null }
   if (auth.licenseKey === undefined || publicKey === undefined) {
     log.warn('the auth add-on has no license key: its routes answer 402')
-    return undefined
+    return { license: undefined, told: { ...none, state: 'absent' } }
   }
   const checked = await checkLicense(auth.licenseKey, publicKey, systemClock())
-  if (checked.ok) return checked.license
-  log.warn({ reason: checked.reason }, 'the license key is not taken: auth routes answer 402')
-  return undefined
+  if (!checked.ok) {
+    log.warn({ reason: checked.reason }, 'the license key is not taken: auth routes answer 402')
+    return { license: undefined, told: { ...none, state: checked.reason } }
+  }
+  const { license } = checked
+  const { licensee, expiresAtMs, features } = license
+  return {
+    license,
+    told: { ...none, state: 'valid', licensee, expires_at_ms: expiresAtMs, features },
+  }
 }

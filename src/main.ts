@@ -5,6 +5,7 @@ import { limits } from './base/limits.js'
 import { createLogger, type Logger } from './base/log.js'
 import type { Config } from './config.js'
 import { freeBytes, type DataDirectory } from './data-directory.js'
+import { watchDisk, type ServerState } from './disk-watch.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ReaderPool } from './dispatch/reader-pool.js'
 import { ServerLog } from './dispatch/server-log.js'
@@ -14,6 +15,7 @@ import type { PoolFigures, PoolListener } from './dispatch/thread-pool.js'
 import { Control } from './control.js'
 import { authOff, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
+import { ApiKeyUpkeep } from './http/api-key-upkeep.js'
 import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
@@ -33,6 +35,7 @@ import { allRoutes } from './routes/routes.js'
 import { endProcess, startShards, type StartedShards } from './shard-parts.js'
 import { Opened } from './opened.js'
 import { startSink } from './sink-parts.js'
+import { tellAudit, tellStart } from './server-audit.js'
 import { version } from './version.js'
 
 /** A server that answers requests. */
@@ -91,7 +94,14 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
   const parts = assemble({ directory, shards: shards.shards, sink, serverLog, told: poolTold(log) })
   shards.hub = parts.streams
   shards.readers = opened.add(parts.readers, (one) => one.close())
-  await loadApiKeys(shards.shards, parts.apiKeys)
+  const apiKeys = new ApiKeyUpkeep({
+    shards: shards.shards,
+    keys: parts.apiKeys,
+    readOnly: () => state.readOnly,
+    nowMs: systemClock,
+  })
+  shards.apiKeys = opened.add(apiKeys, (one) => one.stop())
+  await apiKeys.load()
   const auth = opened.add(await startedAuth(config, { directory, log, parts }), (one) => one?.stop())
   if (auth !== undefined) parts.pools.push(auth.passwords)
   const routes = allRoutes(config.agentId)
@@ -110,6 +120,9 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
   const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
   opened.add(proposals, (one) => one.stop())
   await proposals.catchUp()
+  if (!state.readOnly) {
+    await tellStart(shards.shards, { dataDir: directory.path, license: auth?.license }, log)
+  }
   void serverLog?.look()
   const http = await listen(config, routes, handling)
   log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
@@ -121,6 +134,7 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
       proposals.stop()
       state.stopping = true
       await drain(config, http, parts)
+      await apiKeys.stop()
       await auth?.stop()
       await sink?.stop()
       await serverLog?.finish(config.shutdownTimeoutSecs * 250)
@@ -133,11 +147,6 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
     },
     end: () => endProcess(shards.shards),
   }
-}
-
-interface ServerState {
-  stopping: boolean
-  readOnly: boolean
 }
 
 /** What requests are carried out with, made once. */
@@ -182,13 +191,6 @@ async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<vo
   if (outcome.kind === 'reply') return
   if (outcome.kind === 'refused' && outcome.refusal.code === 'agent_exists') return
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
-}
-
-async function loadApiKeys(shards: Shards, apiKeys: ApiKeys): Promise<void> {
-  const outcome = await shards.askOne(0, { kind: 'apiKeyList' })
-  if (outcome.kind !== 'apiKeys')
-    throw new Error(`The API keys could not be read: ${JSON.stringify(outcome)}`)
-  for (const row of outcome.rows) apiKeys.add(row)
 }
 
 function assemble({
@@ -336,6 +338,7 @@ function handlingOf(
       readers,
       onError,
       refusal: () => stopping() ?? full(),
+      tellAudit: (entry) => tellAudit(shards, entry),
       ...(serverLog !== undefined && { tellHead: (head) => serverLog.tell(head) }),
     }),
     streams,
@@ -370,19 +373,6 @@ function poolTold(log: Logger): PoolListener {
     ended: (pool, error) =>
       log.error({ pool, err: error }, 'a thread of a pool ended in the middle of its task'),
   }
-}
-
-/** Below the mark the server only reads: LMDB reports a full disk as an I/O error, when it is too late to answer well. */
-function watchDisk({ freeBytesMin, dataDir }: Config, state: ServerState, log: Logger): NodeJS.Timeout {
-  const look = () => {
-    const free = freeBytes(dataDir)
-    const readOnly = freeBytesMin > 0 && free < freeBytesMin
-    if (readOnly !== state.readOnly)
-      log.warn({ free_bytes: free, read_only: readOnly }, 'free space crossed its mark')
-    state.readOnly = readOnly
-  }
-  look()
-  return setInterval(look, limits.diskWatchMs)
 }
 
 /** Takes nothing new, ends the streams, and waits until the last answer is out or half the time is over. */

@@ -1,11 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { systemClock } from './base/clock.js'
 import { limits } from './base/limits.js'
 import { isSeedOf, restoringFile, seedFile, shardDirectory } from './data-directory.js'
 import { copyFile } from './digested-file.js'
 import { lockDirectory } from './directory-lock.js'
 import { isFileSystemError, makeDirectory, syncDirectory } from './durable-file.js'
 import { formatFile, readFormat } from './format-file.js'
+import { leaveRestoredMarker } from './restored-marker.js'
 import {
   type StoreOutcome,
   type StoreWork,
@@ -78,6 +80,7 @@ async function fill(
   if (JSON.stringify(counted) !== JSON.stringify(manifest.shards) || headsRoot !== manifest.heads_root) {
     return found('The strands are not those that the manifest tells of')
   }
+  leaveRestoredMarker(dataDir, manifest, systemClock())
   for (const path of paths) syncDirectory(path)
   syncDirectory(dataDir)
   work.signal.throwIfAborted()

@@ -9,6 +9,7 @@ import type { ReaderPool } from './dispatch/reader-pool.js'
 import type { ServerLog } from './dispatch/server-log.js'
 import { Shards } from './dispatch/shards.js'
 import type { SinkThread } from './dispatch/sink-thread.js'
+import type { ApiKeyUpkeep } from './http/api-key-upkeep.js'
 import type { StreamHub } from './http/stream-hub.js'
 import { shardFolder } from './shard-folders.js'
 
@@ -20,6 +21,7 @@ export interface StartedShards {
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
   control: Control | undefined
+  apiKeys: ApiKeyUpkeep | undefined
 }
 
 /** Makes the shards of a data directory; their threads are to be started. */
@@ -39,12 +41,14 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
     sink: undefined,
     serverLog: undefined,
     control: undefined,
+    apiKeys: undefined,
     shards: new Shards(
       settings,
       {
         events: (shard, events) => started.hub?.events(shard, events),
         policiesChanged: (agents) => started.hub?.endUsersOf(agents),
         erased: (agents) => started.hub?.forget(agents),
+        apiKeysChanged: (changes) => started.apiKeys?.changed(changes),
         imported: (agents) => started.hub?.readAgain(agents),
         failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
         async died(shard, error) {
@@ -67,6 +71,7 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
           started.sink?.resume(shard)
           started.hub?.restarted(shard)
           started.serverLog?.restarted(shard)
+          started.apiKeys?.restarted(shard)
         },
       },
       { cacheBytesMax: config.recordCacheBytes, silenceMaxMs: config.shardSilenceSecs * 1_000 },

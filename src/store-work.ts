@@ -6,6 +6,7 @@ import { unfinishedSuffix } from './durable-file.js'
 import { formatFile } from './format-file.js'
 import { authorityFile } from './license-authority.js'
 import type { ShardCheck } from './protocol/store-tasks.js'
+import { restoredFile } from './restored-marker.js'
 import type { BackupManifest } from './wire/backup-manifest.js'
 
 /*
@@ -49,7 +50,7 @@ export function discardFilled(path: string): void {
   for (const name of readdirSync(path)) {
     if (/^shard-\d+$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
   }
-  const whole = [formatFile, manifestFile, ...secretFiles]
+  const whole = [formatFile, manifestFile, restoredFile, ...secretFiles]
   for (const name of [...whole, ...whole.map((one) => one + unfinishedSuffix), restoringFile]) {
     rmSync(join(path, name), { force: true })
   }

@@ -2,7 +2,7 @@ import { assert } from '../src/base/assert.js'
 import { asBuffer } from '../src/base/bytes.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import type { RandomBytes } from '../src/base/random.js'
-import type { ApiKeyRow } from '../src/protocol/api-key-messages.js'
+import type { ApiKeyChanges, ApiKeyRow } from '../src/protocol/api-key-messages.js'
 import type { Outcome, Signing } from '../src/protocol/messages.js'
 import type { OrganismRow } from '../src/protocol/organism-messages.js'
 import { bodyCommitment, hashOf } from '../src/strand/hash.js'
@@ -103,6 +103,10 @@ export class CommitGroup {
   readonly answers = new Map<string, PendingAnswer>()
   readonly publicKeys = new Map<string, string>()
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
+  /** What the front thread is told of keys: not that one was used. */
+  readonly apiKeyChanges: ApiKeyChanges = { made: [], gone: [] }
+  /** What records of the audit strand told that are written at changes only, by their type. */
+  readonly lastTold = new Map<string, string>()
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly authEnded: PendingEnded[] = []

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import { refuse } from '../src/base/errors.js'
 import { placeOf } from '../src/base/placement.js'
+import type { ApiKeyMadeOutcome } from '../src/protocol/api-key-messages.js'
 import type { Command, Outcome } from '../src/protocol/messages.js'
 import { seal, unseal, type SealedPlace } from '../src/strand/seal.js'
 import type { CommitGroup, KeptOutcome } from './commit-group.js'
 import type { Decision, ShardState } from './shard-state.js'
+import { findApiKey } from './store/api-keys.js'
 import { idempotencyRow } from './store/idempotency.js'
 
 /** A write under an idempotency key. */
@@ -61,18 +63,20 @@ export function answeredBefore(
 }
 
 /**
- * What makes two requests the same: all of the command but its options, whether it is a check, and the claims that a newer
- * token may change.
+ * What makes two requests the same: all of the command but its options, whether it is a check, the claims that a newer
+ * token may change, and who asks: an Idempotency-Key is its caller's.
  */
 function digestOf(command: Command): string {
   const digest = createHash('sha256')
   for (const [name, value] of Object.entries(command)) {
-    if (name === 'options' || name === 'access' || name === 'check') continue
+    if (notAsked.has(name)) continue
     digest.update(`${name}\n`)
     digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
   }
   return digest.digest('base64')
 }
+
+const notAsked = new Set(['options', 'access', 'check', 'maker'])
 
 /** Keeps an answer in the transaction of what it tells of. */
 export function keepAnswer(
@@ -112,8 +116,13 @@ function replayed(state: ShardState, outcome: Outcome): Outcome {
     case 'ingested':
       return { ...outcome, replayed: true }
     case 'apiKeyMade':
-      return { ...outcome, live: state.store.hasApiKey(outcome.row.keyId), replayed: true }
+      return replayedKey(state, outcome)
     default:
       return outcome
   }
+}
+
+function replayedKey(state: ShardState, outcome: ApiKeyMadeOutcome): Outcome {
+  const row = findApiKey(state.store.environment, outcome.row.keyId)
+  return { ...outcome, row: row ?? outcome.row, live: row !== undefined, replayed: true }
 }

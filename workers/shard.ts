@@ -6,7 +6,8 @@ import type { Command, Outcome, ShardFigures, StreamEvent, WriteOptions } from '
 import { HlcClock } from '../src/strand/hlc.js'
 import { agentKeyRotate, agentZoneSet } from './commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from './commands/agents.js'
-import { apiKeyCreate, apiKeyDelete, apiKeyList } from './commands/api-keys.js'
+import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from './commands/api-keys.js'
+import { auditAppend, auditOpen } from './commands/audit.js'
 import { authChange } from './commands/auth/changes.js'
 import { strandThen } from './commands/as-of.js'
 import { authEndedList, authLookup } from './commands/auth/lookups.js'
@@ -127,6 +128,7 @@ export class Shard {
       ...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))),
     ]
     const importedOf = [...new Set(group.imported.map(({ agent }) => agent.name))]
+    const { made, gone } = group.apiKeyChanges
     const events = this.#eventsOf(group)
     this.#tell({
       outcomes,
@@ -136,6 +138,7 @@ export class Shard {
       ...(erasedOf.length > 0 && { erasedOf }),
       ...(group.changedRecords.length > 0 && { changedRecords: group.changedRecords }),
       ...(importedOf.length > 0 && { importedOf }),
+      ...(made.length + gone.length > 0 && { apiKeyChanges: group.apiKeyChanges }),
     })
     return next
   }
@@ -237,6 +240,12 @@ function write(state: ShardState, command: Write, group: CommitGroup): Decision 
       return apiKeyCreate(state, command, group)
     case 'apiKeyDelete':
       return apiKeyDelete(state, command, group)
+    case 'apiKeysUsed':
+      return apiKeysUsed(state, command, group)
+    case 'auditOpen':
+      return auditOpen(state, group)
+    case 'auditAppend':
+      return auditAppend(state, command, group)
     case 'authChange':
       return authChange(state, command, group)
     case 'mailSettle':
@@ -293,7 +302,7 @@ function read(state: ShardState, command: Read): Outcome {
     case 'checkpointSign':
       return checkpointSign(state, command)
     case 'apiKeyList':
-      return apiKeyList(state)
+      return apiKeyList(state, command)
     case 'authLookup':
       return authLookup(state, command)
     case 'authEndedList':

@@ -173,6 +173,14 @@ export const limits = {
   credentialsKeptMax: 1_000,
   /** API keys. */
   apiKeysMax: 10_000,
+  /** API keys that are read at once at the start. */
+  apiKeyLoadRows: 1_000,
+  /** Milliseconds between looks for API keys that have expired. */
+  apiKeyExpiryMs: 500,
+  /** Milliseconds between writings of when API keys were last used. */
+  apiKeyUsesMs: 60_000,
+  /** The longest that an API key can be made for, seconds: ten years. */
+  apiKeyExpirySecsMax: 315_360_000,
   /** Hours that an idempotency key is kept. */
   idempotencyHours: 24,
   /** Characters of an Idempotency-Key. */

@@ -15,3 +15,11 @@ export const authMember = 'auth'
  * none can have the id before it.
  */
 export const logAgent = 'server::log'
+
+/** The agent on whose strand the server tells what was done to itself (docs/adr/0033-lines-of-keys.md). */
+export const auditAgent = 'server::audit'
+
+/** Whether an agent is one of the server's own: only the server writes to it, and no list or count of agents has it. */
+export function isServerAgent(name: string): boolean {
+  return name === logAgent || name === auditAgent
+}

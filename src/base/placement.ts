@@ -1,8 +1,13 @@
+import { auditAgent } from './organism-id.js'
+
 /**
  * Where a name is placed, before it is known among how many shards: an unsigned number of 32 bits. What keeps it can
- * be moved to another number of shards without knowing the name (docs/adr/0021-resharding.md).
+ * be moved to another number of shards without knowing the name (docs/adr/0021-resharding.md). The server's
+ * own audit strand is with the API keys, in the first shard of however many: what changes them and the record of it are
+ * one transaction (docs/adr/0033-lines-of-keys.md).
  */
 export function placeOf(name: string): number {
+  if (name === auditAgent) return 0
   let hash = 0x811c9dc5
   for (let index = 0; index < name.length; index++) {
     hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193)

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import type { ApiKeyChanges } from '../protocol/api-key-messages.js'
 import { Beats } from '../protocol/beats.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame } from '../protocol/frame.js'
 import type {
@@ -26,6 +27,8 @@ export interface ShardListener {
   erased(agents: string[]): void
   /** Records were deleted, restored or erased, before the outcomes of the same commit. */
   recordsChanged(hashes: string[]): void
+  /** API keys were made or removed, before the outcomes of the same commit. */
+  apiKeysChanged(changes: ApiKeyChanges): void
   /** Strands grew by imported records, before the events of the same commit. */
   imported(agents: string[]): void
   /** Reads failed, though nothing was wrong with what was asked. */
@@ -171,11 +174,12 @@ export class ShardPort {
 
   #receive(memory: ArrayBuffer): void {
     const { outcomes, events, figures, ...told } = decodeOutcomes(memory)
-    const { failures, policyChanges, erasedOf, changedRecords, importedOf } = told
+    const { failures, policyChanges, erasedOf, changedRecords, importedOf, apiKeyChanges } = told
     if (failures !== undefined) this.#listener.failed(failures)
     if (policyChanges !== undefined) this.#guard(() => this.#listener.policiesChanged(policyChanges))
     if (erasedOf !== undefined) this.#guard(() => this.#listener.erased(erasedOf))
     if (changedRecords !== undefined) this.#guard(() => this.#listener.recordsChanged(changedRecords))
+    if (apiKeyChanges !== undefined) this.#guard(() => this.#listener.apiKeysChanged(apiKeyChanges))
     if (importedOf !== undefined) this.#guard(() => this.#listener.imported(importedOf))
     this.figures = figures
     for (const [id, outcome] of outcomes) {

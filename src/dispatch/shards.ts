@@ -2,6 +2,7 @@ import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
+import type { ApiKeyChanges } from '../protocol/api-key-messages.js'
 import type {
   Command,
   CommandOf,
@@ -21,6 +22,8 @@ export interface ShardsListener {
   policiesChanged(agents: string[]): void
   /** Records of agents were erased; told before the events of the same commit. */
   erased(agents: string[]): void
+  /** API keys were made or removed; told before the outcomes of the same commit. */
+  apiKeysChanged(changes: ApiKeyChanges): void
   /** The strands of agents grew by imported records, of which no event tells. */
   imported(agents: string[]): void
   failed(shard: number, failures: string[]): void
@@ -83,6 +86,7 @@ export class Shards {
           },
           erased: (agents) => listener.erased(agents),
           recordsChanged: (hashes) => this.#records.forget(hashes),
+          apiKeysChanged: (changes) => listener.apiKeysChanged(changes),
           imported: (agents) => listener.imported(agents),
           failed: (failures) => listener.failed(one.shard, failures),
           died: (error) => this.#restart(one.shard, error),

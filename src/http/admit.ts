@@ -53,7 +53,7 @@ const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
 
 const missing = refuse(
   'unauthorized',
-  'Expected Authorization: Bearer with a root key, an API key or a token',
+  'Expected Authorization: Bearer with a root key, an API key or a token, or Basic with a key for password',
 )
 const unknown = refuse('unauthorized', 'Expected a key that this server knows')
 const noToken = refuse('unauthorized', 'Expected Authorization: Bearer with the token of a user')
@@ -138,6 +138,8 @@ export class Admission {
     const principal = this.#tickets.redeem(ticket)
     if (principal === undefined)
       return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
+    const used = this.#keys.use(principal, this.#clock())
+    if ('code' in used) return used
     // A ticket lives a minute, in which its user may have been signed out.
     const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
     if (ended !== undefined) return ended
@@ -189,17 +191,17 @@ export class Admission {
     // Users first: to look for a key, the whole of a long text would be hashed.
     const known = this.#knownUser(authorization) ?? this.#known(authorization)
     if (known !== undefined) return known
-    const token = bearerOf(authorization)
-    if (token === undefined) return missing
-    return this.#keyOf(authorization, token) ?? this.#identify(authorization) ?? unknown
+    const key = keyTextOf(authorization)
+    if (key === undefined) return missing
+    return this.#keyOf(authorization, key) ?? this.#identify(authorization) ?? unknown
   }
 
   #authenticateKey(authorization: string): Principal | Refusal {
     const known = this.#known(authorization)
     if (known !== undefined) return known
-    const token = bearerOf(authorization)
-    if (token === undefined) return missing
-    return this.#keyOf(authorization, token) ?? unknown
+    const key = keyTextOf(authorization)
+    if (key === undefined) return missing
+    return this.#keyOf(authorization, key) ?? unknown
   }
 
   /** A user whose token was found good before, or why it is not any more. */
@@ -219,21 +221,23 @@ export class Admission {
     })
   }
 
-  /** A key that was found good before and was not deleted since. */
-  #known(authorization: string): Principal | undefined {
+  /** A key that was found good before and was not deleted since; 401 where it has expired. */
+  #known(authorization: string): Principal | Refusal | undefined {
     if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.credentialsKeptMax) {
       this.#removalsSeen = this.#keys.removals
       this.#verified.clear()
     }
-    return this.#verified.get(authorization)
+    const known = this.#verified.get(authorization)
+    return known?.key === undefined ? known : this.#keys.use(known, this.#clock())
   }
 
-  #keyOf(authorization: string, token: string): Principal | undefined {
-    const digest = hash('sha256', token, 'hex')
+  #keyOf(authorization: string, key: string): Principal | Refusal | undefined {
+    const digest = hash('sha256', key, 'hex')
     const isRoot = timingSafeEqual(Buffer.from(digest, 'hex'), this.#settings.rootKeyDigest)
     const principal = isRoot ? root : this.#keys.find(digest)
-    if (principal !== undefined) this.#verified.set(authorization, principal)
-    return principal
+    if (principal === undefined) return undefined
+    this.#verified.set(authorization, principal)
+    return this.#keys.use(principal, this.#clock())
   }
 }
 
@@ -244,7 +248,8 @@ function allow(principal: Principal, { scope, orScope, users }: Access): Princip
   if (principal.user !== undefined) {
     return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
   }
-  if (scope === 'none' || principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
+  if (scope === 'none' || scope === 'any') return principal
+  if (principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
   if (orScope !== undefined && principal.scopes.has(orScope)) return principal
   return refuse('forbidden', `Expected a key with the scope ${scope}`)
 }
@@ -252,6 +257,15 @@ function allow(principal: Principal, { scope, orScope, users }: Access): Princip
 /** What a user's token is looked up by: a fraction of it, as hashing all of it is most of what knowing it again costs. */
 function endOf(authorization: string): string {
   return authorization.slice(-TOKEN_END_CHARACTERS)
+}
+
+/** The key of `Authorization: Bearer`, or the password of `Authorization: Basic` (RFC 7617), whatever the user name. */
+function keyTextOf(authorization: string): string | undefined {
+  const basic = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization)?.[1]
+  if (basic === undefined) return bearerOf(authorization)
+  const pair = Buffer.from(basic, 'base64').toString('latin1')
+  const colon = pair.indexOf(':')
+  return colon < 0 ? undefined : pair.slice(colon + 1)
 }
 
 /** The credential of `Authorization: Bearer`; scheme names are case-insensitive (RFC 9110, 11.1). */

@@ -2,7 +2,9 @@ import { refusalOf, refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
+import type { ImportTold } from '../protocol/audit-messages.js'
 import type { CheckedRecords, ImportedOutcome } from '../protocol/import-messages.js'
+import type { Command, Outcome } from '../protocol/messages.js'
 import { unexpected } from '../routes/answers.js'
 import type { ImportRequest } from '../routes/route.js'
 import type { ExportPosition } from '../strand/export-check.js'
@@ -22,6 +24,7 @@ export class ImportSession {
   readonly #shards: Shards
   readonly #readers: ReaderPool
   readonly #tellHead: ImportParts['tellHead']
+  readonly #tellAudit: ImportParts['tellAudit']
   readonly #manifest: Manifest
   readonly #request: ImportRequest
   #position: ExportPosition | undefined
@@ -37,14 +40,17 @@ export class ImportSession {
   #imported = 0
   #firstSeq: number | null = null
   #lastSeq: number | null = null
+  /** Seq of the record that tells of the import, on the audit strand; undefined while it has changed nothing. */
+  #begunSeq: number | undefined
 
   constructor(
-    { shards, readers, tellHead }: Pick<ImportParts, 'shards' | 'readers' | 'tellHead'>,
+    { shards, readers, tellHead, tellAudit }: Omit<ImportParts, 'refusal' | 'onError'>,
     { manifest, request }: { manifest: Manifest; request: ImportRequest },
   ) {
     this.#shards = shards
     this.#readers = readers
     this.#tellHead = tellHead
+    this.#tellAudit = tellAudit
     this.#manifest = manifest
     this.#request = request
   }
@@ -133,7 +139,7 @@ export class ImportSession {
     const { agent, strand, fromSeq } = this.#manifest
     const { admin } = this.#request
     const command = { kind: 'strandImport', agent, strand, records, admin, options: {} } as const
-    const outcome = await this.#shards.ask(agent, command)
+    const outcome = await this.#ask((told) => ({ ...command, told }))
     if (outcome.kind !== 'imported') {
       const refusal = unexpected(outcome)
       const seq = refusal.extra?.['seq']
@@ -161,10 +167,35 @@ export class ImportSession {
       if (claim.kind !== 'done') return unexpected(claim)
     }
     const command = { kind: 'strandImportEnd', agent, strand, lastSeq: toSeq, hold, options: {} } as const
-    const outcome = await this.#shards.ask(agent, given ? { ...command, seed } : command)
+    const outcome = await this.#ask((told) => ({ ...command, told, ...(given && { seed }) }))
     if (outcome.kind !== 'imported') return unexpected(outcome)
     this.#stands = outcome
     return undefined
+  }
+
+  /** Asks the shard of the agent; where that would change something, the audit strand is told of the import before. */
+  async #ask(commandOf: (told: boolean) => Command): Promise<Outcome> {
+    const { agent } = this.#manifest
+    const outcome = await this.#shards.ask(agent, commandOf(this.#begunSeq !== undefined))
+    if (outcome.kind !== 'importUntold') return outcome
+    this.#begunSeq = await this.#tellAudit({ type: 'sys/imported', body: this.#about('begun') })
+    if (this.#begunSeq !== undefined) return this.#shards.ask(agent, commandOf(true))
+    const detail = 'The audit strand takes no record now, try again'
+    return { kind: 'refused', refusal: refuse('unavailable', detail, { retryAfterSecs: 1 }) }
+  }
+
+  /** Tells the audit strand how it ended, where it changed anything; what cannot be told then was told at its beginning. */
+  async tellEnd(code: string | undefined): Promise<void> {
+    await this.#committing
+    if (this.#begunSeq === undefined) return
+    const end = { begun_seq: this.#begunSeq, imported: this.#imported, open: this.#stands?.open ?? false }
+    const body = { ...this.#about('ended'), ...end, ...(code !== undefined && { code }) }
+    await this.#tellAudit({ type: 'sys/imported', body })
+  }
+
+  #about(state: ImportTold['state']): ImportTold {
+    const { agent, strand, fromSeq, toSeq } = this.#manifest
+    return { state, agent, strand, principal: this.#request.principal, from_seq: fromSeq, to_seq: toSeq }
   }
 
   /** 422 for a line, which counts from 0 behind those that were taken. */

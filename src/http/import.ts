@@ -6,6 +6,7 @@ import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
 import { unexpected } from '../routes/answers.js'
 import type { ImportRequest } from '../routes/route.js'
+import type { AuditEntry } from '../protocol/audit-messages.js'
 import type { LoggedHead } from '../strand/server-log.js'
 import { parseManifest } from '../strand/strand-export.js'
 import { BodyQueue } from './body-queue.js'
@@ -22,6 +23,8 @@ export interface ImportParts {
   refusal(): Refusal | undefined
   /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
   tellHead?(head: LoggedHead): Promise<boolean>
+  /** Writes to the audit strand. @returns the seq of the record; undefined while that cannot be */
+  tellAudit(entry: AuditEntry): Promise<number | undefined>
   onError(error: unknown, requestId: string): void
 }
 
@@ -69,8 +72,14 @@ class ImportStream {
     this.#request = request
   }
 
-  /** Takes the body. @returns the answer; undefined when the client has gone */
+  /** Takes the body, and tells the audit strand how it ended. @returns the answer; undefined when the client has gone */
   async run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
+    const answer = await this.#run(body)
+    await this.#session?.tellEnd(answer !== undefined && 'code' in answer ? answer.code : undefined)
+    return answer
+  }
+
+  async #run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
     for (;;) {
       const part = await body.next()
       if ('gone' in part) return undefined

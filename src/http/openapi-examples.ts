@@ -59,6 +59,7 @@ const key = {
   name: 'Sensor gateway',
   scopes: ['ingest'],
   agents: ['sensor-*'],
+  expires_at_ms: null,
 }
 
 const policies = [
@@ -131,10 +132,26 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
       created_at_ms: 1_760_000_000_000,
     },
   },
-  ApiKeyCreateBody: { key: { name: 'Sensor gateway', scopes: ['ingest'], agents: ['sensor-*'] } },
+  ApiKeyCreateBody: {
+    key: { name: 'Sensor gateway', scopes: ['ingest'], agents: ['sensor-*'] },
+    'for a day': { name: 'Auditor', scopes: ['records:read'], expires_in_secs: 86_400 },
+  },
   ApiKeyCreated: { key: { ...key, key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA' } },
   ApiKeyDeleted: { deleted: { deleted: true, key_id: key.key_id } },
-  ApiKeyPage: { keys: { api_keys: [{ ...key, created_at_ms: 1_760_000_000_000 }] } },
+  ApiKeyPage: {
+    keys: {
+      api_keys: [
+        {
+          ...key,
+          created_at_ms: 1_760_000_000_000,
+          made_by: 'root',
+          line: key.key_id,
+          last_used_at_ms: 1_760_000_360_000,
+        },
+      ],
+      next_cursor: null,
+    },
+  },
   BatchWriteBody: {
     batch: {
       records: [
@@ -287,6 +304,19 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
     found: { nodes: ['boiler-2', 'sensors'], edges: [edge], truncated: false },
   },
   WriteResponse: { written },
+  WhoAmI: {
+    key: {
+      principal: key.key_id,
+      kind: 'api_key',
+      scopes: key.scopes,
+      agents: key.agents,
+      name: key.name,
+      made_by: 'root',
+      created_at_ms: 1_760_000_000_000,
+      expires_at_ms: null,
+      user: null,
+    },
+  },
   ZoneBody: { zone: { zone: 'protected' } },
   ZoneChanged: { changed: { agent_id: 'sensors', zone: 'protected', seq: 3, record_id: second } },
 }

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
-import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
+import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage, WhoAmI } from '../wire/api-keys.js'
 import {
   EdgeAdded,
   EdgeBody,
@@ -119,6 +119,7 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   TimeRangeQuery: queryBodies.time_range,
   TraversalResult,
   UnixMs,
+  WhoAmI,
   WriteResponse,
   ZoneBody,
   ZoneChanged,

@@ -132,7 +132,9 @@ function securitySchemes(): Record<string, unknown> {
     scopedKey: {
       type: 'http',
       scheme: 'bearer',
-      description: `A key of POST /v1/admin/api-keys with the scope named, out of ${scopes.join(', ')}`,
+      description:
+        `A key of POST /v1/admin/api-keys with the scope named, out of ${scopes.join(', ')}; ` +
+        'every key is taken as the password of HTTP Basic, too, whatever the user name',
     },
     userToken: {
       type: 'http',
@@ -169,8 +171,9 @@ function securityOf(route: Route): unknown[] {
   if (route.kind === 'auth') return authSecurity(route)
   const { scope, orScope, kind, users } = route
   if (scope === 'none') return []
-  const scopes = orScope === undefined ? [scope] : [scope, orScope]
-  const keys = [{ rootKey: [] }, ...scopes.map((one) => ({ scopedKey: [one] }))]
+  const named = orScope === undefined ? [scope] : [scope, orScope]
+  const scoped = scope === 'any' ? [{ scopedKey: [] }] : named.map((one) => ({ scopedKey: [one] }))
+  const keys = [{ rootKey: [] }, ...scoped]
   const others = users === true ? [{ userToken: [] }] : []
   return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
 }

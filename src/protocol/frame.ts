@@ -1,4 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
+import type { ApiKeyChanges } from './api-key-messages.js'
 import type { Command, Outcome, ShardFigures, StreamEvent } from './messages.js'
 
 /** Commands under way: the number by which its outcome comes back, and the command. */
@@ -18,6 +19,8 @@ export interface OutcomeFrame {
   changedRecords?: string[]
   /** Agents whose strands this group has taken imported records into, of which no event tells. */
   importedOf?: string[]
+  /** API keys that this group has made or removed. */
+  apiKeyChanges?: ApiKeyChanges
   /** What broke single reads, for the log; their callers are told no more than that it did. */
   failures?: string[]
 }

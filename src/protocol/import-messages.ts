@@ -63,6 +63,8 @@ interface StrandImport {
   records: CheckedRecords
   /** Whether the caller may go on with a strand that takes writes (`admin:*`). */
   admin: boolean
+  /** The audit strand tells of this import already; without that nothing is changed: `importUntold`. */
+  told: boolean
   options: WriteOptions
 }
 
@@ -76,11 +78,18 @@ interface StrandImportEnd {
   seed?: Uint8Array
   /** More of the strand is to come: the agent still takes no writes. */
   hold: boolean
+  /** As in `StrandImport`. */
+  told: boolean
   options: WriteOptions
 }
 
 /** Everything about imports that a shard can be asked. */
 export type ImportCommand = StrandImport | StrandImportEnd
+
+/** The import would change something, and the audit strand is to tell of it first. */
+export interface ImportUntoldOutcome {
+  kind: 'importUntold'
+}
 
 /** Where the strand stands. */
 export interface ImportedOutcome {

@@ -9,8 +9,10 @@ import type {
   ApiKeyDelete,
   ApiKeyList,
   ApiKeyMadeOutcome,
+  ApiKeysUsed,
   ApiKeysOutcome,
 } from './api-key-messages.js'
+import type { AuditCommand, AuditedOutcome } from './audit-messages.js'
 import type {
   AuthChange,
   AuthEndedList,
@@ -23,7 +25,7 @@ import type {
   MailSettle,
 } from './auth-messages.js'
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
-import type { ImportCommand, ImportedOutcome } from './import-messages.js'
+import type { ImportCommand, ImportedOutcome, ImportUntoldOutcome } from './import-messages.js'
 import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
 import type { ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
 import type {
@@ -202,6 +204,8 @@ export type Command =
   | ApiKeyCreate
   | ApiKeyList
   | ApiKeyDelete
+  | ApiKeysUsed
+  | AuditCommand
   | AuthChange
   | AuthLookup
   | AuthEndedList
@@ -331,6 +335,7 @@ export type Outcome =
   | LocatedOutcome
   | ApiKeysOutcome
   | ApiKeyMadeOutcome
+  | AuditedOutcome
   | WatchingOutcome
   | ClaimedOutcome
   | DoneOutcome
@@ -338,6 +343,7 @@ export type Outcome =
   | GraphOutcome
   | OrganismAnswer
   | ImportedOutcome
+  | ImportUntoldOutcome
   | AuthOutcome
   | AuthEndedOutcome
   | MailDueOutcome

@@ -1,11 +1,13 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { ApiKeyMadeOutcome } from '../protocol/api-key-messages.js'
+import type { ApiKeyMadeOutcome, ApiKeyRow } from '../protocol/api-key-messages.js'
+import { Type } from 'typebox'
 import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
 import { reader } from '../wire/validate.js'
+import { Cursor } from '../wire/primitives.js'
 import { answerOf, json, replayedHeaders, unexpected } from './answers.js'
-import { writeOptions } from './parameters.js'
-import type { Answer, HandlerRoute, RouteRequest } from './route.js'
+import { badCursor, decodeText, encodeCursor, integerQuery, writeOptions } from './parameters.js'
+import type { Answer, ApiKeyRegistry, HandlerRoute, RouteRequest } from './route.js'
 
 const createBody = reader(ApiKeyCreateBody)
 
@@ -36,12 +38,14 @@ const create: HandlerRoute = {
     if ('code' in body) return body
     const options = writeOptions(request)
     if ('code' in options) return options
-    const { name, scopes, agents = [] } = body.value
+    const { name, scopes, agents = [], expires_in_secs: expiresInSecs } = body.value
     const outcome = await context.askFirst({
       kind: 'apiKeyCreate',
       name,
       scopes: [...scopes],
       agents,
+      ...(expiresInSecs !== undefined && { expiresInSecs }),
+      maker: request.principal.id,
       options,
     })
     if (outcome.kind !== 'apiKeyMade') return unexpected(outcome)
@@ -52,9 +56,9 @@ const create: HandlerRoute = {
 }
 
 function created({ row, key, replayed }: ApiKeyMadeOutcome): Answer {
-  const { keyId, name, scopes, agents } = row
+  const { keyId, name, scopes, agents, expiresAtMs = null } = row
   return {
-    ...json(201, { key_id: keyId, key, name, scopes, agents }),
+    ...json(201, { key_id: keyId, key, name, scopes, agents, expires_at_ms: expiresAtMs }),
     headers: [['Cache-Control', 'no-store'], ...(replayed === true ? replayedHeaders : [])],
   }
 }
@@ -66,22 +70,51 @@ const list: HandlerRoute = {
   path: '/v1/admin/api-keys',
   scope: 'admin:*',
   bodyBytesMax: 0,
-  docs: { summary: 'List scoped API keys', tag: 'Administration', answers: { 200: ApiKeyPage } },
+  docs: {
+    summary: 'List scoped API keys',
+    tag: 'Administration',
+    query: {
+      limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: limits.pageRowsMax }),
+      cursor: Cursor,
+    },
+    answers: { 200: ApiKeyPage },
+  },
   async handle(request, context) {
     const refusal = limitedRefusal(request)
     if (refusal !== undefined) return refusal
-    const outcome = await context.askFirst({ kind: 'apiKeyList' })
+    const bounds = { min: 1, max: limits.pageRowsMax, fallback: limits.pageRowsMax }
+    const limit = integerQuery(request, 'limit', bounds)
+    if (typeof limit !== 'number') return limit
+    const cursor = request.query.get('cursor')
+    const after = cursor === null ? '' : decodeText(cursor)
+    if (after === undefined || after.length > KEY_ID_CHARS_MAX) return badCursor
+    const outcome = await context.askFirst({ kind: 'apiKeyList', after, limit })
     if (outcome.kind !== 'apiKeys') return unexpected(outcome)
+    const last = outcome.more ? outcome.rows.at(-1)?.keyId : undefined
     return json(200, {
-      api_keys: outcome.rows.map((row) => ({
-        key_id: row.keyId,
-        name: row.name,
-        scopes: row.scopes,
-        agents: row.agents,
-        created_at_ms: row.createdAtMs,
-      })),
+      api_keys: outcome.rows.map((row) => shownKey(row, context.apiKeys)),
+      next_cursor: last === undefined ? null : encodeCursor([last]),
     })
   },
+}
+
+/** Far more than a key's id has. */
+const KEY_ID_CHARS_MAX = 64
+
+function shownKey(row: ApiKeyRow, keys: ApiKeyRegistry): Record<string, unknown> {
+  // What is kept of a use may be a minute old.
+  const lastUsedAtMs = Math.max(row.lastUsedAtMs ?? 0, keys.lastUsedAtMs(row.keyId))
+  return {
+    key_id: row.keyId,
+    name: row.name,
+    scopes: row.scopes,
+    agents: row.agents,
+    created_at_ms: row.createdAtMs,
+    made_by: row.madeBy,
+    line: row.line,
+    expires_at_ms: row.expiresAtMs ?? null,
+    last_used_at_ms: lastUsedAtMs === 0 ? null : lastUsedAtMs,
+  }
 }
 
 /** DELETE /v1/admin/api-keys/:key_id: refused from then on, on open streams too. */
@@ -104,7 +137,12 @@ const remove: HandlerRoute = {
     const keyId = request.params[0] ?? ''
     const options = writeOptions(request)
     if ('code' in options) return options
-    const outcome = await context.askFirst({ kind: 'apiKeyDelete', keyId, options })
+    const outcome = await context.askFirst({
+      kind: 'apiKeyDelete',
+      keyId,
+      maker: request.principal.id,
+      options,
+    })
     // Also where it is gone already: the thread may have ended before it told of the deletion.
     const gone =
       outcome.kind === 'reply' || (outcome.kind === 'refused' && outcome.refusal.code === 'not_found')

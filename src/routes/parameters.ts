@@ -1,11 +1,12 @@
 import { reachesAgent } from '../auth/namespace.js'
+import { auditAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Signing, UserAccess, WriteOptions } from '../protocol/messages.js'
 import type { Hlc } from '../strand/hlc.js'
 import { momentUpper } from '../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
-import type { RouteRequest } from './route.js'
+import type { Principal, RouteRequest } from './route.js'
 
 /*
  * Reading of the parts of a request that many routes share: path parameters, query parameters and headers.
@@ -167,12 +168,20 @@ export function reachesPrefix(agents: readonly string[], prefix: string): boolea
   return agents.length === 0 || (prefixes.length > 0 && reaches(prefixes, prefix))
 }
 
+/** Whether a principal may do everything everywhere. */
+export function isUnlimitedAdmin({ scopes, agents }: Principal): boolean {
+  return scopes.has('admin:*') && agents.length === 0
+}
+
 /** 403 when the key is limited to other agents, or the token is of another namespace than the agent. */
 export function agentRefusal(
   { principal }: Pick<RouteRequest, 'principal'>,
   agent: string,
 ): Refusal | undefined {
   const { agents, user } = principal
+  if (agent === auditAgent && !isUnlimitedAdmin(principal)) {
+    return refuse('forbidden', 'Expected a key with admin:* that is not limited to agents')
+  }
   if (user !== undefined && !reachesAgent(user.namespace, agent)) {
     return refuse('forbidden', `Expected a token of the namespace of agent "${agent}"`)
   }

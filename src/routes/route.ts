@@ -14,8 +14,17 @@ export interface Principal {
   id: string
   scopes: ReadonlySet<string>
   agents: readonly string[]
+  /** The scoped key that it is. */
+  key?: ApiKeyUse
   /** Whose token it is. A user has no scopes and reaches agents by their row policies only (contract.md 3). */
   user?: TokenUser
+}
+
+/** A scoped key in memory. */
+export interface ApiKeyUse {
+  row: ApiKeyRow
+  /** When it was last used, Unix milliseconds; 0 for never. */
+  lastUsedAtMs: number
 }
 
 /** A user as a token that was found good names it. */
@@ -108,6 +117,8 @@ export interface StrandReaders {
 export interface ApiKeyRegistry {
   add(row: ApiKeyRow): void
   remove(keyId: string): void
+  /** When a key was last used, Unix milliseconds; 0 for never. */
+  lastUsedAtMs(keyId: string): number
 }
 
 /** Single-use tickets by which a native EventSource opens a stream. */
@@ -133,8 +144,8 @@ export interface RouteBase {
   method: 'get' | 'post' | 'put' | 'patch' | 'del'
   /** Pattern with `:name` segments. */
   path: string
-  /** The scope that a key needs; `none` is open to everyone. */
-  scope: Scope | 'none'
+  /** The scope that a key needs; `any` is for every key, `none` is open to everyone. */
+  scope: Scope | 'any' | 'none'
   /** Another scope that does as well. */
   orScope?: Scope
   /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
@@ -197,6 +208,8 @@ export interface ImportRequest {
   gzip: boolean
   /** More of the strand is to come: the agent takes no writes at the end. */
   hold: boolean
+  /** Id of the principal who asks. */
+  principal: string
   /** The seed of the key in force at the end, 32 bytes. */
   seed?: Uint8Array
   /** Whether the caller may go on with a strand that takes writes. */

@@ -21,6 +21,7 @@ import { serverLogRoutes } from './server-log.js'
 import { exportRoute } from './strand-export.js'
 import { importRoute } from './strand-import.js'
 import { streamRoutes } from './stream.js'
+import { whoamiRoute } from './whoami.js'
 
 /** Every route of the server. What is not here is not there. */
 export function allRoutes(defaultAgent: string): readonly Route[] {
@@ -41,6 +42,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...serverLogRoutes,
     ...graphRoutes,
     ...apiKeyRoutes,
+    whoamiRoute,
     ...organismRoutes,
     ...authRoutes,
     ...organismAuthRoutes,

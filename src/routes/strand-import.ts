@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { memberOrganism } from '../auth/namespace.js'
+import { isServerAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { seedBytes } from '../strand/keys.js'
 import { StrandImported } from '../wire/imports.js'
@@ -46,18 +47,20 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
       `Expected Strandfast-Agent-Seed to be a seed of ${seedBytes * 2} hex digits`,
     )
   }
-  const { scopes } = request.principal
+  const { id: principal, scopes } = request.principal
   const admin = scopes.has('admin:*')
   const organisms = admin || scopes.has('admin:organisms')
   return {
     gzip: contentEncoding === 'gzip',
     hold: hold === 'true',
     admin,
+    principal,
     ...(agentSeed !== '' && { seed: Buffer.from(agentSeed, 'hex') }),
     agentRefusal(agent) {
       if (typeof agentParameter(agent) !== 'string') {
         return refuse('import_rejected', 'Expected a manifest that names an agent as this server does')
       }
+      if (isServerAgent(agent)) return refuse('forbidden', 'Expected a strand that is not one of the server')
       const refusal = agentRefusal(request, agent)
       if (refusal !== undefined || organisms || memberOrganism(agent) === undefined) return refusal
       return refuse('forbidden', 'Expected the scope admin:organisms for an agent of an organism')

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { UnixMs } from './primitives.js'
+import { limits } from '../base/limits.js'
+import { NextCursor, UnixMs } from './primitives.js'
 
 /** What a scoped key can be allowed to do (contract.md 1, Scoped keys). */
 export const scopes = [
@@ -30,11 +31,28 @@ export const ApiKeyCreateBody = Type.Object(
     name: Type.String({ minLength: 1, maxLength: 128 }),
     scopes: ScopeList,
     agents: Type.Optional(AgentList),
+    expires_in_secs: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.apiKeyExpirySecsMax,
+        description: 'Never when absent; never later than the key that makes it',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
 
-const shown = { key_id: Type.String(), name: Type.String(), scopes: ScopeList, agents: AgentList }
+const whenExpires = Type.Union([UnixMs, Type.Null()], { description: 'Null for never' })
+
+const shown = {
+  key_id: Type.String(),
+  name: Type.String(),
+  scopes: ScopeList,
+  agents: AgentList,
+  expires_at_ms: whenExpires,
+}
+
+const MadeBy = Type.String({ description: 'root, or the id of the key that made it' })
 
 /** Answer to making a key: the key is shown this once. */
 export const ApiKeyCreated = Type.Object({ ...shown, key: Type.String() })
@@ -42,10 +60,46 @@ export type ApiKeyCreated = Static<typeof ApiKeyCreated>
 
 /** Answer of GET /v1/admin/api-keys. */
 export const ApiKeyPage = Type.Object({
-  api_keys: Type.Array(Type.Object({ ...shown, created_at_ms: UnixMs })),
+  api_keys: Type.Array(
+    Type.Object({
+      ...shown,
+      created_at_ms: UnixMs,
+      made_by: MadeBy,
+      line: Type.String({ description: 'The first key of those that made one another down to this one' }),
+      last_used_at_ms: Type.Union([UnixMs, Type.Null()], { description: 'Null for never' }),
+    }),
+  ),
+  next_cursor: NextCursor,
 })
 export type ApiKeyPage = Static<typeof ApiKeyPage>
 
 /** Answer to deleting a key. */
 export const ApiKeyDeleted = Type.Object({ deleted: Type.Literal(true), key_id: Type.String() })
 export type ApiKeyDeleted = Static<typeof ApiKeyDeleted>
+
+/** Answer of GET /v1/whoami. */
+export const WhoAmI = Type.Object({
+  principal: Type.String({
+    description: 'root, open, the id of a scoped key, or user:<namespace>:<user_id>',
+  }),
+  kind: Type.Enum(['root', 'open', 'api_key', 'user'], {
+    description: 'open: the server asks for no credential',
+  }),
+  scopes: Type.Array(Type.Enum([...scopes]), {
+    description: 'What a key may do; a user may do what row policies allow',
+  }),
+  agents: AgentList,
+  name: Type.Union([Type.String(), Type.Null()]),
+  made_by: Type.Union([MadeBy, Type.Null()]),
+  created_at_ms: Type.Union([UnixMs, Type.Null()]),
+  expires_at_ms: whenExpires,
+  user: Type.Union([
+    Type.Object({
+      user_id: Type.String(),
+      namespace: Type.String({ description: 'The id of an organism; empty for the root namespace' }),
+      email: Type.String(),
+    }),
+    Type.Null(),
+  ]),
+})
+export type WhoAmI = Static<typeof WhoAmI>

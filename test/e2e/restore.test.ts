@@ -207,10 +207,25 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     const dataDir = join(directory, 'of-bare')
     const env = { SERVICE_MASTER_SEED: seed }
     expect((await restore(bare, dataDir, env)).code).toBe(0)
-    expect(readdirSync(dataDir).sort()).toEqual(['format.json', 'lock', 'shard-0', 'shard-1'])
+    const files = ['format.json', 'lock', 'restored.json', 'shard-0', 'shard-1']
+    expect(readdirSync(dataDir).sort()).toEqual(files)
+    const {
+      created_at_ms: madeAtMs,
+      heads_root: headsRoot,
+      version,
+    } = JSON.parse(readFileSync(join(bare, 'manifest.json'), 'utf8'))
     const server = await startServer({ dataDir, env })
     expect((await call(server, 'POST /v1/agents/a/records', { body: { data: { n: 1 } } })).status).toBe(201)
     expect((await call(server, 'GET /v1/agents/b/status')).body.record_count).toBe(RECORDS)
+    expect(existsSync(join(dataDir, 'restored.json'))).toBe(false)
+    const { text } = await call(server, 'GET /v1/strand/export?agent=server::audit')
+    const [told = ''] = text.split('\n').filter((line) => line.includes('type sys/restored'))
+    expect(JSON.parse(JSON.parse(told).body)).toEqual({
+      restored_at_ms: expect.any(Number),
+      backup_made_at_ms: madeAtMs,
+      backup_version: version,
+      heads_root: headsRoot,
+    })
     await server.stop()
   })
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKeyCreate, ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import { apiKeyPage } from '../../workers/store/api-keys.js'
 import { idempotencyRow } from '../../workers/store/idempotency.js'
 import { codeOf, keyed, TestShard } from '../support/shard.js'
 
@@ -12,7 +13,14 @@ beforeEach(() => {
 afterEach(() => shard.remove())
 
 function create(options: WriteOptions): ApiKeyCreate {
-  return { kind: 'apiKeyCreate', name: 'reader', scopes: ['records:read'], agents: [], options }
+  return {
+    kind: 'apiKeyCreate',
+    name: 'reader',
+    scopes: ['records:read'],
+    agents: [],
+    maker: 'root',
+    options,
+  }
 }
 
 function madeOf(outcome: Outcome | undefined): ApiKeyMadeOutcome {
@@ -28,19 +36,26 @@ describe('making a key under one idempotency key', () => {
     expect(outcomes.map(({ replayed }) => replayed === true)).toEqual([false, true, false])
     expect(outcomes[1]).toEqual({ ...outcomes[0], replayed: true })
     expect(outcomes[2]?.key).not.toBe(outcomes[0]?.key)
-    expect(shard.store.apiKeys()).toHaveLength(2)
+    expect(apiKeyPage(shard.environment, { after: '', limit: 9 }).rows).toHaveLength(2)
     expect(madeOf(shard.ask(create(keyed('k'))))).toEqual(outcomes[1])
   })
 
   it('tells of a key that was deleted since that it is not live, in the same group too', async () => {
     const made = madeOf(shard.ask(create(keyed('k'))))
     const { keyId } = made.row
-    const [again] = shard.run(create(keyed('k')), { kind: 'apiKeyDelete', keyId, options: keyed('d') })
+    const [again] = shard.run(create(keyed('k')), {
+      kind: 'apiKeyDelete',
+      keyId,
+      maker: 'root',
+      options: keyed('d'),
+    })
     expect(again).toEqual({ ...made, live: false, replayed: true })
     await shard.reopen()
     expect(shard.ask(create(keyed('k')))).toEqual({ ...made, live: false, replayed: true })
-    expect(shard.ask({ kind: 'apiKeyDelete', keyId, options: keyed('d') })).toMatchObject({ replayed: true })
-    expect(codeOf(shard.ask({ kind: 'apiKeyDelete', keyId, options: {} }))).toBe('not_found')
+    expect(shard.ask({ kind: 'apiKeyDelete', keyId, maker: 'root', options: keyed('d') })).toMatchObject({
+      replayed: true,
+    })
+    expect(codeOf(shard.ask({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} }))).toBe('not_found')
   })
 })
 
@@ -71,4 +86,47 @@ describe('the kept answer of a creation', () => {
     put('one', Buffer.from(flipped))
     expect(() => shard.ask(create(keyed('one')))).toThrow()
   })
+})
+
+it('takes keys from before makers were kept for keys of the root key, each a line of its own', async () => {
+  const row = {
+    keyId: 'key_old',
+    name: 'old',
+    scopes: ['admin:*'],
+    agents: [],
+    digest: '00',
+    createdAtMs: shard.nowMs,
+  }
+  const { apiKeys, root } = shard.environment
+  root.transactionSync(() => apiKeys.put(Buffer.from(row.keyId), Buffer.from(JSON.stringify(row))))
+  await shard.reopen()
+  const listed = shard.ask({ kind: 'apiKeyList', after: '', limit: 10 })
+  expect(listed).toEqual({
+    kind: 'apiKeys',
+    rows: [{ ...row, madeBy: 'root', line: 'key_old' }],
+    more: false,
+  })
+  const child = madeOf(shard.ask({ ...create({}), maker: 'key_old' }))
+  expect(child.row).toMatchObject({ madeBy: 'key_old', line: 'key_old' })
+})
+
+it('keeps the uses of keys, and brings none back that was deleted', () => {
+  const { keyId } = madeOf(shard.ask(create({}))).row
+  const uses = (ids: string[], atMs: number) =>
+    ({ kind: 'apiKeysUsed', uses: ids.map((id): [string, number] => [id, atMs]), options: {} }) as const
+  shard.ask(uses([keyId, 'key_none'], 7))
+  const rows = () => apiKeyPage(shard.environment, { after: '', limit: 9 }).rows
+  expect(rows()).toMatchObject([{ keyId, lastUsedAtMs: 7 }])
+  shard.run({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} }, uses([keyId], 8))
+  expect(rows()).toEqual([])
+})
+
+it('tells the front thread of keys that are made and deleted, with the record of it in the same commit', () => {
+  const { row } = madeOf(shard.ask(create({})))
+  expect(shard.frames.at(-1)?.apiKeyChanges).toEqual({ made: [row], gone: [] })
+  const commits = shard.commits
+  shard.ask({ kind: 'apiKeyDelete', keyId: row.keyId, maker: 'root', options: {} })
+  expect(shard.frames.at(-1)?.apiKeyChanges).toEqual({ made: [], gone: [row.keyId] })
+  expect(shard.commits).toBe(commits + 1)
+  expect(shard.store.agents.find('server::audit')?.head.seq).toBe(2)
 })

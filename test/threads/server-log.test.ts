@@ -41,6 +41,7 @@ async function open(count = 2): Promise<void> {
       died: () => Promise.resolve(),
       erased: () => {},
       imported: () => {},
+      apiKeysChanged: () => {},
       policiesChanged: () => {},
       restarted(shard) {
         serverLog.restarted(shard)

@@ -43,6 +43,7 @@ function makeShards(count: number): Shards {
         return Promise.resolve()
       },
       imported: (agents) => told.push(`imported of ${agents.join(' ')}`),
+      apiKeysChanged: ({ made, gone }) => told.push(`keys ${made.length} ${gone.length}`),
       erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
       policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
       restarted: () => restarted(),

@@ -28,8 +28,25 @@ function importCommands(
   const { agent, strand: hash, toSeq } = manifest
   const seed = Buffer.alloc(32, byte)
   return [
-    { kind: 'strandImport', agent, strand: hash, records: checked.records, admin: true, options: {} },
-    { kind: 'strandImportEnd', agent, strand: hash, lastSeq: toSeq, seed, hold: false, options: {} },
+    {
+      kind: 'strandImport',
+      agent,
+      strand: hash,
+      records: checked.records,
+      admin: true,
+      told: true,
+      options: {},
+    },
+    {
+      kind: 'strandImportEnd',
+      agent,
+      strand: hash,
+      lastSeq: toSeq,
+      seed,
+      hold: false,
+      told: true,
+      options: {},
+    },
   ]
 }
 
@@ -85,7 +102,15 @@ describe('imported records', () => {
       const { agent, strand: hash } = manifest
       const records = checked.records
       expect(
-        shard.ask({ kind: 'strandImport', agent, strand: hash, records, admin: true, options: {} }).kind,
+        shard.ask({
+          kind: 'strandImport',
+          agent,
+          strand: hash,
+          records,
+          admin: true,
+          told: true,
+          options: {},
+        }).kind,
       ).toBe('imported')
       for (let from = 0; from < 4_000; from += 1_000) {
         const commands = Array.from({ length: 1_000 }, (_none, n) =>

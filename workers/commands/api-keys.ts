@@ -1,51 +1,113 @@
 import { createHash } from 'node:crypto'
-import { refuse } from '../../src/base/errors.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { ApiKeyDeleted } from '../../src/wire/api-keys.js'
+import { apiKeyTold, tellAudit } from '../audit.js'
 import type { CommitGroup } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
+import { apiKeyCount, apiKeyPage, findApiKey } from '../store/api-keys.js'
 
 const KEY_BYTES = 32
 const KEY_ID_BYTES = 12
 
-/** Makes a scoped key, of which only the SHA-256 is kept (contract.md 1, Scoped keys); 413 past `apiKeysMax` keys. */
+/**
+ * Makes a scoped key, of which only the SHA-256 is kept, and tells of it on the audit strand: 413 past `apiKeysMax` keys,
+ * 503 clock_skew.
+ */
 export function apiKeyCreate(
   state: ShardState,
-  { name, scopes, agents }: CommandOf<'apiKeyCreate'>,
+  command: CommandOf<'apiKeyCreate'>,
   group: CommitGroup,
 ): Decision {
-  if (state.store.apiKeys().length + group.apiKeys.size >= limits.apiKeysMax) {
+  if (apiKeyCount(state.store.environment) + group.apiKeys.size >= limits.apiKeysMax) {
     return refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
   }
-  const key = `sf_key_${Buffer.from(state.random(KEY_BYTES)).toString('base64url')}`
-  const row: ApiKeyRow = {
-    keyId: `key_${Buffer.from(state.random(KEY_ID_BYTES)).toString('hex')}`,
-    name,
-    scopes,
-    agents,
-    digest: createHash('sha256').update(key).digest('hex'),
-    createdAtMs: state.clock(),
-  }
-  group.apiKeys.set(row.keyId, row)
+  const maker = makerOf(state, command.maker, group)
+  if (maker !== undefined && 'code' in maker) return maker
+  const { row, key } = newKey(state, command, maker)
+  const told = tellAudit(state, apiKeyTold('made', row, command.maker), group)
+  if ('code' in told) return told
+  putApiKey(group, row)
   return () => ({ kind: 'apiKeyMade', row, key, live: true })
 }
 
+/** The key that makes another; undefined where it is the root key, 401 where it was deleted meanwhile. */
+function makerOf(state: ShardState, maker: string, group: CommitGroup): ApiKeyRow | undefined | Refusal {
+  if (!maker.startsWith(KEY_ID_PREFIX)) return undefined
+  return keyAt(state, maker, group) ?? refuse('unauthorized', 'Expected a key that this server knows')
+}
+
+function newKey(
+  state: ShardState,
+  { name, scopes, agents, expiresInSecs, maker: madeBy }: CommandOf<'apiKeyCreate'>,
+  maker: ApiKeyRow | undefined,
+): { row: ApiKeyRow; key: string } {
+  const createdAtMs = state.clock()
+  const key = `sf_key_${Buffer.from(state.random(KEY_BYTES)).toString('base64url')}`
+  const keyId = `${KEY_ID_PREFIX}${Buffer.from(state.random(KEY_ID_BYTES)).toString('hex')}`
+  const asked = expiresInSecs === undefined ? Infinity : createdAtMs + expiresInSecs * 1_000
+  // No key outlives the one that made it by its own doing.
+  const expiresAtMs = Math.min(asked, maker?.expiresAtMs ?? Infinity)
+  const digest = createHash('sha256').update(key).digest('hex')
+  const row: ApiKeyRow = {
+    keyId,
+    name,
+    scopes,
+    agents,
+    digest,
+    createdAtMs,
+    madeBy,
+    line: maker?.line ?? keyId,
+    ...(expiresAtMs !== Infinity && { expiresAtMs }),
+  }
+  return { row, key }
+}
+
+const KEY_ID_PREFIX = 'key_'
+
+/** Adds a key to the group, and to what the front thread is told of it. */
+export function putApiKey(group: CommitGroup, row: ApiKeyRow): void {
+  group.apiKeys.set(row.keyId, row)
+  group.apiKeyChanges.made.push(row)
+}
+
+/** Removes a key and tells of it on the audit strand: 404 not_found, 503 clock_skew. */
 export function apiKeyDelete(
   state: ShardState,
-  { keyId }: CommandOf<'apiKeyDelete'>,
+  { keyId, maker }: CommandOf<'apiKeyDelete'>,
   group: CommitGroup,
 ): Decision {
-  const there = group.apiKeys.has(keyId)
-    ? group.apiKeys.get(keyId) !== undefined
-    : state.store.apiKeys().some((row) => row.keyId === keyId)
-  if (!there) return refuse('not_found', 'Expected the key_id of an API key')
+  const row = keyAt(state, keyId, group)
+  if (row === undefined) return refuse('not_found', 'Expected the key_id of an API key')
+  const told = tellAudit(state, apiKeyTold('deleted', row, maker), group)
+  if ('code' in told) return told
   group.apiKeys.set(keyId, undefined)
+  group.apiKeyChanges.gone.push(keyId)
   const answer: ApiKeyDeleted = { deleted: true, key_id: keyId }
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(answer) })
 }
 
-export function apiKeyList(state: ShardState): Outcome {
-  return { kind: 'apiKeys', rows: state.store.apiKeys() }
+/** Keeps when keys were last used; those that are gone stay so. */
+export function apiKeysUsed(
+  state: ShardState,
+  { uses }: CommandOf<'apiKeysUsed'>,
+  group: CommitGroup,
+): Decision {
+  for (const [keyId, lastUsedAtMs] of uses) {
+    const row = keyAt(state, keyId, group)
+    if (row !== undefined) group.apiKeys.set(keyId, { ...row, lastUsedAtMs })
+  }
+  return () => ({ kind: 'done' })
+}
+
+/** A page of keys, in the order of their ids; it ends early at `pageBytesMax` bytes. */
+export function apiKeyList(state: ShardState, { after, limit }: CommandOf<'apiKeyList'>): Outcome {
+  return { kind: 'apiKeys', ...apiKeyPage(state.store.environment, { after, limit }) }
+}
+
+/** A key as this group leaves it. */
+function keyAt(state: ShardState, keyId: string, group: CommitGroup): ApiKeyRow | undefined {
+  return group.apiKeys.has(keyId) ? group.apiKeys.get(keyId) : findApiKey(state.store.environment, keyId)
 }

@@ -1,7 +1,7 @@
 import type { PolicyAction } from '../../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import { logAgent } from '../../src/base/organism-id.js'
+import { isServerAgent } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome, UserAccess, WriteOptions } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
@@ -112,7 +112,7 @@ interface Target {
  * 403: a user makes none.
  */
 export function targetAgent(state: ShardState, write: Target, group: CommitGroup): Agent | Refusal {
-  if (write.agent === logAgent) return ownWritesOnly
+  if (isServerAgent(write.agent)) return ownWritesOnly
   const agent = findAgent(state, group, write.agent)
   const isUser = write.access !== undefined
   if (isUser && !hasPolicy(agent, write.needs ?? 'write')) return notAllowed
@@ -130,8 +130,11 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
   return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
 }
 
-/** 403 for writes to the server log, which tells of the server's strands and of nothing else. */
-const ownWritesOnly = refuse('forbidden', 'Expected another agent: only the server writes to its log')
+/** 403 for writes to strands on which the server tells of its strands and of itself, and of nothing else. */
+const ownWritesOnly = refuse(
+  'forbidden',
+  'Expected another agent: only the server writes to its log and its audit strand',
+)
 
 interface Batch {
   atomic: boolean

@@ -37,6 +37,7 @@ export function strandImport(
   if (part.empty) return told(found, 0)
   const inTheWay = partRefusal(state, { found, part, admin: command.admin }, group)
   if (inTheWay !== undefined) return inTheWay
+  if (!command.told) return untold
   const agent = found ?? newAgent(state, { command, part }, group)
   if (!agent.importing) beginOn(state, agent, group)
   for (const record of part.records) {
@@ -76,6 +77,7 @@ export function strandImportEnd(
       { extra: { public_key: agent.publicKey } },
     )
   }
+  if (!command.told) return untold
   agent.importing = false
   agent.keyPair = keyPairFromSeed(seed)
   const isDerived = kept === undefined && derived.equals(seed)
@@ -91,6 +93,9 @@ function told(agent: Agent | undefined, imported: number): Decision {
   const { seq: headSeq, hash: headHash } = agent.head
   return (): Outcome => ({ kind: 'imported', imported, headSeq, headHash, open: !importing })
 }
+
+/** Imports change nothing before the audit strand tells of them, in whichever shard that is. */
+const untold: Decision = () => ({ kind: 'importUntold' })
 
 function otherStrand(name: string): Refusal {
   return refuse('agent_exists', `Expected no other strand under the name "${name}"`)

@@ -4,6 +4,7 @@ import { laterHlc, zeroHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { AgentRow } from '../store/agents.js'
 import { namespaceOfKey } from '../store/auth-table.js'
 import { putClockFloor, readClockFloor } from '../store/clock-floor.js'
+import { allLastTold, putLastTold } from '../store/last-told.js'
 import { commitDurably, openEnvironment, rowCount, type Environment } from '../store/environment.js'
 import type { KeptAnswer } from '../store/idempotency.js'
 import { Scrubber } from '../store/scrubber.js'
@@ -122,8 +123,13 @@ class Reshard {
     for (const table of Object.keys(rowMovers)) if (isMoved(table)) this.#moveRows(table)
     this.#moveAnswers()
     for (const rows of this.#rows) rows.flush()
-    for (const environment of this.#to) {
-      commitDurably(environment, () => putClockFloor(environment, this.#lastHlc))
+    // Of the audit strand, which is in the first shard of however many.
+    const told = new Map(this.#from.flatMap((environment) => [...allLastTold(environment)]))
+    for (const [shard, environment] of this.#to.entries()) {
+      commitDurably(environment, () => {
+        putClockFloor(environment, this.#lastHlc)
+        if (shard === 0) putLastTold(environment, told)
+      })
     }
     return records
   }

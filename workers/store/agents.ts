@@ -1,7 +1,7 @@
 import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
-import { logAgent } from '../../src/base/organism-id.js'
+import { auditAgent, isServerAgent, logAgent } from '../../src/base/organism-id.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import type { Hlc } from '../../src/strand/hlc.js'
 import { keyPairFromSeed, type KeyPair } from '../../src/strand/keys.js'
@@ -94,8 +94,8 @@ export class AgentTable {
   readonly #open: OpenAgents
   #count: number
   #nextNo: number
-  /** Whether the server log is in this shard. */
-  #hasLog: boolean
+  /** The server's own agents that are in this shard. */
+  readonly #hidden: Set<string>
 
   /** @param openMax agents that are kept in memory */
   constructor(environment: Environment, masterSeed: Uint8Array, openMax: number = limits.openAgentsMax) {
@@ -108,12 +108,12 @@ export class AgentTable {
     }
     // Agents are never removed and numbered without gaps.
     this.#count = this.#nextNo
-    this.#hasLog = this.row(logAgent) !== undefined
+    this.#hidden = new Set([logAgent, auditAgent].filter((name) => this.row(name) !== undefined))
   }
 
-  /** Agents, the server log's not among them. */
+  /** Agents, the server's own not among them. */
   get count(): number {
-    return this.#hasLog ? this.#count - 1 : this.#count
+    return this.#count - this.#hidden.size
   }
 
   /** The agent of that name, opened when it is not in memory; `undefined` when there is none. */
@@ -157,7 +157,7 @@ export class AgentTable {
 
   /** Writes the row of a new agent, within the caller's transaction. */
   put(name: string, row: AgentRow): void {
-    if (name === logAgent) this.#hasLog = true
+    if (isServerAgent(name)) this.#hidden.add(name)
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify(row)))
     this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
   }
@@ -186,7 +186,7 @@ export class AgentTable {
     return name.toString()
   }
 
-  /** Names after `after` that start with `prefix`, in order, and how many in all; the server log's is left out. */
+  /** Names after `after` that start with `prefix`, in order, and how many in all; the server's own are left out. */
   names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): {
     names: string[]
     total: number
@@ -196,13 +196,14 @@ export class AgentTable {
     const from = after !== '' && after >= prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
     const range = prefix === '' ? { start: from } : { start: from, end }
     const names: string[] = []
-    for (const key of this.#environment.agents.getKeys({ ...range, limit: limit + 1 })) {
+    for (const key of this.#environment.agents.getKeys({ ...range, limit: limit + this.#hidden.size })) {
       const name = key.toString()
-      if (name !== logAgent && names.length < limit) names.push(name)
+      if (!isServerAgent(name) && names.length < limit) names.push(name)
     }
     const total =
       prefix === '' ? this.#count : this.#environment.agents.getKeysCount({ start: Buffer.from(prefix), end })
-    return { names, total: this.#hasLog && logAgent.startsWith(prefix) ? total - 1 : total }
+    const hidden = [...this.#hidden].filter((name) => name.startsWith(prefix))
+    return { names, total: total - hidden.length }
   }
 
   #keyPair(name: string, row: AgentRow): KeyPair {

@@ -1,8 +1,8 @@
 import { assert } from '../../src/base/assert.js'
 import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommitGroup, ImportedRecord, PendingRecord } from '../commit-group.js'
 import { AgentTable, type Agent } from './agents.js'
+import { putApiKeys } from './api-keys.js'
 import { AuthTable } from './auth-table.js'
 import type { Table } from './checked-table.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
@@ -24,6 +24,7 @@ import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
 import { FileRoom } from './file-room.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
+import { putLastTold } from './last-told.js'
 import { LoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
@@ -111,19 +112,6 @@ export class ShardStore {
     return false
   }
 
-  /** Scoped API keys; only the first shard has any. */
-  apiKeys(): ApiKeyRow[] {
-    const rows: ApiKeyRow[] = []
-    for (const { value } of this.environment.apiKeys.getRange({}))
-      rows.push(JSON.parse(value.toString()) as ApiKeyRow)
-    return rows
-  }
-
-  /** Whether there is a scoped API key of that id. */
-  hasApiKey(keyId: string): boolean {
-    return this.environment.apiKeys.get(Buffer.from(keyId)) !== undefined
-  }
-
   /** The agent that a public key is claimed for. */
   publicKeyOwner(publicKey: string): string | undefined {
     return this.environment.publicKeys.get(Buffer.from(publicKey, 'hex'))?.toString()
@@ -155,7 +143,8 @@ export class ShardStore {
       putEdges(this.environment, group.edges.values())
       putOrganisms(this.environment, group.organisms)
       this.loggedHeads.put(group.loggedHeads)
-      for (const [keyId, row] of group.apiKeys) this.#putApiKey(keyId, row)
+      putApiKeys(this.environment, group.apiKeys)
+      putLastTold(this.environment, group.lastTold)
       this.idempotency.put(group.answers.values(), nowMs)
       this.auth.put(group.authRows, group.authEnded, nowMs)
       putMails(this.environment, group.mails)
@@ -252,11 +241,6 @@ export class ShardStore {
     }
     if (!imported) return
     for (const [agentNo, run] of runs) this.environment.runs.putImported(agentNo, run)
-  }
-
-  #putApiKey(keyId: string, row: ApiKeyRow | undefined): void {
-    if (row === undefined) this.environment.apiKeys.remove(Buffer.from(keyId))
-    else this.environment.apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
   }
 
   /**

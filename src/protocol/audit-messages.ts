@@ -1,0 +1,76 @@
+import type { WriteOptions } from './messages.js'
+
+/* What the server tells of itself on its own audit strand (docs/FORMAT.md, The audit strand). */
+
+/** One record to be written to it: the type and the members of its body. */
+export type AuditEntry =
+  | { type: 'sys/imported'; body: ImportTold }
+  | { type: 'sys/restored'; body: RestoreTold }
+  | { type: 'sys/license'; body: LicenseTold }
+
+/** An import, before its first change and at its end. */
+export interface ImportTold {
+  state: 'begun' | 'ended'
+  /** Of the record that told of its beginning. */
+  begun_seq?: number
+  agent: string
+  strand: string
+  principal: string
+  /** What the manifest of the export names. */
+  from_seq: number
+  to_seq: number
+  /** Records that were new, at its end. */
+  imported?: number
+  /** Whether the agent takes writes, at its end. */
+  open?: boolean
+  /** The code that it was refused with. */
+  code?: string
+}
+
+/** The restore that this data directory was made by. */
+export interface RestoreTold {
+  restored_at_ms: number
+  /** When the backup was begun. */
+  backup_made_at_ms: number
+  /** Program version of the backup. */
+  backup_version: string
+  /** RFC 6962 root over the chain heads of the backup. */
+  heads_root: string
+}
+
+/** The license that the add-on serves under from here on; never the license key. */
+export interface LicenseTold {
+  state: 'valid' | 'expired' | 'invalid' | 'absent'
+  licensee: string | null
+  expires_at_ms: number | null
+  features: string[]
+  /** Public key of the license authority. */
+  authority: string | null
+}
+
+/** Makes the server's audit strand where there is none. Answered by `done`. */
+interface AuditOpen {
+  kind: 'auditOpen'
+  agent: string
+  options: WriteOptions
+}
+
+/** Appends a record to the audit strand. Answered by `audited`. */
+interface AuditAppend {
+  kind: 'auditAppend'
+  agent: string
+  entry: AuditEntry
+  /** Only where the last record of the type that was written so told something else. */
+  changesOnly: boolean
+  options: WriteOptions
+}
+
+/** Everything about the audit strand that its shard can be asked. */
+export type AuditCommand = AuditOpen | AuditAppend
+
+/** The record is written, or was not needed. */
+export interface AuditedOutcome {
+  kind: 'audited'
+  /** Seq of the record. */
+  seq?: number
+}

@@ -1,0 +1,40 @@
+import { scopes, WhoAmI } from '../wire/api-keys.js'
+import { json } from './answers.js'
+import type { HandlerRoute, Principal } from './route.js'
+
+/** GET /v1/whoami: whose the credential is, and what it may do. */
+export const whoamiRoute: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/whoami',
+  scope: 'any',
+  users: true,
+  bodyBytesMax: 0,
+  docs: {
+    summary: 'Whose the credential is, and what it may do',
+    tag: 'Administration',
+    answers: { 200: WhoAmI },
+  },
+  async handle({ principal }) {
+    return { ...json(200, whoIs(principal)), headers: [['Cache-Control', 'no-store']] }
+  },
+}
+
+function whoIs({ id, scopes: own, agents, key, user }: Principal): WhoAmI {
+  const claims = user?.claims
+  const expiresAtMs = claims === undefined ? key?.row.expiresAtMs : claims.exp * 1_000
+  return {
+    principal: id,
+    kind: user !== undefined ? 'user' : key !== undefined ? 'api_key' : id === 'root' ? 'root' : 'open',
+    scopes: scopes.filter((scope) => own.has(scope)),
+    agents: [...agents],
+    name: key?.row.name ?? null,
+    made_by: key?.row.madeBy ?? null,
+    created_at_ms: key?.row.createdAtMs ?? null,
+    expires_at_ms: expiresAtMs ?? null,
+    user:
+      user === undefined || claims === undefined
+        ? null
+        : { user_id: claims.sub, namespace: user.namespace.id, email: claims.email },
+  }
+}

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { whoamiRoute } from '../../src/routes/whoami.js'
+import { ask, scopedKey, unseenSuccesses } from '../support/answers.js'
+import { startAuthServer } from '../support/auth-server.js'
+import { eventually } from '../support/eventually.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer()
+})
+afterAll(() => server.stop())
+
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+
+function whoIs(authorization: string, on: TestServer = server) {
+  return ask(on, 'GET /v1/whoami', { key: null, headers: { authorization } })
+}
+
+describe('whose a credential is', () => {
+  it('tells of the root key, of scoped keys and of users', async () => {
+    const { body: root } = await whoIs(`Bearer ${testRootKey}`)
+    expect(root).toMatchObject({ principal: 'root', kind: 'root', scopes: ['admin:*'], agents: [] })
+    const { key, key_id } = await scopedKey(server, ['ingest', 'records:read'], ['a*'])
+    const { body: scoped } = await whoIs(`Bearer ${key}`)
+    expect(scoped).toMatchObject({
+      principal: key_id,
+      kind: 'api_key',
+      scopes: ['records:read', 'ingest'],
+      agents: ['a*'],
+      name: 'test',
+      made_by: 'root',
+      expires_at_ms: null,
+      user: null,
+    })
+    const credentials = { email: 'ann@example.com', password: 'correct horse battery' }
+    const { body: registered } = await ask(server, 'POST /v1/auth/register', { body: credentials, key: null })
+    const { body: user } = await whoIs(`Bearer ${registered.token}`)
+    expect(user).toMatchObject({
+      principal: `user::${registered.user_id}`,
+      kind: 'user',
+      scopes: [],
+      user: { user_id: registered.user_id, namespace: '', email: 'ann@example.com' },
+    })
+    expect(user.expires_at_ms).toBeGreaterThan(Date.now())
+  })
+
+  it('answers 401 without a credential, and tells of nobody in particular where none is asked for', async () => {
+    expect((await ask(server, 'GET /v1/whoami', { key: null })).status).toBe(401)
+    const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
+    const { body } = await ask(open, 'GET /v1/whoami', { key: null })
+    expect(body).toMatchObject({ principal: 'open', kind: 'open' })
+    await open.stop()
+  })
+})
+
+describe('a key as the password of Basic', () => {
+  it('is taken whatever the user name', async () => {
+    const { key, key_id } = await scopedKey(server, ['records:read'])
+    for (const pair of [`:${key}`, `x:${key}`, `ann@example.com:${key}`]) {
+      expect((await whoIs(basic(pair))).body.principal).toBe(key_id)
+    }
+    expect((await whoIs(basic(`root:${testRootKey}`))).body.principal).toBe('root')
+    expect((await whoIs(`basic  ${basic(`u:${key}`).slice(6)}`)).body.principal).toBe(key_id)
+  })
+
+  it('is refused where it is no key, or no such header', async () => {
+    const { key } = await scopedKey(server, ['records:read'])
+    const wrong = [
+      basic(key),
+      basic(`${key}:`),
+      basic(`u:${key} `),
+      basic(':'),
+      'Basic',
+      'Basic !!!!',
+      'Basic =',
+    ]
+    for (const one of wrong) expect([one, (await whoIs(one)).status]).toEqual([one, 401])
+  })
+
+  it('ends with the key', async () => {
+    const { key, key_id } = await scopedKey(server, ['records:read'])
+    expect((await whoIs(basic(`u:${key}`))).status).toBe(200)
+    await ask(server, `DELETE /v1/admin/api-keys/${key_id}`)
+    expect((await whoIs(basic(`u:${key}`))).status).toBe(401)
+  })
+})
+
+describe('a key that expires', () => {
+  it('is refused from then on, its streams end, and keys that it made go with it', async () => {
+    const body = { name: 'short', scopes: ['admin:*'], expires_in_secs: 2 }
+    const made = (await ask(server, 'POST /v1/admin/api-keys', { body })).body
+    const { key } = made
+    const child = (
+      await ask(server, 'POST /v1/admin/api-keys', {
+        key,
+        body: { name: 'child', scopes: ['ingest'], expires_in_secs: 3_600 },
+      })
+    ).body
+    expect(child.expires_at_ms).toBe(made.expires_at_ms)
+    const stream = await fetch(`${server.url}/v1/stream`, { headers: { authorization: `Bearer ${key}` } })
+    expect(stream.status).toBe(200)
+    const ended = stream.text()
+    await eventually(async () => (await whoIs(`Bearer ${key}`)).status === 401)
+    expect((await whoIs(basic(`u:${child.key}`))).status).toBe(401)
+    expect(await ended).toContain('retry')
+    const { api_keys: rows } = (await ask(server, 'GET /v1/admin/api-keys')).body
+    expect(rows.find((one: { key_id: string }) => one.key_id === made.key_id)).toMatchObject({
+      expires_at_ms: made.expires_at_ms,
+    })
+  })
+
+  it.each([0, -1, 1.5, 400_000_000, 'soon'])('answers 400 for %s seconds', async (expires_in_secs) => {
+    const body = { name: 'x', scopes: ['ingest'], expires_in_secs }
+    expect((await ask(server, 'POST /v1/admin/api-keys', { body })).status).toBe(400)
+  })
+})
+
+describe('when a key was last used', () => {
+  it('is told at once, and kept over a restart', async () => {
+    const first = await startServer()
+    const { key, key_id } = await scopedKey(first, ['records:read'])
+    const rowOf = async (on: TestServer) => {
+      const { api_keys: rows } = (await ask(on, 'GET /v1/admin/api-keys')).body
+      return rows.find((one: { key_id: string }) => one.key_id === key_id)
+    }
+    expect(await rowOf(first)).toMatchObject({ made_by: 'root', line: key_id, last_used_at_ms: null })
+    const before = Date.now()
+    await whoIs(`Bearer ${key}`, first)
+    const { last_used_at_ms: usedAtMs } = await rowOf(first)
+    expect(usedAtMs).toBeGreaterThanOrEqual(before)
+    await first.halt()
+    const second = await startServer({ dataDir: first.dataDir })
+    expect((await rowOf(second)).last_used_at_ms).toBe(usedAtMs)
+    await second.stop()
+  })
+})
+
+it('lists keys page by page', async () => {
+  const seen: string[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const page: { body: { api_keys: { key_id: string }[]; next_cursor: string | null } } = await ask(
+      server,
+      `GET /v1/admin/api-keys?limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`,
+    )
+    seen.push(...page.body.api_keys.map(({ key_id }) => key_id))
+    cursor = page.body.next_cursor
+  }
+  expect(new Set(seen).size).toBe(seen.length)
+  expect(seen.length).toBe((await ask(server, 'GET /v1/admin/api-keys')).body.api_keys.length)
+  for (const query of ['?limit=0', '?limit=1001', '?cursor=x']) {
+    expect((await call(server, `GET /v1/admin/api-keys${query}`)).status).toBe(400)
+  }
+})
+
+it('answered every documented success', () => {
+  expect(unseenSuccesses([whoamiRoute])).toEqual([])
+})

@@ -1,0 +1,27 @@
+import type { CommandOf } from '../../src/protocol/messages.js'
+import { canonicalJson } from '../../src/strand/json.js'
+import { auditStrand, tellAudit } from '../audit.js'
+import type { CommitGroup } from '../commit-group.js'
+import type { Decision, ShardState } from '../shard-state.js'
+import { lastTold } from '../store/last-told.js'
+
+/** Makes the server's audit strand where there is none; 503 clock_skew. */
+export function auditOpen(state: ShardState, group: CommitGroup): Decision {
+  const agent = auditStrand(state, group)
+  return 'code' in agent ? agent : () => ({ kind: 'done' })
+}
+
+/** Appends a record to the server's audit strand; 503 clock_skew. */
+export function auditAppend(
+  state: ShardState,
+  { entry, changesOnly }: CommandOf<'auditAppend'>,
+  group: CommitGroup,
+): Decision {
+  const told = canonicalJson(entry.body)
+  const before = group.lastTold.get(entry.type) ?? lastTold(state.store.environment, entry.type)
+  if (changesOnly && before === told) return () => ({ kind: 'audited' })
+  const record = tellAudit(state, entry, group)
+  if ('code' in record) return record
+  if (changesOnly) group.lastTold.set(entry.type, told)
+  return () => ({ kind: 'audited', seq: record.seq })
+}
