@@ -7,21 +7,22 @@
 const layers = {
   base: [],
   strand: ['base'],
+  proof: ['base', 'strand'],
   auth: ['base', 'strand'],
   wire: ['base', 'strand'],
-  protocol: ['base', 'strand', 'auth'],
+  protocol: ['base', 'strand', 'proof', 'auth'],
   outbound: ['base', 'auth'],
   dispatch: ['base', 'protocol'],
   routes: ['base', 'strand', 'auth', 'wire', 'protocol', 'outbound'],
-  http: ['base', 'strand', 'auth', 'wire', 'protocol', 'dispatch', 'routes'],
-  client: [],
+  http: ['base', 'strand', 'proof', 'auth', 'wire', 'protocol', 'dispatch', 'routes'],
+  client: ['proof'],
   cli: [],
 }
-const workersMayImport = ['base', 'strand', 'auth', 'wire', 'protocol']
+const workersMayImport = ['base', 'strand', 'proof', 'auth', 'wire', 'protocol']
 
 /** Folders that may import config.js itself; others are handed their settings and may name the type at most. */
 const readsConfig = ['http']
-const knowsNoConfig = ['base', 'strand', 'auth', 'wire', 'protocol', 'client']
+const knowsNoConfig = ['base', 'strand', 'proof', 'auth', 'wire', 'protocol', 'client']
 
 const upTo = (path) => `^(\\.\\./)+${path}`
 
@@ -75,7 +76,25 @@ const exceptClient = { regex: '^(\\.{1,2}/)+client/', message: 'The client is a 
 const onlyTypesOfWire = [
   { regex: '^[^.]', message: 'The client has no dependency' },
   { regex: upTo('wire/'), allowTypeImports: true, message: 'The client takes types of wire' },
-  ...layer('client', ['wire']),
+  { regex: upTo('proof/node/'), message: 'The client runs where there is no Node' },
+  { regex: upTo('strand/'), allowTypeImports: true, message: 'The client takes types of strand' },
+  ...layer('client', ['wire', 'strand', ...layers.client]),
+]
+
+/** What checks are made of runs anywhere: bytes are Uint8Array, and hashing and verifying are handed in. */
+const runsAnywhere = [
+  { regex: '^[^.]', message: 'Checks import no package and nothing of Node: proof/node does' },
+  { regex: '^\\./node/', message: 'Checks are handed what hashes and verifies' },
+  {
+    group: [
+      '../strand/*',
+      ...['header', 'record-type', 'rotation-proof', 'strand-export'].map((name) => `!../strand/${name}.js`),
+    ],
+    allowTypeImports: true,
+    message: 'Of strand checks import what needs no Node',
+  },
+  { regex: upTo('base/'), message: 'Checks import nothing of base, parts of which need Node' },
+  ...layer('proof', layers.proof),
 ]
 
 const threadEntries = ['workers/entry.ts', 'workers/password.ts', 'workers/reader.ts']
@@ -119,6 +138,7 @@ export default {
     restrict(['src/http/uws.ts'], [...layer('http', layers.http), ...doors('uWebSockets.js')]),
     restrict(['src/strand/keys.ts'], [...layer('strand', layers.strand), ...doors('sodium-native')]),
     restrict(['src/client/**'], onlyTypesOfWire),
+    restrict(['src/proof/*.ts'], runsAnywhere),
     restrict(['workers/**'], [...layer('workers', workersMayImport), ...doors()]),
     restrict(['workers/store/**'], [...layer('workers', workersMayImport), ...doors('lmdb')]),
     restrict(threadEntries, [...layer('workers', workersMayImport), ...doors('parentPort')]),

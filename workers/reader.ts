@@ -13,7 +13,7 @@ import type {
   ReaderSettings,
   TreeTask,
 } from '../src/protocol/reader-tasks.js'
-import { genesisType, keyRotateType } from '../src/strand/genesis.js'
+import { genesisType, keyRotateType } from '../src/strand/record-type.js'
 import { formatHlc } from '../src/strand/hlc.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { bodyCommitment } from '../src/strand/hash.js'

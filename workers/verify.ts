@@ -1,4 +1,5 @@
-import { type Segment, type SegmentResult, checkSegment } from '../src/strand/segment-check.js'
+import { type Segment, checkSegment } from '../src/proof/node/segment.js'
+import type { SegmentResult } from '../src/proof/segment-check.js'
 
 /** Checks one segment of an export, in a thread of `strandfast verify`: a pure function of its lines. */
 export function verifySegment(segment: Segment): SegmentResult | undefined {

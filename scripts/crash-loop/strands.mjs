@@ -1,5 +1,5 @@
 import { recordHash } from '../../dist/src/strand/hash.js'
-import { verifyExport } from '../../dist/src/strand/verify-export.js'
+import { verifyExport } from '../../dist/src/proof/node/verify-export.js'
 import { forEachOf, send } from './request.mjs'
 import { rootKey } from './victim.mjs'
 

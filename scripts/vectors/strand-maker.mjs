@@ -1,7 +1,8 @@
 // Makes right and wrong strands for the vectors.
 
 import { checkpointOrigin, signCheckpoint } from '../../dist/src/strand/checkpoint.js'
-import { genesisBody, keyRotateBody, rotationProofText } from '../../dist/src/strand/genesis.js'
+import { genesisBody, keyRotateBody } from '../../dist/src/strand/genesis.js'
+import { rotationProofText } from '../../dist/src/strand/rotation-proof.js'
 import { bodyCommitment, recordHash } from '../../dist/src/strand/hash.js'
 import { headerText, zeroHash } from '../../dist/src/strand/header.js'
 import { formatHlc } from '../../dist/src/strand/hlc.js'

@@ -2,7 +2,8 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
 import { limits } from '../base/limits.js'
-import type { Segment, SegmentResult } from '../strand/segment-check.js'
+import type { Segment } from '../proof/node/segment.js'
+import type { SegmentResult } from '../proof/segment-check.js'
 
 /** Threads that check segments of an export, one a core. */
 export class SegmentPool {

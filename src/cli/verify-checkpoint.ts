@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { compareWithCheckpoint, type Comparison } from '../strand/checkpoint-check.js'
-import type { VerifiedExport } from '../strand/export-check.js'
-import { verifyExport } from '../strand/verify-export.js'
+import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
+import type { VerifiedExport } from '../proof/export-check.js'
+import { verifyExport } from '../proof/node/verify-export.js'
 
 /** The options of `verify` that are about an earlier checkpoint. */
 export const checkpointOptions = {

@@ -1,8 +1,17 @@
 import { limits } from '../base/limits.js'
-import { ExportCheck, type ExportFault, type VerifiedExport } from '../strand/export-check.js'
-import { type SegmentOptions, type SegmentResult, checkSegment } from '../strand/segment-check.js'
-import { type Manifest, parseManifest } from '../strand/strand-export.js'
-import { emptyExport, noManifest } from '../strand/verify-export.js'
+import {
+  ExportCheck,
+  type ExportFault,
+  type ExportOptions,
+  type VerifiedExport,
+  emptyExport,
+  readFirstLine,
+} from '../proof/export-check.js'
+import { runNow } from '../proof/job.js'
+import { jobs } from '../proof/node/jobs.js'
+import { checkSegment } from '../proof/node/segment.js'
+import type { SegmentOptions, SegmentResult } from '../proof/segment-check.js'
+import type { Manifest } from '../strand/strand-export.js'
 import { SegmentPool } from './segment-pool.js'
 import { splitSegments } from './split-lines.js'
 
@@ -12,7 +21,7 @@ const LF = 0x0a
 const PROGRESS_RECORDS = 1_000
 
 /** How an export is checked, and who is told how far it is. */
-export interface VerifyOptions extends SegmentOptions {
+export interface VerifyOptions extends ExportOptions {
   onProgress?: (records: number) => void
 }
 
@@ -31,8 +40,9 @@ export async function verifySegments(
   if (first === undefined) return emptyExport
   const lineFeed = first.indexOf(LF)
   const line = lineFeed === -1 ? first : first.subarray(0, lineFeed)
-  const manifest = parseManifest(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line))
-  if (manifest === undefined) return noManifest
+  const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line)
+  const manifest = readFirstLine(text, options)
+  if ('ok' in manifest) return manifest
   const check = new SegmentedCheck(manifest, options, spare)
   try {
     const fault = check.first(first.subarray(line.length + 1)) ?? (await check.rest(segments))
@@ -90,7 +100,7 @@ class SegmentedCheck {
   }
 
   end(): VerifiedExport | ExportFault {
-    return this.#whole.end()
+    return runNow(this.#whole.end(), jobs)
   }
 
   async close(): Promise<void> {
@@ -111,7 +121,7 @@ class SegmentedCheck {
     const sent = this.#sent.shift()
     if (sent === undefined) return undefined
     const found = await sent.found
-    const fits = found !== undefined && this.#whole.fits(found)
+    const fits = found !== undefined && runNow(this.#whole.fits(found), jobs)
     const fault = this.#join(fits ? found : this.#checkHere(sent.bytes))
     const { buffer } = sent.bytes
     if (buffer.byteLength === limits.verifySegmentBytes) this.#spare.push(new Uint8Array(buffer))
@@ -130,7 +140,7 @@ class SegmentedCheck {
   }
 
   #join(result: SegmentResult): ExportFault | undefined {
-    const fault = this.#whole.join(result)
+    const fault = runNow(this.#whole.join(result), jobs)
     for (; this.#told + PROGRESS_RECORDS <= this.#whole.records;) {
       this.#told += PROGRESS_RECORDS
       this.#onProgress?.(this.#told)

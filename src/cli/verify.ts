@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createGunzip } from 'node:zlib'
-import type { ExportFault, VerifiedExport } from '../strand/export-check.js'
+import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
 import { splitLines } from './split-lines.js'
 import {
   CHECKPOINT_USAGE,

@@ -1,8 +1,13 @@
 import { readIfThere, writeDurably } from '../durable-file.js'
 import { logAgent } from '../base/organism-id.js'
-import { checkpointOrigin, parseCheckpoint, verifyCheckpoint, type Checkpoint } from '../strand/checkpoint.js'
-import { verifyConsistency } from '../strand/merkle.js'
-import { verifyExport } from '../strand/verify-export.js'
+import { runNow } from '../proof/job.js'
+import { jobs } from '../proof/node/jobs.js'
+import { verifyCheckpoint } from '../proof/node/verify-checkpoint.js'
+import { verifyExport } from '../proof/node/verify-export.js'
+import { type Checkpoint, parseCheckpoint } from '../proof/note.js'
+import { isMembers, readBodyJson } from '../proof/strict-json.js'
+import { growsFrom, pathOf } from '../proof/tree-proof.js'
+import { checkpointOrigin } from '../strand/checkpoint.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
 import { serverAsked } from './server-url.js'
@@ -93,28 +98,16 @@ async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): 
     return now.rootHex === before.rootHex ? undefined : `The log was forked: other ${now.size} records`
   }
   const answer = await ask(asked, `/v1/log/consistency?from=${before.size}&to=${now.size}`)
-  const path = pathOf(answer)
-  const proof = {
-    from: before.size,
-    to: now.size,
-    fromRoot: Buffer.from(before.rootHex, 'hex'),
-    toRoot: Buffer.from(now.rootHex, 'hex'),
-    path: path ?? [],
-  }
-  if (path !== undefined && verifyConsistency(proof)) return undefined
+  const path = pathOf(membersOf(answer)['path'])
+  const between = { from: before.size, to: now.size, fromRootHex: before.rootHex, toRootHex: now.rootHex }
+  if (path !== undefined && runNow(growsFrom({ ...between, path }), jobs)) return undefined
   return `The log was forked: its ${now.size} records do not begin with the ${before.size} of before`
 }
 
-/** The path of a consistency proof; undefined when the answer is none. */
-function pathOf(text: string): Buffer[] | undefined {
-  try {
-    const answer: unknown = JSON.parse(text)
-    if (typeof answer !== 'object' || answer === null || !('path' in answer)) return undefined
-    if (!Array.isArray(answer.path)) return undefined
-    return answer.path.map((hash: unknown) => Buffer.from(String(hash), 'hex'))
-  } catch {
-    return undefined
-  }
+/** The members of an answer; none when it is no JSON object. */
+function membersOf(text: string): Record<string, unknown> {
+  const value = readBodyJson(text)?.value
+  return isMembers(value) ? value : {}
 }
 
 /**

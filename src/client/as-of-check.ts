@@ -1,9 +1,10 @@
-import { isSignedBy, parseCheckpoint } from './checkpoint.js'
-import type { ProofFault } from './log-proof.js'
+import { type ProofFault, proofFault as fault } from '../proof/growth.js'
+import { runLater } from '../proof/job.js'
+import { isSignedBy, parseCheckpoint, strandOf } from '../proof/note.js'
 import type { ExportSource } from './text-lines.js'
 import type { AsOfResponse } from './types.js'
 import { verifyExport } from './verify-export.js'
-import { SignatureCheck, requireEd25519 } from './webcrypto.js'
+import { requireEd25519, webCryptoJobs } from './webcrypto.js'
 
 /** A strand at a moment, as a signed checkpoint tells. */
 export interface VerifiedMoment {
@@ -23,6 +24,8 @@ export interface MomentTrust {
    * signed the checkpoint, which is the key in force when the moment was asked for.
    */
   publicKey: string
+  /** The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another one by it. */
+  strand?: string | undefined
   /**
    * An export of the strand from its first record, later than the answer: with it the key may be any that the strand
    * had, since its rotations lead from key to key, and the head of then is checked too.
@@ -30,11 +33,7 @@ export interface MomentTrust {
   strandExport?: ExportSource | undefined
 }
 
-const ORIGIN = /^strandfast\/([0-9a-f]{64})$/
-
 type Moment = Pick<AsOfResponse, 'chain_head' | 'record_count' | 'checkpoint'>
-
-const fault = (reason: string): ProofFault => ({ ok: false, reason })
 
 /**
  * Checks by WebCrypto alone the checkpoint of a strand as it was at a moment, which any page of `asOf` carries. It stands
@@ -43,19 +42,22 @@ const fault = (reason: string): ProofFault => ({ ok: false, reason })
  */
 export async function verifyAsOf(
   answer: Moment,
-  { publicKey, strandExport }: MomentTrust,
+  { publicKey, strandExport, strand: expected }: MomentTrust,
 ): Promise<VerifiedMoment | ProofFault> {
   await requireEd25519()
   const { checkpoint: note, record_count: count, chain_head: head } = answer
   if (note === null) return fault('The answer has no checkpoint')
   const parsed = parseCheckpoint(note)
-  const [, strand] = ORIGIN.exec(parsed?.origin ?? '') ?? []
+  const strand = parsed && strandOf(parsed)
   if (parsed === undefined || strand === undefined) {
     return fault('The checkpoint of the answer is no signed note of this form')
   }
+  if (expected !== undefined && expected.toLowerCase() !== strand) {
+    return fault('The checkpoint of the answer is of another strand than the one given')
+  }
   const { size, rootHex } = parsed
   if (size !== count + 1) return fault(`The checkpoint is of ${size} records, the answer of ${count + 1}`)
-  const isSigned = await isSignedBy(parsed, publicKey, new SignatureCheck())
+  const isSigned = await runLater(isSignedBy(parsed, publicKey), webCryptoJobs())
   if (strandExport === undefined) {
     if (!isSigned) return fault('The checkpoint of the answer is not signed by the key')
   } else {

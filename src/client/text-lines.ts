@@ -1,3 +1,6 @@
+import { LINE_BYTES_MAX } from '../proof/export-lines.js'
+import { utf8 } from '../proof/hex.js'
+
 /** An export: its text, a stream of it, the answer that carries it, or its pieces. */
 export type ExportSource =
   | string
@@ -6,38 +9,61 @@ export type ExportSource =
   | AsyncIterable<string | Uint8Array>
   | Iterable<string | Uint8Array>
 
-/** UTF-16 units of the longest line: a body of 1 MiB, escaped twice, and room to spare. */
-const LINE_CHARS_MAX = 16_777_216
+/** A line that cannot be read, and those after it neither. */
+export interface UnreadableLine {
+  reason: string
+}
+
+/** UTF-16 units make three bytes of UTF-8 at most, each. */
+const UNIT_BYTES_MAX = 3
 
 /**
- * The lines of a text that comes in pieces, each without its LF. What follows the last LF is a line unless empty.
- * @throws RangeError when a line is longer than 16 Mi characters
+ * The lines of a text that comes in pieces, each without its LF. What follows the last LF is a line unless empty. A line
+ * that is too long or not UTF-8 is the last one.
  */
-export async function* textLines(source: ExportSource): AsyncGenerator<string, void> {
+export async function* textLines(source: ExportSource): AsyncGenerator<string | UnreadableLine, void> {
   let begun = ''
   for await (const piece of textPieces(source)) {
+    if (typeof piece !== 'string') return yield piece
     const text = begun + piece
     let lineStart = 0
     // What had begun holds no LF, so the search starts behind it.
     for (let end = text.indexOf('\n', begun.length); end !== -1; end = text.indexOf('\n', lineStart)) {
-      yield text.slice(lineStart, end)
+      const line = text.slice(lineStart, end)
+      if (isTooLong(line)) return yield tooLong
+      yield line
       lineStart = end + 1
     }
     begun = text.slice(lineStart)
-    if (begun.length > LINE_CHARS_MAX)
-      throw new RangeError(`Expected lines of at most ${LINE_CHARS_MAX} characters`)
+    if (begun.length > LINE_BYTES_MAX) return yield tooLong
   }
-  if (begun !== '') yield begun
+  if (begun !== '') yield isTooLong(begun) ? tooLong : begun
 }
 
-async function* textPieces(source: ExportSource): AsyncGenerator<string, void> {
+const tooLong: UnreadableLine = { reason: `The line is longer than ${LINE_BYTES_MAX} bytes` }
+
+function isTooLong(line: string): boolean {
+  return line.length * UNIT_BYTES_MAX > LINE_BYTES_MAX && utf8(line).length > LINE_BYTES_MAX
+}
+
+async function* textPieces(source: ExportSource): AsyncGenerator<string | UnreadableLine, void> {
   if (typeof source === 'string') return yield source
   // A byte order mark is no part of an export: it stays in the text, so that the first line is refused.
-  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true })
   for await (const piece of piecesOf(source)) {
-    yield typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true })
+    const text = typeof piece === 'string' ? piece : decoded(() => decoder.decode(piece, { stream: true }))
+    yield text
+    if (typeof text !== 'string') return
   }
-  yield decoder.decode()
+  yield decoded(() => decoder.decode())
+}
+
+function decoded(decode: () => string): string | UnreadableLine {
+  try {
+    return decode()
+  } catch {
+    return { reason: 'The line is not UTF-8' }
+  }
 }
 
 function piecesOf(

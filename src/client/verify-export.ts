@@ -1,49 +1,23 @@
-import { ChainCheck, type ExaminedRecord, examineRecord } from './chain-check.js'
-import { verifyCheckpoint } from './checkpoint.js'
-import { KeptCheckpoint, type KeptStrand } from './kept-checkpoint.js'
-import { type Manifest, type Trailer, parseLine, parseManifest } from './export-lines.js'
-import { type ExportSource, textLines } from './text-lines.js'
-import { SignatureCheck, requireEd25519 } from './webcrypto.js'
+import { placeOf } from '../proof/chain-check.js'
+import {
+  ExportCheck,
+  type ExportFault,
+  type VerifiedExport as FoundExport,
+  emptyExport,
+  readFirstLine,
+} from '../proof/export-check.js'
+import { type JobsLater, runLater } from '../proof/job.js'
+import { KeptCheckpoint, type KeptStrand } from '../proof/kept-checkpoint.js'
+import { type ExaminedRecord, type ReadLine, readLineText } from '../proof/record.js'
+import { SegmentCheck } from '../proof/segment-check.js'
+import type { Manifest } from '../strand/strand-export.js'
+import { type ExportSource, type UnreadableLine, textLines } from './text-lines.js'
+import { requireEd25519, webCryptoJobs } from './webcrypto.js'
 
 /** An export that holds what it claims. */
-export interface VerifiedExport {
-  ok: true
-  agent: string
-  strand: string
-  /** Records in the export. */
-  records: number
-  firstSeq: number
-  lastSeq: number
-  /** Hash of the last record. */
-  chainHead: string
-  /** The key in force after the last record. */
-  publicKey: string
-  /** Records that carry a signature of their own; each was checked. */
-  signaturesChecked: number
-  /** Records covered by a later one's signature. */
-  sealed: number
-  /** Records whose body is gone and whose place in the chain holds. */
-  erased: number
-  /** Records whose body was kept from whom the export was made for, and whose place in the chain holds. */
-  withheld: number
-  /** Keys followed through rotations: 1 when there was none. */
-  keys: number
-  /** Whether the trailer carried a checkpoint; if so, it was checked. */
-  checkpoint: boolean
-  /** The export begins after genesis: it proves its own links, not what came before them. */
-  partial: boolean
+export type VerifiedExport = Omit<FoundExport, 'signaturesPassed' | 'watched'> & {
   /** With `kept`: the strand as it was then, which the export goes on from. */
   kept?: KeptStrand
-}
-
-/** The first fault found. */
-export interface ExportFault {
-  ok: false
-  /** The record at fault, where the fault is one record's. */
-  seq?: number
-  /** Line of the export, counted from 1. */
-  line: number
-  reason: string
 }
 
 /** Whether an export holds what it claims. */
@@ -57,6 +31,11 @@ export interface VerifyOptions {
    */
   publicKey?: string | undefined
   /**
+   * The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another strand by it, for an
+   * agent of the same name.
+   */
+  strand?: string | undefined
+  /**
    * A checkpoint of the strand that was kept, or that came with an answer as of a moment: the export must begin with the
    * records that it counts, and hold its key as the one in force after them or as one of a later rotation.
    */
@@ -69,14 +48,9 @@ export interface VerifyOptions {
 const EXAMINED_AHEAD = 64
 const PROGRESS_RECORDS = 1_000
 
-interface Waiting {
-  line: number
-  examined: Promise<ExaminedRecord>
-}
-
 /**
- * Checks an export by WebCrypto alone (contract.md 5, 7): every link, hash, body, signature and seal, key
- * rotations, the trailer and its checkpoint. Memory does not grow with the strand.
+ * Checks an export by WebCrypto alone (docs/FORMAT.md, Checking an export): every link, hash, body, signature and seal,
+ * key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
  * @throws Error where the platform has no Ed25519; what the source throws
  */
 export async function verifyExport(source: ExportSource, options: VerifyOptions = {}): Promise<VerifyResult> {
@@ -84,109 +58,91 @@ export async function verifyExport(source: ExportSource, options: VerifyOptions 
   const lines = textLines(source)
   try {
     const first = await lines.next()
-    if (first.done) return { ok: false, line: 0, reason: 'The export is empty' }
-    const manifest = parseManifest(first.value)
-    if (manifest === undefined) {
-      return { ok: false, line: 1, reason: 'The first line is no strand-export/v1 manifest' }
-    }
-    return await verifyRecords(lines, manifest, options)
+    if (first.done) return emptyExport
+    if (typeof first.value !== 'string') return { ok: false, line: 1, reason: first.value.reason }
+    const manifest = readFirstLine(first.value, options)
+    if ('ok' in manifest) return manifest
+    return await new Verification(manifest, options).run(lines)
   } finally {
     await lines.return()
   }
 }
 
-async function verifyRecords(
-  lines: AsyncGenerator<string, void>,
-  manifest: Manifest,
-  options: VerifyOptions,
-): Promise<VerifyResult> {
-  const signatures = new SignatureCheck()
-  const chain = new ChainCheck(manifest, options.publicKey, signatures)
-  const kept = options.kept === undefined ? undefined : new KeptCheckpoint(options.kept, signatures)
-  const waiting: Waiting[] = []
-  const takeDownTo = async (count: number): Promise<ExportFault | undefined> => {
-    while (waiting.length > count) {
-      const fault = await takeNext(chain, waiting)
-      if (fault !== undefined) return fault
-      await kept?.follow(chain)
-      if (chain.records % PROGRESS_RECORDS === 0) options.onProgress?.(chain.records)
+interface Waiting {
+  line: ReadLine
+  examined: Promise<ExaminedRecord> | undefined
+}
+
+/** The check of one export that is under way. */
+class Verification {
+  readonly #manifest: Manifest
+  readonly #options: VerifyOptions
+  readonly #segment: SegmentCheck
+  readonly #whole: ExportCheck
+  readonly #kept: KeptCheckpoint | undefined
+  readonly #jobs: JobsLater = webCryptoJobs()
+  readonly #waiting: Waiting[] = []
+
+  constructor(manifest: Manifest, options: VerifyOptions) {
+    this.#manifest = manifest
+    this.#options = options
+    const how = { trustedKey: options.publicKey?.toLowerCase() }
+    this.#segment = new SegmentCheck(manifest, placeOf(manifest), how)
+    this.#whole = new ExportCheck(manifest, how)
+    if (options.kept !== undefined) this.#kept = new KeptCheckpoint(options.kept)
+  }
+
+  async run(lines: AsyncIterable<string | UnreadableLine>): Promise<VerifyResult> {
+    await this.#follow()
+    for await (const text of lines) {
+      if (typeof text !== 'string') {
+        await this.#takeDownTo(0)
+        return this.#segment.ended ? this.#end() : this.#unreadable(text)
+      }
+      const line = readLineText(text)
+      const record = line !== undefined && 'record' in line ? line.record : undefined
+      const examined = record && runLater(this.#segment.examine(record), this.#jobs)
+      this.#waiting.push({ line, examined })
+      // A record before a line that is none may be wrong as well, and the first fault is the one to name.
+      await this.#takeDownTo(record === undefined ? 0 : EXAMINED_AHEAD - 1)
+      if (this.#segment.ended) break
     }
-    return undefined
+    await this.#takeDownTo(0)
+    return this.#end()
   }
-  let line = 1
-  let trailer: Trailer | undefined
-  for await (const text of lines) {
-    line += 1
-    const parsed = trailer === undefined ? parseLine(text) : undefined
-    // A record before this line may be wrong as well, and the first fault is the one to name.
-    const fault = await takeDownTo(parsed !== undefined && 'record' in parsed ? EXAMINED_AHEAD - 1 : 0)
-    if (fault !== undefined) return fault
-    if (trailer !== undefined) return { ok: false, line, reason: 'A line follows the trailer' }
-    if (parsed === undefined) {
-      return { ok: false, seq: chain.nextSeq, line, reason: 'The line is neither a record nor the trailer' }
+
+  async #takeDownTo(count: number): Promise<void> {
+    while (this.#waiting.length > count && !this.#segment.ended) {
+      const next = this.#waiting.shift()
+      if (next === undefined) return
+      const before = this.#segment.records
+      await runLater(this.#segment.take(next.line, await next.examined), this.#jobs)
+      if (this.#segment.records === before) continue
+      await this.#follow()
+      if (this.#segment.records % PROGRESS_RECORDS === 0) this.#options.onProgress?.(this.#segment.records)
     }
-    if ('trailer' in parsed) trailer = parsed.trailer
-    else waiting.push({ line, examined: examineRecord(parsed.record, signatures) })
   }
-  const fault = await takeDownTo(0)
-  if (fault !== undefined) return fault
-  if (trailer === undefined) return { ok: false, line, reason: 'The export is cut off: it has no trailer' }
-  const reason =
-    chain.endFault() ??
-    (await trailerFault({ manifest, trailer }, chain, signatures)) ??
-    (await kept?.fault(manifest))
-  if (reason !== undefined) return { ok: false, line, reason }
-  const found = verified(manifest, trailer, chain)
-  return kept === undefined ? found : { ...found, kept: kept.strand }
-}
 
-async function takeNext(chain: ChainCheck, waiting: Waiting[]): Promise<ExportFault | undefined> {
-  const next = waiting.shift()
-  if (next === undefined) return undefined
-  const reason = await chain.take(await next.examined)
-  return reason === undefined ? undefined : { ok: false, seq: chain.nextSeq, line: next.line, reason }
-}
-
-async function trailerFault(
-  ends: { manifest: Manifest; trailer: Trailer },
-  chain: ChainCheck,
-  signatures: SignatureCheck,
-): Promise<string | undefined> {
-  const { manifest, trailer } = ends
-  if (trailer.chainHead !== chain.head)
-    return 'The chain head of the trailer is not the hash of the last record'
-  if (trailer.records !== chain.records) {
-    return `The trailer counts ${trailer.records} records, not ${chain.records}`
+  async #follow(): Promise<void> {
+    if (this.#kept !== undefined) await runLater(this.#kept.follow(this.#segment.place), this.#jobs)
   }
-  if (trailer.checkpoint === undefined) return undefined
-  const checkpoint = await verifyCheckpoint(trailer.checkpoint, chain.key, signatures)
-  if (checkpoint === undefined) return 'The checkpoint does not verify'
-  if (checkpoint.origin !== `strandfast/${manifest.strand}`) return 'The checkpoint is of another strand'
-  if (checkpoint.size !== chain.nextSeq) {
-    return `The checkpoint is of ${checkpoint.size} records, not ${chain.nextSeq}`
-  }
-  const root = await chain.root()
-  return root === undefined || root === checkpoint.rootHex
-    ? undefined
-    : 'The root of the checkpoint is another'
-}
 
-function verified(manifest: Manifest, trailer: Trailer, chain: ChainCheck): VerifiedExport {
-  return {
-    ok: true,
-    agent: manifest.agent,
-    strand: manifest.strand,
-    records: chain.records,
-    firstSeq: manifest.fromSeq,
-    lastSeq: chain.nextSeq - 1,
-    chainHead: chain.head,
-    publicKey: chain.key,
-    signaturesChecked: chain.signaturesChecked,
-    sealed: chain.sealed,
-    erased: chain.erased,
-    withheld: chain.withheld,
-    keys: chain.keys,
-    checkpoint: trailer.checkpoint !== undefined,
-    partial: manifest.fromSeq > 0,
+  #unreadable({ reason }: UnreadableLine): ExportFault {
+    const { lines, place, trailer } = this.#segment.result()
+    const line = lines + 2
+    return { ok: false, ...(trailer === undefined && { seq: place.seq }), line, reason }
+  }
+
+  async #end(): Promise<VerifyResult> {
+    const result = this.#segment.result()
+    const found =
+      (await runLater(this.#whole.join(result), this.#jobs)) ??
+      (await runLater(this.#whole.end(), this.#jobs))
+    if (!found.ok || this.#kept === undefined) return found
+    const { strand, firstSeq, lastSeq } = found
+    const strandSize = this.#manifest.recordCount + 1
+    const reason = this.#kept.fault({ strand, firstSeq, lastSeq, strandSize })
+    if (reason !== undefined) return { ok: false, line: result.lines + 1, reason }
+    return { ...found, kept: this.#kept.strand }
   }
 }

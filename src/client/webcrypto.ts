@@ -1,7 +1,5 @@
-/** Bytes as WebCrypto takes them. */
-export type Bytes = Uint8Array<ArrayBuffer>
-
-const encoder = new TextEncoder()
+import { fromHex, toHex } from '../proof/hex.js'
+import type { JobsLater } from '../proof/job.js'
 
 /**
  * Makes sure that the platform can check what an export holds.
@@ -22,57 +20,45 @@ export async function requireEd25519(): Promise<void> {
   }
 }
 
-/** UTF-8 bytes of a text. */
-export function utf8(text: string): Bytes {
-  return encoder.encode(text)
-}
-
-/** Bytes of lower-case hex digits, which the caller has checked. */
-export function fromHex(hex: string): Bytes {
-  return Uint8Array.from({ length: hex.length / 2 }, (_, index) =>
-    Number.parseInt(hex.slice(index * 2, index * 2 + 2), 16),
-  )
-}
-
-/** Bytes as lower-case hex. */
-export function toHex(bytes: Uint8Array): string {
-  let hex = ''
-  for (const byte of bytes) hex += byte.toString(16).padStart(2, '0')
-  return hex
-}
-
-/** SHA-256 of all parts, one after another. */
-export async function sha256(...parts: Uint8Array[]): Promise<Bytes> {
-  const joined = new Uint8Array(parts.reduce((total, part) => total + part.length, 0))
-  let offset = 0
-  for (const part of parts) {
-    joined.set(part, offset)
-    offset += part.length
-  }
-  return new Uint8Array(await crypto.subtle.digest('SHA-256', joined))
-}
-
-/** Checks Ed25519 signatures; keeps the last key imported, as a strand seldom changes its own. */
-export class SignatureCheck {
-  #publicKey = ''
-  #imported: Promise<CryptoKey> | undefined
-
-  /** Whether `signature` is one by this key over the UTF-8 bytes of `text`. A malformed key or signature is not. */
-  async verifies(publicKey: string, text: string, signature: Bytes): Promise<boolean> {
-    if (signature.length !== 64 || !/^[0-9a-f]{64}$/.test(publicKey)) return false
-    try {
-      return await crypto.subtle.verify('Ed25519', await this.#key(publicKey), signature, utf8(text))
-    } catch {
-      // Platforms refuse a key that is no point of the curve when it is imported, or when it is used.
-      return false
+/** Works out the jobs of checks by WebCrypto; keeps the last key imported, as a strand seldom changes its own. */
+export function webCryptoJobs(): JobsLater {
+  let lastKey = ''
+  let imported: Promise<CryptoKey> | undefined
+  const keyOf = (publicKey: string): Promise<CryptoKey> => {
+    if (imported === undefined || lastKey !== publicKey) {
+      lastKey = publicKey
+      imported = crypto.subtle.importKey('raw', fromHex(publicKey), 'Ed25519', false, ['verify'])
     }
+    return imported
   }
+  return {
+    hash,
+    node: (left, right) => hash(fromHex(`01${left}${right}`)),
+    async verify({ publicKey, message, signature }) {
+      try {
+        return await crypto.subtle.verify(
+          'Ed25519',
+          await keyOf(publicKey),
+          fromHex(signature),
+          owned(message),
+        )
+      } catch {
+        // Platforms refuse a key that is no point of the curve when it is imported, or when it is used.
+        return false
+      }
+    },
+  }
+}
 
-  #key(publicKey: string): Promise<CryptoKey> {
-    if (this.#imported === undefined || this.#publicKey !== publicKey) {
-      this.#publicKey = publicKey
-      this.#imported = crypto.subtle.importKey('raw', fromHex(publicKey), 'Ed25519', false, ['verify'])
-    }
-    return this.#imported
-  }
+async function hash(bytes: Uint8Array): Promise<string> {
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', owned(bytes))))
+}
+
+/** Bytes that no thread shares, as WebCrypto asks for. */
+function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return isOwned(bytes) ? bytes : new Uint8Array(bytes)
+}
+
+function isOwned(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  return bytes.buffer instanceof ArrayBuffer
 }

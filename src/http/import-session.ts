@@ -7,7 +7,7 @@ import type { CheckedRecords, ImportedOutcome } from '../protocol/import-message
 import type { Command, Outcome } from '../protocol/messages.js'
 import { unexpected } from '../routes/answers.js'
 import type { ImportRequest } from '../routes/route.js'
-import type { ExportPosition } from '../strand/export-check.js'
+import type { ExportPosition } from '../proof/export-check.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { StrandImported } from '../wire/imports.js'

@@ -1,4 +1,4 @@
-import type { ExportPosition } from '../strand/export-check.js'
+import type { ExportPosition } from '../proof/export-check.js'
 import type { Condition } from '../strand/condition.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { CheckedRecords } from './import-messages.js'

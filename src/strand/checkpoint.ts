@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type KeyPair, signText, verifyText } from './keys.js'
+import { type KeyPair, signText } from './keys.js'
 
 /** What a checkpoint says: the root of the first `size` records of a strand. */
 export interface Checkpoint {
@@ -9,13 +9,6 @@ export interface Checkpoint {
   size: number
   /** 64 hex digits. */
   rootHex: string
-}
-
-/** A signed note taken apart; nothing of it is verified yet. */
-export interface CheckpointNote extends Checkpoint {
-  /** The text that the signatures are over: the note up to the empty line. */
-  text: string
-  signatures: { name: string; keyId: string; signature: Buffer }[]
 }
 
 const ED25519 = 0x01
@@ -39,51 +32,6 @@ export function signCheckpoint(checkpoint: Checkpoint, keys: KeyPair): string {
   const signature = signText(keys.secretKey, text)
   const signed = Buffer.concat([keyId(checkpoint.origin, keys.publicKey), signature]).toString('base64')
   return `${text}\n${DASH} ${checkpoint.origin} ${signed}\n`
-}
-
-/** Takes a note apart; undefined when it is not of the form that `signCheckpoint` gives, with 1 to 16 signatures. */
-export function parseCheckpoint(note: string): CheckpointNote | undefined {
-  const parts =
-    /^(([^\s+]+)\n(0|[1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n)\n((?:\u2014 [^\s+]+ [A-Za-z0-9+/=]+\n){1,16})$/.exec(
-      note,
-    )
-  if (parts === null) return undefined
-  const [, text = '', origin = '', sizeText = '', rootText = '', lines = ''] = parts
-  const root = Buffer.from(rootText, 'base64')
-  const size = Number(sizeText)
-  if (root.toString('base64') !== rootText || !Number.isSafeInteger(size)) return undefined
-  const signatures: CheckpointNote['signatures'] = []
-  for (const line of lines.trimEnd().split('\n')) {
-    const signature = parseSignature(line)
-    if (signature === undefined) return undefined
-    signatures.push(signature)
-  }
-  return { origin, size, rootHex: root.toString('hex'), text, signatures }
-}
-
-/**
- * Checks that a note carries this key's signature under the name of its origin.
- * Signatures by other keys are passed over, as signed-note asks.
- * @returns what the note says, or undefined
- */
-export function verifyCheckpoint(note: string, publicKey: string): Checkpoint | undefined {
-  const parsed = parseCheckpoint(note)
-  if (parsed === undefined) return undefined
-  const { origin, size, rootHex, text } = parsed
-  const expected = keyId(origin, publicKey).toString('hex')
-  const signed = parsed.signatures.some(
-    ({ name, keyId: id, signature }) =>
-      name === origin && id === expected && verifyText(publicKey, text, signature),
-  )
-  return signed ? { origin, size, rootHex } : undefined
-}
-
-function parseSignature(line: string): { name: string; keyId: string; signature: Buffer } | undefined {
-  const [, name = '', signed = ''] = line.split(' ')
-  const bytes = Buffer.from(signed, 'base64')
-  // Base64 can spell the same bytes in several ways; only the one that is written is read.
-  if (bytes.length <= KEY_ID_BYTES || bytes.toString('base64') !== signed) return undefined
-  return { name, keyId: bytes.toString('hex', 0, KEY_ID_BYTES), signature: bytes.subarray(KEY_ID_BYTES) }
 }
 
 /** The first four bytes of SHA-256(name ‖ LF ‖ 0x01 ‖ public key). */

@@ -20,25 +20,6 @@ export interface LeafReader {
   keep?(level: number, index: number, root: Uint8Array): void
 }
 
-/** What `inclusionPath` proves: the leaf at `index` of the tree of `size` leaves with this root. */
-export interface Inclusion {
-  index: number
-  size: number
-  leaf: Uint8Array
-  /** Sibling hashes from the leaf up. */
-  path: Uint8Array[]
-  root: Uint8Array
-}
-
-/** What `consistencyPath` proves: the tree of `to` leaves begins with the tree of `from` leaves. */
-export interface Consistency {
-  from: number
-  to: number
-  fromRoot: Uint8Array
-  toRoot: Uint8Array
-  path: Uint8Array[]
-}
-
 const node = Buffer.alloc(65)
 node[0] = 1
 
@@ -74,30 +55,6 @@ export function inclusionPath(index: number, size: number, reader: LeafReader): 
   return path.reverse()
 }
 
-/** Checks an inclusion proof (RFC 9162, 2.1.3.2). */
-export function verifyInclusion(inclusion: Inclusion): boolean {
-  const { index, size, leaf, path, root } = inclusion
-  if (!Number.isSafeInteger(index) || !Number.isSafeInteger(size) || index < 0 || index >= size) return false
-  if (leaf.length !== 32 || path.some((sibling) => sibling.length !== 32)) return false
-  // Divisions, not shifts: a shift would cut a size past 2^31.
-  let at = index
-  let last = size - 1
-  let reached = leaf
-  for (const sibling of path) {
-    if (last === 0) return false
-    if (at % 2 === 1 || at === last) {
-      reached = nodeHash(sibling, reached)
-      while (at % 2 === 0 && at !== 0) {
-        at /= 2
-        last = Math.floor(last / 2)
-      }
-    } else reached = nodeHash(reached, sibling)
-    at = Math.floor(at / 2)
-    last = Math.floor(last / 2)
-  }
-  return last === 0 && Buffer.compare(reached, root) === 0
-}
-
 /**
  * The hashes that lead from the root of the first `from` leaves to that of the first `to` leaves (RFC 6962, 2.1.2);
  * none where both are one tree.
@@ -122,118 +79,44 @@ export function consistencyPath(from: number, to: number, reader: LeafReader): U
   return path.reverse()
 }
 
-/** Checks a consistency proof (RFC 9162, 2.1.4.2). */
-export function verifyConsistency({ from, to, fromRoot, toRoot, path }: Consistency): boolean {
-  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || from < 1 || from > to) return false
-  if ([fromRoot, toRoot, ...path].some((hash) => hash.length !== 32)) return false
-  if (from === to) return path.length === 0 && Buffer.compare(fromRoot, toRoot) === 0
-  let at = from - 1
-  let last = to - 1
-  while (at % 2 === 1) {
-    at = Math.floor(at / 2)
-    last = Math.floor(last / 2)
-  }
-  // At 0 the older tree is a complete one, which the path leaves out.
-  const [first, ...rest] = at === 0 ? [fromRoot, ...path] : path
-  if (first === undefined) return false
-  let older = first
-  let newer = first
-  for (const sibling of rest) {
-    if (last === 0) return false
-    if (at % 2 === 1 || at === last) {
-      older = nodeHash(sibling, older)
-      newer = nodeHash(sibling, newer)
-      while (at % 2 === 0 && at !== 0) {
-        at /= 2
-        last = Math.floor(last / 2)
-      }
-    } else newer = nodeHash(newer, sibling)
-    at = Math.floor(at / 2)
-    last = Math.floor(last / 2)
-  }
-  return last === 0 && Buffer.compare(older, fromRoot) === 0 && Buffer.compare(newer, toRoot) === 0
-}
-
-/** A complete subtree: 2^level leaves under one root. */
-export interface Subtree {
-  level: number
-  /** 64 hex digits. */
-  rootHex: string
-}
-
 const HASH_BYTES = 32
-/** Peaks at most: those of a range that begins anywhere rise and fall once, and a size has 53 bits. */
-const PEAKS_MAX = 2 * 53
+/** Peaks at most: a size has 53 bits. */
+const PEAKS_MAX = 53
 
-/**
- * Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes.
- *
- * One that begins at a later leaf keeps the subtrees of its range; joined to the one of the leaves before, they give
- * the tree of all. So ranges of a long tree can be hashed apart from each other.
- */
+/** Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes. */
 export class TreeHasher {
   /** The peaks' roots one behind the other: two that are joined lie together. */
   readonly #peaks = Buffer.alloc(PEAKS_MAX * HASH_BYTES)
-  readonly #levels: number[] = []
-  readonly #start: number
-  #size: number
+  #count = 0
+  #size = 0
 
-  /** @param start index of the first leaf that it will take */
-  constructor(start = 0) {
-    this.#start = start
-    this.#size = start
-  }
-
-  /** Leaves of the tree so far, those before its start counted. */
+  /** Leaves of the tree so far. */
   get size(): number {
     return this.#size
   }
 
   /** Takes the next leaf hash, 32 bytes. */
   append(leaf: Uint8Array): void {
-    this.#peaks.set(leaf, this.#levels.length * HASH_BYTES)
-    this.#merge(0)
-  }
-
-  /** Takes what comes next, a leaf (level 0) or a subtree that begins at a multiple of its size. */
-  join({ level, rootHex }: Subtree): void {
-    this.#peaks.write(rootHex, this.#levels.length * HASH_BYTES, 'hex')
-    this.#merge(level)
-  }
-
-  /** The subtrees that the leaves taken make, from left to right. */
-  subtrees(): Subtree[] {
-    return this.#levels.map((level, at) => ({ level, rootHex: this.#peak(at).toString('hex') }))
+    this.#peaks.set(leaf, this.#count * HASH_BYTES)
+    // Each trailing one bit is a complete subtree as large as what has become of the new one.
+    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
+      this.#count -= 1
+      const at = this.#count * HASH_BYTES
+      this.#peaks.copy(node, 1, at, at + 2 * HASH_BYTES)
+      // One byte a character: the platform gives a hash faster so than in a buffer.
+      this.#peaks.write(hash('sha256', node, 'binary'), at, 'latin1')
+    }
+    this.#count += 1
+    this.#size += 1
   }
 
   /** The root of the leaves taken so far. */
   root(): Uint8Array {
-    assert(this.#start === 0, 'only a tree from its first leaf on has a root')
     if (this.#size === 0) return hash('sha256', '', 'buffer')
-    const peaks = this.#levels.map((_level, at): Uint8Array => this.#peak(at))
+    const peaks = Array.from({ length: this.#count }, (_none, at): Uint8Array =>
+      this.#peaks.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES),
+    )
     return Buffer.from(peaks.reduceRight((right, left) => nodeHash(left, right)))
-  }
-
-  #peak(at: number): Buffer {
-    return this.#peaks.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES)
-  }
-
-  /** Joins the root that was laid behind the peaks with those it completes a larger subtree with. */
-  #merge(from: number): void {
-    let level = from
-    let rest = this.#size / 2 ** level
-    assert(Number.isInteger(rest), 'a subtree begins at a multiple of its size')
-    // Each trailing one bit is a complete subtree as large as what has become of the new one, unless it began before.
-    for (; rest % 2 === 1 && this.#levels.at(-1) === level; rest = (rest - 1) / 2) {
-      this.#levels.pop()
-      const at = this.#levels.length * HASH_BYTES
-      this.#peaks.copy(node, 1, at, at + 2 * HASH_BYTES)
-      // One byte a character: the platform gives a hash faster so than in a buffer.
-      this.#peaks.write(hash('sha256', node, 'binary'), at, 'latin1')
-      level += 1
-    }
-    this.#levels.push(level)
-    this.#size += 2 ** from
   }
 }
 

@@ -4,6 +4,18 @@ export const recordTypePattern = '[a-z0-9_./-]{1,64}'
 /** The type of a user's record when the write names none. */
 export const defaultRecordType = 'record'
 
+/** The type of record 0 of every strand. */
+export const genesisType = 'sys/genesis'
+
+/** The type of the record by which a strand's old key names the new one. */
+export const keyRotateType = 'sys/key_rotate'
+
+/** The type of the record that tells of an erased body. */
+export const eraseType = 'sys/erase'
+
+/** The type of the records of the server log (docs/FORMAT.md, The server log). */
+export const headsType = 'sys/heads'
+
 const wholeType = new RegExp(`^${recordTypePattern}$`)
 const wholePattern = /^(?:[a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\*)$/
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { verifyCheckpoint as verifyInClient } from '../../src/client/checkpoint.js'
-import { SignatureCheck } from '../../src/client/webcrypto.js'
-import { signCheckpoint, verifyCheckpoint as verifyInServer } from '../../src/strand/checkpoint.js'
+import { webCryptoJobs } from '../../src/client/webcrypto.js'
+import { runLater } from '../../src/proof/job.js'
+import { verifyCheckpoint as verifyInServer } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/note.js'
+import { signCheckpoint } from '../../src/strand/checkpoint.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 
 const keys = keyPairFromSeed(Buffer.alloc(32, 3))
@@ -13,7 +15,7 @@ const witness = (base64: string) => `\u2014 witness.example/w1 ${base64}\n`
 
 /** The verdicts of the server's reader and the client's, which must be the same. */
 async function verdictsOn(text: string): Promise<unknown[]> {
-  const inClient = await verifyInClient(text, keys.publicKey, new SignatureCheck())
+  const inClient = await runLater(verifyCheckpoint(text, keys.publicKey), webCryptoJobs())
   return [verifyInServer(text, keys.publicKey), inClient]
 }
 

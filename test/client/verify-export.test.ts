@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { ServiceClient, type VerifyResult, verifyExport } from '../../src/client/index.js'
-import { verifyExport as verifyOnServer } from '../../src/strand/verify-export.js'
+import { verifyExport as verifyOnServer } from '../../src/proof/node/verify-export.js'
 import { type Line, SignedStrand, keyPair, textOf } from './signed-strand.js'
 
 /** Every kind of record: signed, sealed, erased, a rotation, bodies that need escapes. */
@@ -49,6 +49,7 @@ describe('a check of a whole export', () => {
       signaturesChecked: 6,
       sealed: 2,
       erased: 2,
+      unexplained: { count: 2, firstSeq: 3 },
       withheld: 0,
       keys: 2,
       checkpoint: true,

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { register, type Account } from '../support/accounts.js'
 import { ask, newAgent, scopedKey } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'

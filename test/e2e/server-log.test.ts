@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { shardOf } from '../../src/base/placement.js'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { headNow, logRecords, untilLogged } from '../support/server-log.js'
 import { call, startServer, type TestServer } from '../support/server.js'
 

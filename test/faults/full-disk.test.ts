@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, rmdirSync, statfsSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { eventually } from '../support/eventually.js'
 import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
 import { leftOut } from '../support/faults.js'

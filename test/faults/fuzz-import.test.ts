@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { ask, newAgent } from '../support/answers.js'
 import { extent, runSeed } from '../support/faults.js'
 import { changed, changes, expectNoFailure, fuzz } from '../support/fuzzing.js'

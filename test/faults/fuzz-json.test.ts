@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { register, usualPassword } from '../support/accounts.js'
 import { ask, newAgent } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'

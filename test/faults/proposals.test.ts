@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { ask, newAgent, scopedKey } from '../support/answers.js'
 import { eventually } from '../support/eventually.js'
 import { call, startServer, type TestServer } from '../support/server.js'

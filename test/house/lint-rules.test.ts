@@ -25,6 +25,11 @@ const restricted = 'eslint(no-restricted-imports)'
 const forbiddenImports: [string, string[]][] = [
   ['src/base', ['../strand/x.js', '../wire/x.js', '../config.js', '../main.js', '../../workers/x.js']],
   ['src/strand', ['../auth/x.js', '../wire/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
+  [
+    'src/proof',
+    ['../auth/x.js', '../base/x.js', '../strand/keys.js', './node/x.js', 'node:crypto', 'lru-cache'],
+  ],
+  ['src/proof/node', ['../../auth/x.js', '../../client/x.js', '../../http/x.js', '../../../workers/x.js']],
   ['src/auth', ['../wire/x.js', '../protocol/x.js', '../routes/x.js', '../../workers/x.js']],
   ['src/wire', ['../auth/x.js', '../protocol/x.js', '../routes/x.js', '../http/x.js']],
   ['src/protocol', ['../routes/x.js', '../wire/x.js', '../dispatch/x.js', '../../workers/x.js']],
@@ -34,7 +39,10 @@ const forbiddenImports: [string, string[]][] = [
   ['src/routes/deeper', ['../../dispatch/x.js', '../../http/x.js', '../../../workers/x.js']],
   ['src/http', ['../outbound/x.js', '../client/x.js', '../cli/x.js', '../main.js', '../../workers/x.js']],
   ['src/cli', ['../client/x.js']],
-  ['src/client', ['../wire/x.js', '../base/x.js', 'msgpackr', 'node:fs']],
+  [
+    'src/client',
+    ['../wire/x.js', '../base/x.js', '../strand/x.js', '../proof/node/x.js', 'msgpackr', 'node:fs'],
+  ],
   ['workers', ['../src/dispatch/x.js', '../src/http/x.js', '../src/routes/x.js', '../src/outbound/x.js']],
   ['workers/commands', ['../../src/http/x.js', '../../src/client/x.js', '../../src/config.js']],
   ['workers/store', ['../../src/http/x.js', '../../src/dispatch/x.js']],
@@ -45,6 +53,9 @@ const allowedImports: [string, string[]][] = [
   ['src/base', ['./x.js', 'pino', 'node:fs']],
   ['src/strand', ['../base/x.js', './x.js']],
   ['src/strand/deeper', ['../x.js', '../../base/x.js']],
+  ['src/proof', ['../strand/header.js', '../strand/strand-export.js', './x.js']],
+  ['src/proof/node', ['../x.js', '../../strand/keys.js', '../../base/x.js', 'node:crypto']],
+  ['src/client', ['../proof/x.js', './x.js']],
   ['src/dispatch', ['../base/x.js', '../protocol/x.js', 'node:worker_threads']],
   ['src/routes', ['../wire/x.js', '../outbound/x.js', '../protocol/x.js']],
   ['src/http', ['../routes/x.js', '../dispatch/x.js', '../config.js']],

@@ -1,5 +1,5 @@
 import { verifyAsOf, type AsOfResponse } from '../../src/client/index.js'
-import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { ask } from '../support/answers.js'
 import { recordView } from './answers.js'
 import { agree, anything } from './matching.js'

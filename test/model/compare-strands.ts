@@ -1,5 +1,5 @@
-import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { ask } from '../support/answers.js'
 import { isCaughtUp, openStream, type TestEvent } from '../support/events.js'
 import { agree, anything } from './matching.js'

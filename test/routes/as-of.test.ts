@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyAsOf } from '../../src/client/index.js'
 import { asOfRoute } from '../../src/routes/as-of.js'
-import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'

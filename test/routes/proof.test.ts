@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { proofRoutes } from '../../src/routes/proof.js'
-import { checkpointOrigin, verifyCheckpoint } from '../../src/strand/checkpoint.js'
-import { TreeHasher, verifyConsistency, verifyInclusion } from '../../src/strand/merkle.js'
+import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { checkpointOrigin } from '../../src/strand/checkpoint.js'
+import { TreeHasher } from '../../src/strand/merkle.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import { startServer, type TestServer } from '../support/server.js'
+import { verifyConsistency, verifyInclusion } from '../support/tree-proofs.js'
 
 let server: TestServer
 let strand = ''

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encodeCursor } from '../../src/routes/parameters.js'
 import { proposalRoutes } from '../../src/routes/proposals.js'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
 import { subjectOf, signUp } from '../support/users.js'
 import { startAuthServer } from '../support/auth-server.js'

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { serverLogRoutes } from '../../src/routes/server-log.js'
-import { verifyCheckpoint } from '../../src/strand/checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { bodyCommitment, recordHash } from '../../src/strand/hash.js'
 import { parseHeader } from '../../src/strand/header.js'
 import { verifyText } from '../../src/strand/keys.js'
-import { verifyConsistency, verifyInclusion } from '../../src/strand/merkle.js'
-import { parseHeadsBody } from '../../src/strand/server-log.js'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { readHeads } from '../../src/proof/heads.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import { headNow, logRecords, untilLogged } from '../support/server-log.js'
 import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import { verifyConsistency, verifyInclusion } from '../support/tree-proofs.js'
 
 let server: TestServer
 let logKey = ''
@@ -127,7 +127,7 @@ function checkProof(body: TestAnswer['body']): void {
     rootHex: root,
   })
   const { strand, size: told, hash } = body
-  expect(parseHeadsBody(record.body)?.heads).toContainEqual({ strand, size: told, hash })
+  expect(readHeads(record.body)?.heads).toContainEqual({ strand, size: told, hash })
 }
 
 describe('GET /v1/log/proof', () => {

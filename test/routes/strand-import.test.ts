@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { importRoute } from '../../src/routes/strand-import.js'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
 import {
   everythingOf,

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { send } from '../../scripts/crash-loop/request.mjs'
 import { rootKey } from '../../scripts/crash-loop/victim.mjs'
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command, CommandOf } from '../../src/protocol/messages.js'
 import { verifyText } from '../../src/strand/keys.js'
-import { rotationProofText } from '../../src/strand/genesis.js'
+import { rotationProofText } from '../../src/strand/rotation-proof.js'
 import type { Zone } from '../../src/strand/zone.js'
 import { recordsFrom } from '../../workers/store/records.js'
 import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard.js'

@@ -7,7 +7,7 @@ import { limits } from '../../dist/src/base/limits.js'
 import { ServerLog } from '../../dist/src/dispatch/server-log.js'
 import { Shards } from '../../dist/src/dispatch/shards.js'
 import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
-import { parseHeadsBody, type HeadsRecord } from '../../src/strand/server-log.js'
+import { readHeads, type ToldRecord } from '../../src/proof/heads.js'
 import { openEnvironment } from '../../workers/store/environment.js'
 import { recordsFrom } from '../../workers/store/records.js'
 import { testAuthRules } from '../support/shard.js'
@@ -113,13 +113,13 @@ async function told(agent: string) {
 }
 
 /** Every record of the log but genesis, read past the server. */
-async function records(): Promise<HeadsRecord[]> {
+async function records(): Promise<ToldRecord[]> {
   const { shard, agentNo } = await located(log)
   const environment = openEnvironment(join(directory, `shard-${shard}`), 'read')
   try {
     const read = [...recordsFrom(environment, agentNo, { fromSeq: 1, order: 'asc' })]
     return read.map(({ body }) => {
-      const heads = parseHeadsBody(Buffer.from(body).toString())
+      const heads = readHeads(Buffer.from(body).toString())
       if (heads === undefined) throw new Error('Expected a body of heads')
       return heads
     })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
 import { eventually } from '../support/eventually.js'
 import { startInProcess, type InProcessServer } from '../support/in-process-server.js'

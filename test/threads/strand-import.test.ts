@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CommandOf } from '../../src/protocol/messages.js'
-import { parseManifest } from '../../src/strand/strand-export.js'
+import { parseManifest } from '../../src/proof/export-lines.js'
 import { checkLines } from '../../workers/import/check.js'
 import { SinkLog } from '../../workers/sink-log.js'
 import { blockCount } from '../../workers/store/record-codec.js'

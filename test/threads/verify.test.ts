@@ -21,7 +21,7 @@ import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js
 import { recordHash } from '../../src/strand/hash.js'
 import type { KeyPair } from '../../src/strand/keys.js'
 import { treeRoot } from '../../src/strand/merkle.js'
-import { verifyExport } from '../../src/strand/verify-export.js'
+import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { laterKeys, longExportKeys, longExportLines } from '../unit/strand/long-export.js'
 
 // The threads run from the build.

@@ -4,13 +4,10 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import { logAgent } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
-import {
-  headsBody,
-  headsType,
-  parseHeadsBody,
-  type HeadsRecord,
-  type LoggedHead,
-} from '../../src/strand/server-log.js'
+import { readHeads } from '../../src/proof/heads.js'
+import { parseHlc } from '../../src/strand/hlc.js'
+import { headsType } from '../../src/strand/record-type.js'
+import { headsBody, type HeadsRecord, type LoggedHead } from '../../src/strand/server-log.js'
 import type { CommitGroup } from '../commit-group.js'
 import { findAgent, refused, type Decision, type ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
@@ -64,7 +61,8 @@ function newLog(state: ShardState, name: string, group: CommitGroup): Agent | Re
 function recordOfLog({ store }: ShardState, agent: Agent, seq: number): HeadsRecord | undefined {
   const record = recordBySeq(store.environment, agent.no, seq)
   assert(record !== undefined, 'a strand has no gaps')
-  return parseHeadsBody(asBuffer(record.body).toString('utf8'))
+  const told = readHeads(asBuffer(record.body).toString('utf8'))
+  return told && { heads: told.heads, clocks: told.clocks.flatMap((text) => parseHlc(text) ?? []) }
 }
 
 /**

@@ -4,16 +4,19 @@ import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits.js'
 import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
 import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
-import { ChainCheck, placeOf } from '../../src/strand/chain-check.js'
-import { endFault, trailerFault, type ExportPosition } from '../../src/strand/export-check.js'
+import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
+import { endFault, trailerFault, type ExportPosition } from '../../src/proof/export-check.js'
+import { parseLine } from '../../src/proof/export-lines.js'
+import { runNow } from '../../src/proof/job.js'
+import { jobs } from '../../src/proof/node/jobs.js'
+import { readRecord } from '../../src/proof/record.js'
+import { TreeHasher } from '../../src/proof/tree.js'
 import { recordHash } from '../../src/strand/hash.js'
 import { parseHeader, type RecordHeader } from '../../src/strand/header.js'
 import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
-import { readRecord } from '../../src/strand/line-reader.js'
-import { TreeHasher } from '../../src/strand/merkle.js'
 import { isReservedType } from '../../src/strand/record-type.js'
-import { parseLine, type Manifest, type RecordLine, type Trailer } from '../../src/strand/strand-export.js'
+import type { Manifest, RecordLine, Trailer } from '../../src/strand/strand-export.js'
 import { encodeBlock, type StoredRecord } from '../store/record-codec.js'
 import { meaningOf } from './meanings.js'
 
@@ -90,7 +93,7 @@ class Part {
     this.#manifest = manifest
     this.#chain = new ChainCheck(manifest, position?.place ?? placeOf(manifest), {})
     this.#before = position?.records ?? 0
-    for (const subtree of position?.subtrees ?? []) this.#tree.join(subtree)
+    for (const subtree of position?.subtrees ?? []) runNow(this.#tree.join(subtree), jobs)
   }
 
   /** The record that is expected next, or that was found wrong. */
@@ -120,10 +123,11 @@ class Part {
       this.ended = true
       const { place } = this.#chain
       const end = { place, records: this.#taken, trusted: true, tree: this.#tree }
-      return endFault(this.#manifest, end) ?? trailerFault(this.#manifest, trailer, end)
+      return endFault(this.#manifest, end) ?? runNow(trailerFault(this.#manifest, trailer, end), jobs)
     }
     const { key } = this.#chain.place
-    const fault = this.#chain.take(readRecord(record))
+    const read = readRecord(record)
+    const fault = this.#chain.take(read, runNow(this.#chain.examine(read), jobs))
     if (fault !== undefined) return fault
     this.#grow()
     if (this.count === 0) this.#key = key
@@ -138,7 +142,8 @@ class Part {
 
   #grow(): void {
     const { head } = this.#chain.place
-    if (head !== undefined && this.#manifest.fromSeq === 0) this.#tree.join({ level: 0, rootHex: head })
+    if (head !== undefined && this.#manifest.fromSeq === 0)
+      runNow(this.#tree.join({ level: 0, rootHex: head }), jobs)
   }
 
   #keep(header: RecordHeader, record: RecordLine): string | undefined {

@@ -2,7 +2,7 @@ import { policyFaults } from '../../src/auth/row-policy.js'
 import { unreachable } from '../../src/base/assert.js'
 import type { Meaning } from '../../src/protocol/import-messages.js'
 import type { Mutation } from '../../src/protocol/proposal-messages.js'
-import { genesisType, keyRotateType } from '../../src/strand/genesis.js'
+import { eraseType, genesisType, keyRotateType } from '../../src/strand/record-type.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { systemBodies } from '../../src/wire/system-records.js'
 
@@ -31,7 +31,7 @@ const readers: Readonly<Record<string, (body: unknown, agent: string) => Told>> 
   },
   'sys/tombstone': (body) => recordMeaning(body, 'delete'),
   'sys/restore': (body) => recordMeaning(body, 'restore'),
-  'sys/erase': (body) => recordMeaning(body, 'erase'),
+  [eraseType]: (body) => recordMeaning(body, 'erase'),
   'sys/zone': (body) => {
     const read = systemBodies.zone.value(body)
     return 'code' in read ? badBody : { meaning: { kind: 'zone', zone: read.value.zone } }

@@ -7,9 +7,11 @@ import type {
   Mutation,
   RecordMutation,
 } from '../../src/protocol/proposal-messages.js'
-import { keyRotateBody, keyRotateType, rotationProofText } from '../../src/strand/genesis.js'
+import { keyRotateBody } from '../../src/strand/genesis.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { keyPairFromSeed, signText } from '../../src/strand/keys.js'
+import { eraseType, keyRotateType } from '../../src/strand/record-type.js'
+import { rotationProofText } from '../../src/strand/rotation-proof.js'
 import { unseal } from '../../src/strand/seal.js'
 import type { CommitGroup, PendingRecord } from '../commit-group.js'
 import type { ShardState } from '../shard-state.js'
@@ -129,7 +131,7 @@ export function carryOut(state: ShardState, asked: Asked, group: CommitGroup): P
   }
 }
 
-const recordTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: 'sys/erase' } as const
+const recordTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: eraseType } as const
 
 function carryOutOnRecord(asked: Asked<RecordMutation>, group: CommitGroup): PendingRecord {
   const { agent, mutation } = asked

@@ -9,6 +9,7 @@ import {
   recordAt,
   type StoredRecord,
 } from './record-codec.js'
+import { eraseType } from '../../src/strand/record-type.js'
 import type { Environment } from './environment.js'
 import { readBlock } from './records.js'
 import { agentNoKey } from './tables.js'
@@ -59,13 +60,12 @@ export function readSinkBlock(environment: Environment, blockNo: number): SinkBl
   const found: SinkBlock = { ingested: [], erased: [] }
   for (let position = 0; position < blockCount(block); position++) {
     if (isIngestedAt(block, position)) found.ingested.push(recordAt(block, position))
-    else if (hasTypeAt(block, position, ERASE_TYPE)) found.erased.push(targetOf(recordAt(block, position)))
+    else if (hasTypeAt(block, position, eraseType)) found.erased.push(targetOf(recordAt(block, position)))
   }
   return found
 }
 
 /** A record that tells of another's erasure (docs/FORMAT.md). */
-const ERASE_TYPE = 'sys/erase'
 
 function targetOf({ body }: StoredRecord): string {
   const { target } = JSON.parse(asBuffer(body).toString('utf8')) as { target: string }

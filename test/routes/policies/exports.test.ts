@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport as verifyInClient } from '../../../src/client/index.js'
-import { verifyExport } from '../../../src/strand/verify-export.js'
+import { verifyExport } from '../../../src/proof/node/verify-export.js'
 import { ask, newAgent } from '../../support/answers.js'
 import { startAuthServer } from '../../support/auth-server.js'
 import type { TestServer } from '../../support/server.js'

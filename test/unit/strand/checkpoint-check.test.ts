@@ -4,11 +4,11 @@ import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { verifyExport as verifyByClient } from '../../../src/client/index.js'
-import { compareWithCheckpoint, type Comparison } from '../../../src/strand/checkpoint-check.js'
+import { compareWithCheckpoint, type Comparison } from '../../../src/proof/node/compare-checkpoint.js'
 import { signCheckpoint } from '../../../src/strand/checkpoint.js'
 import { keyPairFromSeed } from '../../../src/strand/keys.js'
 import { treeRoot } from '../../../src/strand/merkle.js'
-import { verifyExport } from '../../../src/strand/verify-export.js'
+import { verifyExport } from '../../../src/proof/node/verify-export.js'
 import { SignedStrand, keyPair } from '../../client/signed-strand.js'
 import { checkpointVectors, vectorExport } from '../../support/checkpoint-vectors.js'
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { keyPairFromSeed, signText, verifyText } from '../../../src/strand/keys.js'
-import { parseCheckpoint, signCheckpoint, verifyCheckpoint } from '../../../src/strand/checkpoint.js'
+import { verifyCheckpoint } from '../../../src/proof/node/verify-checkpoint.js'
+import { parseCheckpoint } from '../../../src/proof/note.js'
+import { signCheckpoint } from '../../../src/strand/checkpoint.js'
 
 const master = Buffer.alloc(32, 1)
 const seed = Buffer.alloc(32, 2)

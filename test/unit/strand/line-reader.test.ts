@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { genesisBody } from '../../../src/strand/genesis.js'
 import { headerText } from '../../../src/strand/header.js'
-import { LineReader, type ReadLine, readLineText } from '../../../src/strand/line-reader.js'
+import { LineReader } from '../../../src/proof/node/line-reader.js'
+import { type ReadLine, readLineText } from '../../../src/proof/record.js'
 import { type RecordLine, recordLine } from '../../../src/strand/strand-export.js'
 
 const [whole]: { lines: string[] }[] = JSON.parse(

@@ -7,9 +7,8 @@ import {
   consistencyPath,
   inclusionPath,
   treeRoot,
-  verifyConsistency,
-  verifyInclusion,
 } from '../../../src/strand/merkle.js'
+import { verifyConsistency, verifyInclusion } from '../../support/tree-proofs.js'
 
 const leaves = Array.from({ length: 1_100 }, (_, at) => createHash('sha256').update(`leaf ${at}`).digest())
 const reader: LeafReader = { leaves: (start, end) => leaves.slice(start, end) }

@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ExportCheck, type ExportFault, type VerifiedExport } from '../../../src/strand/export-check.js'
+import { ExportCheck, type ExportFault, type VerifiedExport } from '../../../src/proof/export-check.js'
 import { TreeHasher } from '../../../src/strand/merkle.js'
-import { type SegmentOptions, checkSegment } from '../../../src/strand/segment-check.js'
-import { parseLine, parseManifest } from '../../../src/strand/strand-export.js'
+import { parseLine, parseManifest } from '../../../src/proof/export-lines.js'
+import { runNow } from '../../../src/proof/job.js'
+import { jobs } from '../../../src/proof/node/jobs.js'
+import { checkSegment } from '../../../src/proof/node/segment.js'
+import type { SegmentOptions } from '../../../src/proof/segment-check.js'
 import { recordHash } from '../../../src/strand/hash.js'
-import { verifyExport } from '../../../src/strand/verify-export.js'
+import { verifyExport } from '../../../src/proof/node/verify-export.js'
 import { longExport, longExportKeys, longExportLines } from './long-export.js'
 
 const vectors: { name: string; public_key: string; lines: string[]; expected: { ok: boolean } }[] =
@@ -37,13 +40,13 @@ function inSegments(
   let assumed = 0
   for (const [at, segment] of segments.entries()) {
     let result = found[at]
-    if (result !== undefined && check.fits(result)) assumed += 1
+    if (result !== undefined && runNow(check.fits(result), jobs)) assumed += 1
     else result = checkSegment({ ...segment, place: check.place })
     if (result === undefined) throw new Error('Expected a segment with a place to be checked')
-    const fault = check.join(result)
+    const fault = runNow(check.join(result), jobs)
     if (fault !== undefined) return { verdict: fault, assumed }
   }
-  return { verdict: check.end(), assumed }
+  return { verdict: runNow(check.end(), jobs), assumed }
 }
 
 /** Faults of a signature that `fast` does not look at, and what it finds instead. */

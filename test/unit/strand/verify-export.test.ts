@@ -1,13 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import {
-  parseLine,
-  parseManifest,
-  recordLine,
-  trailerLine,
-  manifestLine,
-} from '../../../src/strand/strand-export.js'
-import { verifyExport } from '../../../src/strand/verify-export.js'
+import { parseLine, parseManifest } from '../../../src/proof/export-lines.js'
+import { recordLine, trailerLine, manifestLine } from '../../../src/strand/strand-export.js'
+import { verifyExport } from '../../../src/proof/node/verify-export.js'
 import { longExport } from './long-export.js'
 
 interface ExportVector {

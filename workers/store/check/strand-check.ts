@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { asBuffer } from '../../../src/base/bytes.js'
-import { ChainCheck, placeOf } from '../../../src/strand/chain-check.js'
-import { endFault } from '../../../src/strand/export-check.js'
-import { keyRotateType } from '../../../src/strand/genesis.js'
+import { ChainCheck, placeOf } from '../../../src/proof/chain-check.js'
+import { endFault } from '../../../src/proof/export-check.js'
+import { runNow } from '../../../src/proof/job.js'
+import { jobs } from '../../../src/proof/node/jobs.js'
+import { readRecord } from '../../../src/proof/record.js'
 import { bodyCommitment } from '../../../src/strand/hash.js'
 import { headerText, zeroHash } from '../../../src/strand/header.js'
 import { formatHlc } from '../../../src/strand/hlc.js'
-import { readRecord } from '../../../src/strand/line-reader.js'
+import { keyRotateType } from '../../../src/strand/record-type.js'
 import type { RecordLine } from '../../../src/strand/strand-export.js'
 import type { AgentRow, RetiredKey } from '../agents.js'
 import type { Environment } from '../environment.js'
@@ -86,7 +88,8 @@ function recordFault(record: StoredRecord, { environment, agent, keys, chain }: 
   if (record.agentNo !== agent.row.no) return 'The place holds a record of another agent'
   const key = keys[record.keyIndex]
   if (key === undefined) return 'The record names a key that the agent never had'
-  const fault = chain.take(readRecord(lineOf(record, { environment, strand: agent.row.strand, key })))
+  const read = readRecord(lineOf(record, { environment, strand: agent.row.strand, key }))
+  const fault = chain.take(read, runNow(chain.examine(read), jobs))
   if (fault !== undefined) return fault
   return chain.place.head === record.hash ? undefined : 'The hash is not that of the header'
 }

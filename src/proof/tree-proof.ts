@@ -1,58 +1,55 @@
-import { type Bytes, sha256, toHex } from './webcrypto.js'
+import { isHex } from './hex.js'
+import { type Check, nodeOf } from './job.js'
 
-const NODE = Uint8Array.of(1)
-
-/** Where a leaf is said to be in a tree. */
-interface Inclusion {
+/** Where a leaf is said to be in a tree. Hashes are 64 hex digits. */
+export interface Inclusion {
   index: number
   size: number
-  leaf: Bytes
+  leaf: string
   /** Sibling hashes from the leaf up. */
-  path: Bytes[]
+  path: readonly string[]
   rootHex: string
 }
 
 /** Two trees, of which one is said to be the beginning of the other. */
-interface Consistency {
+export interface Consistency {
   from: number
   to: number
   fromRootHex: string
   toRootHex: string
-  path: Bytes[]
+  path: readonly string[]
 }
 
-/** Bytes of tree hashes as answers have them; undefined when one of them is none. */
-export function hashesOf(path: unknown): Bytes[] | undefined {
+/** The hashes of a path as an answer has it; undefined when one of them is none. */
+export function pathOf(path: unknown): string[] | undefined {
   if (!Array.isArray(path)) return undefined
-  const hashes = path.map((hash: unknown) => {
-    const digits = typeof hash === 'string' && /^[0-9a-f]{64}$/.test(hash) ? hash.match(/../g) : null
-    return digits === null ? undefined : Uint8Array.from(digits, (byte) => Number.parseInt(byte, 16))
-  })
+  const hashes = path.map((hash: unknown) => (isHex(hash, 64) ? hash : undefined))
   return hashes.every((hash) => hash !== undefined) ? hashes : undefined
 }
 
 /** Checks an inclusion proof (RFC 9162, 2.1.3.2). */
-export async function leadsToRoot({ index, size, leaf, path, rootHex }: Inclusion): Promise<boolean> {
+export function* leadsToRoot({ index, size, leaf, path, rootHex }: Inclusion): Check<boolean> {
   if (!Number.isSafeInteger(index) || !Number.isSafeInteger(size) || index < 0 || index >= size) return false
+  if (pathOf([leaf, ...path]) === undefined) return false
   const climb = new Climb(index, size - 1)
   let reached = leaf
   for (const sibling of path) {
     const side = climb.next()
     if (side === undefined) return false
-    reached = side === 'left' ? await sha256(NODE, sibling, reached) : await sha256(NODE, reached, sibling)
+    reached = side === 'left' ? yield* nodeOf(sibling, reached) : yield* nodeOf(reached, sibling)
   }
-  return climb.atRoot && toHex(reached) === rootHex
+  return climb.atRoot && reached === rootHex
 }
 
 /** Checks a consistency proof (RFC 9162, 2.1.4.2). */
-export async function growsFrom(proof: Consistency): Promise<boolean> {
-  const { from, to, fromRootHex, toRootHex, path } = proof
+export function* growsFrom({ from, to, fromRootHex, toRootHex, path }: Consistency): Check<boolean> {
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || from < 1 || from > to) return false
+  if (pathOf([fromRootHex, toRootHex, ...path]) === undefined) return false
   if (from === to) return path.length === 0 && fromRootHex === toRootHex
   const climb = new Climb(from - 1, to - 1)
   climb.skipRightNodes()
   // A complete older tree is the first hash itself, which the path leaves out.
-  const [first, ...rest] = climb.at === 0 ? [...(hashesOf([fromRootHex]) ?? []), ...path] : path
+  const [first, ...rest] = climb.at === 0 ? [fromRootHex, ...path] : path
   if (first === undefined) return false
   let older = first
   let newer = first
@@ -60,11 +57,11 @@ export async function growsFrom(proof: Consistency): Promise<boolean> {
     const side = climb.next()
     if (side === undefined) return false
     if (side === 'left') {
-      older = await sha256(NODE, sibling, older)
-      newer = await sha256(NODE, sibling, newer)
-    } else newer = await sha256(NODE, newer, sibling)
+      older = yield* nodeOf(sibling, older)
+      newer = yield* nodeOf(sibling, newer)
+    } else newer = yield* nodeOf(newer, sibling)
   }
-  return climb.atRoot && toHex(older) === fromRootHex && toHex(newer) === toRootHex
+  return climb.atRoot && older === fromRootHex && newer === toRootHex
 }
 
 /** The way from a node up to the root of a tree, by the numbers of the node and of the last one of its height. */

@@ -1,9 +1,18 @@
-import { genesisType, keyRotateType, rotationProofText } from './genesis.js'
-import { hashOf } from './hash.js'
-import { type RecordHeader, zeroHash } from './header.js'
-import { verifyText } from './keys.js'
-import { type ReadContent, type ReadRecord, bodyText } from './line-reader.js'
-import type { Manifest } from './strand-export.js'
+import { type RecordHeader, zeroHash } from '../strand/header.js'
+import { eraseType, genesisType, keyRotateType } from '../strand/record-type.js'
+import type { Manifest } from '../strand/strand-export.js'
+import { isCount, isHex } from './hex.js'
+import type { Check } from './job.js'
+import {
+  type ExaminedRecord,
+  type ReadRecord,
+  bodyMembers,
+  bodyText,
+  examineRecord,
+  namedKey,
+  namesKey,
+} from './record.js'
+import { readBodyJson } from './strict-json.js'
 
 /** Where a chain stands between two records: all that the next one is checked against. */
 export interface ChainPlace {
@@ -44,6 +53,11 @@ export interface ChainOptions {
   fast?: boolean
 }
 
+/** A body that is gone, or a record that says so of another. */
+export type Erasure =
+  | { kind: 'erased'; seq: number; hash: string }
+  | { kind: 'told'; targetSeq: number; target: string }
+
 /** The place before the first record of an export. */
 export function placeOf(manifest: Manifest): ChainPlace {
   return { seq: manifest.fromSeq, head: undefined, hlc: '', key: manifest.publicKey, sealAwaited: undefined }
@@ -81,7 +95,7 @@ export function emptyTally(): ChainTally {
   }
 }
 
-/** Checks the records of one strand as they come, each against what came before (contract.md 4). */
+/** Checks the records of one strand as they come, each against what came before (docs/FORMAT.md, Checking an export). */
 export class ChainCheck {
   readonly #manifest: Manifest
   readonly #trustedKey: string | undefined
@@ -90,6 +104,8 @@ export class ChainCheck {
   readonly tally = emptyTally()
   /** Whether the trusted key has signed one of the records. */
   trusted = false
+  /** What the record that was taken last says of bodies that are gone. */
+  erasure: Erasure | undefined
 
   /** @param place where the records before lead to, or where the first one to come belongs */
   constructor(manifest: Manifest, place: ChainPlace, { trustedKey, fast = false }: ChainOptions) {
@@ -104,23 +120,30 @@ export class ChainCheck {
     return this.#place
   }
 
+  /** Works out what `take` needs of a record; independent of where the chain stands. */
+  examine(record: ReadRecord): Check<ExaminedRecord> {
+    const signature = !this.#fast || record.header === undefined || this.#decides(record.header)
+    return examineRecord(record, { strand: this.#manifest.strand, signature })
+  }
+
   /** Takes the next record. @returns what is wrong with it, or undefined */
-  take(record: ReadRecord): string | undefined {
+  take(record: ReadRecord, examined: ExaminedRecord): string | undefined {
     const { header } = record
     if (header === undefined) return 'The header is not of the form strand-record/v1'
-    const hash = hashOf(record.leaf)
+    const { hash } = examined
     const fault =
       this.#linkFault(header, hash) ??
-      bodyFault(header, record, this.#fast) ??
+      bodyFault(record, examined, this.#fast) ??
       genesisFault(header, record, this.#manifest) ??
-      this.#signatureFault(header, record)
+      this.#signatureFault(record, examined)
     if (fault !== undefined) return fault
     if (header.type === keyRotateType) {
-      const rotated = this.#rotate(record)
+      const rotated = this.#rotate(record, examined)
       if (rotated !== undefined) return rotated
     }
     if (record.withheld) this.tally.withheld += 1
     else if (record.content === undefined) this.tally.erased += 1
+    this.erasure = erasureOf(header, record, hash)
     this.tally.records += 1
     this.#place.hlc = header.hlc
     this.#place.head = hash
@@ -142,12 +165,12 @@ export class ChainCheck {
     return header.hlc > hlc ? undefined : 'The clock does not go forward'
   }
 
-  #signatureFault(header: RecordHeader, record: ReadRecord): string | undefined {
+  #signatureFault(record: ReadRecord, { signed }: ExaminedRecord): string | undefined {
     const { seq, key, sealAwaited } = this.#place
     if (record.sig !== undefined) {
-      if (this.#fast && !this.#decides(header)) this.tally.signaturesPassed += 1
+      if (signed === undefined) this.tally.signaturesPassed += 1
       else {
-        if (!verifyText(key, record.h, Buffer.from(record.sig, 'hex'))) return 'The signature does not verify'
+        if (!signed) return 'The signature does not verify'
         this.tally.signaturesChecked += 1
         this.trusted ||= key === this.#trustedKey
       }
@@ -171,31 +194,29 @@ export class ChainCheck {
   }
 
   /** From the next record on the key is the one that this record, signed by the old key, names and proves. */
-  #rotate(record: ReadRecord): string | undefined {
+  #rotate(record: ReadRecord, { newKey }: ExaminedRecord): string | undefined {
     if (record.sig === undefined) return 'A key rotation carries no signature of its own'
-    const { public_key: publicKey, proof } = bodyMembers(record.content)
-    if (typeof publicKey !== 'string' || typeof proof !== 'string') return 'A key rotation names no new key'
-    const proven = /^[0-9a-f]{128}$/.test(proof) ? Buffer.from(proof, 'hex') : Buffer.alloc(0)
-    if (!verifyText(publicKey, rotationProofText(this.#manifest.strand, publicKey), proven)) {
-      return 'A key rotation does not prove its new key'
+    if (newKey === undefined) {
+      const named = namedKey(record.content) !== undefined
+      return named ? 'A key rotation does not prove its new key' : 'A key rotation names no new key'
     }
-    this.#place.key = publicKey
+    this.#place.key = newKey
     this.tally.rotations += 1
     return undefined
   }
 }
 
 function bodyFault(
-  header: RecordHeader,
-  { content, withheld }: ReadRecord,
+  { header, content, withheld }: ReadRecord,
+  { bodyMatches }: ExaminedRecord,
   unread: boolean,
 ): string | undefined {
   if (content === undefined) {
-    const kept = header.type === genesisType || header.type === keyRotateType
+    const kept = header !== undefined && namesKey(header)
     return kept ? `A record that names a key is ${withheld ? 'withheld' : 'erased'}` : undefined
   }
-  if (hashOf(content.committed) !== header.body) return 'The body is not the one committed to'
-  return unread || isJson(bodyText(content)) ? undefined : 'The body is not JSON'
+  if (!bodyMatches) return 'The body is not the one committed to'
+  return unread || readBodyJson(bodyText(content)) !== undefined ? undefined : 'The body is not JSON'
 }
 
 function genesisFault(header: RecordHeader, record: ReadRecord, manifest: Manifest): string | undefined {
@@ -206,22 +227,15 @@ function genesisFault(header: RecordHeader, record: ReadRecord, manifest: Manife
   return publicKey === header.key ? undefined : 'The genesis record names another key'
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function bodyMembers(content: ReadContent | undefined): Record<string, unknown> {
-  const body = content === undefined ? '' : bodyText(content)
-  if (!isJson(body)) return {}
-  const value: unknown = JSON.parse(body)
-  return isMembers(value) ? value : {}
-}
-
-function isMembers(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+function erasureOf(
+  header: RecordHeader,
+  { content, withheld }: ReadRecord,
+  hash: string,
+): Erasure | undefined {
+  const { seq, type } = header
+  if (content === undefined) return withheld ? undefined : { kind: 'erased', seq, hash }
+  if (type !== eraseType) return undefined
+  const { target, target_seq: targetSeq } = bodyMembers(content)
+  if (!isHex(target, 64) || !isCount(targetSeq) || targetSeq >= seq) return undefined
+  return { kind: 'told', targetSeq, target }
 }

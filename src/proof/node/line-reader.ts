@@ -1,53 +1,6 @@
-import { commitmentPrefix, saltBytes } from './hash.js'
-import { type RecordHeader, parseHeader } from './header.js'
-import { type RecordLine, type Trailer, parseLine } from './strand-export.js'
-
-/** A record of an export as it is checked. Its bytes are valid until the next line is read. */
-export interface ReadRecord {
-  /** Undefined where `h` is no header. */
-  header: RecordHeader | undefined
-  /** The header's exact text. */
-  h: string
-  /** 0x00 ‖ H, whose SHA-256 is the record's hash. */
-  leaf: Uint8Array
-  /** Signature, 128 hex digits. */
-  sig: string | undefined
-  /** Seq of the signed record that covers this one. */
-  sealedBy: number | undefined
-  /** Undefined where the body is erased or withheld. */
-  content: ReadContent | undefined
-  withheld: boolean
-}
-
-/** The body of a record. */
-export interface ReadContent {
-  /** What the body commitment is made over: prefix, salt and body. */
-  committed: Buffer
-}
-
-/** The exact text of a body. */
-export function bodyText({ committed }: ReadContent): string {
-  return committed.toString('utf8', BODY_AT)
-}
-
-/** What a line after the first says; undefined when it is neither a record nor a trailer. */
-export type ReadLine = { record: ReadRecord } | { trailer: Trailer } | undefined
-
-/** Reads a line from its text: any JSON that a line may be. */
-export function readLineText(text: string): ReadLine {
-  const parsed = parseLine(text)
-  return parsed !== undefined && 'record' in parsed ? { record: readRecord(parsed.record) } : parsed
-}
-
-/** A record of an export, read from its members. */
-export function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLine): ReadRecord {
-  const content =
-    salt === undefined || body === undefined
-      ? undefined
-      : { committed: Buffer.concat([commitmentPrefix, Buffer.from(salt, 'hex'), Buffer.from(body)]) }
-  const leaf = Buffer.from(`\0${h}`)
-  return { header: parseHeader(h), h, leaf, sig, sealedBy, content, withheld: withheld === true }
-}
+import { commitmentPrefix, saltBytes } from '../../strand/hash.js'
+import type { RecordHeader } from '../../strand/header.js'
+import { type ReadContent, type ReadLine, type ReadRecord, readLineText } from '../record.js'
 
 const LF = 0x0a
 const QUOTE = 0x22

@@ -1,4 +1,4 @@
-import { checkpointOrigin, verifyCheckpoint } from './checkpoint.js'
+import type { Manifest, Trailer } from '../strand/strand-export.js'
 import {
   ChainCheck,
   type ChainPlace,
@@ -7,10 +7,13 @@ import {
   isSamePlace,
   placeOf,
 } from './chain-check.js'
-import { readLineText } from './line-reader.js'
-import { type Subtree, TreeHasher } from './merkle.js'
+import { ErasureCheck, type Unexplained } from './erasures.js'
+import { parseManifest } from './export-lines.js'
+import type { Check } from './job.js'
+import { verifyCheckpoint } from './note.js'
+import { readLineText } from './record.js'
 import type { SegmentOptions, SegmentResult, WatchedSize } from './segment-check.js'
-import type { Manifest, Trailer } from './strand-export.js'
+import { type Subtree, TreeHasher } from './tree.js'
 
 /** An export that holds what it claims. */
 export interface VerifiedExport {
@@ -33,6 +36,11 @@ export interface VerifiedExport {
   sealed: number
   /** Records whose body is gone and whose place in the chain holds. */
   erased: number
+  /**
+   * Of these, those that no `sys/erase` of the export names: erased after the last record of the export, or left out by
+   * whoever handed it on. Absent where there is none.
+   */
+  unexplained?: Unexplained
   /** Records whose body was kept from whom the export was made for, and whose place in the chain holds. */
   withheld: number
   /** Keys followed through rotations: 1 when there was none. */
@@ -73,6 +81,12 @@ export interface ExportPosition {
   subtrees: Subtree[]
 }
 
+/** How a whole export is checked. */
+export interface ExportOptions extends SegmentOptions {
+  /** The strand that it is to be of: two strands can have one key. */
+  strand?: string | undefined
+}
+
 /** Where the records of an export have led to. */
 interface ExportEnd {
   place: ChainPlace
@@ -80,6 +94,21 @@ interface ExportEnd {
   /** Whether the trusted key has signed one of the records, or none is to be trusted. */
   trusted: boolean
   tree: TreeHasher
+}
+
+/** Found in an export without a line. */
+export const emptyExport: ExportFault = { ok: false, line: 0, reason: 'The export is empty' }
+
+/** Reads the first line of an export. */
+export function readFirstLine(line: string, { strand }: ExportOptions): Manifest | ExportFault {
+  const manifest = parseManifest(line)
+  if (manifest === undefined) return firstLineFault('The first line is no strand-export/v1 manifest')
+  const expected = strand === undefined || strand.toLowerCase() === manifest.strand
+  return expected ? manifest : firstLineFault('The export is of another strand than the one given')
+}
+
+function firstLineFault(reason: string): ExportFault {
+  return { ok: false, line: 1, reason }
 }
 
 /** What is wrong with where the records of an export end, or undefined. */
@@ -96,17 +125,24 @@ export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): stri
 }
 
 /** What is wrong with the trailer of an export whose records were all taken, or undefined. */
-export function trailerFault(manifest: Manifest, trailer: Trailer, end: ExportEnd): string | undefined {
+export function* trailerFault(
+  manifest: Manifest,
+  trailer: Trailer,
+  end: ExportEnd,
+): Check<string | undefined> {
   const { seq: size, head, key } = end.place
   if (trailer.chainHead !== head) return 'The chain head of the trailer is not the hash of the last record'
   if (trailer.records !== end.records)
     return `The trailer counts ${trailer.records} records, not ${end.records}`
+  if (trailer.recordCount !== undefined && trailer.recordCount < manifest.recordCount) {
+    return 'The trailer counts fewer records of the strand than the manifest'
+  }
   if (trailer.checkpoint === undefined) return undefined
-  const checkpoint = verifyCheckpoint(trailer.checkpoint, key)
+  const checkpoint = yield* verifyCheckpoint(trailer.checkpoint, key)
   if (checkpoint === undefined) return 'The checkpoint does not verify'
-  if (checkpoint.origin !== checkpointOrigin(manifest.strand)) return 'The checkpoint is of another strand'
+  if (checkpoint.origin !== `strandfast/${manifest.strand}`) return 'The checkpoint is of another strand'
   if (checkpoint.size !== size) return `The checkpoint is of ${checkpoint.size} records, not ${size}`
-  if (manifest.fromSeq > 0 || hexOf(end.tree.root()) === checkpoint.rootHex) return undefined
+  if (manifest.fromSeq > 0 || (yield* end.tree.root()) === checkpoint.rootHex) return undefined
   return 'The root of the checkpoint is another'
 }
 
@@ -117,6 +153,7 @@ export class ExportCheck {
   readonly #tree = new TreeHasher()
   readonly #tally = emptyTally()
   readonly #watched: WatchedStrand[] = []
+  readonly #erasures = new ErasureCheck()
   #place: ChainPlace
   #trusted: boolean
   #trailer: Trailer | undefined
@@ -141,12 +178,13 @@ export class ExportCheck {
   }
 
   /** Whether what was found in the next segment without knowing its place is true of where it stands. */
-  fits({ assumed }: SegmentResult): boolean {
+  *fits({ assumed }: SegmentResult): Check<boolean> {
     if (assumed === undefined) return true
     const first = readLineText(assumed.line)
     if (first === undefined || !('record' in first)) return false
     const chain = new ChainCheck(this.#manifest, this.#place, this.#options)
-    return chain.take(first.record) === undefined && isSamePlace(chain.place, assumed.after)
+    const examined = yield* chain.examine(first.record)
+    return chain.take(first.record, examined) === undefined && isSamePlace(chain.place, assumed.after)
   }
 
   /**
@@ -154,7 +192,7 @@ export class ExportCheck {
    * @returns what is wrong with it
    * @throws Error for a line that cannot be read
    */
-  join(result: SegmentResult): ExportFault | undefined {
+  *join(result: SegmentResult): Check<ExportFault | undefined> {
     const { lines, fault, unreadable } = result
     if (this.#trailer !== undefined && lines > 0 && (unreadable === undefined || lines > 1)) {
       return { ok: false, line: this.#lines + 1, reason: 'A line follows the trailer' }
@@ -165,8 +203,9 @@ export class ExportCheck {
       const { seq, reason } = fault
       return { ok: false, ...(seq !== undefined && { seq }), line: this.#lines, reason }
     }
-    for (const watched of result.watched) this.#watch(watched)
-    for (const subtree of result.subtrees) this.#tree.join(subtree)
+    for (const watched of result.watched) yield* this.#watch(watched)
+    for (const subtree of result.subtrees) yield* this.#tree.join(subtree)
+    for (const erasure of result.erasures) this.#erasures.take(erasure)
     add(this.#tally, result.tally)
     this.#trusted ||= result.trusted
     this.#place = result.place
@@ -175,21 +214,33 @@ export class ExportCheck {
   }
 
   /** The verdict over the whole export, once all segments are joined. */
-  end(): VerifiedExport | ExportFault {
+  *end(): Check<VerifiedExport | ExportFault> {
     const line = this.#lines
     const trailer = this.#trailer
     if (trailer === undefined) return { ok: false, line, reason: 'The export is cut off: it has no trailer' }
     const end = this.#end()
-    const reason = endFault(this.#manifest, end) ?? trailerFault(this.#manifest, trailer, end)
-    return reason === undefined ? this.#verified(trailer) : { ok: false, line, reason }
+    const reason = endFault(this.#manifest, end) ?? (yield* trailerFault(this.#manifest, trailer, end))
+    if (reason !== undefined) return { ok: false, line, reason }
+    const { unexplained } = this.#erasures
+    if (unexplained !== undefined && this.#isWhole(trailer)) {
+      const { firstSeq: seq } = unexplained
+      return { ok: false, seq, line: 2 + seq, reason: 'The body is gone, and no sys/erase tells of it' }
+    }
+    return this.#verified(trailer, unexplained)
   }
 
-  #watch({ size, head, subtrees }: WatchedSize): void {
+  /** Whether an erasure of any record in the export would be in it too, and be shown. */
+  #isWhole({ recordCount }: Trailer): boolean {
+    const { fromSeq, toSeq } = this.#manifest
+    return fromSeq === 0 && recordCount === toSeq && this.#tally.withheld === 0
+  }
+
+  *#watch({ size, head, subtrees }: WatchedSize): Check<void> {
     let root: string | undefined
     if (this.#manifest.fromSeq === 0) {
       const tree = new TreeHasher()
-      for (const subtree of [...this.#tree.subtrees(), ...subtrees]) tree.join(subtree)
-      root = hexOf(tree.root())
+      for (const subtree of [...this.#tree.subtrees(), ...subtrees]) yield* tree.join(subtree)
+      root = yield* tree.root()
     }
     this.#watched.push({ size, head, root })
   }
@@ -198,7 +249,7 @@ export class ExportCheck {
     return { place: this.#place, records: this.#tally.records, trusted: this.#trusted, tree: this.#tree }
   }
 
-  #verified(trailer: Trailer): VerifiedExport {
+  #verified(trailer: Trailer, unexplained: Unexplained | undefined): VerifiedExport {
     const { agent, strand, fromSeq } = this.#manifest
     const { rotations, signaturesPassed, ...tally } = this.#tally
     const { fast = false, watch } = this.#options
@@ -214,6 +265,7 @@ export class ExportCheck {
       keys: rotations + 1,
       checkpoint: trailer.checkpoint !== undefined,
       partial: fromSeq > 0,
+      ...(unexplained !== undefined && { unexplained }),
       ...(fast && { signaturesPassed }),
       ...(watch !== undefined && { watched: this.#watched }),
     }
@@ -228,8 +280,4 @@ function add(sum: ChainTally, more: ChainTally): void {
   sum.erased += more.erased
   sum.withheld += more.withheld
   sum.rotations += more.rotations
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex')
 }
