@@ -7,6 +7,7 @@ import {
   startDeadline,
 } from './backoff.js'
 import { NetworkError, ServiceError, answerError } from './errors.js'
+import { Pacer } from './pacing.js'
 
 /** Value of a query parameter; undefined leaves the parameter out. */
 export type QueryValue = string | number | boolean | undefined
@@ -64,18 +65,26 @@ interface StreamingInit extends RequestInit {
   duplex?: 'half'
 }
 
-const TRIES_MAX = 5
+/** How long a call without a time limit is tried again, milliseconds. */
+const RETRY_MS_MAX = 300_000
 /** Codes of a refusal by which nothing was done and after which a newer token may do. */
 const RENEWED_CODES = new Set(['token_expired', 'token_revoked'])
 const RETRIED_STATUSES = new Set([408, 425, 429, 502, 503, 504])
 const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
+/** The shortest pause before another try, milliseconds. */
+const PAUSE_MS_MIN = 20
 
-/** Sends requests on the platform's fetch; repeats only what is safe to repeat (contract.md 7). */
+/**
+ * Sends requests on the platform's fetch, at the pace that the service asks for. What is safe to repeat is tried again
+ * until the call's time is over.
+ */
 export class Transport {
   readonly #settings: TransportSettings
+  readonly #pacer: Pacer
 
   constructor(settings: TransportSettings) {
     this.#settings = settings
+    this.#pacer = new Pacer(settings.timing)
   }
 
   /** Time and chance of this client. */
@@ -124,15 +133,16 @@ export class Transport {
     const { timing } = this.#settings
     const timeoutMs = call.timeoutMs ?? this.#settings.timeoutMs
     const deadline = startDeadline(timeoutMs, timing.nowMs(), call.signal)
+    const triesEndAtMs = Number.isFinite(timeoutMs) ? deadline.endsAtMs : timing.nowMs() + RETRY_MS_MAX
     try {
       for (let tries = 1; ; tries++) {
         try {
           return await read(await this.#attempt(call, deadline), deadline)
         } catch (cause) {
           const failure = failureOf(cause, deadline)
-          const delayMs = this.#delayMs(failure, tries)
-          const inTime = timing.nowMs() + delayMs < deadline.endsAtMs
-          if (!call.repeatable || !failure.retry || tries === TRIES_MAX || !inTime) throw failure.error
+          const leftMs = triesEndAtMs - timing.nowMs()
+          const delayMs = this.#delayMs(failure, tries, leftMs)
+          if (!call.repeatable || !failure.retry || delayMs >= leftMs) throw failure.error
           await timing.pause(delayMs, deadline.signal)
         }
       }
@@ -157,19 +167,31 @@ export class Transport {
     }
   }
 
-  #send(call: Call, credential: string | undefined, signal: AbortSignal): Promise<Response> {
+  async #send(call: Call, credential: string | undefined, signal: AbortSignal): Promise<Response> {
     signal.throwIfAborted()
     const init: StreamingInit = { method: call.method, headers: headersOf(call, credential), signal }
     if (call.body !== undefined) init.body = call.body
     if (call.body instanceof ReadableStream) init.duplex = 'half'
     const url = this.#settings.url + call.path + queryText(call.query)
-    return unlessUnreachable(this.#settings.fetch(url, init))
+    await this.#pacer.turn(signal)
+    try {
+      const response = await unlessUnreachable(this.#settings.fetch(url, init))
+      this.#pacer.answered(response.headers)
+      return response
+    } catch (error) {
+      this.#pacer.failed()
+      throw error
+    }
   }
 
-  #delayMs(failure: Failure, tries: number): number {
-    const ownMs = backoffMs(BACKOFF, tries, this.#settings.timing.random)
-    const askedMs = failure.error instanceof ServiceError ? (failure.error.retryAfterMs ?? 0) : 0
-    return Math.max(ownMs, askedMs)
+  /** The pause before the next try. Near the end of the call's time it is shorter, so that there is one more. */
+  #delayMs(failure: Failure, tries: number, leftMs: number): number {
+    const backoff = backoffMs(BACKOFF, tries, this.#settings.timing.random)
+    const ownMs = Math.max(PAUSE_MS_MIN, Math.min(backoff, leftMs / 2))
+    const { status = 0, retryAfterMs: askedMs = 0 } =
+      failure.error instanceof ServiceError ? failure.error : {}
+    // Who asked too fast comes back as it was told; the pacer sees to it that not all do at once.
+    return status === 429 && askedMs > 0 ? askedMs : Math.max(ownMs, askedMs)
   }
 }
 

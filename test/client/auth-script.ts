@@ -75,7 +75,10 @@ export async function startAuthScript(): Promise<AuthScript> {
 export function clientOf(script: AuthScript, options: Partial<ServiceClientOptions> = {}) {
   const clocks: Clocks = { wallMs: 1_700_000_000_000, monotonicMs: 5_000 }
   const timing = {
-    pause: async () => undefined,
+    pause: async (delayMs: number) => {
+      clocks.wallMs += delayMs
+      clocks.monotonicMs += delayMs
+    },
     random: () => 0.5,
     nowMs: () => clocks.wallMs,
     monotonicMs: () => clocks.monotonicMs,

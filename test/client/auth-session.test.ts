@@ -208,12 +208,13 @@ describe('a refresh that fails', () => {
     expect(script.sentTo(HEAD)).toEqual([undefined, 'Bearer key-1'])
   })
 
-  it('keeps the session when the network fails, and has no more tries than its own', async () => {
+  it('keeps the session when the network fails for as long as a call may take', async () => {
     const { client, clocks, notes } = await signedIn()
     clocks.monotonicMs += HOUR_MS
     script.onRefresh = cutOff
     await expect(notes.head()).rejects.toBeInstanceOf(NetworkError)
-    expect(script.refreshes()).toBe(5)
+    expect(script.refreshes()).toBeGreaterThan(5)
+    expect(script.sentTo(HEAD)).toEqual([])
     expect(client.auth.session?.token).toBe('token-1')
     script.onRefresh = undefined
     await notes.head()

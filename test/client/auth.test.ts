@@ -30,7 +30,9 @@ const pair = { ...session, token_type: 'Bearer', expires_in: 3_600 }
 
 async function clientOf(answers: Answer[], options: Partial<ServiceClientOptions> = {}) {
   server = await startScriptedServer(...answers)
-  const timing = { pause: async () => undefined, random: () => 0, nowMs: Date.now, monotonicMs: () => 0 }
+  let clockMs = 0
+  const pause = async (delayMs: number) => void (clockMs += delayMs)
+  const timing = { pause, random: () => 0, nowMs: () => clockMs, monotonicMs: () => 0 }
   const client = new ServiceClient({ url: server.url, apiKey: 'key-1', timing, ...options })
   return { client, auth: client.auth, received: server.received }
 }

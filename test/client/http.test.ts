@@ -21,8 +21,12 @@ afterEach(async () => {
 async function clientOf(answers: Answer[], options: { timeoutMs?: number } = {}) {
   server = await startScriptedServer(...answers)
   pausesMs = []
-  const pause = async (delayMs: number) => void pausesMs.push(delayMs)
-  const timing = { pause, random: () => 0.5, nowMs: Date.now, monotonicMs: Date.now }
+  let clockMs = 1_000_000
+  const pause = async (delayMs: number) => {
+    pausesMs.push(delayMs)
+    clockMs += delayMs
+  }
+  const timing = { pause, random: () => 0.5, nowMs: () => clockMs, monotonicMs: () => clockMs }
   const client = new ServiceClient({ url: `${server.url}/`, apiKey: 'key-1', timing, ...options })
   return { client, notes: client.agent('notes'), received: server.received }
 }
@@ -111,11 +115,42 @@ describe('the transport', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('gives up after five tries with growing waits', async () => {
+  it('tries again with growing waits until the time of the call is over', async () => {
     const { notes, received } = await clientOf([answerProblem(503, 'overloaded')])
     await expect(notes.head()).rejects.toMatchObject({ code: 'overloaded' })
-    expect(received).toHaveLength(5)
-    expect(pausesMs).toEqual([75, 150, 300, 600])
+    expect(pausesMs.slice(0, 8)).toEqual([75, 150, 300, 600, 1_200, 2_400, 3_750, 3_750])
+    const waitedMs = pausesMs.reduce((sum, one) => sum + one, 0)
+    expect(waitedMs).toBeGreaterThan(29_900)
+    expect(waitedMs).toBeLessThan(30_000)
+    expect(received).toHaveLength(pausesMs.length + 1)
+  })
+
+  it('gives up after five minutes where the call has no time limit', async () => {
+    const { notes } = await clientOf([answerProblem(503, 'overloaded')], { timeoutMs: Infinity })
+    await expect(notes.head()).rejects.toMatchObject({ code: 'overloaded' })
+    const waitedMs = pausesMs.reduce((sum, one) => sum + one, 0)
+    expect(waitedMs).toBeGreaterThan(295_000)
+    expect(waitedMs).toBeLessThan(300_000)
+  })
+
+  it('keeps to the rate that the service tells of', async () => {
+    const limited = (remaining: number) =>
+      answerJson(head, 200, {
+        ratelimit: `"global";r=${remaining}`,
+        'ratelimit-policy': '"global";q=4;w=2',
+      })
+    const { notes, received } = await clientOf([limited(3), limited(2), limited(1), limited(0), limited(0)])
+    for (let calls = 0; calls < 6; calls++) await notes.head()
+    // Two a second: the fourth left none.
+    expect(pausesMs).toEqual([500, 500])
+    expect(received).toHaveLength(6)
+  })
+
+  it('sends 32 requests at once before it knows whether there is a limit, and any number where there is none', async () => {
+    const { notes, received } = await clientOf([answerJson(head)])
+    await Promise.all(Array.from({ length: 200 }, () => notes.head()))
+    expect(received).toHaveLength(200)
+    expect(pausesMs).toEqual([])
   })
 
   it.each([400, 401, 403, 409, 412, 413, 422, 500, 507])('does not repeat after %i', async (status) => {

@@ -108,10 +108,42 @@ describe('calls', () => {
   })
 
   it('fail by NetworkError where nothing answers, and ping says so', async () => {
-    const client = new ServiceClient({ url: `http://127.0.0.1:${await freePort()}`, timing: soon })
+    const url = `http://127.0.0.1:${await freePort()}`
+    const client = new ServiceClient({ url, timing: soon, timeoutMs: 500 })
     await expect(client.agent().head()).rejects.toBeInstanceOf(NetworkError)
     await expect(client.agent().head()).rejects.toBeInstanceOf(ServiceError)
     expect(await client.ping()).toBe(false)
+  })
+
+  it('lose no write of a thousand at once under the default rate limit', async () => {
+    const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '100' } })
+    try {
+      const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
+      const notes = client.collection<{ n: number }>('notes')
+      const written = await Promise.all(Array.from({ length: 1_000 }, (_none, n) => notes.write({ n })))
+      expect(new Set(written.map(({ seq }) => seq)).size).toBe(1_000)
+      expect((await client.agent('notes').head()).record_count).toBe(1_000)
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('lose no write while the server is killed and started again', async () => {
+    const env = { SERVICE_PORT: String(await freePort()) }
+    let server = await startServer({ env })
+    try {
+      const client = new ServiceClient({ url: server.url, apiKey: server.rootKey })
+      const notes = client.collection<{ n: number }>('notes')
+      const writes = Array.from({ length: 200 }, (_none, n) => notes.write({ n }))
+      await Promise.any(writes)
+      await server.halt('SIGKILL')
+      server = await startServer({ env, dataDir: server.dataDir })
+      const written = await Promise.all(writes)
+      expect(new Set(written.map(({ seq }) => seq)).size).toBe(200)
+      expect((await client.agent('notes').head()).record_count).toBe(200)
+    } finally {
+      await server.stop()
+    }
   })
 
   it('wait as long as Retry-After asks when there were too many', async () => {
