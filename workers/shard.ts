@@ -28,9 +28,12 @@ import { CommitGroup } from './commit-group.js'
 import { answeredBefore, isCheck, keepAnswer, keyedRequest } from './kept-answers.js'
 import { ingestKeyed } from './kept-ingest.js'
 import { refused, type Decision, type ShardState } from './shard-state.js'
+import { writeBytesMax } from './store/file-room.js'
 
 /** Takes what a commit group led to, to where it came from. */
 export type Tell = (frame: OutcomeFrame) => void
+
+const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
 
 /** A command that may write. */
 type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
@@ -99,6 +102,7 @@ export class Shard {
 
   /** Decides and commits writes from `from` on, as many as one group takes; gives the index behind them. */
   #commitFrom(writes: Numbered<Write>[], from: number): number {
+    if (!this.#state.store.hasRoom(roomFor(writes, from))) return this.#refuseAll(writes, from)
     const group = new CommitGroup(this.#hlc, this.#state.random)
     const decisions: Numbered<Decision>[] = []
     let next = from
@@ -143,6 +147,13 @@ export class Shard {
     return next
   }
 
+  /** Nothing is decided that could not be committed. */
+  #refuseAll(writes: Numbered<Write>[], from: number): number {
+    const outcomes: OutcomeFrame['outcomes'] = writes.slice(from).map(([id]) => [id, refused(noRoom)])
+    this.#tell({ outcomes, events: [], figures: this.#figures })
+    return writes.length
+  }
+
   #eventsOf(group: CommitGroup): StreamEvent[] {
     const { watched } = this.#state
     if (watched.size === 0) return []
@@ -151,6 +162,16 @@ export class Shard {
       .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))
       .map((record) => streamEvent(record.agent.name, record))
   }
+}
+
+/** What the next group can make the data file longer by, bytes, as far as that can be told before it is decided. */
+function roomFor(writes: readonly Numbered<Write>[], from: number): number {
+  let bytes = 0
+  for (const [, command] of writes.slice(from, from + limits.commitRecordsMax)) {
+    const body = 'body' in command ? command.body : 'chunk' in command ? command.chunk : undefined
+    bytes += writeBytesMax(body?.length ?? 0)
+  }
+  return bytes
 }
 
 /**

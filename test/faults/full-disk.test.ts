@@ -131,7 +131,7 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     let n = 1
     let status = 201
     while (status === 201) status = await write(n++, 8_192)
-    expect([0, 500, 503]).toContain(status)
+    expect([0, 500, 503, 507]).toContain(status)
     // Nothing that is answered from here on may be untrue, however often the store is opened again.
     for (let tries = 0; tries < 10; tries++) await write(n++, 8_192)
     if (server.process.exitCode !== null || server.process.signalCode !== null) await start(careless)
@@ -145,6 +145,23 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     await expectAll()
     await server.halt()
     await start()
+    await expectAll()
+  })
+
+  it('is met before LMDB writes: 507 for what cannot be written, no thread ends, however little is left', async () => {
+    await start({ SERVICE_MIN_FREE_BYTES: '0', SERVICE_LOG_INTERVAL_SECS: '0' })
+    let n = 0
+    const refused: number[] = []
+    for (const left of [0, 4_096, 65_536, 1_048_576, 3_000_000]) {
+      takeAllBut(left)
+      let status = 201
+      while (status === 201) status = await write(n++, 100_000)
+      refused.push(status)
+      giveBack()
+      await eventually(async () => (await write(n++)) === 201)
+    }
+    expect(refused).toEqual([507, 507, 507, 507, 507])
+    expect(server.stderr()).not.toMatch(/writ(e|ing) |thread/i)
     await expectAll()
   })
 })

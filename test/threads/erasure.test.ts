@@ -175,9 +175,11 @@ describe('the data file after an erasure', () => {
     await reader.root.close()
   })
 
-  it('grows by no more than a little with each erasure', () => {
+  it('grows by no more than a little with each erasure', async () => {
     const hashes = Array.from({ length: 30 }, (_none, n) => write(secretBody(n, 5_000).data))
-    const bytes = () => readFileSync(join(shard.path, 'data.mdb')).length
+    const reader = openEnvironment(shard.path, 'read')
+    // Of the pages in use: behind them there is room for the next commits.
+    const bytes = () => (reader.root.getStats() as { lastPageNumber: number }).lastPageNumber * 4_096
     const erase = (hash: string) => {
       shard.ask(mutate('erase', hash))
       shard.settle()
@@ -186,5 +188,6 @@ describe('the data file after an erasure', () => {
     const before = bytes()
     for (const hash of hashes.slice(5)) erase(hash)
     expect(bytes() - before).toBeLessThan(25 * 40_960)
+    await reader.root.close()
   })
 })

@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { open, type RootDatabase } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
@@ -118,7 +128,32 @@ function makeDurably(path: string): void {
   syncDirectory(dirname(path))
 }
 
+/** Files that LMDB opens for an environment. */
+const FILES_OPENED = 4
+
+/**
+ * Opens the data file as often as LMDB opens files, all at once, and closes them again: where LMDB cannot open one, lmdb
+ * 3.5.6 locks memory that it has freed (docs/upstream/lmdb-failed-open.md). The lock file is not opened, because closing
+ * it would give up the locks that this process holds by it (fcntl).
+ * @throws Error what the file system says
+ */
+function tryToOpen(path: string, access: 'write' | 'read'): void {
+  const data = join(path, 'data.mdb')
+  const lock = join(path, 'lock.mdb')
+  if (existsSync(lock)) accessSync(lock, constants.R_OK | constants.W_OK)
+  else accessSync(path, constants.W_OK)
+  // Where there is no data file yet, it is the directory that has to open.
+  const [file, flags] = existsSync(data) ? [data, access === 'write' ? 'r+' : 'r'] : [path, 'r']
+  const open: number[] = []
+  try {
+    for (let count = 0; count < FILES_OPENED; count++) open.push(openSync(file, flags))
+  } finally {
+    for (const fd of open) closeSync(fd)
+  }
+}
+
 function openTables(path: string, access: 'write' | 'read'): Environment {
+  tryToOpen(path, access)
   const root = open<Buffer, Buffer>({
     path,
     // A directory, whatever its name ends in.

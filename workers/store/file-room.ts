@@ -1,56 +1,88 @@
 import { closeSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../../src/durable-file.js'
+import type { CommitGroup } from '../commit-group.js'
 import type { Environment } from './environment.js'
 
-/** Commits between two looks at how much room is left. */
-const COMMITS_A_LOOK = 8
-/** What is added at once, bytes. */
+/** Room that is there before anything is decided, and for what is written when a shard is idle, bytes. */
+const ROOM_BYTES_MIN = 2_097_152
+/** What is added at once where little is written, bytes. */
 const ROOM_BYTES = 4_194_304
+/** Bytes that a row can take: a page, and a part of those above it. */
+const ROW_BYTES = 2 * 4_096
+/** Bytes of a record beside its body: header, signature, its places in the indexes, and its answer where it is kept. */
+const RECORD_BYTES = 1_024
 
 const zeros = Buffer.alloc(ROOM_BYTES)
 
 /**
- * Keeps some zeros behind the last page of a data file. A small commit into blocks that the file has already is on disk
- * a third sooner than one that makes the file longer, for which the file system commits something of its own as well.
+ * Keeps zeros behind the last page of a data file, at least as many as the next commit can need.
  *
- * LMDB passes over what lies behind its last page. It is written by the thread that commits and between two commits, so
- * that no page is written over.
+ * LMDB is not to meet a full disk: where writing a page fails, lmdb 3.5.6 writes past the end of its memory
+ * (docs/upstream/lmdb-failed-write.md). And a small commit into blocks that the file has already is on disk a third
+ * sooner than one that makes the file longer, for which the file system commits something of its own as well.
+ *
+ * LMDB passes over what lies behind its last page. The zeros are written by the thread that commits and between two
+ * commits, so that no page is written over.
  */
 export class FileRoom {
   readonly #environment: Environment
-  #fd: number | undefined
-  #commits = 0
-  #usedBytes: number
+  readonly #fd: number
+  #bytes: number
 
   constructor(path: string, environment: Environment) {
     this.#environment = environment
-    this.#usedBytes = usedBytes(environment)
     this.#fd = openSync(join(path, 'data.mdb'), 'r+')
+    this.#bytes = fstatSync(this.#fd).size
   }
 
-  /** Takes note of a commit, and makes room now and then. */
-  committed(): void {
-    if (this.#fd === undefined || ++this.#commits % COMMITS_A_LOOK !== 0) return
+  /**
+   * Makes room for what is written next.
+   * @returns false when the disk has no room for it
+   */
+  reserve(bytes = 0): boolean {
     const used = usedBytes(this.#environment)
-    const grown = used - this.#usedBytes
-    this.#usedBytes = used
-    // Where much is written at once, the length is little of what it costs.
-    if (grown === 0 || grown > ROOM_BYTES / 2) return
+    // LMDB makes the file longer by itself only where it writes behind the room.
+    this.#bytes = Math.max(this.#bytes, used)
+    const wanted = used + ROOM_BYTES_MIN + bytes
+    if (this.#bytes >= wanted) return true
     try {
-      const { size } = fstatSync(this.#fd)
-      if (size - used < ROOM_BYTES / 2) writeSync(this.#fd, zeros, 0, ROOM_BYTES, size)
+      const more = Math.max(wanted - this.#bytes, Math.min(ROOM_BYTES, used))
+      for (let left = more; left > 0;) {
+        const written = writeSync(this.#fd, zeros, 0, Math.min(left, ROOM_BYTES), this.#bytes)
+        this.#bytes += written
+        left -= written
+      }
+      return true
     } catch (error) {
-      // A full disk, say. It is for the commits to fail by; they may still find pages that are free.
       if (!isFileSystemError(error)) throw error
-      this.close()
+      return this.#bytes >= wanted
     }
   }
 
   close(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd)
-    this.#fd = undefined
+    closeSync(this.#fd)
   }
+}
+
+/** The most that a write of one record with such a body can, bytes: of a new agent, with its answer kept. */
+export function writeBytesMax(bodyBytes: number): number {
+  return 4 * ROW_BYTES + 2 * (2 * bodyBytes + RECORD_BYTES)
+}
+
+/** The most that a group can make a data file longer by, bytes: LMDB copies each page that it changes. */
+export function groupBytesMax(group: CommitGroup): number {
+  const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
+  const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, authEnded, mails } = group
+  const rows = [touched, newAgents, agentChanges, proposals, edges, answers, publicKeys, apiKeys, organisms]
+  const lists = [erasures, zoneChanges, mutations, authEnded]
+  let bytes = 0
+  for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
+  for (const list of lists) bytes += list.length * ROW_BYTES
+  // A body can lie in pages of its own, and be copied by an answer.
+  for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
+  for (const { body } of imported) bytes += 2 * (body?.length ?? 0) + RECORD_BYTES
+  return bytes
 }
 
 function usedBytes({ root }: Environment): number {

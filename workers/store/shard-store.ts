@@ -22,7 +22,7 @@ import {
 } from './record-codec.js'
 import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
-import { FileRoom } from './file-room.js'
+import { FileRoom, groupBytesMax } from './file-room.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { putLastTold } from './last-told.js'
 import { LoggedHeads } from './logged-heads.js'
@@ -58,6 +58,8 @@ export class ShardStore {
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #room: FileRoom
+  /** The disk had no room for the last commit: what is put off stays put off until there is some. */
+  #full = false
   /** Numbers of the blocks that come next, of the log and of imported records. */
   #nextBlockNo: number
   #nextImportedNo: number
@@ -85,7 +87,13 @@ export class ShardStore {
 
   /** True when an idle shard can take something on: merging of the indexes, or writing over what was erased. */
   get needsStep(): boolean {
-    return this.#needsMerge || this.#scrubber.ready
+    return !this.#full && (this.#needsMerge || this.#scrubber.ready)
+  }
+
+  /** Whether the disk has room for a commit of so many bytes; asked before anything is decided. */
+  hasRoom(bytes?: number): boolean {
+    this.#full = !this.#room.reserve(bytes)
+    return !this.#full
   }
 
   /** The record of that hash on that agent's strand. */
@@ -122,6 +130,7 @@ export class ShardStore {
    * @throws Error when it failed: the outcome is unknown and the shard must stop
    */
   commit(group: CommitGroup, nowMs: number): void {
+    if (!this.#room.reserve(groupBytesMax(group))) throw new Error('The disk has no room for a commit')
     commitDurably(this.environment, () => {
       for (const [name, row] of group.newAgents) this.agents.put(name, row)
       for (const [name, change] of group.agentChanges) this.agents.change(name, change)
@@ -151,12 +160,12 @@ export class ShardStore {
       this.#hashes.commitStep()
       this.environment.runs.commitStep()
     })
-    this.#room.committed()
     if (group.erasures.length > 0) this.#scrubber.begin()
   }
 
   /** A part of what is left for when nothing else is to be done. */
   step(): void {
+    if (!this.hasRoom()) return
     if (!this.#needsMerge) {
       this.#scrubber.step()
       return
@@ -173,11 +182,13 @@ export class ShardStore {
 
   /** Takes what is in memory only to disk, so that the next opening need not make it again. */
   async close(): Promise<void> {
-    commitDurably(this.environment, () => {
-      this.#hashes.settle()
-      this.loggedHeads.settle()
-      this.environment.runs.settle()
-    })
+    if (this.hasRoom()) {
+      commitDurably(this.environment, () => {
+        this.#hashes.settle()
+        this.loggedHeads.settle()
+        this.environment.runs.settle()
+      })
+    }
     this.#room.close()
     await this.environment.root.close()
   }
