@@ -1,9 +1,10 @@
 import type { Clock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import type { Logger } from '../src/base/log.js'
-import type { SinkConnection } from '../src/outbound/postgres.js'
+import type { Delivery, SinkConnection } from '../src/outbound/postgres.js'
+import { failureText, suspectCode } from '../src/outbound/postgres-rows.js'
 import type { SinkFigures } from '../src/protocol/sink-messages.js'
-import type { SinkLog } from './sink-log.js'
+import type { SinkLog, Taken } from './sink-log.js'
 
 /** What the sink works with. Time and chance come in. */
 export interface SinkParts {
@@ -28,6 +29,8 @@ export class SinkRun {
   readonly #breakingOff = new AbortController()
   #connection: SinkConnection | undefined
   #failuresInRow = 0
+  /** How often the next batch of a shard has failed though the connection lived, by the shard's number. */
+  readonly #suspicions = new Map<number, number>()
   #rows = 0
   #deadLetters = 0
   #failures = 0
@@ -90,7 +93,7 @@ export class SinkRun {
       const taken = log.take()
       if (taken === undefined) continue
       any = true
-      const { stored, refused } = await connection.deliver({ shard: log.shard, ...taken })
+      const { stored, refused } = await this.#deliver(connection, log.shard, taken)
       log.done(taken)
       this.#rows += stored
       this.#deadLetters += refused
@@ -99,6 +102,20 @@ export class SinkRun {
       }
     }
     return any
+  }
+
+  /** One batch. Where it fails again and again by something other than the server, a row of it is to blame. */
+  async #deliver(connection: SinkConnection, shard: number, taken: Taken): Promise<Delivery> {
+    const failures = this.#suspicions.get(shard) ?? 0
+    try {
+      const suspect = failures >= limits.sinkBatchTriesMax
+      const delivery = await connection.deliver({ shard, ...taken, suspect })
+      this.#suspicions.delete(shard)
+      return delivery
+    } catch (error) {
+      if (suspectCode(error) !== undefined) this.#suspicions.set(shard, failures + 1)
+      throw error
+    }
   }
 
   /**
@@ -128,8 +145,10 @@ export class SinkRun {
     this.#failures++
     const fullMs = Math.min(limits.sinkRetryBaseMs * 2 ** this.#failuresInRow++, limits.sinkRetryMaxMs)
     const pauseMs = Math.round((fullMs * (1 + this.#parts.chance())) / 2)
-    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-    this.#parts.log.warn({ reason, pause_ms: pauseMs }, 'delivering to PostgreSQL failed: trying again')
+    this.#parts.log.warn(
+      { reason: failureText(error), pause_ms: pauseMs },
+      'delivering to PostgreSQL failed: trying again',
+    )
     await this.#parts.sleep(pauseMs, this.#stopping.signal)
   }
 }

@@ -317,6 +317,6 @@ export const limits = {
   reshardGroupRows: 16_384,
   /** Bytes of them, after which the transaction ends: as much is in memory for each new shard. */
   reshardGroupBytes: 8_388_608,
-  /** Characters of PostgreSQL's reason that are kept with a refused row. */
-  sinkReasonCharsMax: 1_000,
+  /** Failures of one batch, while the connection lives, after which its rows are tried one by one. */
+  sinkBatchTriesMax: 3,
 } as const

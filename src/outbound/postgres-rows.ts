@@ -1,6 +1,5 @@
 import { DatabaseError } from 'pg'
 import { asBuffer } from '../base/bytes.js'
-import { limits } from '../base/limits.js'
 
 /** One ingest record on its way to PostgreSQL (contract.md 5, External database for ingest). */
 export interface SinkRow {
@@ -18,7 +17,7 @@ export interface SinkRow {
 /** A row that PostgreSQL does not take, and why. */
 export interface RefusedRow {
   row: SinkRow
-  /** SQLSTATE and PostgreSQL's own words. */
+  /** The SQLSTATE. PostgreSQL's own words can quote the row, and would outlive its erasure. */
   reason: string
 }
 
@@ -49,12 +48,33 @@ const escapes: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n'
 const rowFaults = /^(22|23|44|54|P0001)/
 
 /**
- * Why PostgreSQL refuses a row for good.
+ * Those that tell of the connection, of the server or of its disk: whatever the rows are, others fail by them too.
+ * 42 is not among them, since what a trigger runs can be made of a row.
+ */
+const serverFaults = /^(08|25|26|28|3B|3D|40|53[134]|55|57P|58|XX00[12])/
+
+/**
+ * The SQLSTATE by which PostgreSQL refuses a row for good.
  * @returns undefined for any other failure, after which the same rows may be taken
  */
-export function refusalReason(error: unknown): string | undefined {
-  if (!(error instanceof DatabaseError) || error.code === undefined) return undefined
-  if (!rowFaults.test(error.code)) return undefined
-  const reason = `${error.code}: ${error.message}${error.detail === undefined ? '' : ` (${error.detail})`}`
-  return reason.replaceAll('\0', '').slice(0, limits.sinkReasonCharsMax)
+export function refusalCode(error: unknown): string | undefined {
+  const code = sqlState(error)
+  return code !== undefined && rowFaults.test(code) ? code : undefined
+}
+
+/** The SQLSTATE of a failure that may be about a row, though nothing in it says so. */
+export function suspectCode(error: unknown): string | undefined {
+  const code = sqlState(error)
+  return code !== undefined && !serverFaults.test(code) ? code : undefined
+}
+
+/** What the log tells of a failure: of one that PostgreSQL tells of its SQLSTATE alone, since its words can quote rows. */
+export function failureText(error: unknown): string {
+  const code = sqlState(error)
+  if (code !== undefined) return `SQLSTATE ${code}`
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+}
+
+function sqlState(error: unknown): string | undefined {
+  return error instanceof DatabaseError ? error.code : undefined
 }

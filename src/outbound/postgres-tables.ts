@@ -30,6 +30,13 @@ const tables = {
   )`,
 }
 
+/** Characters of an SQLSTATE. */
+export const SQLSTATE_CHARS = 5
+
+/** Until version 0.4.0 reasons held PostgreSQL's words as well, which can quote the row that was refused. */
+const shortenReasons = `UPDATE strandfast_dead_letters SET reason = left(reason, ${SQLSTATE_CHARS})
+  WHERE length(reason) > ${SQLSTATE_CHARS}`
+
 /** Rows wait here within one transaction; the table goes with the connection. */
 const staging = `CREATE TEMPORARY TABLE strandfast_staging (
     content_hash text,
@@ -57,6 +64,7 @@ export async function makeTables(client: Client): Promise<void> {
     for (const name of await missing(client)) await client.query(tables[name])
     await client.query('COMMIT')
   }
+  await client.query(shortenReasons)
   await client.query(staging)
 }
 

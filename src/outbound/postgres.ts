@@ -2,8 +2,15 @@ import { Socket } from 'node:net'
 import { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { limits } from '../base/limits.js'
-import { columns, copyText, refusalReason, type RefusedRow, type SinkRow } from './postgres-rows.js'
-import { makeTables } from './postgres-tables.js'
+import {
+  columns,
+  copyText,
+  refusalCode,
+  suspectCode,
+  type RefusedRow,
+  type SinkRow,
+} from './postgres-rows.js'
+import { makeTables, SQLSTATE_CHARS } from './postgres-tables.js'
 
 /** A place in one shard's log: the last block that was delivered, and the hash of its last record, by which it is known. */
 export interface SinkCursor {
@@ -19,6 +26,8 @@ export interface SinkBatch {
   erased: readonly string[]
   /** Where the log is delivered up to, once this is. */
   cursor: SinkCursor
+  /** It has failed some times, though the connection lived: a row of it may be what fails. */
+  suspect: boolean
 }
 
 /** What became of the rows of a batch; those that are in neither count were there before. */
@@ -109,13 +118,13 @@ class PostgresConnection implements SinkConnection {
     )
   }
 
-  async deliver({ shard, rows, erased, cursor }: SinkBatch): Promise<Delivery> {
+  async deliver({ shard, rows, erased, cursor, suspect }: SinkBatch): Promise<Delivery> {
     this.#busy = true
     const refused: RefusedRow[] = []
     await this.#client.query(`BEGIN; SET LOCAL statement_timeout = ${limits.sinkStatementMs}`)
     // A fault must show while the row that it belongs to can still be found.
     await this.#client.query('SET CONSTRAINTS ALL IMMEDIATE')
-    const stored = rows.length === 0 ? 0 : await this.#storeRows(rows, refused)
+    const stored = rows.length === 0 ? 0 : await this.#storeRows(rows, { refused, suspect })
     for (const one of refused) await this.#storeDeadLetter(one)
     if (erased.length > 0) await this.#erase(erased)
     await this.#client.query(
@@ -139,7 +148,10 @@ class PostgresConnection implements SinkConnection {
   }
 
   /** Stores the rows but those that PostgreSQL refuses, which it finds by halving. @returns how many are new */
-  async #storeRows(rows: readonly SinkRow[], refused: RefusedRow[]): Promise<number> {
+  async #storeRows(
+    rows: readonly SinkRow[],
+    found: { refused: RefusedRow[]; suspect: boolean },
+  ): Promise<number> {
     await this.#client.query('SAVEPOINT strandfast_rows')
     try {
       await copyRows(this.#client, rows)
@@ -147,23 +159,54 @@ class PostgresConnection implements SinkConnection {
       await this.#client.query('RELEASE SAVEPOINT strandfast_rows')
       return rowCount ?? 0
     } catch (error) {
-      const reason = refusalReason(error)
+      const code = refusalCode(error)
+      const reason = code ?? (found.suspect ? suspectCode(error) : undefined)
       if (reason === undefined) throw error
       await this.#client.query(rollbackStatements)
       const [row] = rows
       if (row === undefined || rows.length === 1) {
-        if (row !== undefined) refused.push({ row, reason })
+        if (code === undefined && !(await this.#takesAnyRow())) throw error
+        if (row !== undefined) found.refused.push({ row, reason })
         return 0
       }
       const middle = rows.length >> 1
-      const first = await this.#storeRows(rows.slice(0, middle), refused)
-      return first + (await this.#storeRows(rows.slice(middle), refused))
+      const first = await this.#storeRows(rows.slice(0, middle), found)
+      return first + (await this.#storeRows(rows.slice(middle), found))
     }
   }
 
+  /** Whether a row about which nothing is special would be taken: where not, no row is to blame. */
+  async #takesAnyRow(): Promise<boolean> {
+    await this.#client.query('SAVEPOINT strandfast_probe')
+    try {
+      await this.#client.query(
+        `INSERT INTO strandfast_records (${columns}) VALUES ('probe', 'probe', 1, '', 'record', '{}')`,
+      )
+      return true
+    } catch (error) {
+      if (suspectCode(error) === undefined) throw error
+      return false
+    } finally {
+      if (this.#open) await this.#client.query(probeEndStatements)
+    }
+  }
+
+  /** Takes the bodies away; the rows too, where the database does not let them be without one. */
   async #erase(hashes: readonly string[]): Promise<void> {
-    for (const table of ['strandfast_records', 'strandfast_dead_letters']) {
-      await this.#client.query(`UPDATE ${table} SET body = NULL WHERE content_hash = ANY($1)`, [hashes])
+    const updates = [
+      ['strandfast_records', 'body = NULL'],
+      ['strandfast_dead_letters', `body = NULL, reason = left(reason, ${SQLSTATE_CHARS})`],
+    ]
+    for (const [table, update] of updates) {
+      await this.#client.query('SAVEPOINT strandfast_erasure')
+      try {
+        await this.#client.query(`UPDATE ${table} SET ${update} WHERE content_hash = ANY($1)`, [hashes])
+      } catch (error) {
+        if (suspectCode(error) === undefined) throw error
+        await this.#client.query('ROLLBACK TO SAVEPOINT strandfast_erasure')
+        await this.#client.query(`DELETE FROM ${table} WHERE content_hash = ANY($1)`, [hashes])
+      }
+      await this.#client.query('RELEASE SAVEPOINT strandfast_erasure')
     }
   }
 
@@ -189,6 +232,8 @@ function copyRows(client: Client, rows: readonly SinkRow[]): Promise<void> {
     copy.end(copyText(rows))
   })
 }
+
+const probeEndStatements = 'ROLLBACK TO SAVEPOINT strandfast_probe; RELEASE SAVEPOINT strandfast_probe'
 
 const copyStatement = `COPY strandfast_staging (${columns}) FROM STDIN`
 

@@ -1,7 +1,12 @@
 import { DatabaseError } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { copyText, refusalReason, type SinkRow } from '../../../src/outbound/postgres-rows.js'
+import {
+  copyText,
+  failureText,
+  refusalCode,
+  suspectCode,
+  type SinkRow,
+} from '../../../src/outbound/postgres-rows.js'
 
 const row = (body: string | undefined): SinkRow => ({
   contentHash: 'ab'.repeat(32),
@@ -12,10 +17,10 @@ const row = (body: string | undefined): SinkRow => ({
   body: body === undefined ? undefined : Buffer.from(body),
 })
 
-function failure(code: string, detail?: string): DatabaseError {
-  const error = new DatabaseError('not taken', 0, 'error')
+function failure(code: string): DatabaseError {
+  const error = new DatabaseError('Failing row contains (a secret)', 0, 'error')
   error.code = code
-  if (detail !== undefined) error.detail = detail
+  error.detail = 'a secret'
   return error
 }
 
@@ -44,21 +49,30 @@ describe('rows in the text format of COPY', () => {
 
 describe('why PostgreSQL did not take a batch', () => {
   it.each(['22P05', '22003', '23514', '23505', '54000', '44000', 'P0001'])('is in a row by %s', (code) => {
-    expect(refusalReason(failure(code))).toBe(`${code}: not taken`)
+    expect(refusalCode(failure(code))).toBe(code)
   })
 
   it.each(['57P01', '53100', '40P01', '55P03', '42501', '42P01', '25006', 'XX000', '08006'])(
     'is not in a row by %s: the same rows may be taken later',
-    (code) => expect(refusalReason(failure(code))).toBeUndefined(),
+    (code) => expect(refusalCode(failure(code))).toBeUndefined(),
+  )
+
+  it.each(['XX000', '42601', 'P0002', '57014', '0A000'])('may be in a row by %s', (code) => {
+    expect(suspectCode(failure(code))).toBe(code)
+  })
+
+  it.each(['57P01', '53100', '40P01', '55P03', '25006', '08006', '28P01', 'XX001'])(
+    'is in no row by %s',
+    (code) => expect(suspectCode(failure(code))).toBeUndefined(),
   )
 
   it('is not in a row when the connection broke', () => {
-    expect(refusalReason(new Error('Connection terminated unexpectedly'))).toBeUndefined()
+    const broken = new Error('Connection terminated unexpectedly')
+    expect([refusalCode(broken), suspectCode(broken)]).toEqual([undefined, undefined])
+    expect(failureText(broken)).toContain('Connection terminated')
   })
 
-  it('is kept without what a text column cannot hold, and not at any length', () => {
-    const reason = refusalReason(failure('22P05', `\0${'x'.repeat(5_000)}`))
-    expect(reason).not.toContain('\0')
-    expect(reason?.length).toBe(limits.sinkReasonCharsMax)
+  it('is told without what the row holds', () => {
+    expect(failureText(failure('23514'))).toBe('SQLSTATE 23514')
   })
 })
