@@ -4,6 +4,7 @@ import { askForCopy } from './control-client.js'
 import { shardDirectory } from './data-directory.js'
 import { type FileDigest, copyFile, digestFile } from './digested-file.js'
 import { lockDirectory } from './directory-lock.js'
+import { distrustOf } from './directory-trust.js'
 import { isFileSystemError, makeDirectory, readIfThere, syncDirectory, writeDurably } from './durable-file.js'
 import { type Format, formatFile, readFormat } from './format-file.js'
 import type { ShardCopy } from './protocol/store-tasks.js'
@@ -38,6 +39,8 @@ export interface BackupRequest {
  */
 export async function backUp(request: BackupRequest, work: StoreWork): Promise<StoreOutcome> {
   const target = resolve(request.target)
+  const distrusted = distrustOf(request.dataDir)
+  if (distrusted !== undefined) return usage(distrusted)
   const format = readFormat(request.dataDir)
   if (typeof format === 'string') return usage(format)
   if (format === undefined)

@@ -8,6 +8,7 @@ import type { RandomBytes } from './base/random.js'
 import type { Config } from './config.js'
 import { shardsMax } from './shard-settings.js'
 import { type Locking, lockDirectory } from './directory-lock.js'
+import { distrust } from './directory-trust.js'
 import {
   isFileSystemError,
   makeDirectory,
@@ -76,6 +77,8 @@ export function openDataDirectory(
   let opening: DataDirectoryOpening | undefined
   try {
     makeDirectory(path)
+    const distrusted = distrust(path)
+    if (distrusted !== undefined) return refuse(distrusted)
     locking = lockDirectory(path)
     if (!locking.ok) return refuse(describeHolder(path, locking.holder))
     opening = openLocked(config, { random, clock, close: locking.release })
@@ -107,6 +110,8 @@ export function openIdleDirectory(
     if (!existsSync(join(path, formatFile))) {
       return { ok: false, detail: `There is no data directory at ${path}: expected ${formatFile} in it` }
     }
+    const distrusted = distrust(path)
+    if (distrusted !== undefined) return { ok: false, detail: distrusted }
     locking = lockDirectory(path)
     if (!locking.ok) return { ok: false, detail: describeHolder(path, locking.holder) }
     const found = parseFormatOf(path)

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 
 /** How long a file is, and its SHA-256, 64 hex digits. */
@@ -12,6 +13,11 @@ export interface FileReading {
   signal: AbortSignal
   /** Told how many bytes were read since. */
   onBytes(bytes: number): void
+  /**
+   * Where the file is somebody else's: it must be a regular file and no link, and is read no further than one byte past
+   * so many.
+   */
+  bytesMax?: number
 }
 
 /** Bytes that are read at once. */
@@ -41,17 +47,20 @@ export async function copyFile(from: string, to: string, reading: FileReading): 
 
 async function take(
   path: string,
-  { signal, onBytes }: FileReading,
+  { signal, onBytes, bytesMax }: FileReading,
   use: (bytes: Buffer) => Promise<void>,
 ): Promise<FileDigest> {
-  const source = await open(path, 'r')
+  const source = await open(path, bytesMax === undefined ? 'r' : strictly)
   try {
+    if (bytesMax !== undefined && !(await source.stat()).isFile())
+      throw new Error(`Expected ${path} to be a regular file`)
+    const endsAt = bytesMax === undefined ? Number.POSITIVE_INFINITY : bytesMax + 1
     const hash = createHash('sha256')
     const buffer = Buffer.alloc(CHUNK_BYTES)
     let bytes = 0
     for (;;) {
       signal.throwIfAborted()
-      const { bytesRead } = await source.read(buffer, 0, CHUNK_BYTES)
+      const { bytesRead } = await source.read(buffer, 0, Math.min(CHUNK_BYTES, endsAt - bytes))
       if (bytesRead === 0) return { bytes, sha256: hash.digest('hex') }
       const chunk = buffer.subarray(0, bytesRead)
       hash.update(chunk)
@@ -61,5 +70,28 @@ async function take(
     }
   } finally {
     await source.close()
+  }
+}
+
+/** Opens no link, and waits for nobody at a named pipe. Windows knows neither. */
+const strictly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/**
+ * Reads a small file of somebody else.
+ * @returns undefined when it is no regular file, or has more than `bytesMax` bytes
+ * @throws Error of the file system
+ */
+export function readSmall(path: string, bytesMax: number): Buffer | undefined {
+  const fd = openSync(path, strictly)
+  try {
+    if (!fstatSync(fd).isFile()) return undefined
+    const buffer = Buffer.alloc(bytesMax + 1)
+    let bytes = 0
+    for (let read = -1; read !== 0 && bytes <= bytesMax; bytes += read) {
+      read = readSync(fd, buffer, bytes, buffer.length - bytes, null)
+    }
+    return bytes > bytesMax ? undefined : buffer.subarray(0, bytes)
+  } finally {
+    closeSync(fd)
   }
 }

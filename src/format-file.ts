@@ -20,20 +20,20 @@ export const formatVersion = 1
 export const formatFile = 'format.json'
 
 /**
- * Reads format.json, whatever state the directory is in.
+ * Reads format.json, whatever state the directory is in. `name`: what it is called while a restore is under way.
  * @returns undefined when the directory has none; a text says what is wrong with it
  */
-export function parseFormatOf(path: string): Format | string | undefined {
-  const text = readIfThere(join(path, formatFile))
-  return text === undefined ? undefined : parseFormat(join(path, formatFile), text)
+export function parseFormatOf(path: string, name: string = formatFile): Format | string | undefined {
+  const text = readIfThere(join(path, name))
+  return text === undefined ? undefined : parseFormat(join(path, name), text)
 }
 
 /**
  * Reads format.json of a directory whose shards are in their place.
  * @returns undefined when the directory has none; a text says what is wrong with it
  */
-export function readFormat(path: string): Format | string | undefined {
-  const format = parseFormatOf(path)
+export function readFormat(path: string, name: string = formatFile): Format | string | undefined {
+  const format = parseFormatOf(path, name)
   if (typeof format !== 'object' || !format.switching) return format
   return (
     `In the data directory ${path} a reshard was cut off while its shards were put in their place: start the server, ` +

@@ -1,6 +1,7 @@
 import { linkSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { RandomBytes } from './base/random.js'
+import { distrust } from './directory-trust.js'
 import { isFileSystemError, readIfThere, syncDirectory, writeDurably } from './durable-file.js'
 import { keyPairFromSeed, seedBytes } from './strand/keys.js'
 
@@ -21,6 +22,8 @@ export function isAuthorityFile(name: string): boolean {
  * @throws Error of the file system
  */
 export function openAuthority(dataDir: string, random: RandomBytes): AuthorityReading {
+  const distrusted = distrust(dataDir)
+  if (distrusted !== undefined) return { ok: false, detail: distrusted }
   const kept = readAuthority(dataDir)
   if (kept !== undefined) return kept
   const made = mkdirSync(dataDir, { recursive: true, mode: 0o700 })

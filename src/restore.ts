@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { systemClock } from './base/clock.js'
 import { limits } from './base/limits.js'
 import { isSeedOf, restoringFile, seedFile, shardDirectory } from './data-directory.js'
-import { copyFile } from './digested-file.js'
+import { copyFile, readSmall } from './digested-file.js'
 import { lockDirectory } from './directory-lock.js'
+import { distrust } from './directory-trust.js'
 import { isFileSystemError, makeDirectory, syncDirectory } from './durable-file.js'
 import { formatFile, readFormat } from './format-file.js'
 import { leaveRestoredMarker } from './restored-marker.js'
@@ -71,7 +72,7 @@ async function fill(
   // The name says, from the first file on, what the directory is until it is whole.
   const copied = await copyFiles({ source, dataDir }, manifest, work)
   if (copied !== undefined) return copied
-  const misfit = formatFault(source, manifest)
+  const misfit = formatFault({ source, dataDir }, manifest)
   if (misfit !== undefined) return misfit
   const records = manifest.shards.reduce((sum, shard) => sum + shard.records, 0)
   const { checks, headsRoot, faults } = await checkStores(paths, records, work)
@@ -105,7 +106,7 @@ async function copyFiles(
   for (const { path, bytes, sha256 } of inOrder) {
     const to = join(dataDir, path === formatFile ? restoringFile : path)
     if (path.includes('/')) mkdirSync(dirname(to), { mode: 0o700 })
-    const digest = await copyFile(join(source, path), to, reading)
+    const digest = await copyFile(join(source, path), to, { ...reading, bytesMax: bytes })
     if (digest.bytes !== bytes || digest.sha256 !== sha256) {
       return found(`The file ${join(source, path)} is not the one that the manifest tells of`)
     }
@@ -118,30 +119,42 @@ async function copyFiles(
 function readManifest(source: string): BackupManifest | Refusal {
   const file = join(source, manifestFile)
   try {
-    if (statSync(file).size > limits.manifestBytesMax)
-      return found(`The file ${file} is no manifest of a backup`)
-    const manifest = parseBackupManifest(readFileSync(file))
+    const bytes = readSmall(file, limits.manifestBytesMax)
+    if (bytes === undefined) return found(`The file ${file} is no manifest of a backup`)
+    const manifest = parseBackupManifest(bytes)
     if (manifest === undefined)
       return found(`The file ${file} is no manifest of a backup that this version reads`)
-    const named = manifest.files.map(({ path }) => path)
-    const needed = [formatFile, ...manifest.shards.map((_shard, number) => storeFile(number))]
-    const known = new Set([...needed, ...secretFiles])
-    const missing = needed.find((path) => !named.includes(path))
-    if (missing !== undefined) return found(`The manifest does not name ${missing}`)
-    const foreign = named.find((path, index) => !known.has(path) || named.indexOf(path) !== index)
-    if (foreign !== undefined)
-      return found(`The manifest names ${JSON.stringify(foreign)}, which no backup has, or twice`)
-    for (const { path, bytes } of manifest.files) {
-      const size = statSync(join(source, path), { throwIfNoEntry: false })?.size
-      if (size === undefined) return found(`The file ${join(source, path)} is missing`)
-      if (size !== bytes) return found(`The file ${join(source, path)} has ${size} bytes, not ${bytes}`)
-    }
-    return manifest
+    return filesFault(source, manifest) ?? manifest
   } catch (error) {
     if (!isFileSystemError(error)) throw error
     if (error.code !== 'ENOENT') return found(`The backup cannot be read: ${error.message}`)
     return found(`The directory ${source} has no ${manifestFile}: it is no backup, or one that was cut off`)
   }
+}
+
+/** Whether a backup has the files that its manifest names, and that names those which it needs and no others. */
+function filesFault(source: string, manifest: BackupManifest): Refusal | undefined {
+  const named = manifest.files.map(({ path }) => path)
+  const stores = manifest.shards.map((_shard, number) => storeFile(number))
+  const missing = [formatFile, ...stores].find((path) => !named.includes(path))
+  if (missing !== undefined) return found(`The manifest does not name ${missing}`)
+  const known = new Set([formatFile, ...stores, ...secretFiles])
+  const foreign = named.find((path, index) => !known.has(path) || named.indexOf(path) !== index)
+  if (foreign !== undefined)
+    return found(`The manifest names ${JSON.stringify(foreign)}, which no backup has, or twice`)
+  const within = realpathSync(source)
+  for (const { path, bytes } of manifest.files) {
+    const file = join(source, path)
+    const facts = lstatSync(file, { throwIfNoEntry: false })
+    if (facts === undefined) return found(`The file ${file} is missing`)
+    // A link could lead to a file that no backup has, or to a device without end.
+    if (!facts.isFile() || realpathSync(file) !== join(within, path))
+      return found(`Expected ${file} to be a regular file of the backup, and no link`)
+    if (facts.size !== bytes) return found(`The file ${file} has ${facts.size} bytes, not ${bytes}`)
+    if (!stores.includes(path) && bytes > limits.backupFileBytesMax)
+      return found(`The file ${file} is longer than any of its kind`)
+  }
+  return undefined
 }
 
 /** Whether the master seed is there that the backup was made with, from a setting or in the backup. */
@@ -158,15 +171,18 @@ function seedFault(
     return usage('The master seed given is not the one that the backup was made with')
   }
   if (!kept) return undefined
-  const text = readFileSync(join(source, seedFile), 'utf8').trim()
+  const text = readSmall(join(source, seedFile), limits.backupFileBytesMax)?.toString('utf8').trim() ?? ''
   return /^[0-9a-f]{64}$/.test(text) && isSeedOf(Buffer.from(text, 'hex'), { masterSeedFingerprint })
     ? undefined
     : found(`The file ${join(source, seedFile)} does not hold the master seed that the backup was made with`)
 }
 
 /** Whether format.json tells of the same data directory as the manifest. */
-function formatFault(source: string, { shards, source: of }: BackupManifest): Refusal | undefined {
-  const format = readFormat(source)
+function formatFault(
+  { source, dataDir }: { source: string; dataDir: string },
+  { shards, source: of }: BackupManifest,
+): Refusal | undefined {
+  const format = readFormat(dataDir, restoringFile)
   if (typeof format === 'string') return found(format)
   return format?.shards === shards.length &&
     format.createdAtMs === of.created_at_ms &&
@@ -179,6 +195,8 @@ function formatFault(source: string, { shards, source: of }: BackupManifest): Re
 function claimTarget(dataDir: string): { made: boolean; release(): void } | Refusal {
   try {
     const made = makeDirectory(dataDir)
+    const distrusted = distrust(dataDir)
+    if (distrusted !== undefined) return usage(distrusted)
     // Looked at before the lock, which leaves a file in whatever directory was named, and under it.
     const early = occupied(dataDir)
     if (early !== undefined) return early

@@ -115,6 +115,8 @@ export const limits = {
   checkFaultsMax: 20,
   /** Bytes of a backup's manifest. */
   manifestBytesMax: 1_048_576,
+  /** Bytes of each file of a backup that is no store: format.json and the secrets. */
+  backupFileBytesMax: 65_536,
   /** Threads that verify an export offline; one a core up to here. */
   verifyThreadsMax: 16,
   /** Bytes of an export that one of them checks at a time. */

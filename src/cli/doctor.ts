@@ -1,9 +1,11 @@
 import { type Config, describeFaults, readProcessConfig } from '../config.js'
+import { distrustOf } from '../directory-trust.js'
 import { examineDataDirectory } from './doctor-data.js'
 import { examineClock, examineNode, examineOpenFiles } from './doctor-machine.js'
 import { examineServer } from './doctor-server.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast doctor
@@ -12,7 +14,7 @@ Examines Node, the settings, the data directory, the disk and the running server
 
 /**
  * Looks for what keeps the server from running, or from running safely (contract.md 8).
- * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage
+ * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage or a data directory of somebody else
  */
 export async function doctorCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {})
@@ -21,14 +23,20 @@ export async function doctorCommand(args: string[]): Promise<number> {
   const show = (findings: readonly Finding[]) => {
     for (const { level, subject, detail } of findings) {
       failed ||= level === 'fail'
-      process.stdout.write(`${level.padEnd(4)}  ${subject.padEnd(14)}  ${detail}\n`)
+      process.stdout.write(`${level.padEnd(4)}  ${subject.padEnd(14)}  ${printable(detail)}\n`)
     }
   }
   show([...examineNode(), ...examineOpenFiles()])
   const reading = readProcessConfig()
   show(reading.warnings.map((warning) => warn('settings', warning)))
-  if (reading.ok) await examineWith(reading.config, show)
-  else
+  if (reading.ok) {
+    const distrusted = distrustOf(reading.config.dataDir)
+    if (distrusted !== undefined) {
+      show([fail('permissions', distrusted)])
+      return exitCodes.configuration
+    }
+    await examineWith(reading.config, show)
+  } else
     show(
       describeFaults(reading.faults)
         .trimEnd()

@@ -2,7 +2,10 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
+import { ExportShape } from './export-shape.js'
+import { describeError, printableBytes } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { serverAsked } from './server-url.js'
 
@@ -16,9 +19,6 @@ const PROGRESS_MS = 2000
 
 /** Bytes at the end of an export that the trailer is looked for in. */
 const TRAILER_BYTES_MAX = 65_536
-
-/** Characters of an error answer that are shown. */
-const ANSWER_CHARS_MAX = 2000
 
 const LINE_FEED = 10
 
@@ -83,13 +83,12 @@ function readAsked(values: Values): Asked | string {
 async function save(asked: Asked, signal: AbortSignal): Promise<number> {
   const headers = new Headers(asked.key === undefined ? {} : { authorization: `Bearer ${asked.key}` })
   const answer = await fetch(asked.url, { headers, signal, redirect: 'error' })
-  if (!answer.ok || answer.body === null) {
-    throw new Error(`${answer.status} ${(await answer.text()).slice(0, ANSWER_CHARS_MAX)}`)
-  }
+  if (!answer.ok || answer.body === null) throw new Error(`${answer.status} ${await errorText(answer)}`)
   const tally: Tally = { records: 0 }
   const source = counted(answer.body.getReader(), tally)
   if (asked.out === '-') {
-    await pipeline(source, process.stdout, { signal, end: false })
+    const shown = process.stdout.isTTY ? printableBytes(source) : source
+    await pipeline(shown, process.stdout, { signal, end: false })
     return tally.records
   }
   const unfinished = `${asked.out}.${process.pid}.tmp`
@@ -112,20 +111,21 @@ interface Tally {
 
 /**
  * Passes an export on, counting and showing progress.
- * @throws Error at the end, when that is not an export's: a server that stops answers what it has
+ * @throws Error as soon as it is none, and at the end, when that is not an export's: a server that stops answers what it
+ * has
  */
 async function* counted(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   tally: Tally,
 ): AsyncGenerator<Uint8Array> {
-  let lines = 0
+  const shape = new ExportShape()
   let tail = Buffer.alloc(0)
   let shownAtMs = performance.now()
   for (;;) {
     const { done, value } = await reader.read()
     if (done) break
-    lines += countLineFeeds(value)
-    tally.records = Math.max(0, lines - 1)
+    shape.take(value)
+    tally.records = Math.max(0, shape.lines - 1)
     tail = Buffer.concat([tail, value.subarray(-TRAILER_BYTES_MAX)]).subarray(-TRAILER_BYTES_MAX)
     if (performance.now() - shownAtMs > PROGRESS_MS) {
       shownAtMs = performance.now()
@@ -134,14 +134,8 @@ async function* counted(
     yield value
   }
   const records = trailerRecords(tail)
-  tally.records = Math.max(0, lines - 2)
+  tally.records = Math.max(0, shape.lines - 2)
   if (records !== tally.records) throw new Error('The answer ended before the end of the export')
-}
-
-function countLineFeeds(bytes: Uint8Array): number {
-  let count = 0
-  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) count++
-  return count
 }
 
 /** The number of records that the trailer names; undefined when the last line is no trailer. */
@@ -156,10 +150,4 @@ function trailerRecords(tail: Buffer): number | undefined {
   } catch {
     return undefined
   }
-}
-
-/** The message, with that of its cause: fetch says no more than "fetch failed" itself. */
-function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }

@@ -3,7 +3,9 @@ import { parseArgs } from 'node:util'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { parseManifest } from '../proof/export-lines.js'
 import type { Manifest } from '../strand/strand-export.js'
+import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
+import { describeError, printable } from './printable.js'
 import { showUsage } from './read-options.js'
 import { serverAsked } from './server-url.js'
 import { splitLines } from './split-lines.js'
@@ -19,8 +21,8 @@ from taking writes afterwards: more of their strands is to come.
 /** Milliseconds between two lines of progress. */
 const PROGRESS_MS = 2000
 
-/** Characters of an error answer that are shown. */
-const ANSWER_CHARS_MAX = 2000
+/** Bytes of an answer. */
+const ANSWER_BYTES_MAX = 65_536
 
 interface Asked {
   files: string[]
@@ -54,7 +56,7 @@ export async function importCommand(args: string[]): Promise<number> {
   try {
     for (const source of await readSources(asked)) {
       file = source.file
-      process.stdout.write(`${await send(source, asked, stop.signal)}\n`)
+      process.stdout.write(`${printable(await send(source, asked, stop.signal))}\n`)
     }
     return exitCodes.fine
   } catch (error) {
@@ -138,9 +140,8 @@ async function send(source: Source, { url, key, seed }: Asked, signal: AbortSign
   const body = streamOf(withProgress(file, manifest.agent))
   const request = { method: 'POST', headers, body, duplex: 'half', signal, redirect: 'error' } as const
   const answer = await fetch(hold ? `${url}?hold=true` : url, request)
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(describeRefusal(answer.status, text))
-  return describe(text)
+  if (!answer.ok) throw new Error(describeRefusal(answer.status, await errorText(answer)))
+  return describe(await boundedText(answer, ANSWER_BYTES_MAX))
 }
 
 function streamOf(source: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
@@ -166,7 +167,9 @@ async function* withProgress(file: string, agent: string): AsyncGenerator<Buffer
     sent += bytes.length
     if (performance.now() - shownAtMs < PROGRESS_MS) continue
     shownAtMs = performance.now()
-    process.stderr.write(`${agent}: ${Math.floor((100 * sent) / total)} % of ${total} bytes sent\n`)
+    process.stderr.write(
+      `${printable(agent)}: ${Math.floor((100 * sent) / total)} % of ${total} bytes sent\n`,
+    )
   }
 }
 
@@ -187,21 +190,15 @@ function describe(text: string): string {
 function describeRefusal(status: number, text: string): string {
   try {
     const { code, detail, imported } = membersOf(JSON.parse(text))
-    if (typeof code !== 'string') return `${status} ${text.slice(0, ANSWER_CHARS_MAX)}`
+    if (typeof code !== 'string') return `${status} ${text}`
     const before = typeof imported === 'number' && imported > 0 ? ` (${imported} records before are in)` : ''
     return `${code}: ${detail}${before}`
   } catch {
     // Not of this server: shown as it is.
-    return `${status} ${text.slice(0, ANSWER_CHARS_MAX)}`
+    return `${status} ${text}`
   }
 }
 
 function membersOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
-}
-
-/** The message, with that of its cause: fetch says no more than "fetch failed" itself. */
-function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }

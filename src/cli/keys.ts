@@ -1,4 +1,6 @@
+import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
+import { describeError, printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { serverAsked } from './server-url.js'
 
@@ -9,6 +11,9 @@ good until they expire. --url is that of the settings and --key SERVICE_ROOT_API
 
 /** Milliseconds that the server may take. */
 const PATIENCE_MS = 30_000
+
+/** Bytes of its answer. */
+const ANSWER_BYTES_MAX = 65_536
 
 /**
  * Rotates a signing key (contract.md 6.2).
@@ -33,13 +38,12 @@ export async function keysCommand(args: string[]): Promise<number> {
       headers: { authorization: `Bearer ${target.key}` },
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
-    const text = await response.text()
-    if (!response.ok) return fail(`The server answered ${response.status}: ${text}`)
-    process.stdout.write(`${text}\n`)
+    if (!response.ok)
+      return fail(printable(`The server answered ${response.status}: ${await errorText(response)}`))
+    process.stdout.write(`${printable(await boundedText(response, ANSWER_BYTES_MAX))}\n`)
     return exitCodes.fine
   } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : ''
-    return fail(`${error instanceof Error ? error.message : String(error)}${cause}`)
+    return fail(describeError(error))
   }
 }
 

@@ -4,6 +4,7 @@ import { shardsMax } from '../shard-settings.js'
 import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory.js'
 import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../shard-folders.js'
 import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast reshard --shards N
@@ -126,5 +127,5 @@ function describe(error: unknown): string {
 }
 
 function tell(line: string): void {
-  process.stderr.write(`${line}\n`)
+  process.stderr.write(`${printable(line)}\n`)
 }

@@ -1,6 +1,7 @@
 import { StorePool } from '../dispatch/store-pool.js'
 import type { StoreOutcome, StoreWork } from '../store-work.js'
 import { exitCodes } from './exit-codes.js'
+import { describeError, printable } from './printable.js'
 import { startProgress } from './progress.js'
 
 /**
@@ -29,11 +30,11 @@ export async function runStoreCommand(
       process.stdout.write(describe(outcome.manifest))
       return exitCodes.fine
     }
-    process.stderr.write(outcome.details.map((detail) => `${failed}: ${detail}\n`).join(''))
+    process.stderr.write(outcome.details.map((detail) => `${failed}: ${printable(detail)}\n`).join(''))
     return outcome.because === 'usage' ? exitCodes.configuration : exitCodes.foundWrong
   } catch (error) {
     progress.end()
-    process.stderr.write(`${failed}: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`${failed}: ${describeError(error)}\n`)
     return exitCodes.foundWrong
   } finally {
     await pool.close()

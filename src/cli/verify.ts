@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
+import { describeError, printableLines } from './printable.js'
 import { splitLines } from './split-lines.js'
 import {
   CHECKPOINT_USAGE,
@@ -57,15 +58,12 @@ export async function verifyCommand(args: string[]): Promise<number> {
       ? say(`${describe(result, fast)}compared    ${compared.shown}\n`, 0)
       : say(`NOT VERIFIED: ${compared.reason}\n`, 1)
   } catch (error) {
-    process.stdout.write(
-      `NOT VERIFIED: the export cannot be read: ${error instanceof Error ? error.message : error}\n`,
-    )
-    return 1
+    return say(`NOT VERIFIED: the export cannot be read: ${describeError(error)}\n`, 1)
   }
 }
 
 function say(text: string, exitCode: number): number {
-  process.stdout.write(text)
+  process.stdout.write(printableLines(text))
   return exitCode
 }
 

@@ -8,7 +8,9 @@ import { type Checkpoint, parseCheckpoint } from '../proof/note.js'
 import { isMembers, readBodyJson } from '../proof/strict-json.js'
 import { growsFrom, pathOf } from '../proof/tree-proof.js'
 import { checkpointOrigin } from '../strand/checkpoint.js'
+import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
+import { describeError, printableLines } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { serverAsked } from './server-url.js'
 
@@ -19,8 +21,8 @@ of the log. --url is that of the settings and --key SERVICE_ROOT_API_KEY unless 
 Exit codes: 0 the log only grew, 1 it was cut or forked (FILE stays as it is), or the server was not there.
 `
 
-/** Characters of an answer that are taken; a proof has some thousand. */
-const ANSWER_CHARS_MAX = 1_048_576
+/** Bytes of an answer that are taken; a proof has some thousand. */
+const ANSWER_BYTES_MAX = 1_048_576
 
 /** How long the server may take for one answer. */
 const ANSWER_MS_MAX = 60_000
@@ -49,10 +51,7 @@ export async function witnessCommand(args: string[]): Promise<number> {
   try {
     return await witness(asked)
   } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : ''
-    process.stderr.write(
-      `The log could not be seen: ${error instanceof Error ? error.message : String(error)}${cause}\n`,
-    )
+    process.stderr.write(`The log could not be seen: ${describeError(error)}\n`)
     return exitCodes.foundWrong
   }
 }
@@ -87,7 +86,7 @@ async function witness(asked: Asked): Promise<number> {
   if (reason !== undefined) return alarm(reason, { kept, note })
   if (note !== kept) writeDurably(asked.state, note)
   const grown = before === undefined ? 'the first one kept' : `${before.size} before`
-  process.stdout.write(`${now.origin}: ${now.size} records, ${grown}\n`)
+  process.stdout.write(printableLines(`${now.origin}: ${now.size} records, ${grown}\n`))
   return exitCodes.fine
 }
 
@@ -129,15 +128,13 @@ async function ask({ url, key }: Asked, path: string): Promise<string> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
   const signal = AbortSignal.timeout(ANSWER_MS_MAX)
   const answer = await fetch(url + path, { headers, signal, redirect: 'error' })
-  const text = await answer.text()
-  if (text.length > ANSWER_CHARS_MAX)
-    throw new Error(`Expected an answer of at most ${ANSWER_CHARS_MAX} characters`)
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`)
-  return text
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await errorText(answer)}`)
+  return boundedText(answer, ANSWER_BYTES_MAX)
 }
 
 /** Says what is wrong and shows both notes, which together are the proof of it. */
 function alarm(reason: string, { kept, note }: { kept: string | undefined; note: string }): number {
-  process.stdout.write(`NOT CONSISTENT: ${reason}\n\nkept:\n${kept ?? 'nothing\n'}\nof the server:\n${note}`)
+  const notes = `kept:\n${kept ?? 'nothing\n'}\nof the server:\n${note}`
+  process.stdout.write(printableLines(`NOT CONSISTENT: ${reason}\n\n${notes}`))
   return exitCodes.foundWrong
 }

@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -7,6 +9,8 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -129,6 +133,38 @@ describe('strandfast restore refuses, and leaves nothing of', { timeout: 180_000
     expect(await refusal(cut)).toMatch(/has \d+ bytes, not \d+/)
   })
 
+  it('a backup with a link, a pipe or a device in the place of a file, and reads none of them', async () => {
+    const outside = join(directory, 'outside')
+    writeFileSync(outside, '{}')
+    const inPlaceOf = (name: string, put: (path: string) => void) =>
+      changed((path) => {
+        rmSync(join(path, name), { recursive: true })
+        put(join(path, name))
+      })
+    for (const name of ['format.json', 'master.seed', 'shard-1/data.mdb']) {
+      for (const to of ['/dev/zero', outside, join(backup, name)]) {
+        const linked = inPlaceOf(name, (path) => symlinkSync(to, path))
+        // A length that the link's target would have.
+        changeManifest(linked, ({ files }) => {
+          for (const file of files) if (file.path === name) file.bytes = statSync(join(linked, name)).size
+        })
+        expect(await refusal(linked)).toContain('to be a regular file of the backup, and no link')
+      }
+      const piped = inPlaceOf(name, (path) => execFileSync('mkfifo', [path]))
+      expect(await refusal(piped)).toContain('to be a regular file of the backup, and no link')
+    }
+    const folder = inPlaceOf('shard-1', (path) => symlinkSync(join(backup, 'shard-1'), path))
+    expect(await refusal(folder)).toContain('to be a regular file of the backup, and no link')
+    const manifest = inPlaceOf('manifest.json', (path) => symlinkSync('/dev/zero', path))
+    expect(await refusal(manifest)).toContain('cannot be read')
+  })
+
+  it('a small file that is as large as its manifest says, and far too large', async () => {
+    const grown = changed((path) => writeFileSync(join(path, 'master.seed'), 'x'.repeat(100_000)))
+    agree(grown)
+    expect(await refusal(grown)).toContain('longer than any of its kind')
+  })
+
   it('a backup without a manifest, or with one that makes no sense', async () => {
     expect(await refusal(changed((path) => rmSync(join(path, 'manifest.json'))))).toContain('it is no backup')
     expect(await refusal(join(directory, 'nowhere'))).toContain('it is no backup')
@@ -246,6 +282,14 @@ describe('strandfast restore', { timeout: 180_000 }, () => {
     const refused = await restore(backup, foreign)
     expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining('it holds thesis.txt')])
     expect(readdirSync(foreign)).toEqual(['thesis.txt'])
+  })
+
+  it.runIf(process.geteuid?.() === 0)('takes no directory of another user', async () => {
+    const dataDir = mkdtempSync(join(directory, 'foreign-'))
+    chownSync(dataDir, 12_345, 12_345)
+    const ended = await restore(backup, dataDir)
+    expect([ended.code, ended.stderr]).toEqual([78, expect.stringContaining('belongs to user 12345')])
+    expect(readdirSync(dataDir)).toEqual([])
   })
 
   it('leaves nothing when it is interrupted', async () => {

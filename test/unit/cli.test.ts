@@ -191,7 +191,8 @@ describe('strandfast doctor', () => {
 })
 
 describe('strandfast export', () => {
-  const whole = '{"format":"strand-export/v1"}\n{"h":"a"}\n{"h":"b"}\n{"chain_head":"c","records":2}\n'
+  const whole =
+    '{"format":"strand-export/v1","from_seq":0,"to_seq":1}\n{"h":"a"}\n{"h":"b"}\n{"chain_head":"c","records":2}\n'
 
   it('saves an export, asked for as told', async () => {
     const asked: unknown[] = []
