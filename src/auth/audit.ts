@@ -36,6 +36,7 @@ export interface AuditEvent {
   ip?: string | undefined
   userAgent?: string | undefined
   outcome: 'success' | 'failure'
+  /** The id that this server gave the request; what the caller sends as one could be an e-mail. */
   requestId: string
   /** How many failures `auth/login_failed` stands for, or how many passkeys `auth/passkey_removed`. */
   count?: number | undefined
@@ -57,11 +58,34 @@ export function auditBody(event: AuditEvent): string {
     email_hmac: emailHmac ?? null,
     sid: clipped(event.sid, charsMax.id),
     ip: clipped(event.ip, charsMax.ip),
-    user_agent: clipped(event.userAgent, charsMax.userAgent),
+    user_agent: clipped(withoutSecrets(event.userAgent), charsMax.userAgent),
     outcome: event.outcome,
     request_id: clipped(event.requestId, charsMax.requestId),
     ...(event.count === undefined ? {} : { count: event.count }),
   })
+}
+
+/** What parts the words of a user agent (RFC 9110, 10.1.5): in none of them can an address go on. */
+const partition = /([\s()<>;,"']+)/
+
+/** An at sign, as it is or as mail programs, forms and pages write it. */
+const atSign = /[@\uff20\ufe6b]|%40|&#0*64|&#x0*40|&commat/i
+
+/** As long as the shortest token of this server, in base64url. */
+const tokenLike = /[\w-]{40,}/g
+
+const REMOVED = '[removed]'
+
+/**
+ * A user agent without what could be an e-mail or a token in it: anyone can send any text as one, also somebody else's
+ * address, and nothing on a strand is taken back.
+ */
+function withoutSecrets(userAgent: string | undefined): string | undefined {
+  return userAgent
+    ?.split(partition)
+    .map((word) => (atSign.test(word) ? REMOVED : word))
+    .join('')
+    .replace(tokenLike, REMOVED)
 }
 
 /** The first characters of a text, lone surrogates replaced: a record's body holds none. */

@@ -326,7 +326,7 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
       body: emptyBody,
       principal,
       namespace,
-      origin: { ip, userAgent, requestId: exchange.requestId },
+      origin: { ip, userAgent, requestId: ownRequestId(exchange, head, handling) },
       ...(principal.user !== undefined && { claims: principal.user.claims }),
     }
     if (exchange.headOnly && route.writes === true) {
@@ -341,6 +341,11 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
   const principal = callerOf(route, { authorization, namespace }, handling)
   if (principal instanceof Promise) proceedLater(exchange, handling, principal.then(proceed))
   else guarded(exchange, handling, () => proceed(principal))
+}
+
+/** An id that this server made: what a caller sent as one could be an e-mail, and would stay on the audit strand. */
+function ownRequestId({ requestId }: Exchange, { headers }: RequestHead, handling: Handling): string {
+  return headers.requestId === '' ? requestId : handling.nextRequestId()
 }
 
 /** Who asks of which namespace; 404 for one that is not there, before anything that costs more. */

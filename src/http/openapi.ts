@@ -47,7 +47,10 @@ const tagDescriptions: Readonly<Record<string, string>> = {
 }
 
 const headers = {
-  'X-Request-Id': ['Id of the request, as it was sent or as it was made'],
+  'X-Request-Id': [
+    'Id of the request, as it was sent (1 to 128 printable ASCII characters but `@` and `%`) or as it was made. Audit ' +
+      'records carry one that the server made: the same where none was sent',
+  ],
   ETag: ['The chain head in quotes, as If-Match takes it'],
   'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
   'WWW-Authenticate': ['`Bearer`'],

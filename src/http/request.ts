@@ -23,7 +23,8 @@ const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
 /** A name or an address, and a port (RFC 9112, 3.2); empty where the target has none. */
 const hostPattern = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\dA-Fa-f:.]+\])(?::\d{0,5})?$/
 
-const idPattern = /^[\x21-\x7e]{1,128}$/
+/** Without `@` and `%`: an e-mail that somebody sends as an id would stand in the log. */
+const idPattern = /^[\x21-\x24\x26-\x3f\x41-\x7e]{1,128}$/
 
 /**
  * Reads the head of a request in one pass over its headers.

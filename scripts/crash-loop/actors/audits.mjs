@@ -5,7 +5,7 @@ import { send } from '../request.mjs'
  * @typedef {{type: string, userId: string | null, sid: string | null}} Audit
  */
 
-/** Reads the audit records of a server by the requests that they tell of, each record once. */
+/** Reads the audit records of a server by the requests that they tell of, each of a user agent of its own, once. */
 export class Audits {
   /** @type {Map<string, Audit[]>} */
   #byRequest = new Map()
@@ -42,7 +42,7 @@ export class Audits {
     if (seq <= this.#seenSeq) return
     this.#seenSeq = seq
     this.#seenTs = timestamp
-    const { request_id: requestId, user_id: userId, sid } = payload
+    const { user_agent: requestId, user_id: userId, sid } = payload
     this.#byRequest.set(requestId, [...this.of(requestId), { type, userId, sid }])
   }
 }

@@ -366,7 +366,8 @@ function take(session, { token, refresh_token: refreshToken }) {
 /** @param {{request: Step['request']}} step */
 function call(url, { request: { method, path, body, token } }, requestId) {
   const headers = {
-    'x-request-id': requestId,
+    // Audit records name requests by ids that the server makes; what they tell of the caller is this.
+    'user-agent': requestId,
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   }

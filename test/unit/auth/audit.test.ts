@@ -54,6 +54,29 @@ describe('an audit record', () => {
     expect(() => auditBody({ emailHmac: 'a@b.c', outcome: 'success', requestId: 'r1' })).toThrow('HMAC')
   })
 
+  it.each([
+    [
+      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36',
+      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36',
+    ],
+    ['a@b.c', '[removed]'],
+    ['bot/1 (+mailto:a@b.c; http://x.y)', 'bot/1 ([removed]; http://x.y)'],
+    ['<a@b.c>, "A" a@b.c', '<[removed]>, "A" [removed]'],
+    ['x a%40b.c y', 'x [removed] y'],
+    ['a\uff20b.c', '[removed]'],
+    ['a&#64;b.c', '[removed];b.c'],
+    [`Bearer ${'x'.repeat(43)}`, 'Bearer [removed]'],
+    [`v=${'x_-1'.repeat(10)}.y`, 'v=[removed].y'],
+  ])('tells %j as the user agent %j', (userAgent, told) => {
+    const body = auditBody({ userAgent, outcome: 'success', requestId: 'r1' })
+    expect(JSON.parse(body).user_agent).toBe(told)
+  })
+
+  it('removes an e-mail also where cutting would leave the half of it', () => {
+    const userAgent = `${'x '.repeat(120)}somebody.with.a.long.name@example.com`
+    expect(auditBody({ userAgent, outcome: 'success', requestId: 'r1' })).not.toContain('somebody')
+  })
+
   it('cuts what a client sends between characters, and stays a body that a strand takes', () => {
     const userAgent = `\ud800${'🧵'.repeat(300)}`
     const body = auditBody({ userAgent, outcome: 'success', requestId: 'r'.repeat(500), ip: 'f'.repeat(99) })
