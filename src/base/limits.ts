@@ -271,6 +271,8 @@ export const limits = {
   oauthStateSecs: 600,
   /** How long one request to a provider may take, milliseconds. */
   oauthRequestMs: 5_000,
+  /** How far a provider's clock may be ahead when it issues an ID token, milliseconds. */
+  oauthClockAheadMs: 300_000,
   /** Bytes of one answer of a provider. */
   oauthAnswerBytesMax: 262_144,
   /** Sign-ins that wait for one provider at once. */

@@ -30,9 +30,12 @@ function isAway(error: unknown): boolean {
   return false
 }
 
-/** Names and messages down to the first cause; none of them holds what was sent. */
+/** Names and messages down to the first cause; none of them holds what was sent or answered. */
 function reasonOf(error: unknown): string {
   const parts: string[] = []
-  for (let one = error; one instanceof Error; one = one.cause) parts.push(`${one.name}: ${one.message}`)
+  for (let one = error; one instanceof Error; one = one.cause) {
+    // A parser quotes what it could not read, which can be somebody's e-mail.
+    parts.push(one instanceof SyntaxError ? one.name : `${one.name}: ${one.message}`)
+  }
   return parts.join(' < ') || 'Expected an error'
 }

@@ -37,7 +37,7 @@ const subjectShape = /^[\x20-\x7e]{1,255}$/
 
 /**
  * An OpenID provider by its discovery (OpenID Connect Core): code flow with PKCE and nonce; the ID token's signature,
- * issuer, audience, time and nonce are checked, and `iss` of the answer (RFC 9207).
+ * issuer, audience, authorised party, time and nonce are checked, and `iss` of the answer (RFC 9207).
  */
 export function openIdProvider(settings: OpenIdSettings): OauthProvider {
   let known: { discovered: Promise<Discovered>; untilMs: number } | undefined
@@ -69,7 +69,7 @@ export function openIdProvider(settings: OpenIdSettings): OauthProvider {
     },
     async identify(back) {
       try {
-        return await identityOf(await discovered(), back)
+        return await identityOf(await discovered(), back, settings)
       } catch (error) {
         return faultOf(error)
       }
@@ -102,11 +102,20 @@ function waysOf(supported: readonly string[] | undefined, secret: string): Clien
   return [...new Set(named)].map((name) => ways[name]).filter((way) => way !== undefined)
 }
 
-async function identityOf(discovered: Discovered, back: OauthReturn): Promise<ProviderIdentity> {
+async function identityOf(
+  discovered: Discovered,
+  back: OauthReturn,
+  { clientId, clock }: OpenIdSettings,
+): Promise<ProviderIdentity> {
   const tokens = await redeem(discovered, back)
   const claims = tokens.claims()
   if (claims === undefined || !subjectShape.test(claims.sub))
     throw new Error('Expected an ID token of a subject')
+  // What the library leaves to its caller (OpenID Connect Core, 3.1.3.7, 5 and 10).
+  const { azp = clientId } = claims
+  if (azp !== clientId) throw new Error('Expected an ID token that this client asked for')
+  if (claims.iat * 1_000 > clock() + limits.oauthClockAheadMs)
+    throw new Error('Expected an ID token that was issued by now')
   // Providers need not put it into the ID token (OpenID Connect Core, 5.4).
   const about: Readonly<Record<string, unknown>> =
     claims['email'] === undefined && first(discovered).serverMetadata().userinfo_endpoint !== undefined

@@ -150,6 +150,19 @@ it('drops what an attacker had set for the e-mail before its owner came by a pro
   })
 })
 
+it('links no mailbox that comes with another subject of the same provider, and tells of it', () => {
+  const first = signedIn(change(login('s-1', email)))
+  const { userId } = first.user
+  expect(codeOf(change(login('s-2', email)))).toBe('email_exists')
+  expect(types()).toEqual(['auth/register', 'auth/oauth_login', 'auth/oauth_login'])
+  expect(keys('identity')).toEqual(['\0auth:identity:google:s-1'])
+  expect(look({ kind: 'sessions', userId })).toMatchObject({ sessions: [{ sid: first.session.sid }] })
+  // Whom it links stays: the same subject, and another provider that vouches for the mailbox.
+  expect(signedIn(change(login('s-1'))).user.userId).toBe(userId)
+  expect(signedIn(change({ ...login('s-2', email), provider: 'github' })).user.userId).toBe(userId)
+  expect(codeOf(change({ ...login('s-3', email), provider: 'github' }))).toBe('email_exists')
+})
+
 it('keeps the password of an account whose mailbox was proven before', () => {
   const owner = signedIn(change(login('s-1', email)))
   const { userId, email: address } = owner.user

@@ -14,6 +14,11 @@ export function userByIdentity(space: AuthSpace, identity: IdentityRef): UserRow
   return userId === undefined ? undefined : userById(space, userId)
 }
 
+/** Whether a user signs in by an account of a provider already. */
+export function hasIdentity(space: AuthSpace, userId: string, provider: OauthProviderName): boolean {
+  return space.ids('user-identity', `${userId}:${provider}:`).length > 0
+}
+
 /** Links an identity to a user, who signs in by it from now on. */
 export function linkIdentity(space: AuthSpace, identity: IdentityRef, userId: string): void {
   space.put(['identity', idOf(identity)], userId)

@@ -209,6 +209,12 @@ function refusedAs(refusal: Refusal): Record<string, string> {
   if (refusal.code === 'email_not_verified') {
     return { ...failed('access_denied'), error_description: 'The provider does not call the e-mail verified' }
   }
+  if (refusal.code === 'email_exists') {
+    return {
+      ...failed('access_denied'),
+      error_description: 'The e-mail belongs to another account of the provider',
+    }
+  }
   return failed(statusOf(refusal) === 503 ? 'temporarily_unavailable' : 'server_error')
 }
 

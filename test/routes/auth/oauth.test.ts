@@ -159,6 +159,20 @@ describe('a sign-in by google', () => {
     }
   })
 
+  it('signs nobody in by a mailbox that belongs to another of its accounts here', async () => {
+    await google.account('g-first', { email: 'moved@example.org', email_verified: true })
+    await signIn('google', { login: 'g-first' })
+    // The mailbox was given to somebody else there.
+    await google.account('g-second', { email: 'moved@example.org', email_verified: true })
+    const { result, types, records } = await auditsOf(server, () => signIn('google', { login: 'g-second' }))
+    expect(result.results).toEqual({
+      error: 'access_denied',
+      error_description: 'The e-mail belongs to another account of the provider',
+    })
+    expect(types).toEqual(['auth/oauth_login'])
+    expect(records[0]?.payload).toMatchObject({ outcome: 'failure', sid: null })
+  })
+
   it('tells the application when the user went back', async () => {
     const browser = new OauthBrowser()
     const back = await browser.follow(authorizeUrl('google'), undefined, isCallback)
@@ -211,10 +225,11 @@ describe('a sign-in by github', () => {
     github.user = { id, emails: mailOf('renamed@example.org') }
     const second = await signIn('github')
     expect(second.results['email']).toBe('grace@example.org')
-    githubUser('grace@example.org')
-    const linked = await signIn('github')
-    const subs = [first, second, linked].map(({ results }) => decodeJwt(results['token'] ?? '').sub)
+    const subs = [first, second].map(({ results }) => decodeJwt(results['token'] ?? '').sub)
     expect(new Set(subs).size).toBe(1)
+    // Another number is another user, whosever the mailbox was.
+    githubUser('grace@example.org')
+    expect((await signIn('github')).results['error']).toBe('access_denied')
   })
 
   it('signs nobody in by a primary e-mail that is not verified, and in an unknown shape by nothing', async () => {

@@ -7,6 +7,8 @@ import { openIdProvider } from '../../../src/outbound/oauth-openid.js'
 let server: OAuth2Server
 let provider: OauthProvider
 let nowMs: number
+/** What is answered in place of the provider. */
+let forged: (path: string) => string | undefined
 /** Paths asked for, in order. */
 let asked: string[]
 
@@ -23,8 +25,9 @@ beforeEach(async () => {
   await server.issuer.keys.generate('RS256')
   await server.start(0, '127.0.0.1')
   server.issuer.url = `http://127.0.0.1:${server.address().port}`
-  nowMs = 0
+  nowMs = Date.now()
   asked = []
+  forged = () => undefined
   const bounded = boundedFetch({ requestMs: 5_000 })
   provider = openIdProvider({
     issuerUrl: server.issuer.url,
@@ -32,8 +35,11 @@ beforeEach(async () => {
     clientSecret: 'secret',
     clock: () => nowMs,
     fetch: (url, options) => {
-      asked.push(new URL(url).pathname)
-      return bounded(url, options)
+      const { pathname } = new URL(url)
+      asked.push(pathname)
+      const answer = forged(pathname)
+      if (answer === undefined) return bounded(url, options)
+      return Promise.resolve(new Response(answer, { headers: { 'content-type': 'application/json' } }))
     },
   })
   onToken((claims) => Object.assign(claims, { email: 'ada@example.org', email_verified: true }))
@@ -68,6 +74,14 @@ async function identify(change: (query: URLSearchParams) => void = () => undefin
 const fault = (error: string) => ({ error, reason: expect.stringMatching(/./) })
 
 describe('an OpenID provider', () => {
+  it('may have a clock that is some minutes ahead, and may name this client as the one that asked', async () => {
+    onToken((claims) => {
+      claims['iat'] = Math.floor(Date.now() / 1_000) + 240
+      claims['azp'] = 'strandfast'
+    })
+    expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
+  })
+
   it('says who came back, and is asked what it is but once an hour', async () => {
     const identity = { subject: 'johndoe', verifiedEmail: 'ada@example.org' }
     for (const count of [1, 1, 2]) {
@@ -87,6 +101,9 @@ describe('an OpenID provider', () => {
         claims['azp'] = 'other'
       },
     ],
+    ['for this client, another being the one that asked', (claims) => (claims['azp'] = 'other')],
+    ['for this client, asked for by nobody', (claims) => (claims['azp'] = '')],
+    ['issued hours ahead', (claims) => (claims['iat'] = Math.floor(Date.now() / 1_000) + 7_200)],
     ['of another sign-in', (claims) => (claims['nonce'] = 'x'.repeat(43))],
     ['of no sign-in', (claims) => delete claims['nonce']],
     ['that has expired', (claims) => (claims['exp'] = Math.floor(Date.now() / 1_000) - 60)],
@@ -141,6 +158,13 @@ describe('an OpenID provider', () => {
       (query) => query.set('response', 'a.b.c'),
     ]
     for (const change of changes) expect(await identify(change)).toEqual(fault('server_error'))
+  })
+
+  it('leaves nothing of what it answers in the log, be it JSON or not', async () => {
+    forged = (path) => (path.endsWith('/token') ? '{"email":ada@example.org' : undefined)
+    const found = await identify()
+    expect(found).toEqual(fault('server_error'))
+    expect(JSON.stringify(found)).not.toContain('ada')
   })
 
   it('gives no token for a verifier that belongs to another sign-in', async () => {

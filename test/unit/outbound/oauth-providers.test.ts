@@ -24,7 +24,7 @@ async function providersOf(listener: RequestListener, requestMs: number) {
   const log = createLogger('info', 'test', { write: (line: string) => void lines.push(line) })
   const client = { clientId: 'id', clientSecret: 'the secret' }
   const settings = { google: { ...client, issuerUrl: url }, github: { ...client, baseUrl: url, apiUrl: url } }
-  const providers = oauthProviders(settings, { clock: () => 0, log, requestMs })
+  const providers = oauthProviders(settings, { clock: Date.now, log, requestMs })
   const [google, github] = [providers.get('google'), providers.get('github')]
   if (google === undefined || github === undefined) throw new Error('Expected both providers')
   return { google, github, lines }

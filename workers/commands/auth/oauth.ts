@@ -2,7 +2,7 @@ import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import type { OauthStateRow } from '../../../src/auth/oauth.js'
 import type { UserRow } from '../../../src/auth/user.js'
-import { linkIdentity, userByIdentity } from '../../auth/identities.js'
+import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
@@ -36,7 +36,9 @@ export function oauthReturn(space: AuthSpace, change: ChangeOf<'oauthReturn'>): 
 
 /**
  * Signs in who a provider says it is: by its identity there, else by the e-mail that the provider calls verified, else
- * as somebody new (contract.md 6.9). An e-mail that changed at the provider changes nothing here.
+ * as somebody new. An e-mail that changed at the provider changes nothing here; one that came to another of its accounts
+ * belongs to somebody else there now, and is not linked, which is written down: who owns the mailbox comes in by a magic
+ * link.
  */
 export function oauthLogin(space: AuthSpace, change: ChangeOf<'oauthLogin'>): Changed {
   const known = userByIdentity(space, change)
@@ -46,6 +48,10 @@ export function oauthLogin(space: AuthSpace, change: ChangeOf<'oauthLogin'>): Ch
     return refuse('email_not_verified', 'Expected an e-mail that the provider calls verified')
   }
   const found = userByEmail(space, email)
+  if (found !== undefined && hasIdentity(space, found.userId, change.provider)) {
+    space.audit('auth/oauth_login', { userId: found.userId, email, outcome: 'failure' })
+    return { refused: refuse('email_exists', 'Expected a mailbox of no other account of the provider') }
+  }
   const user =
     found === undefined
       ? createUser(space, { email, verified: true, mailboxProven: true })
