@@ -4,6 +4,34 @@
  */
 export const organismIdPattern = '^(?!server$)(?!.*\\.\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
 
+/**
+ * Words that no new organism is named by, in lower case: those that every object of JavaScript answers to, and those
+ * that mean something in this server's addresses. Organisms of these names that are there already go on.
+ */
+const reservedWords: ReadonlySet<string> = new Set([
+  ...Object.getOwnPropertyNames(Object.prototype).map((name) => name.toLowerCase()),
+  'prototype',
+  'null',
+  'undefined',
+  'true',
+  'false',
+  'nan',
+  'infinity',
+  'default',
+  'auth',
+  'server',
+  'root',
+  'admin',
+  'sys',
+  'agents',
+  'organisms',
+])
+
+/** Whether a new organism cannot have this id, in whatever case, though its shape is right. */
+export function isReservedOrganismId(id: string): boolean {
+  return reservedWords.has(id.toLowerCase())
+}
+
 /** Parts an organism's id from the name of a member in the member's address. */
 export const memberSeparator = '::'
 

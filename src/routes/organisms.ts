@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { isOrganismId, memberAddress } from '../auth/namespace.js'
 import { refuse, type Fault, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import { authMember, memberSeparator } from '../base/organism-id.js'
+import { authMember, isReservedOrganismId, memberSeparator } from '../base/organism-id.js'
 import type { OrganismMember, OrganismOutcome } from '../protocol/organism-messages.js'
 import { AgentCreateBody, AgentCreated } from '../wire/agents.js'
 import { OrganismCreateBody, OrganismCreated, OrganismPage, OrganismView } from '../wire/organisms.js'
@@ -52,6 +52,7 @@ const create: HandlerRoute = {
     const options = writeOptions(request)
     if ('code' in options) return options
     const refusal =
+      wordRefusal(given) ??
       membersRefusal(members) ??
       reachRefusal(request, given === undefined ? MADE_ID : given + memberSeparator)
     if (refusal !== undefined) return refusal
@@ -70,6 +71,15 @@ const create: HandlerRoute = {
     if (made.kind !== 'reply') return unexpected(made)
     return (await makeMembers(context, organismId, members)) ?? answerOf(made)
   },
+}
+
+/** 400 for an id that is a word of JavaScript or of this server. */
+function wordRefusal(organismId: string | undefined): Refusal | undefined {
+  if (organismId === undefined || !isReservedOrganismId(organismId)) return undefined
+  const detail = `Expected an organism_id that is no reserved word, got "${organismId}"`
+  return refuse('validation_failed', detail, {
+    faults: [{ pointer: '/organism_id', code: 'validation_failed', detail }],
+  })
 }
 
 /** Makes those that are not there yet; they stand in the row, so nobody else has made them. */

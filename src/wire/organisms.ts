@@ -17,7 +17,14 @@ const OrganismName = Type.String({ minLength: 1, maxLength: 128, description: 'F
 /** Body of POST /v1/organisms. */
 export const OrganismCreateBody = Type.Object(
   {
-    organism_id: Type.Optional(OrganismId),
+    organism_id: Type.Optional(
+      Type.String({
+        pattern: organismIdPattern,
+        description:
+          'Id of the organism; its agents are addressed as `<organism_id>::<name>`. Words that mean something to the ' +
+          'server or to JavaScript (`default`, `auth`, `server`, `constructor`, `__proto__`, …) are refused in any case',
+      }),
+    ),
     name: OrganismName,
     agents: Type.Optional(
       Type.Array(Type.Object({ name: AgentName, zone: ZoneName }, { additionalProperties: false }), {

@@ -109,6 +109,20 @@ describe('creating an organism', () => {
     expect(await outcome(ask(server, 'GET /v1/organisms/bad'))).toBe('404 organism_not_found')
   })
 
+  it('answers 400 for an id that is a word of JavaScript or of ours', async () => {
+    const words = [
+      ...Object.getOwnPropertyNames(Object.prototype),
+      ...'prototype null undefined true NaN'.split(' '),
+      ...'default Default auth AUTH server Server root admin sys organisms'.split(' '),
+    ]
+    for (const organism_id of words) {
+      const { status, body } = await create({ organism_id, name: 'Word' })
+      expect([organism_id, status, body.code]).toEqual([organism_id, 400, 'validation_failed'])
+      expect(body.errors).toMatchObject([{ pointer: '/organism_id' }])
+    }
+    expect(await outcome(create({ organism_id: 'defaults', name: 'No word' }))).toBe('201')
+  })
+
   it('takes keys with admin:organisms, and limited ones only for organisms that they reach whole', async () => {
     const lesser = await scopedKey(server, ['agents:admin', 'records:write'])
     expect(await outcome(create({ name: 'No' }, { key: lesser.key }))).toBe('403 forbidden')
