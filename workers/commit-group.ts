@@ -223,6 +223,19 @@ export class CommitGroup {
     return record
   }
 
+  /**
+   * Computes all that appending the record would take, and appends nothing.
+   * @returns as many bytes as the record would take, to be written in its place
+   */
+  decoy(agent: Agent, { type, body }: Pick<Draft, 'type' | 'body'>): Buffer {
+    const { strand, publicKey: key, keyPair, head } = agent
+    const salt = this.#random(16)
+    const commitment = bodyCommitment(salt, body)
+    const about = { strand, key, seq: head.seq, prev: head.hash, hlc: formatHlc(head.hlc), type }
+    const { leaf, text } = layHeader(headerText({ ...about, body: commitment }))
+    return Buffer.concat([Buffer.from(hashOf(leaf), 'hex'), salt, signBytes(keyPair.secretKey, text), body])
+  }
+
   /** Takes a record in as it is, behind the last one of its strand; what is written from now on is later. */
   takeIn(record: ImportedRecord): void {
     const { agent, seq, hash, hlc, signature = noSignature } = record

@@ -36,9 +36,12 @@ export interface AuditEvent {
   ip?: string | undefined
   userAgent?: string | undefined
   outcome: 'success' | 'failure'
-  /** The id that this server gave the request; what the caller sends as one could be an e-mail. */
-  requestId: string
-  /** How many failures `auth/login_failed` stands for, or how many passkeys `auth/passkey_removed`. */
+  /**
+   * The id that this server gave the request: what the caller sends as one could be an e-mail. Absent where the record
+   * stands for more than one request.
+   */
+  requestId?: string | undefined
+  /** Of a record that stands for more than one time, or of `auth/passkey_removed`: how many. */
   count?: number | undefined
 }
 

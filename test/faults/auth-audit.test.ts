@@ -91,6 +91,7 @@ async function goAllWays(): Promise<void> {
     key: null,
     body: { token: await link('verify-email/send', ann.email) },
   })
+  await link('magic-link/send', ann.email)
   const byLink = await post('/v1/auth/magic-link/verify', {
     key: null,
     body: { token: await link('magic-link/send', keep('new.audited@example.org')) },
@@ -100,7 +101,7 @@ async function goAllWays(): Promise<void> {
   await usePasskey(ann, tokens.token)
   await changePasswords(ann, tokens.token)
   await reuseRefreshToken(tokens.refreshToken)
-  await lockOut(keep('locked.audited@example.org'))
+  await lockOut((await enrol('locked.audited@example.org', 'eighth quiet heron by the lake')).email)
   const bob = await enrol('bob.audited@example.org', 'second quiet heron by the lake')
   await post('/v1/auth/revoke', { key: bob.token })
   const again = await enter(bob)

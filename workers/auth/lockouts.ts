@@ -2,6 +2,7 @@ import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
 import { afterFailure, type LockoutState, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { AuthSpace } from './space.js'
+import { countTogether, nobodysId } from './strangers.js'
 
 /** The lockout of one e-mail or one device, with the failures that no audit record has told of yet. */
 interface LockoutRow extends LockoutState {
@@ -50,7 +51,6 @@ export function lockedUntilMs(space: AuthSpace, email: string): number {
 export function countFailure(space: AuthSpace, guesser: Guesser): void {
   const { nowMs } = space
   const place = placeOf(guesser)
-  const who = { userId: guesser.user?.userId, email: guesser.email, outcome: 'failure' } as const
   const before = space.find<LockoutRow>(...place) ?? noRow
   const { state, locked } = afterFailure(before, space.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
@@ -58,9 +58,32 @@ export function countFailure(space: AuthSpace, guesser: Guesser): void {
   const row: LockoutRow = due
     ? { ...state, reportedAtMs: nowMs, unreported: 0 }
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
-  if (due) space.audit('auth/login_failed', { ...who, count: unreported })
-  if (locked) space.audit('auth/locked', who)
+  tell(space, guesser, { due, locked, count: unreported })
   space.put(place, row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
+}
+
+/** What there is to tell of a failure. */
+interface Failure {
+  /** Whether it is time for a record, of `count` failures. */
+  due: boolean
+  locked: boolean
+  count: number
+}
+
+/**
+ * Tells of a failure: by records of the e-mail, about one a minute, or where no account has it together with those of
+ * other such e-mails. Either way as much is computed and written.
+ */
+function tell(space: AuthSpace, { email, user }: Guesser, { due, locked, count }: Failure): void {
+  const counted = user === undefined
+  const who = { userId: user?.userId ?? nobodysId, email, outcome: 'failure' } as const
+  countTogether(space, { type: 'auth/login_failed', counted })
+  if (due && counted) space.auditNothing('auth/login_failed', { ...who, count })
+  else if (due) space.audit('auth/login_failed', { ...who, count })
+  if (!locked) return
+  countTogether(space, { type: 'auth/locked', counted })
+  if (counted) space.auditNothing('auth/locked', who)
+  else space.audit('auth/locked', who)
 }
 
 /**

@@ -13,7 +13,16 @@ import { findOrganism } from '../store/organisms.js'
 const ROWS_MAX = 10_000
 
 /** Audit records that one command appends at most. */
-const AUDIT_RECORDS_MAX = 4
+const AUDIT_RECORDS_MAX = 8
+
+/** What an audit record tells. */
+interface Audited extends Pick<AuditEvent, 'userId' | 'sid' | 'count'> {
+  /** Written as its HMAC. */
+  email?: string
+  outcome?: AuditEvent['outcome']
+  /** Where it came from, in place of who asked for the change. */
+  origin?: Pick<AuditEvent, 'ip' | 'userAgent'>
+}
 
 /** What a change is written into. */
 interface Writing {
@@ -108,21 +117,28 @@ export class AuthSpace {
     this.#write.group.mails.set(key, sealed)
   }
 
-  /** Appends an audit record (contract.md 6.11). @param who `email` is written as its HMAC */
-  audit(
-    type: AuditType,
-    who: Pick<AuditEvent, 'userId' | 'sid' | 'count'> & { email?: string; outcome?: 'failure' },
-  ): void {
-    const { group, agent, origin } = this.#write
-    const { email, outcome = 'success', ...event } = who
-    const body = auditBody({
-      ...event,
-      ...origin,
-      outcome,
-      emailHmac: email === undefined ? undefined : this.#emailHmac(email),
-    })
-    const record = group.append(agent, { type, body: Buffer.from(body), signing: 'record' })
+  /** Who asked for the change. */
+  get origin(): AuthOrigin {
+    return this.#write.origin
+  }
+
+  /** Appends an audit record (contract.md 6.11). */
+  audit(type: AuditType, who: Audited): void {
+    const { group, agent } = this.#write
+    const record = group.append(agent, { type, body: this.#auditBody(who), signing: 'record' })
     assert(!('code' in record), 'the place of an audit record was reserved')
+  }
+
+  /** Costs what an audit record costs, and leaves none: where there is one, time must not tell it. */
+  auditNothing(type: AuditType, who: Audited): void {
+    const { group, agent } = this.#write
+    const bytes = group.decoy(agent, { type, body: this.#auditBody(who) })
+    this.put(['decoy', ''], bytes.toString('base64'))
+  }
+
+  #auditBody({ email, outcome = 'success', origin = this.origin, ...event }: Audited): Buffer {
+    const emailHmac = email === undefined ? undefined : this.#emailHmac(email)
+    return Buffer.from(auditBody({ ...event, ...origin, outcome, emailHmac }))
   }
 
   /** A mailbox as audit records name it; two namespaces name it differently. */

@@ -14,6 +14,8 @@ export type AuthKind =
   | 'lockout'
   | 'device-lockout'
   | 'mail-room'
+  | 'untold'
+  | 'decoy'
   | 'unsent-mail'
   | 'oauth-state'
   | 'identity'
@@ -40,8 +42,8 @@ interface KeptRow {
   expiresAtMs?: number
 }
 
-/** Expired rows that one commit removes. */
-const SWEEP_ROWS_MAX = 64
+/** Expired rows that one commit removes, beside two for each row that it writes: more than it adds. */
+const SWEEP_ROWS_MIN = 64
 
 const noValue = Buffer.alloc(0)
 
@@ -109,12 +111,12 @@ export class AuthTable {
       const key = expiryKey(one.untilMs, Buffer.from(`${one.namespace}\0${one.what}:${one.id}`))
       this.#environment.authEnded.put(key, Buffer.from(JSON.stringify(one)))
     }
-    if (rows.size > 0 || ended.length > 0) this.#sweep(nowMs)
+    if (rows.size > 0 || ended.length > 0) this.#sweep(nowMs, SWEEP_ROWS_MIN + 2 * (rows.size + ended.length))
   }
 
-  #sweep(nowMs: number): void {
+  #sweep(nowMs: number, limit: number): void {
     const { auth, authExpiries, authEnded } = this.#environment
-    const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit: SWEEP_ROWS_MAX }
+    const range = { start: expiryKey(0, noValue), end: expiryKey(nowMs, noValue), limit }
     const expiries = [...authExpiries.getKeys(range)]
     for (const expiry of expiries) {
       const key = expiry.subarray(6)

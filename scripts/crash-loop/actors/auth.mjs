@@ -7,6 +7,8 @@ const SESSIONS_LOOKED_AT = 10
 const SESSIONS_OF_USER = 12
 /** How long after its exchange a refresh token answers the same successor, milliseconds. */
 const REFRESH_REPEAT_MS = 10_000
+/** Links that are asked for one user: of further ones no audit record of their own tells. */
+const LINKS_OF_USER = 4
 
 /**
  * @typedef {{email: string, userId: string, password?: string, number: number, deleted: boolean}} User
@@ -43,6 +45,8 @@ export class AuthActor {
   #sessions = []
   /** @type {{email: string, token: string, used: boolean}[]} */
   #links = []
+  /** Links asked for, by e-mail. @type {Map<string, number>} */
+  #asked = new Map()
   /** @type {Set<Session>} */
   #touched = new Set()
   /** @type {{id: string, step: Step}[]} */
@@ -219,13 +223,18 @@ export class AuthActor {
     const link = this.#links.find(({ used, email }) => !used && this.#users.get(email)?.deleted !== true)
     if (link !== undefined) return this.#useLink(link)
     const known = [...this.#users.values()].filter(
-      (user) => !user.deleted && this.#sessionsOf(user).length < SESSIONS_OF_USER,
+      (user) =>
+        !user.deleted &&
+        this.#sessionsOf(user).length < SESSIONS_OF_USER &&
+        (this.#asked.get(user.email) ?? 0) < LINKS_OF_USER,
     )
     const { email } = known.length > 0 && this.#random() < 0.5 ? pick(this.#random, known) : this.#newUser()
+    this.#asked.set(email, (this.#asked.get(email) ?? 0) + 1)
     return {
       name: `link for ${email}`,
       request: { method: 'POST', path: '/v1/auth/magic-link/send', body: { email } },
-      audits: ['auth/magic_link_sent'],
+      // Of e-mails that no account has it is told together, by the minute.
+      audits: this.#users.has(email) ? ['auth/magic_link_sent'] : [],
       done: (answer) => {
         if (answer !== undefined) this.#links.push({ email, token: answer.token, used: false })
       },

@@ -24,11 +24,18 @@ const use = (token: string) => ask(server, verify, { key: null, body: { token } 
 
 describe('sending a magic link', () => {
   it('gives the token while mail is off, and writes down that a link was asked for', async () => {
+    await register(server, 'ada@example.org')
     const call = { key: null, body: { email: 'Ada@example.org' } }
     const { result, types } = await auditsOf(server, () => ask(server, send, call))
     expect(result.body).toEqual({ sent: false, token: expect.stringMatching(/^[\w-]{43}$/) })
     expect(result.headers.get('cache-control')).toBe('no-store')
     expect(types).toEqual(['auth/magic_link_sent'])
+  })
+
+  it('writes nothing down at once for an e-mail that no account has', async () => {
+    const call = { key: null, body: { email: 'made-up@example.org' } }
+    const { result, types } = await auditsOf(server, () => ask(server, send, call))
+    expect([result.status, types]).toEqual([200, []])
   })
 
   it('answers known and unknown e-mails alike', async () => {

@@ -2,6 +2,7 @@ import { unreachable } from '../../../src/base/assert.js'
 import type { Refusal } from '../../../src/base/errors.js'
 import type { AuthAnswer, AuthChange, AuthOutcome, Change } from '../../../src/protocol/auth-messages.js'
 import { AuthSpace } from '../../auth/space.js'
+import { tellTogether } from '../../auth/strangers.js'
 import type { CommitGroup } from '../../commit-group.js'
 import type { Decision, ShardState } from '../../shard-state.js'
 import { namespaceInit } from '../organisms.js'
@@ -42,6 +43,7 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   }
   const space = AuthSpace.of(state, command, group)
   if ('code' in space) return space
+  tellTogether(space)
   const changed = change(space, asked)
   if ('code' in changed) return changed
   const outcome: AuthOutcome = {

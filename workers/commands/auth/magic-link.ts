@@ -4,6 +4,7 @@ import { putLink, takeLink } from '../../auth/links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
+import { countTogether, nobodysId } from '../../auth/strangers.js'
 import { createUser, userByEmail, userById } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 import { notVerified } from './login.js'
@@ -16,9 +17,25 @@ export function linkSend(space: AuthSpace, { email, link }: ChangeOf<'linkSend'>
   // Not the whole user: reading it takes measurably longer than finding none.
   const userId = space.find<string>('email', email)
   const served = link.mailToken === undefined || serves(space, link.purpose, userId)
-  putLink(space, { email, served }, link)
-  if (link.purpose === 'magicLink') space.audit('auth/magic_link_sent', { userId, email })
+  const inRoom = putLink(space, { email, served }, link)
+  if (link.purpose === 'magicLink') tellOfLink(space, { userId, email, inRoom })
   return { kind: 'done' }
+}
+
+/**
+ * One record for each link of an account, as far as one mailbox is mailed any; what is asked for beyond that, or for an
+ * e-mail that no account has, is told of together.
+ */
+function tellOfLink(
+  space: AuthSpace,
+  about: { userId: string | undefined; email: string; inRoom: boolean },
+): void {
+  const { inRoom, ...who } = about
+  const type = 'auth/magic_link_sent'
+  const alone = inRoom && who.userId !== undefined
+  countTogether(space, { type, counted: !alone })
+  if (alone) space.audit(type, who)
+  else if (inRoom) space.auditNothing(type, { ...who, userId: nobodysId })
 }
 
 function serves(space: AuthSpace, purpose: LinkPurpose, userId: string | undefined): boolean {

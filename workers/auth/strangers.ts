@@ -1,0 +1,77 @@
+import type { AuditType } from '../../src/auth/audit.js'
+import type { AuthSpace } from './space.js'
+
+/*
+ * What strangers do to e-mails that no account has: it is counted, and told of together. One record for each would be one
+ * that stays for ever for each address that somebody makes up.
+ */
+
+/** What is told of so, and how it went. */
+const outcomes = {
+  'auth/magic_link_sent': undefined,
+  'auth/login_failed': 'failure',
+  'auth/locked': 'failure',
+} as const satisfies Partial<Record<AuditType, 'failure' | undefined>>
+
+/** What strangers' e-mails are counted for. */
+export type CountedType = keyof typeof outcomes
+
+/** What is counted and not told of yet, of one namespace. */
+interface UntoldRow {
+  /** When it is to be told of, Unix milliseconds. */
+  dueAtMs: number
+  counts: Partial<Record<CountedType, number>>
+  /** Where it came from, as long as that is one place. */
+  ip?: string
+  userAgent?: string
+}
+
+/** How long is counted before it is told of, milliseconds. */
+const TOGETHER_MS = 60_000
+
+/** As long as the id of a user, for what is computed and not written. */
+export const nobodysId = `usr_${'0'.repeat(32)}`
+
+/** One time that something happened to an e-mail. */
+export interface Happened {
+  type: CountedType
+  /** Whether it is counted here: else it is told of by itself, and as much is written here. */
+  counted: boolean
+}
+
+/** Counts what happened to an e-mail. It reads and writes as much for an e-mail that is told of by itself. */
+export function countTogether(space: AuthSpace, { type, counted }: Happened): void {
+  const { ip, userAgent } = space.origin
+  const row = space.find<UntoldRow>('untold', '') ?? {
+    dueAtMs: space.nowMs + TOGETHER_MS,
+    counts: {},
+    ip,
+    userAgent,
+  }
+  const count = row.counts[type] ?? 0
+  space.put(['untold', ''], {
+    dueAtMs: row.dueAtMs,
+    counts: { ...row.counts, [type]: counted ? count + 1 : count },
+    ...((!counted || row.ip === ip) && { ip: row.ip }),
+    ...((!counted || row.userAgent === userAgent) && { userAgent: row.userAgent }),
+  })
+}
+
+/** Tells of what was counted in a minute that is over: one record of a type, with its count. */
+export function tellTogether(space: AuthSpace): void {
+  const row = space.find<UntoldRow>('untold', '')
+  if (row === undefined) return
+  const leftMs = row.dueAtMs - space.nowMs
+  // Longer only when the clock was set back.
+  if (leftMs > 0 && leftMs <= TOGETHER_MS) return
+  space.remove('untold', '')
+  const { counts, ip, userAgent } = row
+  for (const type of countedTypes) {
+    const count = counts[type] ?? 0
+    const outcome = outcomes[type]
+    const origin = { ip, userAgent }
+    if (count > 0) space.audit(type, { count, origin, ...(outcome !== undefined && { outcome }) })
+  }
+}
+
+const countedTypes: readonly CountedType[] = ['auth/magic_link_sent', 'auth/login_failed', 'auth/locked']
