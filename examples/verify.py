@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Checks an export of a strand by docs/FORMAT.md alone: no code is shared with the server.
 
-    python3 examples/verify.py export.ndjson --key 03a107bf... [--checkpoint kept.note]
+    python3 examples/verify.py export.ndjson --key 03a107bf... --strand 3fb907e7...
+        [--checkpoint kept.note [--log log.ndjson [--log-key 5f03...]]]
 
-With --checkpoint it also checks that the strand begins with the records of a checkpoint that was kept, or that came with
-an answer as of a moment.
+--strand is the strand that was noted when it was first seen: whoever holds the key can begin another strand by it. With
+--checkpoint it also checks that the strand begins with the records of a checkpoint that was kept, or that came with
+an answer as of a moment; where the checkpoint is one of the server log, --log is an export of that log.
 
 Python's standard library has SHA-256 but no Ed25519. With the package `cryptography` installed, signatures, key
-rotations and the checkpoint are checked too; without it only the chain, the hashes, the bodies and the tree are, and
-the last line says so: whoever can make up a whole strand can then make up one that passes.
+rotations and the checkpoint are checked too; without it only the chain, the hashes, the bodies and the tree are, the
+last line says so, and the exit code is not 0: whoever can make up a whole strand can then make up one that passes.
 
-Exit codes: 0 the export holds, 1 it does not, 2 wrong use.
+Exit codes: 0 the export holds, 1 it does not, 2 wrong use, 3 nothing is wrong but signatures were not checked.
 """
 
 import argparse
@@ -29,6 +31,8 @@ except ImportError:
 
 ZEROS = "0" * 64
 SAFE_INTEGER = 2**53 - 1
+LINE_BYTES_MAX = 8 * 1024 * 1024
+DEPTH_MAX = 64
 HEADER = re.compile(
     r"strand-record/v1\n"
     r"strand (?P<strand>[0-9a-f]{64})\n"
@@ -39,10 +43,17 @@ HEADER = re.compile(
     r"type (?P<type>[a-z0-9_./-]{1,64})\n"
     r"body (?P<body>[0-9a-f]{64})\n"
 )
+# Spelt out, since white space is another set of characters in each language.
+NAME = "[^+\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+"
 NOTE = re.compile(
-    r"(?P<text>(?P<origin>[^\s+]+)\n(?P<size>0|[1-9][0-9]{0,15})\n(?P<root>[A-Za-z0-9+/]{43}=)\n)\n"
-    r"(?P<lines>(?:\u2014 [^\s+]+ [A-Za-z0-9+/=]+\n){1,16})"
+    rf"(?P<text>(?P<origin>{NAME})\n(?P<size>0|[1-9][0-9]{{0,15}})\n(?P<root>[A-Za-z0-9+/]{{43}}=)\n)\n"
+    rf"(?P<lines>(?:\u2014 {NAME} [A-Za-z0-9+/=]+\n){{1,16}})"
 )
+# Ed25519: the prime of the field, the order of the group, and y of the points of small order (docs/FORMAT.md, Signatures).
+PRIME = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+ORDER_8_Y = int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little")
+SMALL_ORDER_Y = (0, 1, PRIME - 1, ORDER_8_Y, PRIME - ORDER_8_Y)
 
 
 class Fault(Exception):
@@ -66,8 +77,18 @@ def sha256(*parts):
     return hashlib.sha256(b"".join(parts)).digest()
 
 
+def is_point(encoded):
+    """Whether a key or an R is one that is looked at: y below the prime, and not of small order."""
+    y = int.from_bytes(encoded, "little") & (2**255 - 1)
+    return y < PRIME and y not in SMALL_ORDER_Y
+
+
 def signature_verifies(key, message, signature):
     """Whether the signature is one by this key, both as bytes; always, where there is no Ed25519."""
+    if len(signature) != 64 or not is_point(key) or not is_point(signature[:32]):
+        return False
+    if int.from_bytes(signature[32:], "little") >= ORDER:
+        return False
     if Ed25519PublicKey is None:
         return True
     try:
@@ -77,29 +98,85 @@ def signature_verifies(key, message, signature):
         return False
 
 
-def unique_members(pairs):
+def members_of(pairs):
     members = dict(pairs)
-    expect(len(members) == len(pairs), "A key stands twice in one object")
+    if len(members) != len(pairs) or any(key == "__proto__" or "\0" in key for key in members):
+        raise ValueError("A key stands twice in one object, or is none")
     return members
 
 
-def no_constant(name):
-    raise ValueError(f"{name} is no JSON")
+def refuse_number(text):
+    raise ValueError(f"{text} is no number here")
+
+
+def count_of(text):
+    """A number of a line: decimal digits, at most 2^53-1."""
+    if text.startswith("-") or len(text) > 16 or int(text) > SAFE_INTEGER:
+        refuse_number(text)
+    return int(text)
+
+
+def depth_of(text):
+    """Levels of arrays and objects, strings aside."""
+    depth = deepest = at = 0
+    while at < len(text):
+        character = text[at]
+        if character == '"':
+            at += 1
+            while at < len(text) and text[at] != '"':
+                at += 2 if text[at] == "\\" else 1
+        elif character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]}":
+            depth -= 1
+        at += 1
+    return deepest
 
 
 def parse_object(raw):
-    """The members of one line, or None: UTF-8, one JSON object, no key twice, no lone surrogate."""
+    """The members of one line, or None: one flat JSON object, no key twice, no lone surrogate, counts for numbers."""
     try:
-        value = json.loads(raw.decode(), object_pairs_hook=unique_members, parse_constant=no_constant)
+        text = raw.decode()
+        if depth_of(text) > 1:
+            return None
+        value = json.loads(
+            text,
+            object_pairs_hook=members_of,
+            parse_constant=refuse_number,
+            parse_float=refuse_number,
+            parse_int=count_of,
+        )
         # Python reads the escape of a lone surrogate; no UTF-8 can hold what it then has.
         json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError, Fault):
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
-def body_members(body):
-    value = json.loads(body)
+def parse_body(text):
+    """The value of a body, as strictly; integers are integers, other numbers are texts. ValueError where it is no JSON."""
+    if depth_of(text) > DEPTH_MAX:
+        raise ValueError("Too many levels")
+    value = json.loads(
+        text,
+        object_pairs_hook=members_of,
+        parse_constant=refuse_number,
+        parse_float=str,
+        parse_int=lambda digits: int(digits) if len(digits) < 17 else digits,
+    )
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def body_members(body, parse_number=None):
+    """The members of a body; none where it is no object, or has numbers other than `parse_number` takes."""
+    try:
+        value = parse_body(body)
+        if parse_number is not None:
+            value = json.loads(body, parse_float=refuse_number, parse_int=parse_number)
+    except ValueError:
+        return {}
     return value if isinstance(value, dict) else {}
 
 
@@ -126,10 +203,11 @@ class Tree:
 class Strand:
     """The records of an export, each checked against what came before it (docs/FORMAT.md, Checking an export)."""
 
-    def __init__(self, manifest, trusted_key, kept=None):
+    def __init__(self, manifest, trusted_key, kept=None, told=None):
         self.manifest = manifest
         self.trusted_key = trusted_key
         self.kept = kept
+        self.told = told
         self.trusted = trusted_key is None
         self.key = manifest["public_key"]
         self.next_seq = manifest["from_seq"]
@@ -138,6 +216,7 @@ class Strand:
         self.seal_awaited = None
         self.tree = Tree()
         self.records = self.signed = self.sealed = self.erased = self.withheld = 0
+        self.unexplained = {}
 
     def take(self, line):
         text = line["h"]
@@ -154,8 +233,21 @@ class Strand:
         self.head, self.hlc = digest.hex(), header["hlc"]
         self.next_seq += 1
         self.records += 1
+        self.explain(header, line)
         if self.kept is not None:
             self.kept.follow(self)
+        if self.told is not None:
+            self.told.follow(self, header, line)
+
+    def explain(self, header, line):
+        """A body that is gone waits for the sys/erase that names its record."""
+        if "erased" in line:
+            self.unexplained[int(header["seq"])] = self.head
+        elif header["type"] == "sys/erase" and "body" in line:
+            members = body_members(line["body"], count_of)
+            seq, target = members.get("target_seq"), members.get("target")
+            if type(seq) is int and self.unexplained.get(seq) == target:
+                del self.unexplained[seq]
 
     def check_links(self, header, digest):
         seq, strand = int(header["seq"]), self.manifest["strand"]
@@ -182,8 +274,8 @@ class Strand:
         commitment = sha256(b"strand-body/v1\n", bytes.fromhex(line["salt"]), line["body"].encode())
         expect(commitment.hex() == header["body"], "The body is not the one committed to")
         try:
-            json.loads(line["body"], parse_constant=no_constant)
-        except (ValueError, RecursionError):
+            parse_body(line["body"])
+        except ValueError:
             raise Fault("The body is not JSON") from None
 
     def check_genesis(self, header, line):
@@ -230,8 +322,13 @@ class Strand:
         expect(self.trusted, "No record is signed by the key given")
         expect(trailer["chain_head"] == self.head, "The chain head is not the hash of the last record")
         expect(trailer["records"] == self.records, f"The trailer counts {trailer['records']} records")
+        end_count = trailer.get("record_count", self.manifest["record_count"])
+        expect(end_count >= self.manifest["record_count"], "The trailer counts fewer records of the strand")
         if trailer["checkpoint"] is not None:
             self.check_checkpoint(trailer["checkpoint"])
+        is_whole = self.manifest["from_seq"] == 0 and trailer.get("record_count") == to_seq and self.withheld == 0
+        if is_whole and self.unexplained:
+            raise Fault(f"line {min(self.unexplained) + 2}: The body is gone, and no sys/erase tells of it")
 
     def check_checkpoint(self, text):
         note = parse_note(text)
@@ -240,6 +337,74 @@ class Strand:
         expect(int(note["size"]) == self.next_seq, "The checkpoint is of another number of records")
         if self.manifest["from_seq"] == 0:
             expect(note["root"] == self.tree.root(), "The root of the checkpoint is another")
+
+
+class Told:
+    """What the server log tells of strands, read while the log is checked (docs/FORMAT.md, The server log)."""
+
+    def __init__(self, strand, before):
+        self.strand = strand
+        self.before = before
+        self.sizes = {}
+        self.settled = 0
+
+    def follow(self, log, header, line):
+        """Called after each record of the log."""
+        seq = int(header["seq"])
+        if seq == 0:
+            return
+        expect(header["type"] == "sys/heads", f"Record {seq} of the log is not of heads")
+        expect("body" in line, f"Record {seq} of the log has no body")
+        heads = read_heads(line["body"])
+        expect(heads is not None, f"Record {seq} of the log cannot be read")
+        if self.strand not in heads:
+            return
+        size, digest = heads[self.strand]
+        last = max(self.sizes, default=0)
+        expect(size > last, f"Record {seq} of the log tells of {size} records, {last} were told before")
+        self.sizes[size] = digest
+        if seq < self.before:
+            self.settled = size
+
+    def check(self, size, hashes, first_seq):
+        """Compares a strand of so many records, of which `hashes` has those at the sizes that were told."""
+        expect(self.settled > 0, f"The log of {self.before} records does not tell of this strand")
+        cut = f"The tail was cut: the log told of {self.settled} records, the export has {size}"
+        expect(self.settled <= size, cut)
+        for told, digest in self.sizes.items():
+            if told > size:
+                continue
+            expect(told > first_seq, f"The log tells of record {told - 1}, which the export leaves out")
+            forked = f"The strand was forked at or before record {told - 1}: the log told of another"
+            expect(hashes.get(told) == digest, forked)
+
+
+class Hashes:
+    """The hashes of a strand by its sizes, for those that are wanted."""
+
+    def __init__(self):
+        self.by_size = {}
+
+    def follow(self, strand, header, line):
+        self.by_size[strand.next_seq] = strand.head
+
+
+def read_heads(body):
+    """Size and hash by strand, or None where the body is none of sys/heads."""
+    members = body_members(body, count_of)
+    clocks, heads = members.get("clocks"), members.get("heads")
+    if not isinstance(clocks, list) or not isinstance(heads, list) or len(heads) > 256:
+        return None
+    hlc = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")
+    if not all(isinstance(clock, str) and hlc.fullmatch(clock) for clock in clocks):
+        return None
+    for head in heads:
+        if not isinstance(head, list) or len(head) != 3 or not is_hex(head[0], 64) or not is_hex(head[2], 64):
+            return None
+        if not is_count(head[1]) or head[1] == 0:
+            return None
+    told = {strand: (size, digest) for strand, size, digest in heads}
+    return told if len(told) == len(heads) else None
 
 
 class Kept:
@@ -338,10 +503,22 @@ def is_record(members):
 def is_trailer(members):
     checkpoint = members.get("checkpoint", 0)
     known = checkpoint is None or isinstance(checkpoint, str)
+    known = known and ("record_count" not in members or is_count(members["record_count"]))
     return known and is_hex(members.get("chain_head"), 64) and is_count(members.get("records"))
 
 
-def verify(lines, trusted_key, kept=None):
+def lines_of(file):
+    """The lines of a file in bytes, without their LF; none is longer than a line may be."""
+    while True:
+        line = file.readline(LINE_BYTES_MAX + 2)
+        if line == b"":
+            return
+        line = line[:-1] if line.endswith(b"\n") else line
+        expect(len(line) <= LINE_BYTES_MAX, f"A line is longer than {LINE_BYTES_MAX} bytes")
+        yield line
+
+
+def verify(lines, trusted_key, kept=None, strand_id=None, told=None):
     """Checks an export given as lines of bytes. Returns the strand; raises Fault with what is wrong and where."""
     strand = trailer = None
     number = 0
@@ -350,7 +527,9 @@ def verify(lines, trusted_key, kept=None):
         try:
             if strand is None:
                 expect(is_manifest(members), "The first line is no strand-export/v1 manifest")
-                strand = Strand(members, trusted_key, kept)
+                another = "The export is of another strand than the one given"
+                expect(strand_id in (None, members["strand"]), another)
+                strand = Strand(members, trusted_key, kept, told)
                 continue
             expect(trailer is None, "A line follows the trailer")
             if members is not None and is_record(members):
@@ -369,39 +548,91 @@ def verify(lines, trusted_key, kept=None):
     return strand
 
 
-def main():
+def verify_with_log(lines, options, log_lines):
+    """Checks an export against a kept checkpoint of the server log, given an export of that log."""
+    note = parse_note(options.note)
+    expect(note is not None, "The checkpoint is no signed note of this form")
+    hashes = Hashes()
+    strand = verify(lines, options.key, None, options.strand, hashes)
+    kept, told = Kept(options.note), Told(strand.manifest["strand"], int(note["size"]))
+    try:
+        verify(log_lines, options.log_key, kept, None, told)
+    except Fault as fault:
+        raise Fault(f"The server log: {fault}") from None
+    told.check(strand.next_seq, hashes.by_size, strand.manifest["from_seq"])
+    return strand, told
+
+
+def read_note(path):
+    with open(path, "rb") as note:
+        try:
+            return note.read(65536).decode()
+        except UnicodeDecodeError:
+            raise Fault("The checkpoint is no signed note of this form") from None
+
+
+def read_options():
     parser = argparse.ArgumentParser(description="Checks an export of a strand.")
     parser.add_argument("file", help="the export, or - for standard input")
-    parser.add_argument("--key", help="the agent's public key that you trust, 64 hex digits")
-    parser.add_argument("--checkpoint", metavar="FILE", help="a checkpoint of the strand that was kept")
+    parser.add_argument("--key", type=str.lower, help="the agent's public key that you trust, 64 hex digits")
+    parser.add_argument("--strand", type=str.lower, help="the strand that you noted, 64 hex digits")
+    parser.add_argument("--checkpoint", metavar="FILE", help="a checkpoint that was kept, of the strand or of the log")
+    parser.add_argument("--log", metavar="FILE", help="an export of the server log, with a checkpoint of that")
+    parser.add_argument("--log-key", type=str.lower, help="the public key of the log, 64 hex digits")
     options = parser.parse_args()
-    if options.key is not None and not is_hex(options.key, 64):
-        parser.error("--key: expected 64 hex digits")
-    kept = None
+    for name in ("key", "strand", "log_key"):
+        value = getattr(options, name)
+        if value is not None and not is_hex(value, 64):
+            parser.error(f"--{name.replace('_', '-')}: expected 64 hex digits")
+    if options.log is not None and options.checkpoint is None or options.log_key and options.log is None:
+        parser.error("expected --checkpoint with --log, and --log with --log-key")
+    return options
+
+
+def main():
+    options = read_options()
+    kept = told = None
     try:
-        if options.checkpoint is not None:
-            with open(options.checkpoint, "rb") as note:
-                kept = Kept(note.read().decode(errors="replace"))
-        with sys.stdin.buffer if options.file == "-" else open(options.file, "rb") as lines:
-            strand = verify(lines, options.key, kept)
+        with sys.stdin.buffer if options.file == "-" else open(options.file, "rb") as file:
+            options.note = None if options.checkpoint is None else read_note(options.checkpoint)
+            if options.log is not None:
+                with open(options.log, "rb") as log:
+                    strand, told = verify_with_log(lines_of(file), options, lines_of(log))
+            else:
+                kept = None if options.note is None else Kept(options.note)
+                strand = verify(lines_of(file), options.key, kept, options.strand)
     except Fault as fault:
         print(f"WRONG: {fault}")
         return 1
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 2
+    describe(strand, kept, told)
+    if Ed25519PublicKey is None:
+        print("Signatures were NOT checked: Python's standard library has no Ed25519 (pip install cryptography)")
+        return 3
+    if options.key is None:
+        print("No --key was given: the export was checked against itself only")
+    elif options.strand is None:
+        print("No --strand was given: whoever holds the key can begin another strand by it")
+    return 0
+
+
+def describe(strand, kept, told):
     last = strand.next_seq - 1
-    print(f"The export holds: agent {strand.manifest['agent']}, {strand.records} records, the last one {last}")
+    # What comes from the file is shown escaped, so that it moves no cursor.
+    agent = ascii(strand.manifest["agent"])[1:-1]
+    print(f"The export holds: agent {agent}, {strand.records} records, the last one {last}")
+    print(f"strand {strand.manifest['strand']}")
     print(f"chain head {strand.head}")
     print(f"public key {strand.key}")
     if kept is not None:
         print(f"It begins with the {kept.size} records of the checkpoint")
+    if told is not None:
+        print(f"It has what the log of {told.before} records told of it, {told.settled} records")
     print(f"{strand.signed} signed, {strand.sealed} sealed by later ones, {strand.erased} erased, {strand.withheld} withheld")
-    if Ed25519PublicKey is None:
-        print("Signatures were NOT checked: Python's standard library has no Ed25519 (pip install cryptography)")
-    elif options.key is None:
-        print("No --key was given: the export was checked against itself only")
-    return 0
+    if strand.unexplained:
+        print(f"UNEXPLAINED: no sys/erase here tells of erased records, {len(strand.unexplained)} of them, the first {min(strand.unexplained)}")
 
 
 if __name__ == "__main__":

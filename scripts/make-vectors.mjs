@@ -16,6 +16,7 @@ import { consistencyPath, inclusionPath } from '../dist/src/strand/merkle.js'
 import { checkpointsOf } from './vectors/checkpoint-vectors.mjs'
 import { exportsOf } from './vectors/export-vectors.mjs'
 import { jsonVectors } from './vectors/json-vectors.mjs'
+import { logsOf } from './vectors/log-vectors.mjs'
 import {
   START_MS,
   firstSeed,
@@ -26,6 +27,7 @@ import {
   secondSeed,
   wholeStrand,
 } from './vectors/strand-maker.mjs'
+import { strictOf } from './vectors/strict-vectors.mjs'
 
 function recordVectors() {
   const strand = wholeStrand()
@@ -158,13 +160,15 @@ const made = {
   'consistency.json': consistencyVectors(),
   'exports.json': exportsOf(),
   'checkpoints.json': checkpointsOf(),
+  'logs.json': logsOf(),
+  'strict.json': strictOf(),
 }
 const files = Object.entries(made).map(([name, value]) => [name, `${JSON.stringify(value, null, 1)}\n`])
 files.push(['export.ndjson', made['exports.json'][0].lines.map((line) => `${line}\n`).join('')])
 mkdirSync(out, { recursive: true })
-const standing = files.map(([name]) => name).filter((name) => existsSync(join(out, name)))
-if (standing.length > 0 && !values.force) {
+const standing = values.force ? [] : files.map(([name]) => name).filter((name) => existsSync(join(out, name)))
+for (const [name, text] of files) if (!standing.includes(name)) writeFileSync(join(out, name), text)
+if (standing.length > 0) {
   process.stderr.write(`${standing.join(', ')} exist in ${out} and are frozen; --force writes them again\n`)
   process.exit(1)
 }
-for (const [name, text] of files) writeFileSync(join(out, name), text)

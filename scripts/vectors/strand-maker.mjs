@@ -34,7 +34,7 @@ export class Strand {
   get strand() {
     return this.records[0]?.hash ?? zeroHash
   }
-  append({ name, type = 'record', body, sealedBy, header = {}, counter = 0, keys = this.keys }) {
+  append({ name, type = 'record', body, sealedBy, header = {}, counter = 0, keys = this.keys, sign }) {
     const seq = this.records.length
     const salt = Buffer.from(recordHash(`salt ${seq}`), 'hex').subarray(0, 16)
     const commitment = bodyCommitment(salt, Buffer.from(body))
@@ -50,7 +50,8 @@ export class Strand {
     }
     const text = headerText(fields)
     const record = { name, fields, header: text, salt: salt.toString('hex'), body, hash: recordHash(text) }
-    if (sealedBy === undefined) record.signature = signText(keys.secretKey, text).toString('hex')
+    if (sealedBy === undefined)
+      record.signature = sign?.(text) ?? signText(keys.secretKey, text).toString('hex')
     else record.sealed_by = sealedBy
     this.records.push(record)
     return this
@@ -68,7 +69,9 @@ export class Strand {
     const rootHex = hex(root(this.leaves().slice(0, size)))
     return { origin: checkpointOrigin(this.strand), size, rootHex }
   }
-  lines({ from = 0, to = this.records.length - 1, manifest = {}, trailer = {}, erased = [] } = {}) {
+  lines(change = {}) {
+    const { from = 0, to = this.records.length - 1, manifest = {}, trailer = {} } = change
+    const { erased = [], withheld = [] } = change
     const shown = this.records.slice(from, to + 1)
     const last = shown.at(-1)
     return [
@@ -86,7 +89,8 @@ export class Strand {
           h: record.header,
           sig: record.signature,
           sealedBy: record.sealed_by,
-          ...(erased.includes(record.fields.seq) ? {} : { salt: record.salt, body: record.body }),
+          ...(withheld.includes(record.fields.seq) && { withheld: true }),
+          ...(!erased.includes(record.fields.seq) && { salt: record.salt, body: record.body }),
         }),
       ),
       trailerLine({

@@ -1,7 +1,6 @@
 import { limits } from '../base/limits.js'
+import { LINE_BYTES_MAX } from '../proof/export-lines.js'
 
-/** Bytes of one line of an export: the largest body, each byte escaped, and room for the rest. */
-const LINE_BYTES_MAX = 8 * 1_048_576
 const LF = 0x0a
 
 /**
@@ -38,14 +37,21 @@ export async function* splitSegments(
     if (end > 0) yield segment.subarray(0, end)
     throw error
   }
+  // A segment has room for a line and its LF: the last line has none.
+  const last = length - (segment.subarray(0, length).lastIndexOf(LF) + 1)
+  if (last > LINE_BYTES_MAX) throw tooLong()
   if (length > 0) yield segment.subarray(0, length)
+}
+
+function tooLong(): Error {
+  return new Error(`a line is longer than ${LINE_BYTES_MAX} bytes`)
 }
 
 /** Memory for a segment that begins with so many bytes and goes on. */
 function roomFor(spare: Uint8Array[], bytes: number): Uint8Array {
   const usual = limits.verifySegmentBytes
   if (bytes < usual) return spare.pop() ?? new Uint8Array(new SharedArrayBuffer(usual))
-  if (bytes > LINE_BYTES_MAX) throw new Error(`a line is longer than ${LINE_BYTES_MAX} bytes`)
+  if (bytes > LINE_BYTES_MAX) throw tooLong()
   return new Uint8Array(new SharedArrayBuffer(Math.min(2 * bytes, LINE_BYTES_MAX + 1)))
 }
 

@@ -49,7 +49,9 @@ export async function compareExport(
   { file, verified }: { file: string; verified: VerifiedExport },
   linesOf: (file: string) => AsyncIterable<string>,
 ): Promise<Comparison> {
-  const note = readFileSync(asked.checkpoint, 'utf8')
+  const note = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+    readFileSync(asked.checkpoint),
+  )
   const strand = { verified, lines: () => linesOf(file) }
   const { log, logKey } = asked
   if (log === undefined) return compareWithCheckpoint(strand, note)

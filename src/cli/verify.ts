@@ -13,8 +13,10 @@ import {
 } from './verify-checkpoint.js'
 import { verifySegments } from './verify-segments.js'
 
-const USAGE = `Usage: strandfast verify FILE --key HEX [--fast], FILE being an export (.gz too) or - for standard input
-${CHECKPOINT_USAGE}Without --fast every hash, body and signature is checked: each record was signed, alone or under the seal of its group.
+const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (.gz too) or - for standard input
+${CHECKPOINT_USAGE}--strand is the strand that was noted when it was first seen. Without it any strand passes that the key has signed: whoever
+holds the key can begin another one by it, for an agent of the same name.
+Without --fast every hash, body and signature is checked: each record was signed, alone or under the seal of its group.
 --fast checks every hash too, those of bodies among them, but of the signatures only those that all else hangs on: of
 the first record, of each change of key and of the last record. It proves as well that no record was changed, left out
 or put in by anyone without the key; it does not prove that each record carries a valid signature of its own, nor that
@@ -44,8 +46,13 @@ export async function verifyCommand(args: string[]): Promise<number> {
     return 78
   }
   try {
-    const { file, publicKey: trustedKey, fast } = asked
-    const result = await verifySegments(openExport(file), { trustedKey, fast, onProgress: showProgress })
+    const { file, publicKey: trustedKey, strand, fast } = asked
+    const result = await verifySegments(openExport(file), {
+      trustedKey,
+      strand,
+      fast,
+      onProgress: showProgress,
+    })
     // The line of progress on a terminal has no end of its own.
     if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
     if (!result.ok) return say(describeFault(result), 1)
@@ -67,22 +74,36 @@ function say(text: string, exitCode: number): number {
   return exitCode
 }
 
+interface Asked {
+  file: string
+  publicKey: string
+  strand: string | undefined
+  fast: boolean
+  past: CheckpointAsked | undefined
+}
+
 /** What is to be checked against which key; a text says which argument is wrong. */
-function readArguments(
-  args: string[],
-): { file: string; publicKey: string; fast: boolean; past: CheckpointAsked | undefined } | string {
+function readArguments(args: string[]): Asked | string {
   try {
     const { values, positionals } = parseArgs({
       args,
-      options: { key: { type: 'string' }, fast: { type: 'boolean', default: false }, ...checkpointOptions },
+      options: {
+        key: { type: 'string' },
+        strand: { type: 'string' },
+        fast: { type: 'boolean', default: false },
+        ...checkpointOptions,
+      },
       allowPositionals: true,
     })
     const [file, ...more] = positionals
     const publicKey = values.key?.toLowerCase() ?? ''
     if (file === undefined || more.length > 0) return 'Expected one FILE'
     if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
+    const strand = values.strand?.toLowerCase()
+    if (strand !== undefined && !/^[0-9a-f]{64}$/.test(strand))
+      return 'Expected --strand to be a strand of 64 hex digits'
     const past = readCheckpointOptions(file, values)
-    return typeof past === 'string' ? past : { file, publicKey, fast: values.fast, past }
+    return typeof past === 'string' ? past : { file, publicKey, strand, fast: values.fast, past }
   } catch (error) {
     return error instanceof Error ? error.message : 'Expected FILE and --key'
   }
@@ -113,6 +134,13 @@ function describe(result: VerifiedExport, fast: boolean): string {
     `signatures  ${checked}; ${result.sealed} records sealed by them, ${result.erased} erased${withheld}`,
     `checkpoint  ${result.checkpoint ? 'checked' : 'none'}`,
   ]
+  if (result.unexplained !== undefined) {
+    const { count, firstSeq } = result.unexplained
+    lines.push(
+      `UNEXPLAINED: no sys/erase in this file tells of ${count} of the erased records, the first of them record ${firstSeq};`,
+      'they were erased after its last record, or whoever handed it on has left the bodies out',
+    )
+  }
   if (fast) {
     lines.push(
       'FAST: every hash and body was checked, and the signature of the last record, which fixes all before it; not that',

@@ -71,7 +71,10 @@ export class ExportSender {
     await pace(`${manifestLine(manifest)}\n`)
     const chainHead = await this.#pages(exchange, { located, fromSeq, toSeq, pace })
     const checkpoint = await this.#checkpoint(agent, located, toSeq)
-    exchange.end(200, `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint })}\n`)
+    // A record can have been erased since the beginning, by a sys/erase behind the export's end: then the count says so.
+    const now = await this.#shards.ask(agent, locate)
+    const ended = now.kind === 'located' ? { recordCount: now.headSeq } : {}
+    exchange.end(200, `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`)
   }
 
   /** An export ends with a signed record: a sealed one takes those behind it along, up to the one that seals it. */

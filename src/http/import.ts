@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { memberAddress, memberOrganism } from '../auth/namespace.js'
 import { authMember } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
@@ -117,7 +118,8 @@ class ImportStream {
 
   /** Reads the manifest; 403 for an agent that the caller may not import, 404 organism_not_found. */
   async #begin(line: Buffer): Promise<ImportSession | Refusal> {
-    const manifest = line.length > MANIFEST_BYTES_MAX ? undefined : parseManifest(line.toString('utf8'))
+    const isReadable = line.length <= MANIFEST_BYTES_MAX && isUtf8(line)
+    const manifest = isReadable ? parseManifest(line.toString('utf8')) : undefined
     if (manifest === undefined) return rejectedLine(1, 'The first line is no strand-export/v1 manifest')
     const { agent } = manifest
     const forbidden = this.#request.agentRefusal(agent)

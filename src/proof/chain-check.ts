@@ -12,7 +12,7 @@ import {
   namedKey,
   namesKey,
 } from './record.js'
-import { readBodyJson } from './strict-json.js'
+import { readBodyJson, readCountingBody } from './strict-json.js'
 
 /** Where a chain stands between two records: all that the next one is checked against. */
 export interface ChainPlace {
@@ -235,7 +235,7 @@ function erasureOf(
   const { seq, type } = header
   if (content === undefined) return withheld ? undefined : { kind: 'erased', seq, hash }
   if (type !== eraseType) return undefined
-  const { target, target_seq: targetSeq } = bodyMembers(content)
+  const { target, target_seq: targetSeq } = readCountingBody(bodyText(content))
   if (!isHex(target, 64) || !isCount(targetSeq) || targetSeq >= seq) return undefined
   return { kind: 'told', targetSeq, target }
 }

@@ -1,7 +1,7 @@
 import type { LoggedHead } from '../strand/server-log.js'
 import { headsType } from '../strand/record-type.js'
 import { isCount, isHex } from './hex.js'
-import { isMembers, readBodyJson } from './strict-json.js'
+import { readCountingBody } from './strict-json.js'
 
 /** Heads that one record of the server log tells of at most. */
 const HEADS_MAX = 256
@@ -25,9 +25,7 @@ interface LogRecord {
 
 /** Reads the body of a `sys/heads` record; undefined when it is none: a strand stands there once, 256 do at most. */
 export function readHeads(body: string): ToldRecord | undefined {
-  const value = readBodyJson(body)?.value
-  if (!isMembers(value)) return undefined
-  const { clocks, heads } = value
+  const { clocks, heads } = readCountingBody(body)
   if (!Array.isArray(clocks) || !Array.isArray(heads) || heads.length > HEADS_MAX) return undefined
   const told = heads.map(readHead)
   const strands = new Set(told.map((head) => head?.strand))

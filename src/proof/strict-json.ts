@@ -3,7 +3,7 @@
  */
 
 /** Levels of arrays and objects in a body. */
-export const BODY_DEPTH_MAX = 64
+const BODY_DEPTH_MAX = 64
 
 /** A line is one object of texts, numbers, true, false and null. */
 const LINE_DEPTH_MAX = 1
@@ -33,6 +33,15 @@ export function readLineMembers(text: string): Record<string, unknown> | undefin
 /** The value of a body, in a box as null is one too; undefined where the text is not JSON. */
 export function readBodyJson(text: string): { value: unknown } | undefined {
   return readStrictly(text, { depthMax: BODY_DEPTH_MAX, countsOnly: false })
+}
+
+/**
+ * The members of a body of the server's own, none where it is no object whose numbers are counts: of a seq or a size there
+ * is one spelling.
+ */
+export function readCountingBody(text: string): Record<string, unknown> {
+  const value = readStrictly(text, { depthMax: BODY_DEPTH_MAX, countsOnly: true })?.value
+  return isMembers(value) ? value : {}
 }
 
 /** Whether a value is an object or an array. */

@@ -58,6 +58,37 @@ describe('an export', () => {
     expect(manifest).toMatchObject({ format: 'strand-export/v1', from_seq: 0, to_seq: 36, record_count: 36 })
   })
 
+  it('does not verify with a body left out and called erased, which an erasure is told from', async () => {
+    const name = 'forgetful'
+    await newAgent(server, name)
+    const key = (await ask(server, `GET /v1/agents/${name}/status`)).body.public_key
+    const records = [1, 2, 3].map((n) => ({ data: { n } }))
+    const { body } = await ask(server, `POST /v1/agents/${name}/records/batch`, { body: { records } })
+    const before = linesOf(await ask(server, `GET /v1/strand/export?agent=${name}`))
+    expect(JSON.parse(before.at(-1) ?? '')).toMatchObject({ records: 4, record_count: 3 })
+    const stripped = (lines: string[], at: number) => {
+      const { h, sig } = JSON.parse(lines[at] ?? '')
+      return lines.with(at, JSON.stringify({ h, sig, erased: true }))
+    }
+    expect(await verifyExport(stripped(before, 2), { publicKey: key })).toEqual({
+      ok: false,
+      seq: 1,
+      line: 3,
+      reason: 'The body is gone, and no sys/erase tells of it',
+    })
+    await ask(server, `POST /v1/agents/${name}/records/${body.results[0].id}/erase`)
+    const after = linesOf(await ask(server, `GET /v1/strand/export?agent=${name}`))
+    const found = await verifyExport(after, { publicKey: key })
+    expect(found).toMatchObject({ ok: true, erased: 1 })
+    expect(found).not.toHaveProperty('unexplained')
+    expect(await verifyExport(stripped(after, 3), { publicKey: key })).toMatchObject({ ok: false, seq: 2 })
+    const part = linesOf(await ask(server, `GET /v1/strand/export?agent=${name}&to_seq=2`))
+    expect(await verifyExport(part, { publicKey: key })).toMatchObject({
+      ok: true,
+      unexplained: { count: 1, firstSeq: 1 },
+    })
+  })
+
   it('does not verify with a byte changed, nor by another key', async () => {
     const lines = linesOf(await exported(''))
     const forged = lines.with(5, (lines[5] ?? '').replace('\\"n\\":', '\\"m\\":'))
