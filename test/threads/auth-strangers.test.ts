@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { limits } from '../../src/base/limits.js'
 import { answerOf, AuthShard, codeOf } from '../support/auth-shard.js'
+import { testAuthRules } from '../support/shard.js'
 
 /* What somebody without a credential can have written, by e-mails that are made up: no more the more are made up. */
 
@@ -123,6 +124,28 @@ describe('an e-mail that an account has', () => {
     expect(new Set(bodies.map((body) => body['user_id'])).size).toBe(1)
     expect(new Set(bodies.map((body) => body['email_hmac'])).size).toBe(1)
     expect(bodies.every((body) => body['request_id'] === 'r-1')).toBe(true)
+  })
+
+  it('is told of together with others for registrations beyond those that its owner is told of', async () => {
+    shard.register(known)
+    shard.auth = { ...testAuthRules, requireEmailVerify: true }
+    await shard.reopen()
+    const verifyLink = { purpose: 'verifyEmail', hash: 'a'.repeat(64), expiresAtMs: shard.nowMs } as const
+    const tries = Array.from({ length: 50 }, () =>
+      shard.command({ kind: 'register', email: known, passwordHash: 'x', verifyLink }),
+    )
+    expect(
+      new Set(
+        shard
+          .run(...tries)
+          .map(answerOf)
+          .map(codeOf),
+      ),
+    ).toEqual(new Set(['registered']))
+    expect(told().slice(1)).toHaveLength(limits.mailsPerKindMax)
+    shard.nowMs += 60_000
+    shard.change({ kind: 'keyRotate' })
+    expect(told().at(-2)).toEqual(['auth/register', 50 - limits.mailsPerKindMax])
   })
 
   it('is told of together with others for links beyond those that a mailbox is mailed', () => {

@@ -2,8 +2,8 @@ import type { AuditType } from '../../src/auth/audit.js'
 import type { AuthSpace } from './space.js'
 
 /*
- * What strangers do to e-mails that no account has: it is counted, and told of together. One record for each would be one
- * that stays for ever for each address that somebody makes up.
+ * What strangers do to e-mails that no account has, or do to one e-mail again and again: it is counted, and told of
+ * together. A record for each would be one that stays for ever for whatever somebody makes up.
  */
 
 /** What is told of so, and how it went. */
@@ -11,6 +11,7 @@ const outcomes = {
   'auth/magic_link_sent': undefined,
   'auth/login_failed': 'failure',
   'auth/locked': 'failure',
+  'auth/register': 'failure',
 } as const satisfies Partial<Record<AuditType, 'failure' | undefined>>
 
 /** What strangers' e-mails are counted for. */
@@ -74,4 +75,9 @@ export function tellTogether(space: AuthSpace): void {
   }
 }
 
-const countedTypes: readonly CountedType[] = ['auth/magic_link_sent', 'auth/login_failed', 'auth/locked']
+const countedTypes: readonly CountedType[] = [
+  'auth/magic_link_sent',
+  'auth/login_failed',
+  'auth/locked',
+  'auth/register',
+]

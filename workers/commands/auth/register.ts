@@ -1,9 +1,11 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { putLink } from '../../auth/links.js'
+import { takeMailRoom } from '../../auth/mail-rooms.js'
 import { putMail } from '../../auth/outbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { AuthSpace } from '../../auth/space.js'
+import { countTogether } from '../../auth/strangers.js'
 import { createUser, userByEmail } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 
@@ -17,10 +19,11 @@ export function register(space: AuthSpace, change: ChangeOf<'register'>): Change
   const owner = userByEmail(space, email)
   if (owner !== undefined) {
     if (!requireEmailVerify) return refuse('email_exists', 'Expected an e-mail that no account has')
-    space.audit('auth/register', { userId: owner.userId, email, outcome: 'failure' })
-    if (verifyLink?.mailToken !== undefined) {
-      putMail(space, { kind: 'registrationTried', to: email, organismId: space.namespace })
-    }
+    const mail = { kind: 'registrationTried', to: email, organismId: space.namespace } as const
+    const mailsOut = verifyLink?.mailToken !== undefined
+    const inRoom = mailsOut ? putMail(space, mail) : takeMailRoom(space, { ...mail, served: true })
+    countTogether(space, { type: 'auth/register', counted: !inRoom })
+    if (inRoom) space.audit('auth/register', { userId: owner.userId, email, outcome: 'failure' })
     return { kind: 'registered' }
   }
   const user = createUser(space, { email, passwordHash, verified: false, mailboxProven: false })
