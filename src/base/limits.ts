@@ -13,7 +13,13 @@ export const limits = {
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
   /** How long a client that is still sending has to see the last answer of its connection, milliseconds. */
-  lastAnswerLingerMs: 5_000,
+  lastAnswerLingerMs: 1_000,
+  /** Bytes of chunks of a body that are put together before they are read. */
+  chunksGatheredBytes: 16_384,
+  /** Chunks of one body in one turn of the event loop, past which small ones have its connection closed. */
+  smallChunksTogetherMax: 16_384,
+  /** Bytes that such chunks have to have on average. */
+  smallChunkBytes: 48,
   /** Rows in one page. */
   pageRowsMax: 1_000,
   /** Rows in a page when the request names none (spec.md, Limits). */

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { statusOf, type Refusal } from '../base/errors.js'
 import type { Answer } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
+import { ChunkGathering } from './chunk-gathering.js'
 import { LastAnswer } from './last-answer.js'
 import type { HttpResponse } from './uws.js'
 
@@ -29,7 +30,6 @@ export class Exchange {
   readonly headOnly: boolean
   /** The connection takes no further request after this one (src/http/opening.ts). */
   readonly #isLast: boolean
-  #listening = false
   #wholeBody = false
   #open = true
   #last: LastAnswer | undefined
@@ -162,9 +162,8 @@ export class Exchange {
       return
     }
     this.#receive = callback
-    // First: an answer that a callback gives ends what may be done with the response. A whole body stays as it is: once
-    // resumed, uWebSockets.js would wait ten seconds for more of it, and then close the connection.
-    if (!this.#held.some(({ last }) => last)) this.resume()
+    // First: an answer that a callback gives ends what may be done with the response.
+    this.resume()
     for (const { part, last } of this.#held.splice(0)) callback(part, last)
   }
 
@@ -182,24 +181,30 @@ export class Exchange {
     this.pause()
   }
 
+  #listen(receive: (part: ArrayBuffer, last: boolean) => void): void {
+    const pass = (part: ArrayBuffer, last: boolean) => this.#pass(part, last, receive)
+    const chunks = this.#isLast ? new ChunkGathering(pass) : undefined
+    this.#response.onData((part, last) => {
+      this.#wholeBody ||= last
+      if (last) this.#last?.bodyArrived()
+      if (chunks === undefined) pass(part, last)
+      else if (!chunks.add(part, last)) this.#response.close()
+    })
+  }
+
   /**
    * Of what has arrived together, uWebSockets.js gives a paused connection the rest too, and with each 160 KiB has it
    * bring more within ten seconds or be closed. Pausing it again takes that back.
    */
-  #listen(receive: (part: ArrayBuffer, last: boolean) => void): void {
-    this.#listening = true
-    this.#response.onData((part, last) => {
-      const wasPaused = this.#paused
-      this.#wholeBody ||= last
-      if (last) this.#last?.bodyArrived()
-      receive(part, last)
-      if (this.#open && wasPaused && this.#paused) this.#response.pause()
-    })
+  #pass(part: ArrayBuffer, last: boolean, receive: (part: ArrayBuffer, last: boolean) => void): void {
+    const wasPaused = this.#paused
+    receive(part, last)
+    if (this.#open && wasPaused && this.#paused) this.#response.pause()
   }
 
   /** The rest of a body that was held back is passed over; a connection that stays paused takes no next request. */
   #letGo(): void {
-    this.resume()
+    this.#resume()
     if (this.#held === undefined || this.#receive !== undefined) return
     this.#receive = () => {}
     this.#held = []
@@ -211,8 +216,16 @@ export class Exchange {
     this.#response.pause()
   }
 
-  /** Resuming a connection that is not paused makes uWebSockets.js reset it at its next request. */
+  /**
+   * Has more of the body arrive. Once it is whole nothing is done: uWebSockets.js would wait ten seconds for more of it,
+   * and then close the connection.
+   */
   resume(): void {
+    if (!this.#wholeBody) this.#resume()
+  }
+
+  /** Resuming a connection that is not paused makes uWebSockets.js reset it at its next request. */
+  #resume(): void {
     if (!this.#open || !this.#paused) return
     this.#paused = false
     this.#response.resume()
@@ -262,8 +275,6 @@ export class Exchange {
       wholeBody: this.#wholeBody || beforeTheRest,
       beforeTheRest,
     })
-    // To notice the end of a body that nobody has asked for.
-    if (!this.#listening && !beforeTheRest) this.#listen(() => {})
   }
 
   #finish(status: number): void {

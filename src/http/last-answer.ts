@@ -51,7 +51,7 @@ export class LastAnswer {
       response.tryEnd('', this.#body.length)
       if (headOnly) return
       if (beforeTheRest) this.#sent = this.#write(this.#body)
-      // All that is written here may be with the library still. The last byte tells when it is not.
+      // What is written here may be with the library still. The last byte is taken once the kernel has the rest.
       else this.#write(this.#body.subarray(0, -1))
     })
     response.onWritable(() => {
@@ -77,7 +77,11 @@ export class LastAnswer {
 
   #finish(): void {
     if (this.#gone) return
-    this.#sent ||= this.#write(this.#body.subarray(this.#response.getWriteOffset()))
+    if (!this.#sent) {
+      this.#response.cork(() => {
+        this.#sent = this.#write(this.#body.subarray(this.#response.getWriteOffset()))
+      })
+    }
     if (!this.#sent) return
     if (this.#wholeBody) {
       this.#gone = true
@@ -87,7 +91,7 @@ export class LastAnswer {
     else this.#lingering ??= setTimeout(() => this.#response.close(), limits.lastAnswerLingerMs)
   }
 
-  /** Whether all of a part is taken: by the kernel, outside of a cork. */
+  /** Whether all of a part is taken; nothing is, while the library has some of an earlier one. */
   #write(part: Uint8Array): boolean {
     const [taken] = this.#response.tryEnd(part, this.#body.length + 1)
     return taken

@@ -158,4 +158,8 @@ describe('a chunked request', () => {
     await connection.ended()
     expect((await call(server, 'GET /v1/agents')).body.agents).not.toContain('smuggled')
   })
+
+  it('left nothing in the log', () => {
+    expect(server.stderr()).toBe('')
+  })
 })
