@@ -38,8 +38,36 @@ export function tellAudit(
  * What the audit strand tells of a key (docs/FORMAT.md, The audit strand): what it may do and whose it is. Not the key,
  * its hash or its name, which is free text and could not be taken back.
  */
-export function apiKeyTold(change: 'made' | 'deleted', row: ApiKeyRow, principal: string): ApiKeyTold {
-  const { keyId, scopes, agents, madeBy, line, expiresAtMs = null } = row
-  const body = { change, key_id: keyId, scopes, agents, made_by: madeBy, line, principal }
-  return { type: 'sys/api_key', body: { ...body, expires_at_ms: expiresAtMs } }
+export function apiKeyTold(
+  change: 'made' | 'deleted',
+  row: KeyFacts,
+  author: Record<string, unknown>,
+): ApiKeyTold {
+  return { type: 'sys/api_key', body: { change, ...keyFacts(row), ...author } }
+}
+
+/** What a strand tells of a key. */
+type KeyFacts = Pick<ApiKeyRow, 'keyId' | 'scopes' | 'agents' | 'madeBy' | 'line' | 'expiresAtMs'>
+
+/** What a strand tells of a key, under the names that it has there. */
+export function keyFacts({
+  keyId,
+  scopes,
+  agents,
+  madeBy,
+  line,
+  expiresAtMs,
+}: KeyFacts): Record<string, unknown> {
+  return { key_id: keyId, scopes, agents, made_by: madeBy, line, expires_at_ms: expiresAtMs ?? null }
+}
+
+/** Adds a key to the group, and to what the front thread is told of it. */
+export function putApiKey(group: CommitGroup, row: ApiKeyRow): void {
+  group.apiKeys.set(row.keyId, row)
+  group.apiKeyChanges.made.push(row)
+}
+
+/** A key as this group leaves it. */
+export function keyAt(state: ShardState, keyId: string, group: CommitGroup): ApiKeyRow | undefined {
+  return group.apiKeys.has(keyId) ? group.apiKeys.get(keyId) : state.store.apiKeys.find(keyId)
 }

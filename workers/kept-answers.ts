@@ -6,7 +6,6 @@ import type { Command, Outcome } from '../src/protocol/messages.js'
 import { seal, unseal, type SealedPlace } from '../src/strand/seal.js'
 import type { CommitGroup, KeptOutcome } from './commit-group.js'
 import type { Decision, ShardState } from './shard-state.js'
-import { findApiKey } from './store/api-keys.js'
 import { idempotencyRow } from './store/idempotency.js'
 
 /** A write under an idempotency key. */
@@ -76,7 +75,7 @@ function digestOf(command: Command): string {
   return digest.digest('base64')
 }
 
-const notAsked = new Set(['options', 'access', 'check', 'maker'])
+const notAsked = new Set(['options', 'access', 'check', 'maker', 'line', 'keyMadeAtMs'])
 
 /** Keeps an answer in the transaction of what it tells of. */
 export function keepAnswer(
@@ -123,6 +122,6 @@ function replayed(state: ShardState, outcome: Outcome): Outcome {
 }
 
 function replayedKey(state: ShardState, outcome: ApiKeyMadeOutcome): Outcome {
-  const row = findApiKey(state.store.environment, outcome.row.keyId)
+  const row = state.store.apiKeys.find(outcome.row.keyId)
   return { ...outcome, row: row ?? outcome.row, live: row !== undefined, replayed: true }
 }

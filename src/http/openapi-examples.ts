@@ -89,7 +89,8 @@ const proposal = {
   zone: 'governed',
   state: 'applied',
   proposer: 'key_6f1c9a52e07b4d3388a1c2f0',
-  votes: [{ principal: 'root', vote: 'approve', at_ms: 1_760_000_010_000 }],
+  line: 'key_6f1c9a52e07b4d3388a1c2f0',
+  votes: [{ principal: 'root', line: 'root', vote: 'approve', at_ms: 1_760_000_010_000 }],
   created_at_ms: 1_760_000_000_000,
   effective_at_ms: 1_760_000_060_000,
   expires_at_ms: 1_760_604_800_000,
@@ -138,6 +139,16 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   },
   ApiKeyCreated: { key: { ...key, key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA' } },
   ApiKeyDeleted: { deleted: { deleted: true, key_id: key.key_id } },
+  ApiKeyProposed: {
+    key: {
+      ...key,
+      scopes: ['proposals:decide'],
+      key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA',
+      proposal_id: 'p_7_server::audit',
+      state: 'proposed',
+      effective_at_ms: null,
+    },
+  },
   ApiKeyPage: {
     keys: {
       api_keys: [

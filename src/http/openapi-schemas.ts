@@ -1,6 +1,13 @@
 import type { TSchema } from 'typebox'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
-import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage, WhoAmI } from '../wire/api-keys.js'
+import {
+  ApiKeyCreateBody,
+  ApiKeyCreated,
+  ApiKeyDeleted,
+  ApiKeyPage,
+  ApiKeyProposed,
+  WhoAmI,
+} from '../wire/api-keys.js'
 import {
   EdgeAdded,
   EdgeBody,
@@ -67,6 +74,7 @@ export const componentSchemas: Readonly<Record<string, TSchema>> = {
   ApiKeyCreated,
   ApiKeyDeleted,
   ApiKeyPage,
+  ApiKeyProposed,
   BatchWriteBody,
   BatchWritten,
   ChainHead,

@@ -1,4 +1,5 @@
 import type { WriteOptions } from './messages.js'
+import type { ProposedAs } from './proposal-messages.js'
 
 /* What the front thread asks of scoped API keys, which the first shard keeps beside the strand that tells of them. */
 
@@ -68,7 +69,9 @@ export interface ApiKeyMadeOutcome {
   kind: 'apiKeyMade'
   row: ApiKeyRow
   key: string
-  /** False for an answer from before whose key was deleted since. */
+  /** It is to be approved first. */
+  proposed?: ProposedAs
+  /** False for an answer from before whose key was deleted since, and while it is proposed. */
   live: boolean
   replayed?: boolean
 }

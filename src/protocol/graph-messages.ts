@@ -1,5 +1,6 @@
 import type { Hlc } from '../strand/hlc.js'
 import type { UserAccess, WriteOptions } from './messages.js'
+import type { Author } from './proposal-messages.js'
 
 /*
  * What the front thread asks of edges and of a strand as it was. An edge lives in the shard of its source, in both of
@@ -18,13 +19,12 @@ export interface EdgeAdd {
 }
 
 /** Takes an edge away, as the zone of its source allows. */
-export interface EdgeRemove {
+export interface EdgeRemove extends Author {
   kind: 'edgeRemove'
   /** The source. */
   agent: string
   dst: string
   edgeType: string
-  principal: string
   options: WriteOptions
 }
 

@@ -2,7 +2,7 @@ import type { Policy } from '../auth/row-policy.js'
 import type { RecordAction } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './messages.js'
-import type { Mutation, Vote } from './proposal-messages.js'
+import type { Author, Mutation, Vote } from './proposal-messages.js'
 
 /*
  * How exports are taken in: a reader of the pool checks their records, the shard of the agent commits them
@@ -22,10 +22,11 @@ export type Meaning =
       mutation: Mutation
       zone: Zone
       proposer: string
+      line?: string
       effectiveAtMs?: number
       expiresAtMs: number
     }
-  | { kind: 'vote'; proposal: string; proposalSeq: number; vote: Vote['vote']; principal: string }
+  | ({ kind: 'vote'; proposal: string; proposalSeq: number; vote: Vote['vote'] } & Author)
   | {
       kind: 'applied'
       proposal: string

@@ -27,7 +27,7 @@ import type {
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
 import type { ImportCommand, ImportedOutcome, ImportUntoldOutcome } from './import-messages.js'
 import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
-import type { ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
+import type { Author, ProposalCommand, ProposalOutcome, ProposalRules } from './proposal-messages.js'
 import type {
   BatchAppend,
   IngestChunk,
@@ -93,12 +93,10 @@ export interface AgentHead {
 }
 
 /** Replaces the row policies of an agent, which were checked already. */
-export interface PoliciesSet {
+export interface PoliciesSet extends Author {
   kind: 'policiesSet'
   agent: string
   policies: Policy[]
-  /** Id of the principal who asks. */
-  principal: string
   options: WriteOptions
 }
 

@@ -1,5 +1,5 @@
 import type { Policy } from '../auth/row-policy.js'
-import type { EdgeAction, ProposalState, RecordAction } from '../strand/proposal.js'
+import type { EdgeAction, KeyAction, ProposalState, RecordAction } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './messages.js'
 
@@ -30,13 +30,42 @@ export interface EdgeMutation {
   edgeType: string
 }
 
-/** Everything that the zone of an agent decides about. */
-export type Mutation = RecordMutation | EdgeMutation | AgentMutation
+/** Makes a scoped key that may decide about proposals; its SHA-256 is dropped when the proposal has ended. */
+export interface KeyMutation {
+  action: KeyAction
+  keyId: string
+  name: string
+  scopes: string[]
+  agents: string[]
+  madeBy: string
+  line: string
+  digest?: string
+  expiresAtMs?: number
+}
 
-/** One vote on a proposal. */
-export interface Vote {
+/** Everything that the zone of an agent decides about. */
+export type Mutation = RecordMutation | EdgeMutation | AgentMutation | KeyMutation
+
+/** Who asks for something. */
+export interface Author {
   /** Id of the principal: `root`, the id of a scoped key, `user:<namespace>:<user_id>`. */
   principal: string
+  /** The first key of its line, where that is another (docs/adr/0033-lines-of-keys.md). */
+  line?: string
+}
+
+/** Who asks for a command, by itself. */
+export function authorOf({ principal, line }: Author): Author {
+  return line === undefined ? { principal } : { principal, line }
+}
+
+/** The line that somebody is of: no two of one line count as two. */
+export function lineOf({ principal, line }: Author): string {
+  return line ?? principal
+}
+
+/** One vote on a proposal. */
+export interface Vote extends Author {
   vote: 'approve' | 'reject' | 'cancel'
   atMs: number
 }
@@ -53,8 +82,12 @@ export interface ProposalRow {
   zone: Zone
   state: ProposalState
   proposer: string
+  /** The first key of the proposer's line, where that is another. */
+  line?: string
   votes: Vote[]
   createdAtMs: number
+  /** When it was imported from another server, or from this one before it was restored. */
+  importedAtMs?: number
   /** When it applies itself; absent where it waits for approval. */
   effectiveAtMs?: number
   expiresAtMs: number
@@ -65,11 +98,10 @@ export interface ProposalRow {
 }
 
 /** Changes the zone of an agent. */
-interface AgentZoneSet {
+interface AgentZoneSet extends Author {
   kind: 'agentZoneSet'
   agent: string
   zone: Zone
-  principal: string
   options: WriteOptions
 }
 
@@ -77,23 +109,23 @@ interface AgentZoneSet {
  * Gives an agent another key pair. The seed is absent when the shard is to draw it. `check`: nothing is written, and the
  * answer is what was answered before, why it would be refused, or `done`.
  */
-interface AgentKeyRotate {
+interface AgentKeyRotate extends Author {
   kind: 'agentKeyRotate'
   agent: string
   seed?: Uint8Array
   check?: true
-  principal: string
   options: WriteOptions
 }
 
 /** A vote on one proposal, or its withdrawal. */
-interface ProposalDecide {
+interface ProposalDecide extends Author {
   kind: 'proposalDecide'
   agent: string
   /** Of the proposal. */
   seq: number
   vote: Vote['vote']
-  principal: string
+  /** When the key was made that votes; absent for the root key. */
+  keyMadeAtMs?: number
   /** Whether the principal may do everything (`admin:*`). */
   admin: boolean
   options: WriteOptions
@@ -103,6 +135,13 @@ interface ProposalDecide {
 interface ProposalsSweep {
   kind: 'proposalsSweep'
   options: WriteOptions
+}
+
+/** A proposal as its maker is answered. */
+export interface ProposedAs {
+  proposalId: string
+  /** When it applies itself; absent where it waits for approval. */
+  effectiveAtMs?: number
 }
 
 /** Where a page of proposals goes on: the number of an agent, and the seq behind which to look. */
@@ -116,6 +155,8 @@ interface ProposalList {
   kind: 'proposalList'
   /** Absent: those of all agents. */
   agent?: string
+  /** Whether those about API keys are shown, too. */
+  keys: boolean
   state?: ProposalState
   after?: ProposalPlace
   limit: number

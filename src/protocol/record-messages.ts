@@ -2,6 +2,7 @@ import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { RecordAction } from '../strand/proposal.js'
 import type { UserAccess, WriteOptions } from './messages.js'
+import type { Author } from './proposal-messages.js'
 
 /*
  * What the front thread asks of the records of an agent. Bodies travel as the bytes that came in.
@@ -62,13 +63,11 @@ export interface RecordGet {
 }
 
 /** Deletes (a tombstone), restores or erases the record `hash`. */
-export interface RecordMutate {
+export interface RecordMutate extends Author {
   kind: 'recordMutate'
   agent: string
   action: RecordAction
   hash: string
-  /** Id of the principal who asks. */
-  principal: string
   options: WriteOptions
   access?: UserAccess
 }

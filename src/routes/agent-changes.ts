@@ -3,7 +3,7 @@ import { keyPairFromSeed } from '../strand/keys.js'
 import { KeyRotated, Proposed, RotateKeyBody, ZoneBody, ZoneChanged } from '../wire/proposals.js'
 import { reader } from '../wire/validate.js'
 import { answerOf } from './answers.js'
-import { reachableAgent, writeOptions } from './parameters.js'
+import { authorOf, reachableAgent, writeOptions } from './parameters.js'
 import type {
   AddressedCommand,
   Answer,
@@ -46,8 +46,8 @@ function zoneCommand(request: RouteRequest): AddressedCommand | Refusal {
   if ('code' in body) return body
   const options = writeOptions(request)
   if ('code' in options) return options
-  const { id: principal } = request.principal
-  return { agent, command: { kind: 'agentZoneSet', agent, zone: body.value.zone, principal, options } }
+  const { zone } = body.value
+  return { agent, command: { kind: 'agentZoneSet', agent, zone, ...authorOf(request), options } }
 }
 
 /** POST /v1/agents/:agent/rotate-key */
@@ -75,7 +75,7 @@ async function rotate(request: RouteRequest, context: RouteContext): Promise<Ans
   if ('code' in body) return body
   const options = writeOptions(request)
   if ('code' in options) return options
-  const command = { kind: 'agentKeyRotate' as const, agent, principal: request.principal.id, options }
+  const command = { kind: 'agentKeyRotate' as const, agent, ...authorOf(request), options }
   const { seed_hex: seedHex } = body.value
   if (seedHex === undefined) return answerOf(await context.ask(agent, command))
   const seeded = { ...command, seed: Buffer.from(seedHex, 'hex') }

@@ -1,10 +1,18 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import type { ProposedAs } from '../protocol/proposal-messages.js'
 import type { ApiKeyMadeOutcome, ApiKeyRow } from '../protocol/api-key-messages.js'
 import { Type } from 'typebox'
-import { ApiKeyCreateBody, ApiKeyCreated, ApiKeyDeleted, ApiKeyPage } from '../wire/api-keys.js'
+import {
+  ApiKeyCreateBody,
+  ApiKeyCreated,
+  ApiKeyDeleted,
+  ApiKeyPage,
+  ApiKeyProposed,
+} from '../wire/api-keys.js'
 import { reader } from '../wire/validate.js'
 import { Cursor } from '../wire/primitives.js'
+import type { Proposed } from '../wire/proposals.js'
 import { answerOf, json, replayedHeaders, unexpected } from './answers.js'
 import { badCursor, decodeText, encodeCursor, integerQuery, writeOptions } from './parameters.js'
 import type { Answer, ApiKeyRegistry, HandlerRoute, RouteRequest } from './route.js'
@@ -17,7 +25,10 @@ function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
   return refuse('forbidden', 'Expected a key that is not limited to agents')
 }
 
-/** POST /v1/admin/api-keys: the key is in this answer and nowhere else; only its SHA-256 is kept. */
+/**
+ * POST /v1/admin/api-keys: the key is in this answer and nowhere else; only its SHA-256 is kept. One that may decide about
+ * proposals is proposed (202) where two admin keys are there already.
+ */
 const create: HandlerRoute = {
   kind: 'handler',
   method: 'post',
@@ -25,10 +36,11 @@ const create: HandlerRoute = {
   scope: 'admin:*',
   bodyBytesMax: limits.requestBytesMax,
   docs: {
-    summary: 'Create a scoped API key',
+    summary:
+      'Create a scoped API key; one that may decide about proposals is proposed where two admin keys are there',
     tag: 'Administration',
     request: ApiKeyCreateBody,
-    answers: { 201: ApiKeyCreated },
+    answers: { 201: ApiKeyCreated, 202: ApiKeyProposed },
     idempotent: true,
   },
   async handle(request, context) {
@@ -55,12 +67,17 @@ const create: HandlerRoute = {
   },
 }
 
-function created({ row, key, replayed }: ApiKeyMadeOutcome): Answer {
+function created({ row, key, proposed, replayed }: ApiKeyMadeOutcome): Answer {
   const { keyId, name, scopes, agents, expiresAtMs = null } = row
+  const made = { key_id: keyId, key, name, scopes, agents, expires_at_ms: expiresAtMs }
   return {
-    ...json(201, { key_id: keyId, key, name, scopes, agents, expires_at_ms: expiresAtMs }),
+    ...(proposed === undefined ? json(201, made) : json(202, { ...made, ...proposedBody(proposed) })),
     headers: [['Cache-Control', 'no-store'], ...(replayed === true ? replayedHeaders : [])],
   }
+}
+
+function proposedBody({ proposalId, effectiveAtMs }: ProposedAs): Proposed {
+  return { proposal_id: proposalId, state: 'proposed', effective_at_ms: effectiveAtMs ?? null }
 }
 
 /** GET /v1/admin/api-keys */

@@ -21,6 +21,7 @@ import { traverse } from './graph/traverse.js'
 import {
   agentParameter,
   agentRefusal,
+  authorOf,
   badCursor,
   decodeTexts,
   encodeCursor,
@@ -108,8 +109,7 @@ function removeCommand(request: RouteRequest): AddressedCommand | Refusal {
   if (typeof dst !== 'string') return dst
   const options = writeOptions(request)
   if ('code' in options) return options
-  const principal = request.principal.id
-  return { agent, command: { kind: 'edgeRemove', agent, dst, edgeType, principal, options } }
+  return { agent, command: { kind: 'edgeRemove', agent, dst, edgeType, ...authorOf(request), options } }
 }
 
 /** GET /v1/graph/edges/:agent: its edges, by type and then by the agent at the other end. */

@@ -2,7 +2,7 @@ import type { Refusal } from '../base/errors.js'
 import type { RecordAction } from '../strand/proposal.js'
 import { Proposed } from '../wire/proposals.js'
 import { MutationDone } from '../wire/records.js'
-import { hashParameter, reachableAgent, withAccess, writeOptions } from './parameters.js'
+import { authorOf, hashParameter, reachableAgent, withAccess, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
 /** DELETE /v1/agents/:agent/records/:hash: a tombstone; the record stays in the strand. */
@@ -65,10 +65,16 @@ function mutateCommand(request: RouteRequest, action: RecordAction): AddressedCo
   if (typeof hash !== 'string') return hash
   const options = writeOptions(request)
   if ('code' in options) return options
-  const { id: principal } = request.principal
   return {
     agent,
-    command: withAccess(request, { kind: 'recordMutate', agent, action, hash, principal, options }),
+    command: withAccess(request, {
+      kind: 'recordMutate',
+      agent,
+      action,
+      hash,
+      ...authorOf(request),
+      options,
+    }),
   }
 }
 

@@ -3,6 +3,7 @@ import { auditAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Signing, UserAccess, WriteOptions } from '../protocol/messages.js'
+import type { Author } from '../protocol/proposal-messages.js'
 import type { Hlc } from '../strand/hlc.js'
 import { momentUpper } from '../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
@@ -171,6 +172,11 @@ export function reachesPrefix(agents: readonly string[], prefix: string): boolea
 /** Whether a principal may do everything everywhere. */
 export function isUnlimitedAdmin({ scopes, agents }: Principal): boolean {
   return scopes.has('admin:*') && agents.length === 0
+}
+
+/** Who asks, as commands name it: the principal, and the first key of its line where that is another. */
+export function authorOf({ principal: { id, key } }: Pick<RouteRequest, 'principal'>): Author {
+  return key === undefined || key.row.line === id ? { principal: id } : { principal: id, line: key.row.line }
 }
 
 /** 403 when the key is limited to other agents, or the token is of another namespace than the agent. */

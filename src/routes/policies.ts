@@ -4,7 +4,7 @@ import { limits } from '../base/limits.js'
 import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../wire/policies.js'
 import { Proposed } from '../wire/proposals.js'
 import { reader } from '../wire/validate.js'
-import { reachableAgent, writeOptions } from './parameters.js'
+import { authorOf, reachableAgent, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 
 const policiesBody = reader(PoliciesBody)
@@ -40,8 +40,7 @@ function replaceCommand(request: RouteRequest): AddressedCommand | Refusal {
   }
   const options = writeOptions(request)
   if ('code' in options) return options
-  const { id: principal } = request.principal
-  return { agent, command: { kind: 'policiesSet', agent, policies, principal, options } }
+  return { agent, command: { kind: 'policiesSet', agent, policies, ...authorOf(request), options } }
 }
 
 /** GET /v1/agents/:agent/policies */

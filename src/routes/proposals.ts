@@ -7,10 +7,12 @@ import { AgentAddress, Cursor } from '../wire/primitives.js'
 import { ProposalPage, ProposalStateName, ProposalView } from '../wire/proposals.js'
 import { unexpected } from './answers.js'
 import {
+  authorOf,
   badCursor,
   decodeNumbers,
   encodeCursor,
   faultyParameter,
+  isUnlimitedAdmin,
   pageLimit,
   reachableAgent,
   writeOptions,
@@ -50,6 +52,8 @@ interface Asked {
   agent?: string
   state?: ProposalState
   limit: number
+  /** Whether proposals about API keys are shown. */
+  keys: boolean
   shard: number
   after?: ProposalPlace
 }
@@ -68,6 +72,7 @@ function readAsked(request: RouteRequest, context: RouteContext): Asked | Refusa
   if (typeof agent === 'object') return agent
   const asked: Asked = {
     limit,
+    keys: isUnlimitedAdmin(request.principal),
     shard: agent === undefined ? 0 : context.shardOf(agent),
     ...(state !== undefined && { state }),
     ...(agent !== undefined && { agent }),
@@ -110,6 +115,7 @@ async function page(asked: Asked, context: RouteContext): Promise<Answer | Refus
     const outcome = await context.askShard(shard, {
       kind: 'proposalList',
       limit: asked.limit - rows.length,
+      keys: asked.keys,
       ...(asked.agent !== undefined && { agent: asked.agent }),
       ...(asked.state !== undefined && { state: asked.state }),
       ...(after !== undefined && { after }),
@@ -167,12 +173,14 @@ function voteCommand(request: RouteRequest, vote: VoteName): AddressedCommand | 
   if (typeof agent !== 'string') return agent
   const options = writeOptions(request)
   if ('code' in options) return options
-  const { id: principal, scopes } = request.principal
-  const admin = scopes.has('admin:*')
-  return {
-    agent,
-    command: { kind: 'proposalDecide', agent, seq: parsed.seq, vote, principal, admin, options },
+  const { scopes, key } = request.principal
+  const decide = { kind: 'proposalDecide', agent, seq: parsed.seq, vote, options } as const
+  const voter = {
+    ...authorOf(request),
+    admin: scopes.has('admin:*'),
+    ...(key !== undefined && { keyMadeAtMs: key.row.createdAtMs }),
   }
+  return { agent, command: { ...decide, ...voter } }
 }
 
 export const proposalRoutes = [list, voteRoute('approve'), voteRoute('reject'), voteRoute('cancel')]

@@ -20,6 +20,11 @@ export type EdgeAction = (typeof edgeActions)[number]
 /** What can be done to an agent once it is made. */
 export const agentActions = ['zone', 'policies', 'rotate_key'] as const
 
+/** What is proposed of the server itself, on its audit strand (docs/adr/0033-lines-of-keys.md). */
+export const keyActions = ['make_api_key'] as const
+
+export type KeyAction = (typeof keyActions)[number]
+
 /** The id of a proposal: the seq of its `sys/proposal` record, and its agent, so that it is found by its id alone. */
 export function proposalId(agent: string, seq: number): string {
   return `p_${seq}_${agent}`

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { NextCursor, UnixMs } from './primitives.js'
+import { Proposed } from './proposals.js'
 
 /** What a scoped key can be allowed to do (contract.md 1, Scoped keys). */
 export const scopes = [
@@ -57,6 +58,9 @@ const MadeBy = Type.String({ description: 'root, or the id of the key that made 
 /** Answer to making a key: the key is shown this once. */
 export const ApiKeyCreated = Type.Object({ ...shown, key: Type.String() })
 export type ApiKeyCreated = Static<typeof ApiKeyCreated>
+
+/** Answer to making a key that may decide about proposals: it works when the proposal is applied. */
+export const ApiKeyProposed = Type.Object({ ...shown, key: Type.String(), ...Proposed.properties })
 
 /** Answer of GET /v1/admin/api-keys. */
 export const ApiKeyPage = Type.Object({

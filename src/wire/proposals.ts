@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { agentActions, edgeActions, proposalStates, recordActions } from '../strand/proposal.js'
+import { agentActions, edgeActions, keyActions, proposalStates, recordActions } from '../strand/proposal.js'
 import { AgentAddress, Hash, NextCursor, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
 import { EdgeType } from './graph.js'
 import { RowPolicies } from './policies.js'
@@ -31,8 +31,14 @@ export const Proposed = Type.Object({
 })
 export type Proposed = Static<typeof Proposed>
 
+const Line = Type.String({
+  description:
+    'The first of the keys that made one another down to this one; the principal itself for others',
+})
+
 const VoteView = Type.Object({
   principal: PrincipalId,
+  line: Line,
   vote: Type.Enum(['approve', 'reject', 'cancel']),
   at_ms: UnixMs,
 })
@@ -43,15 +49,28 @@ const AgentChange = Type.Object(
     policies: Type.Optional(RowPolicies),
     public_key: Type.Optional(PublicKey),
     edge: Type.Optional(Type.Object({ edge_type: EdgeType, dst: AgentAddress })),
+    api_key: Type.Optional(
+      Type.Object({
+        key_id: Type.String(),
+        name: Type.String(),
+        scopes: Type.Array(Type.String()),
+        agents: Type.Array(Type.String()),
+        expires_at_ms: Type.Union([UnixMs, Type.Null()]),
+      }),
+    ),
   },
-  { description: 'What the agent is to have: its zone, policies or key; or the edge that it is to lose' },
+  {
+    description:
+      'What the agent is to have: its zone, policies or key; or the edge that it is to lose; or the API key that the ' +
+      'server is to have',
+  },
 )
 
 /** One proposal (contract.md 5). */
 export const ProposalView = Type.Object({
   proposal_id: ProposalId,
   agent: AgentAddress,
-  action: Type.Enum([...recordActions, ...edgeActions, ...agentActions]),
+  action: Type.Enum([...recordActions, ...edgeActions, ...agentActions, ...keyActions]),
   target: Type.Union([Hash, Type.Null()], {
     description: 'The record; null where it is an edge or the agent itself',
   }),
@@ -59,6 +78,7 @@ export const ProposalView = Type.Object({
   zone: ZoneName,
   state: ProposalStateName,
   proposer: PrincipalId,
+  line: Line,
   votes: Type.Array(VoteView),
   created_at_ms: UnixMs,
   effective_at_ms: whenEffective,

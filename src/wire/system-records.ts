@@ -13,8 +13,11 @@ const record = { target: Hash, target_seq: Seq }
 const edge = { edge_type: EdgeType, dst: AgentAddress }
 const principal = Type.String({ minLength: 1 })
 
+const line = Type.Optional(principal)
+
 const proposal = {
   principal,
+  line,
   in_zone: ZoneName,
   effective_at_ms: Type.Union([UnixMs, Type.Null()]),
   expires_at_ms: UnixMs,
@@ -47,6 +50,7 @@ export const systemBodies = {
       proposal_seq: Seq,
       vote: Type.Enum(['approve', 'reject', 'cancel']),
       principal,
+      line,
     }),
   ),
   applied: reader(

@@ -85,6 +85,7 @@ export function proposalView(proposal: Proposal): unknown {
     zone: proposal.zone,
     state: proposal.state,
     proposer: proposal.proposer,
+    line: proposal.line,
     votes: proposal.votes,
     created_at_ms: proposal.createdAtMs,
     effective_at_ms: proposal.effectiveAtMs,

@@ -22,7 +22,7 @@ export async function takeStep(session: Session, step: Exclude<Step, { do: 'read
     case 'approvals': {
       const asked = voteOf(session, { of: 'open', pick: step.pick, vote: 'approve' })
       if (asked === undefined) return
-      for (const by of ['decider', 'admin', 'second']) {
+      for (const by of ['decider', 'deputy', 'admin', 'second']) {
         await session.perform({ asked, by: session.actor(by) })
       }
       return

@@ -1,6 +1,15 @@
 import { anything } from './matching.js'
 import { viewOf, type View } from './strand.js'
-import { chainOf, dayMs, nextSeq, type Mutation, type Proposal, type Vote, type World } from './world.js'
+import {
+  chainOf,
+  dayMs,
+  nextSeq,
+  type Actor,
+  type Mutation,
+  type Proposal,
+  type Vote,
+  type World,
+} from './world.js'
 
 /*
  * Mutations and their proposals by the rules of the zones (contract, Zones): what stands in the way of one, which
@@ -100,7 +109,7 @@ export function effectOf(
 export function proposalOf(
   world: World,
   { agent, mutation }: { agent: string; mutation: Mutation },
-  proposer: string,
+  { id: proposer, line }: Pick<Actor, 'id' | 'line'>,
 ): { proposal: Proposal; record: Expected } {
   const { zone } = viewOf(chainOf(world, agent))
   const { nowMs } = world
@@ -111,6 +120,7 @@ export function proposalOf(
     zone,
     state: 'proposed',
     proposer,
+    line,
     votes: [],
     createdAtMs: nowMs,
     effectiveAtMs: zone === 'governed' ? nowMs + world.governedSecs * 1_000 : null,
@@ -123,6 +133,7 @@ export function proposalOf(
     ...mutation,
     ...key,
     principal: proposer,
+    ...lineMember({ id: proposer, line }),
     in_zone: zone,
     effective_at_ms: proposal.effectiveAtMs,
     expires_at_ms: proposal.expiresAtMs,
@@ -139,25 +150,34 @@ export function dueAtMs(proposal: Proposal): number {
 export interface Voter {
   vote: Vote
   id: string
+  line: string
   /** Has the scope `admin:*`. */
   admin: boolean
 }
 
 /** Why a vote is refused. */
-export function voteRefusals(world: World, proposal: Proposal, { vote, id, admin }: Voter): string[] {
+export function voteRefusals(world: World, proposal: Proposal, { vote, id, line, admin }: Voter): string[] {
   const refusals: string[] = []
   const own = proposal.proposer === id
   if (proposal.state !== 'proposed' || world.nowMs >= proposal.expiresAtMs) refusals.push('proposal_closed')
   if (vote === 'cancel' && !own && !admin) refusals.push('forbidden')
-  if (vote === 'approve' && own) refusals.push('forbidden')
+  // Keys that come from the same key count as one.
+  const sameLine = proposal.votes.some((one) => one.vote === 'approve' && one.line === line)
+  if (vote === 'approve' && (proposal.line === line || sameLine)) refusals.push('forbidden')
   if (vote === 'approve' && proposal.zone === 'immutable_core' && !admin) refusals.push('forbidden')
   if (proposal.votes.some((one) => one.principal === id && one.vote === vote)) refusals.push('already_voted')
   return refusals
 }
 
 /** The record of a vote. */
-export function voteRecord(world: World, proposal: Proposal, { vote, id }: Voter): Expected {
-  return { type: 'sys/vote', body: { ...named(world, proposal), vote, principal: id } }
+export function voteRecord(world: World, proposal: Proposal, { vote, id, line }: Voter): Expected {
+  const body = { ...named(world, proposal), vote, principal: id, ...lineMember({ id, line }) }
+  return { type: 'sys/vote', body }
+}
+
+/** The line is told where it is another than the principal. */
+function lineMember({ id, line }: Pick<Actor, 'id' | 'line'>): { line?: string } {
+  return line === id ? {} : { line }
 }
 
 /** How an open proposal stands with one more vote: what it ends as, or undefined while it stays open. */

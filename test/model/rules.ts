@@ -221,7 +221,7 @@ function mutateVerdict(
       answer: () => mutationAnswer(world, agent, mutation),
     }
   }
-  const { proposal, record } = proposalOf(world, { agent, mutation }, principal)
+  const { proposal, record } = proposalOf(world, { agent, mutation }, call.by)
   return {
     kind: 'done',
     status: 202,
@@ -252,7 +252,7 @@ function voteVerdict(
 ): Verdict {
   const proposal = world.proposals.find((one) => one.agent === agent && one.seq === seq)
   if (proposal === undefined) return refused('proposal_not_found')
-  const voter = { vote, id: by.id, admin: by.scopes.includes('admin:*') }
+  const voter = { vote, id: by.id, line: by.line, admin: by.scopes.includes('admin:*') }
   const refusals = voteRefusals(world, proposal, voter)
   if (refusals.length > 0) return refused(...refusals)
   const records = [voteRecord(world, proposal, voter)]
@@ -267,7 +267,7 @@ function voteVerdict(
     grows: [{ agent, records, signed: 'each' }],
     answer: () => proposalView(proposal),
     change() {
-      proposal.votes.push({ principal: by.id, vote, at_ms: world.nowMs })
+      proposal.votes.push({ principal: by.id, line: by.line, vote, at_ms: world.nowMs })
       if (settled !== undefined) end(world, settled)
     },
   }

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ask, scopedKey } from '../support/answers.js'
+import type { Scope } from '../../src/wire/api-keys.js'
+import { ask, keyMadeBy } from '../support/answers.js'
 import { eventually } from '../support/eventually.js'
 import { MovedClock, movedClockOptions } from '../support/moved-clock.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
@@ -72,19 +73,26 @@ export class Session {
     await this.#serve()
     const genesis = genesisOf(this.world, 'default', { zone: 'governed' })
     await this.#grow([{ agent: 'default', records: [genesis], signed: 'each' }])
-    this.actors.set('root', { id: 'root', key: testRootKey, scopes: ['admin:*'], reach: '' })
+    this.actors.set('root', { id: 'root', line: 'root', key: testRootKey, scopes: ['admin:*'], reach: '' })
     const all = ['records:read', 'records:write', 'ingest', 'agents:admin', 'proposals:decide'] as const
     await this.#addActor('writer', all.slice(0, 4))
     await this.#addActor('decider', ['records:read', 'proposals:decide'])
+    await this.#addActor('limited', all, { reach: 'a' })
     await this.#addActor('admin', ['admin:*'])
+    // Before there are two admin keys, of which each would have to ask the other.
+    await this.#addActor('deputy', all, { maker: 'admin' })
     await this.#addActor('second', ['admin:*'])
-    await this.#addActor('limited', all, 'a')
   }
 
-  async #addActor(name: string, scopes: Parameters<typeof scopedKey>[1], reach = ''): Promise<void> {
+  async #addActor(
+    name: string,
+    scopes: readonly Scope[],
+    { reach = '', maker = 'root' }: { reach?: string; maker?: string } = {},
+  ): Promise<void> {
     const agents = reach === '' ? [] : [`${reach}*`]
-    const { key, key_id: id } = await scopedKey(this.server, scopes, agents)
-    this.actors.set(name, { id, key, scopes, reach })
+    const by = this.actor(maker)
+    const { key, key_id: id } = await keyMadeBy(this.server, by.key, { scopes, agents })
+    this.actors.set(name, { id, line: by.id === 'root' ? id : by.line, key, scopes, reach })
   }
 
   async #serve(): Promise<void> {

@@ -16,7 +16,7 @@ const pick = fc.nat({ max: 30 })
 
 /** Mostly somebody who may. */
 const by = fc.oneof(
-  { weight: 24, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second') },
+  { weight: 24, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second', 'deputy') },
   { weight: 3, arbitrary: fc.constant('limited') },
   { weight: 1, arbitrary: fc.constant('decider') },
 )
@@ -163,7 +163,7 @@ const vote = plain({
   of: fc.constantFrom('open', 'open', 'open', 'open', 'all', 'nothing'),
   pick,
   vote: fc.constantFrom('approve', 'approve', 'approve', 'reject', 'cancel'),
-  by: fc.constantFrom('admin', 'second', 'root', 'decider', 'limited', 'writer'),
+  by: fc.constantFrom('admin', 'second', 'root', 'deputy', 'decider', 'limited', 'writer'),
   carries: carriesNoHead,
 })
 

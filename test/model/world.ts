@@ -9,6 +9,8 @@ import { hlcOf, type ChainRecord, type ZoneName } from './strand.js'
 export interface Actor {
   /** As strands name it: `root`, or the id of a scoped key. */
   id: string
+  /** The first of the keys that made one another down to this one; itself for others. */
+  line: string
   key: string
   scopes: readonly string[]
   /** The beginning of the names of the agents that it reaches; empty for all. */
@@ -35,7 +37,9 @@ export interface Proposal {
   zone: ZoneName
   state: 'proposed' | 'applied' | 'rejected' | 'cancelled' | 'expired'
   proposer: string
-  votes: { principal: string; vote: Vote; at_ms: number }[]
+  /** The proposer's. */
+  line: string
+  votes: { principal: string; line: string; vote: Vote; at_ms: number }[]
   createdAtMs: number
   effectiveAtMs: number | null
   expiresAtMs: number

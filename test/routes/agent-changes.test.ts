@@ -182,10 +182,10 @@ describe('rotating the key of an agent', () => {
   })
 
   it('waits in a proposal where the zone says so, and never shows the seed', async () => {
+    const { key } = await scopedKey(server, ['proposals:decide'])
     const agent = await newAgent(server, 'waiting', 'protected')
     const asked = await rotate(agent, { body: { seed_hex: seed('12') } })
     expect(asked.status).toBe(202)
-    const { key } = await scopedKey(server, ['proposals:decide'])
     const approved = await ask(server, `POST /v1/proposals/${asked.body.proposal_id}/approve`, { key })
     const { public_key: publicKey } = await status(agent)
     expect(approved.body).toMatchObject({

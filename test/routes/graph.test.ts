@@ -177,13 +177,13 @@ describe('removing an edge', () => {
   })
 
   it('waits for an approval where the zone of the source asks for one', async () => {
+    const { key } = await scopedKey(server, ['proposals:decide'])
     const agent = await newAgent(server, 'guarded', 'protected')
     await add(agent, 'default', 'guards')
     const asked = await remove(agent, 'default', 'guards')
     expect([asked.status, asked.body.state]).toEqual([202, 'proposed'])
     expect(codeOf(await remove(agent, 'default', 'guards'))).toEqual([409, 'proposal_open'])
     expect(await edgesOf(server, agent)).toEqual([`${agent} guards default 1`])
-    const { key } = await scopedKey(server, ['proposals:decide'])
     const approve = `POST /v1/proposals/${asked.body.proposal_id}/approve`
     const { body } = await ask(server, approve, { key })
     expect(body).toMatchObject({

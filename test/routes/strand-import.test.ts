@@ -20,10 +20,13 @@ import { startServer, type TestServer } from '../support/server.js'
 
 let source: TestServer
 let target: TestServer
+/** May decide on the target; older than anything that is imported. */
+let decider: string
 
 beforeAll(async () => {
   source = await startAuthServer({ env: { ...sharedSeed, SERVICE_SHARDS: '2' } })
   target = await startAuthServer({ env: { ...sharedSeed, SERVICE_SHARDS: '3', SERVICE_AGENT_ID: 'keeper' } })
+  ;({ key: decider } = await scopedKey(target, ['proposals:decide', 'records:read']))
 })
 afterAll(async () => {
   await source.stop()
@@ -81,11 +84,10 @@ describe('an import', () => {
     const [hash] = await fill(target, 'rich', { from: 100, count: 3, query: '?signing=group' })
     const asked = await ask(target, `DELETE /v1/agents/rich/records/${hash}`)
     expect(asked.status).toBe(202)
-    const { key } = await scopedKey(target, ['proposals:decide', 'records:read'])
     const open = await ask(target, 'GET /v1/proposals?agent=rich&state=proposed')
     expect(open.body.proposals).toHaveLength(2)
     for (const { proposal_id: id } of open.body.proposals) {
-      const approved = await ask(target, `POST /v1/proposals/${id}/approve`, { key })
+      const approved = await ask(target, `POST /v1/proposals/${id}/approve`, { key: decider })
       expect([approved.status, approved.body.state]).toEqual([200, 'applied'])
     }
     expect((await ask(target, `GET /v1/agents/rich/records/${hash}`)).body.deleted).toBe(true)
@@ -330,10 +332,10 @@ describe('proposals of a strand that is imported', () => {
   it('about a key end as rejected where its seed is not here', async () => {
     const key = await newAgent(from, 'rekeyed', 'protected')
     const { body } = await ask(from, `POST /v1/agents/${key}/rotate-key`, { body: {} })
+    const { key: older } = await scopedKey(to, ['proposals:decide'])
     await importTo(to, await exportOf(from, key))
-    const decider = await scopedKey(to, ['proposals:decide'])
     const { body: ended } = await ask(to, `POST /v1/proposals/${body.proposal_id}/approve`, {
-      key: decider.key,
+      key: older,
     })
     expect([ended.state, ended.reason]).toEqual(['rejected', 'seed_unknown'])
   })

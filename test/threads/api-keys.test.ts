@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKeyCreate, ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Outcome, WriteOptions } from '../../src/protocol/messages.js'
-import { apiKeyPage } from '../../workers/store/api-keys.js'
 import { idempotencyRow } from '../../workers/store/idempotency.js'
 import { codeOf, keyed, TestShard } from '../support/shard.js'
 
@@ -36,7 +35,7 @@ describe('making a key under one idempotency key', () => {
     expect(outcomes.map(({ replayed }) => replayed === true)).toEqual([false, true, false])
     expect(outcomes[1]).toEqual({ ...outcomes[0], replayed: true })
     expect(outcomes[2]?.key).not.toBe(outcomes[0]?.key)
-    expect(apiKeyPage(shard.environment, { after: '', limit: 9 }).rows).toHaveLength(2)
+    expect(shard.store.apiKeys.page({ after: '', limit: 9 }).rows).toHaveLength(2)
     expect(madeOf(shard.ask(create(keyed('k'))))).toEqual(outcomes[1])
   })
 
@@ -115,7 +114,7 @@ it('keeps the uses of keys, and brings none back that was deleted', () => {
   const uses = (ids: string[], atMs: number) =>
     ({ kind: 'apiKeysUsed', uses: ids.map((id): [string, number] => [id, atMs]), options: {} }) as const
   shard.ask(uses([keyId, 'key_none'], 7))
-  const rows = () => apiKeyPage(shard.environment, { after: '', limit: 9 }).rows
+  const rows = () => shard.store.apiKeys.page({ after: '', limit: 9 }).rows
   expect(rows()).toMatchObject([{ keyId, lastUsedAtMs: 7 }])
   shard.run({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} }, uses([keyId], 8))
   expect(rows()).toEqual([])

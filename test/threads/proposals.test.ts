@@ -65,7 +65,12 @@ function adminVote(...asked: Parameters<typeof vote>): Command {
 const sweep: Command = { kind: 'proposalsSweep', options: {} }
 
 function proposals(state?: 'proposed' | 'applied'): { proposal_id: string; state: string }[] {
-  const listed = shard.ask({ kind: 'proposalList', limit: 100, ...(state !== undefined && { state }) })
+  const listed = shard.ask({
+    kind: 'proposalList',
+    keys: false,
+    limit: 100,
+    ...(state !== undefined && { state }),
+  })
   if (listed.kind !== 'proposals') throw new Error('Expected proposals')
   return listed.rows.map((row) => JSON.parse(row))
 }

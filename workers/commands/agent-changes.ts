@@ -1,4 +1,5 @@
 import type { CommandOf } from '../../src/protocol/messages.js'
+import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { keyPairFromSeed, seedBytes } from '../../src/strand/keys.js'
 import { seal } from '../../src/strand/seal.js'
 import { keyRotated, zoneChanged } from '../../src/wire/render.js'
@@ -16,9 +17,10 @@ export function agentZoneSet(
 ): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
-  const { zone, principal } = command
+  const { zone } = command
   const done = ({ seq, hash }: PendingRecord) => zoneChanged(agent.name, zone, { seq, hash })
-  return askForMutation(state, { agent, mutation: { action: 'zone', zone }, principal, done }, group)
+  const mutation = { action: 'zone' as const, zone }
+  return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }
 
 /**
@@ -38,5 +40,5 @@ export function agentKeyRotate(
   const sealed = seal(state.masterSeed, { ...seedPlace(agent.name), secret: seed }, state.random)
   const mutation = { action: 'rotate_key' as const, publicKey, sealedSeed: sealed.toString('hex') }
   const done = ({ seq, hash }: PendingRecord) => keyRotated(agent.name, publicKey, { seq, hash })
-  return askForMutation(state, { agent, mutation, principal: command.principal, done }, group)
+  return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }

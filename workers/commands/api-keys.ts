@@ -4,30 +4,39 @@ import { limits } from '../../src/base/limits.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { ApiKeyDeleted } from '../../src/wire/api-keys.js'
-import { apiKeyTold, tellAudit } from '../audit.js'
+import { apiKeyTold, auditStrand, keyAt, putApiKey, tellAudit } from '../audit.js'
 import type { CommitGroup } from '../commit-group.js'
+import { makeProposal, proposedAs } from '../mutations/propose.js'
 import type { Decision, ShardState } from '../shard-state.js'
-import { apiKeyCount, apiKeyPage, findApiKey } from '../store/api-keys.js'
+import { isAdmin } from '../store/api-keys.js'
 
 const KEY_BYTES = 32
 const KEY_ID_BYTES = 12
+const KEY_ID_PREFIX = 'key_'
+
+/** Admin keys from which on nobody alone makes a key that may decide about proposals. */
+const ADMINS_TO_DECIDE = 2
 
 /**
- * Makes a scoped key, of which only the SHA-256 is kept, and tells of it on the audit strand: 413 past `apiKeysMax` keys,
- * 503 clock_skew.
+ * Makes a scoped key, of which only the SHA-256 is kept, and tells of it on the audit strand; one that may decide about
+ * proposals is itself a proposal once two admin keys are there (docs/adr/0033-lines-of-keys.md). 413 past `apiKeysMax`
+ * keys, 503 clock_skew, overloaded.
  */
 export function apiKeyCreate(
   state: ShardState,
   command: CommandOf<'apiKeyCreate'>,
   group: CommitGroup,
 ): Decision {
-  if (apiKeyCount(state.store.environment) + group.apiKeys.size >= limits.apiKeysMax) {
+  if (state.store.apiKeys.count + group.apiKeys.size >= limits.apiKeysMax) {
     return refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
   }
   const maker = makerOf(state, command.maker, group)
   if (maker !== undefined && 'code' in maker) return maker
   const { row, key } = newKey(state, command, maker)
-  const told = tellAudit(state, apiKeyTold('made', row, command.maker), group)
+  if (mayDecide(row) && adminCount(state, group) >= ADMINS_TO_DECIDE) {
+    return proposeKey(state, { row, key, line: maker?.line }, group)
+  }
+  const told = tellAudit(state, apiKeyTold('made', row, { principal: command.maker }), group)
   if ('code' in told) return told
   putApiKey(group, row)
   return () => ({ kind: 'apiKeyMade', row, key, live: true })
@@ -65,12 +74,38 @@ function newKey(
   return { row, key }
 }
 
-const KEY_ID_PREFIX = 'key_'
+function mayDecide({ scopes }: ApiKeyRow): boolean {
+  return scopes.includes('admin:*') || scopes.includes('proposals:decide')
+}
 
-/** Adds a key to the group, and to what the front thread is told of it. */
-export function putApiKey(group: CommitGroup, row: ApiKeyRow): void {
-  group.apiKeys.set(row.keyId, row)
-  group.apiKeyChanges.made.push(row)
+/** Admin keys that are there and have not expired, as this group leaves them. */
+function adminCount(state: ShardState, group: CommitGroup): number {
+  const admins = new Map(state.store.apiKeys.admins)
+  for (const [keyId, row] of group.apiKeys) {
+    if (row === undefined) admins.delete(keyId)
+    else if (isAdmin(row)) admins.set(keyId, row)
+  }
+  const nowMs = state.clock()
+  return [...admins.values()].filter(({ expiresAtMs = Infinity }) => expiresAtMs > nowMs).length
+}
+
+/** The key is shown to who proposes it, and works from when the proposal is applied. */
+function proposeKey(
+  state: ShardState,
+  { row, key, line }: { row: ApiKeyRow; key: string; line: string | undefined },
+  group: CommitGroup,
+): Decision {
+  // One for the genesis record of the strand, one for the proposal.
+  const skew = group.reserve(2)
+  if (skew !== undefined) return skew
+  const agent = auditStrand(state, group)
+  if ('code' in agent) return agent
+  const { createdAtMs: _made, ...about } = row
+  const mutation = { action: 'make_api_key' as const, ...about }
+  const author = { principal: row.madeBy, ...(line !== undefined && line !== row.madeBy && { line }) }
+  const proposal = makeProposal(state, { agent, mutation, ...author }, group)
+  if ('code' in proposal) return proposal
+  return () => ({ kind: 'apiKeyMade', row, key, live: false, proposed: proposedAs(proposal) })
 }
 
 /** Removes a key and tells of it on the audit strand: 404 not_found, 503 clock_skew. */
@@ -81,7 +116,7 @@ export function apiKeyDelete(
 ): Decision {
   const row = keyAt(state, keyId, group)
   if (row === undefined) return refuse('not_found', 'Expected the key_id of an API key')
-  const told = tellAudit(state, apiKeyTold('deleted', row, maker), group)
+  const told = tellAudit(state, apiKeyTold('deleted', row, { principal: maker }), group)
   if ('code' in told) return told
   group.apiKeys.set(keyId, undefined)
   group.apiKeyChanges.gone.push(keyId)
@@ -104,10 +139,5 @@ export function apiKeysUsed(
 
 /** A page of keys, in the order of their ids; it ends early at `pageBytesMax` bytes. */
 export function apiKeyList(state: ShardState, { after, limit }: CommandOf<'apiKeyList'>): Outcome {
-  return { kind: 'apiKeys', ...apiKeyPage(state.store.environment, { after, limit }) }
-}
-
-/** A key as this group leaves it. */
-function keyAt(state: ShardState, keyId: string, group: CommitGroup): ApiKeyRow | undefined {
-  return group.apiKeys.has(keyId) ? group.apiKeys.get(keyId) : findApiKey(state.store.environment, keyId)
+  return { kind: 'apiKeys', ...state.store.apiKeys.page({ after, limit }) }
 }

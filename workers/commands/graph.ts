@@ -1,5 +1,6 @@
 import type { EdgePlace, EdgeRow } from '../../src/protocol/graph-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { formatHlc } from '../../src/strand/hlc.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { EdgeAdded, EdgeRemoved } from '../../src/wire/graph.js'
@@ -38,7 +39,7 @@ export function edgeRemove(
 ): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
-  const { dst, edgeType, principal } = command
+  const { dst, edgeType } = command
   const done = ({ seq, hlc, hash }: PendingRecord) => {
     const ends = { src: agent.name, dst, edge_type: edgeType }
     const answer: EdgeRemoved = {
@@ -51,7 +52,7 @@ export function edgeRemove(
     return JSON.stringify(answer)
   }
   const mutation = { action: 'remove_edge', dst, edgeType } as const
-  return askForMutation(state, { agent, mutation, principal, done }, group)
+  return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }
 
 /** Some edges of an agent; for outbound ones 404 agent_not_found. */

@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CommandOf, UserAccess } from '../../src/protocol/messages.js'
+import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
 import type { CommitGroup } from '../commit-group.js'
@@ -20,7 +21,7 @@ export function recordMutate(
   command: CommandOf<'recordMutate'>,
   group: CommitGroup,
 ): Decision {
-  const { action, principal, access, hash } = command
+  const { action, access, hash } = command
   const agent = targetAgent(state, { ...command, emerge: false, needs: 'delete' }, group)
   if ('code' in agent) return agent
   const record = state.store.findRecord(agent, hash)
@@ -31,7 +32,12 @@ export function recordMutate(
   const mutation = { action, target: record.hash, targetSeq: record.seq }
   return askForMutation(
     state,
-    { agent, mutation, principal, done: ({ seq }) => mutationDone(record.hash, statesAfter[action], seq) },
+    {
+      agent,
+      mutation,
+      ...authorOf(command),
+      done: ({ seq }) => mutationDone(record.hash, statesAfter[action], seq),
+    },
     group,
   )
 }

@@ -1,5 +1,6 @@
 import { policyWarnings } from '../../src/auth/row-policy.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'
 import type { CommitGroup } from '../commit-group.js'
 import { askForMutation } from '../mutations/ask.js'
@@ -17,14 +18,14 @@ export function policiesSet(
 ): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
-  const { policies, principal } = command
+  const { policies } = command
   const warnings = policyWarnings(policies)
   return askForMutation(
     state,
     {
       agent,
       mutation: { action: 'policies', policies },
-      principal,
+      ...authorOf(command),
       done: (record) => policiesReplaced(agent.name, { policies, warnings }, record),
     },
     group,

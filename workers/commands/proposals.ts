@@ -1,7 +1,14 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
-import type { Mutation, ProposalPlace, ProposalRow, Vote } from '../../src/protocol/proposal-messages.js'
+import {
+  authorOf,
+  lineOf,
+  type Mutation,
+  type ProposalPlace,
+  type ProposalRow,
+  type Vote,
+} from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
@@ -59,20 +66,39 @@ function closedRefusal(state: ShardState, row: ProposalRow): Refusal | undefined
   })
 }
 
-function voterRefusal(
-  row: ProposalRow,
-  { vote, principal, admin }: CommandOf<'proposalDecide'>,
-): Refusal | undefined {
+function voterRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>): Refusal | undefined {
+  const { vote, principal, admin } = command
   const own = principal === row.proposer
   if (vote === 'cancel') {
     return own || admin ? undefined : refuse('forbidden', 'Expected the proposer, or a key with admin:*')
   }
-  if (vote === 'approve' && own) return refuse('forbidden', 'Expected another principal than the proposer')
-  if (vote === 'approve' && row.zone === 'immutable_core' && !admin) {
-    return refuse('forbidden', 'Expected a key with admin:* for an agent of zone immutable_core')
-  }
   const voted = row.votes.some((one) => one.principal === principal && one.vote === vote)
+  const approves = vote === 'approve' ? approverRefusal(row, command) : undefined
+  if (approves !== undefined && !voted) return approves
   return voted ? refuse('already_voted', 'Expected one vote of each principal') : undefined
+}
+
+/**
+ * Nobody has what they propose approved by themselves: not by keys that they made, that made them or that came from the
+ * same one, and not by a key that is younger than the proposal (docs/adr/0033-lines-of-keys.md).
+ */
+function approverRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>): Refusal | undefined {
+  const { principal, admin, keyMadeAtMs = 0 } = command
+  if (principal === row.proposer) return refuse('forbidden', 'Expected another principal than the proposer')
+  const line = lineOf(command)
+  if (line === lineOf({ ...row, principal: row.proposer })) {
+    return refuse(
+      'forbidden',
+      'Expected a key of another line than the proposer, which comes from the same key',
+    )
+  }
+  if (keyMadeAtMs > (row.importedAtMs ?? row.createdAtMs))
+    return refuse('forbidden', 'Expected a key that is older than the proposal')
+  if (row.mutation.action === 'make_api_key' || row.zone === 'immutable_core') {
+    if (!admin) return refuse('forbidden', 'Expected a key with admin:*')
+  }
+  const sameLine = row.votes.some((one) => one.vote === 'approve' && lineOf(one) === line)
+  return sameLine ? refuse('forbidden', 'Expected approvals by keys of different lines') : undefined
 }
 
 function takeVote(
@@ -80,10 +106,11 @@ function takeVote(
   { agent, row }: Open,
   { command, group }: { command: CommandOf<'proposalDecide'>; group: CommitGroup },
 ): ProposalRow {
-  const { principal, vote } = command
-  const body = canonicalJson({ principal, proposal: row.hash, proposal_seq: row.seq, vote })
+  const { vote } = command
+  const author = authorOf(command)
+  const body = canonicalJson({ ...author, proposal: row.hash, proposal_seq: row.seq, vote })
   group.append(agent, { type: 'sys/vote', body: Buffer.from(body), signing: 'record' })
-  const one: Vote = { principal, vote, atMs: state.clock() }
+  const one: Vote = { ...author, vote, atMs: state.clock() }
   const after = { ...row, votes: [...row.votes, one] }
   keepProposal(group, agent.no, after)
   return after
@@ -138,6 +165,7 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
     looked++
     last = place
     const row = findProposal(state.store.environment, place)
+    if (row?.mutation.action === 'make_api_key' && !command.keys) continue
     if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue
     rows.push(JSON.stringify(viewOf(row)))
   }
@@ -156,7 +184,13 @@ function viewOf(row: ProposalRow): ProposalView {
     zone: row.zone,
     state: row.state,
     proposer: row.proposer,
-    votes: row.votes.map(({ principal, vote, atMs }) => ({ principal, vote, at_ms: atMs })),
+    line: row.line ?? row.proposer,
+    votes: row.votes.map((one) => ({
+      principal: one.principal,
+      line: lineOf(one),
+      vote: one.vote,
+      at_ms: one.atMs,
+    })),
     created_at_ms: row.createdAtMs,
     effective_at_ms: row.effectiveAtMs ?? null,
     expires_at_ms: row.expiresAtMs,
@@ -175,6 +209,10 @@ function changeOf(mutation: Mutation): ProposalView['change'] {
       return { edge: { edge_type: mutation.edgeType, dst: mutation.dst } }
     case 'rotate_key':
       return { public_key: mutation.publicKey }
+    case 'make_api_key': {
+      const { keyId, name, scopes, agents, expiresAtMs = null } = mutation
+      return { api_key: { key_id: keyId, name, scopes, agents, expires_at_ms: expiresAtMs } }
+    }
     default:
       return null
   }

@@ -1,7 +1,7 @@
 import { policyFaults } from '../../src/auth/row-policy.js'
 import { unreachable } from '../../src/base/assert.js'
 import type { Meaning } from '../../src/protocol/import-messages.js'
-import type { Mutation } from '../../src/protocol/proposal-messages.js'
+import { authorOf, type Mutation } from '../../src/protocol/proposal-messages.js'
 import { eraseType, genesisType, keyRotateType } from '../../src/strand/record-type.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { systemBodies } from '../../src/wire/system-records.js'
@@ -45,8 +45,8 @@ const readers: Readonly<Record<string, (body: unknown, agent: string) => Told>> 
   'sys/vote': (body) => {
     const read = systemBodies.vote.value(body)
     if ('code' in read) return badBody
-    const { proposal, proposal_seq: proposalSeq, vote, principal } = read.value
-    return { meaning: { kind: 'vote', proposal, proposalSeq, vote, principal } }
+    const { proposal, proposal_seq: proposalSeq, vote } = read.value
+    return { meaning: { kind: 'vote', proposal, proposalSeq, vote, ...authorOf(read.value) } }
   },
   'sys/applied': (body) => {
     const read = systemBodies.applied.value(body)
@@ -81,12 +81,14 @@ function recordMeaning(body: unknown, action: 'delete' | 'restore' | 'erase'): T
 function proposalMeaning(body: unknown): Told {
   const read = systemBodies.proposal.value(body)
   if ('code' in read) return badBody
-  const { principal, in_zone: zone, effective_at_ms: effectiveAtMs, expires_at_ms: expiresAtMs } = read.value
+  const { principal: proposer, line } = authorOf(read.value)
+  const { in_zone: zone, effective_at_ms: effectiveAtMs, expires_at_ms: expiresAtMs } = read.value
   const meaning: Meaning = {
     kind: 'proposal',
     mutation: mutationOf(read.value),
     zone,
-    proposer: principal,
+    proposer,
+    ...(line !== undefined && { line }),
     expiresAtMs,
     ...(effectiveAtMs !== null && { effectiveAtMs }),
   }

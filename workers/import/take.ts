@@ -1,6 +1,6 @@
 import { unreachable } from '../../src/base/assert.js'
 import type { MeaningAt } from '../../src/protocol/import-messages.js'
-import type { ProposalRow } from '../../src/protocol/proposal-messages.js'
+import { authorOf, type ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { CommitGroup } from '../commit-group.js'
 import { endHeldProposal, holdProposal, proposalAt } from '../mutations/book.js'
@@ -90,11 +90,11 @@ export function takeMeaning(
       return
     }
     case 'proposal':
-      takeProposal(agent, { record, meaning }, group)
+      takeProposal(state, { agent, record, meaning }, group)
       return
     case 'vote': {
       const row = rowOf(state, { agent, seq: meaning.proposalSeq }, group)
-      const vote = { principal: meaning.principal, vote: meaning.vote, atMs: hlc.ms }
+      const vote = { ...authorOf(meaning), vote: meaning.vote, atMs: hlc.ms }
       if (row?.state === 'proposed') holdProposal(group, agent.no, { ...row, votes: [...row.votes, vote] })
       return
     }
@@ -142,11 +142,15 @@ function takeKey(
 }
 
 function takeProposal(
-  agent: Agent,
-  { record, meaning }: { record: StoredRecord; meaning: Extract<MeaningAt, { kind: 'proposal' }> },
+  state: ShardState,
+  {
+    agent,
+    record,
+    meaning,
+  }: { agent: Agent; record: StoredRecord; meaning: Extract<MeaningAt, { kind: 'proposal' }> },
   group: CommitGroup,
 ): void {
-  const { mutation, zone, proposer, effectiveAtMs, expiresAtMs } = meaning
+  const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = meaning
   holdProposal(group, agent.no, {
     agent: agent.name,
     seq: record.seq,
@@ -155,8 +159,11 @@ function takeProposal(
     zone,
     state: 'proposed',
     proposer,
+    ...(line !== undefined && { line }),
     votes: [],
     createdAtMs: record.hlc.ms,
+    // What was made elsewhere long ago is as old here as this import.
+    importedAtMs: state.clock(),
     expiresAtMs,
     ...(effectiveAtMs !== undefined && { effectiveAtMs }),
   })

@@ -3,7 +3,9 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type {
   AgentMutation,
+  Author,
   EdgeMutation,
+  KeyMutation,
   Mutation,
   RecordMutation,
 } from '../../src/protocol/proposal-messages.js'
@@ -13,24 +15,23 @@ import { keyPairFromSeed, signText } from '../../src/strand/keys.js'
 import { eraseType, keyRotateType } from '../../src/strand/record-type.js'
 import { rotationProofText } from '../../src/strand/rotation-proof.js'
 import { unseal } from '../../src/strand/seal.js'
+import { apiKeyTold, keyAt, putApiKey } from '../audit.js'
 import type { CommitGroup, PendingRecord } from '../commit-group.js'
 import type { ShardState } from '../shard-state.js'
 import { seedPlace, type Agent } from '../store/agents.js'
 import { findEdge } from '../store/edges.js'
 
 /** A mutation of one agent, and who has it done. */
-export interface Asked<M extends Mutation = Mutation> {
+export interface Asked<M extends Mutation = Mutation> extends Author {
   agent: Agent
   mutation: M
-  /** Id of the principal who asked for it. */
-  principal: string
   /** Seq of the proposal that led to it. */
   proposalSeq?: number
 }
 
 /** Whether a mutation changes the agent itself, and not a record or an edge of it. */
 export function isOfAgent(mutation: Mutation): mutation is AgentMutation {
-  return !('target' in mutation) && mutation.action !== 'remove_edge'
+  return !('target' in mutation) && mutation.action !== 'remove_edge' && mutation.action !== 'make_api_key'
 }
 
 /** Why a mutation cannot be done as things stand; undefined when nothing is in its way. */
@@ -41,6 +42,7 @@ export function obstacle(
 ): Refusal | undefined {
   if (mutation.action === 'remove_edge') return edgeObstacle(state, group, { agent, mutation })
   if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
+  if (mutation.action === 'make_api_key') return keyObstacle(state, group, mutation)
   if (mutation.action !== 'rotate_key') return undefined
   // Seeds are on no strand: that of a proposal which was imported has stayed where it was made.
   if (mutation.sealedSeed === undefined) {
@@ -73,6 +75,16 @@ function edgeObstacle(
   const edge = group.edgeChange(name) ?? findEdge(state.store.environment, name)
   if (edge?.live === true) return undefined
   return refuse('edge_not_found', `Expected an edge of type "${edgeType}" from "${agent.name}" to "${dst}"`)
+}
+
+/** A key that is proposed comes to be only while the key that proposed it is there. */
+function keyObstacle(state: ShardState, group: CommitGroup, { madeBy }: KeyMutation): Refusal | undefined {
+  if (madeBy.startsWith('key_') && keyAt(state, madeBy, group) === undefined) {
+    return refuse('not_found', 'Expected the key that proposed another one to be there still')
+  }
+  return state.store.apiKeys.count + group.apiKeys.size < limits.apiKeysMax
+    ? undefined
+    : refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
 }
 
 /** How a record stands. */
@@ -126,9 +138,26 @@ export function carryOut(state: ShardState, asked: Asked, group: CommitGroup): P
     }
     case 'rotate_key':
       return rotateKey(state, { ...asked, mutation }, group)
+    case 'make_api_key':
+      return makeApiKey(state, { ...asked, mutation }, group)
     default:
       return unreachable(mutation)
   }
+}
+
+/** A key works from now on, and is as old as that. */
+function makeApiKey(state: ShardState, asked: Asked<KeyMutation>, group: CommitGroup): PendingRecord {
+  const { action: _action, digest, ...about } = asked.mutation
+  assert(digest !== undefined, 'the digest of a key is kept until the key is made')
+  const { type, body } = apiKeyTold('made', about, authorOf(asked))
+  const record = group.append(asked.agent, {
+    type,
+    body: Buffer.from(canonicalJson(body)),
+    signing: 'record',
+  })
+  assert(!('code' in record), 'the place of a record of a key was reserved')
+  putApiKey(group, { ...about, digest, createdAtMs: state.clock() })
+  return record
 }
 
 const recordTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: eraseType } as const

@@ -1,48 +1,61 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import type { Mutation, ProposalRow } from '../../src/protocol/proposal-messages.js'
+import type { Mutation, ProposalRow, ProposedAs } from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { Proposed } from '../../src/wire/proposals.js'
+import { keyFacts } from '../audit.js'
 import type { CommitGroup } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import { proposalTarget } from '../store/proposals.js'
 import { keepProposal, openAbout, openCount } from './book.js'
 import { isOfAgent, type Asked } from './carry-out.js'
 
+/** Makes a proposal, and answers with it: 202. Refused as by `makeProposal`. */
+export function propose(state: ShardState, asked: Asked, group: CommitGroup): Decision {
+  const row = makeProposal(state, asked, group)
+  if ('code' in row) return row
+  const { proposalId: id, effectiveAtMs = null } = proposedAs(row)
+  const answer: Proposed = { proposal_id: id, state: 'proposed', effective_at_ms: effectiveAtMs }
+  return () => ({ kind: 'reply', status: 202, body: JSON.stringify(answer) })
+}
+
+/** A proposal as its maker is answered. */
+export function proposedAs({ agent, seq, effectiveAtMs }: ProposalRow): ProposedAs {
+  return { proposalId: proposalId(agent, seq), ...(effectiveAtMs !== undefined && { effectiveAtMs }) }
+}
+
 /**
  * Makes a proposal by a record of its own, the reading of which was reserved; 409 proposal_open where one is open about
  * the same target, 503 overloaded where the agent has too many.
  */
-export function propose(state: ShardState, asked: Asked, group: CommitGroup): Decision {
+export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup): ProposalRow | Refusal {
   const refusal = placeRefusal(state, asked, group)
   if (refusal !== undefined) return refusal
-  const { agent, mutation, principal } = asked
+  const { agent, mutation, principal, line } = asked
   const createdAtMs = state.clock()
   const row: Omit<ProposalRow, 'seq' | 'hash'> = {
     agent: agent.name,
     mutation,
-    zone: agent.zone,
+    // The audit strand is immutable; of a key another admin decides, as about agents that are protected.
+    zone: mutation.action === 'make_api_key' ? 'protected' : agent.zone,
     state: 'proposed',
     proposer: principal,
+    ...(line !== undefined && { line }),
     votes: [],
     createdAtMs,
     expiresAtMs: createdAtMs + limits.proposalDays * DAY_MS,
   }
-  if (agent.zone === 'governed') {
+  if (row.zone === 'governed') {
     row.effectiveAtMs = createdAtMs + state.proposals.governedAutoApproveSecs * 1_000
   }
   const body = Buffer.from(canonicalJson(proposalBody(row)))
   const record = group.append(agent, { type: 'sys/proposal', body, signing: 'record' })
   assert(!('code' in record), 'the place of a proposal was reserved')
-  keepProposal(group, agent.no, { ...row, seq: record.seq, hash: record.hash })
-  const answer: Proposed = {
-    proposal_id: proposalId(agent.name, record.seq),
-    state: 'proposed',
-    effective_at_ms: row.effectiveAtMs ?? null,
-  }
-  return () => ({ kind: 'reply', status: 202, body: JSON.stringify(answer) })
+  const proposal = { ...row, seq: record.seq, hash: record.hash }
+  keepProposal(group, agent.no, proposal)
+  return proposal
 }
 
 const DAY_MS = 86_400_000
@@ -70,6 +83,7 @@ function proposalBody(row: Omit<ProposalRow, 'seq' | 'hash'>): Record<string, un
   return {
     ...told(row.mutation),
     principal: row.proposer,
+    ...(row.line !== undefined && { line: row.line }),
     in_zone: row.zone,
     effective_at_ms: row.effectiveAtMs ?? null,
     expires_at_ms: row.expiresAtMs,
@@ -88,6 +102,11 @@ function told(mutation: Mutation): Record<string, unknown> {
       return { action, edge_type: mutation.edgeType, dst: mutation.dst }
     case 'rotate_key':
       return { action, public_key: mutation.publicKey }
+    case 'make_api_key': {
+      // The line told here is the proposer's; that of the key is told when it is made.
+      const { line: _line, ...facts } = keyFacts(mutation)
+      return { action, ...facts }
+    }
     default:
       return { action, target: mutation.target, target_seq: mutation.targetSeq }
   }

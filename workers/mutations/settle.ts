@@ -71,7 +71,7 @@ export function end(
   assert(!('code' in record), 'the place of the end of a proposal was reserved')
   const ended: ProposalRow = {
     ...row,
-    mutation: withoutSeed(row.mutation),
+    mutation: withoutSecret(row.mutation),
     state: ending,
     endedAtMs: state.clock(),
     ...(reason !== undefined && { reason }),
@@ -80,9 +80,10 @@ export function end(
   return ended
 }
 
-/** A seed is kept where it is in force, and nowhere else. */
-function withoutSeed(mutation: ProposalRow['mutation']): ProposalRow['mutation'] {
-  return mutation.action === 'rotate_key'
-    ? { action: mutation.action, publicKey: mutation.publicKey }
-    : mutation
+/** The seed of a key, and the digest of an API key, are kept where they are in force and nowhere else. */
+function withoutSecret(mutation: ProposalRow['mutation']): ProposalRow['mutation'] {
+  if (mutation.action === 'rotate_key') return { action: mutation.action, publicKey: mutation.publicKey }
+  if (mutation.action !== 'make_api_key') return mutation
+  const { digest: _digest, ...rest } = mutation
+  return rest
 }

@@ -1,44 +1,71 @@
+import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { Environment } from './environment.js'
 
-/* The scoped API keys, in the order of their ids; only the first shard has any. */
+/** The scoped API keys, in the order of their ids; only the first shard has any. */
+export class ApiKeyTable {
+  readonly #environment: Environment
+  /** Those that may do everything everywhere, by id; undefined until they are asked for. */
+  #admins: Map<string, ApiKeyRow> | undefined
 
-/** How many there are. */
-export function apiKeyCount({ apiKeys }: Environment): number {
-  return apiKeys.getKeysCount()
-}
-
-/** The key of that id. */
-export function findApiKey({ apiKeys }: Environment, keyId: string): ApiKeyRow | undefined {
-  const value = apiKeys.get(Buffer.from(keyId))
-  return value === undefined ? undefined : rowOf(value)
-}
-
-/** Keys behind an id, `limit` of them at most and about `pageBytesMax` bytes. */
-export function apiKeyPage(
-  { apiKeys }: Environment,
-  { after, limit }: { after: string; limit: number },
-): { rows: ApiKeyRow[]; more: boolean } {
-  const rows: ApiKeyRow[] = []
-  let bytes = 0
-  for (const { value } of apiKeys.getRange({ start: Buffer.from(after === '' ? '' : `${after}\0`) })) {
-    if (rows.length >= limit || bytes >= limits.pageBytesMax) return { rows, more: true }
-    bytes += value.length
-    rows.push(rowOf(value))
+  constructor(environment: Environment) {
+    this.#environment = environment
   }
-  return { rows, more: false }
+
+  get count(): number {
+    return this.#environment.apiKeys.getKeysCount()
+  }
+
+  /** Keys with `admin:*` that are not limited to agents; some may have expired. */
+  get admins(): ReadonlyMap<string, ApiKeyRow> {
+    this.#admins ??= new Map(
+      [...this.#environment.apiKeys.getRange({})]
+        .map(({ value }) => rowOf(value))
+        .filter(isAdmin)
+        .map((row) => [row.keyId, row]),
+    )
+    return this.#admins
+  }
+
+  /** The key of that id. */
+  find(keyId: string): ApiKeyRow | undefined {
+    const value = this.#environment.apiKeys.get(Buffer.from(keyId))
+    return value === undefined ? undefined : rowOf(value)
+  }
+
+  /** Keys behind an id, `limit` of them at most and about `pageBytesMax` bytes. */
+  page({ after, limit }: { after: string; limit: number }): { rows: ApiKeyRow[]; more: boolean } {
+    const rows: ApiKeyRow[] = []
+    let bytes = 0
+    const start = Buffer.from(after === '' ? '' : `${after}\0`)
+    for (const { value } of this.#environment.apiKeys.getRange({ start })) {
+      if (rows.length >= limit || bytes >= limits.pageBytesMax) return { rows, more: true }
+      bytes += value.length
+      rows.push(rowOf(value))
+    }
+    return { rows, more: false }
+  }
+
+  /** Writes keys, and removes those that are undefined, within the caller's transaction. */
+  put(pending: ReadonlyMap<string, ApiKeyRow | undefined>): void {
+    const { apiKeys } = this.#environment
+    for (const [keyId, row] of pending) {
+      if (row === undefined) {
+        apiKeys.remove(Buffer.from(keyId))
+        this.#admins?.delete(keyId)
+        continue
+      }
+      assert(row.keyId === keyId, 'a key is kept under its id')
+      apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
+      if (isAdmin(row)) this.#admins?.set(keyId, row)
+    }
+  }
 }
 
-/** Writes keys, and removes those that are undefined, within the caller's transaction. */
-export function putApiKeys(
-  { apiKeys }: Environment,
-  pending: ReadonlyMap<string, ApiKeyRow | undefined>,
-): void {
-  for (const [keyId, row] of pending) {
-    if (row === undefined) apiKeys.remove(Buffer.from(keyId))
-    else apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
-  }
+/** Whether a key may do everything everywhere. */
+export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>): boolean {
+  return scopes.includes('admin:*') && agents.length === 0
 }
 
 /** Rows from before makers were kept are those of keys that the root key made. */

@@ -15,12 +15,13 @@ export interface PendingProposal {
 export const proposalKey = runKey
 
 /**
- * What a proposal is about, as open ones are found by it: a record, an edge, or one side of the agent. One target has one open
+ * What a proposal is about, as open ones are found by it: a record, an edge, one side of the agent, or a key. One target has one open
  * proposal at most.
  */
 export function proposalTarget({ mutation }: Pick<ProposalRow, 'mutation'>): string {
   // A type of edge has no space.
   if (mutation.action === 'remove_edge') return `edge:${mutation.edgeType} ${mutation.dst}`
+  if (mutation.action === 'make_api_key') return `key:${mutation.keyId}`
   return 'target' in mutation ? `record:${mutation.target}` : mutation.action
 }
 

@@ -2,7 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { CommitGroup, ImportedRecord, PendingRecord } from '../commit-group.js'
 import { AgentTable, type Agent } from './agents.js'
-import { putApiKeys } from './api-keys.js'
+import { ApiKeyTable } from './api-keys.js'
 import { AuthTable } from './auth-table.js'
 import type { Table } from './checked-table.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
@@ -53,6 +53,7 @@ export class ShardStore {
   readonly environment: Environment
   readonly agents: AgentTable
   readonly idempotency: IdempotencyTable
+  readonly apiKeys: ApiKeyTable
   readonly auth: AuthTable
   readonly loggedHeads: LoggedHeads
   readonly #hashes: HashIndex
@@ -69,6 +70,7 @@ export class ShardStore {
     this.environment = openEnvironment(path, 'write')
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment)
+    this.apiKeys = new ApiKeyTable(this.environment)
     this.auth = new AuthTable(this.environment)
     this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
@@ -152,7 +154,7 @@ export class ShardStore {
       putEdges(this.environment, group.edges.values())
       putOrganisms(this.environment, group.organisms)
       this.loggedHeads.put(group.loggedHeads)
-      putApiKeys(this.environment, group.apiKeys)
+      this.apiKeys.put(group.apiKeys)
       putLastTold(this.environment, group.lastTold)
       this.idempotency.put(group.answers.values(), nowMs)
       this.auth.put(group.authRows, group.authEnded, nowMs)
