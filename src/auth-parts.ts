@@ -48,13 +48,14 @@ interface AuthSurroundings {
 }
 
 /** The auth settings that shards decide by. */
-export function authRules({ auth }: Config): AuthRules {
+export function authRules({ auth }: Config, { tokenEra }: DataDirectory): AuthRules {
   return {
     lockout: { maxAttempts: auth.maxLoginAttempts, durationSecs: auth.lockoutDurationSecs },
     refreshExpirySecs: auth.refreshTokenExpirySecs,
     jwtExpirySecs: auth.jwtExpirySecs,
     requireEmailVerify: auth.requireEmailVerify,
     metadataBytesMax: auth.metadataBytesMax,
+    tokenEra,
   }
 }
 
@@ -80,6 +81,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
   const missing = (namespace: Namespace) => namespaces.missing(namespace)
   const tokens = new UserTokens({
     masterSeed: directory.masterSeed,
+    tokenEra: directory.tokenEra,
     issuer: config.auth.issuer,
     jwtExpirySecs: config.auth.jwtExpirySecs,
     root,

@@ -27,6 +27,8 @@ export interface DataDirectory {
   readonly path: string
   /** Fixed when the directory was made. */
   readonly shards: number
+  /** Another number after each restore (src/format-file.ts). */
+  readonly tokenEra: number
   /** 32 bytes, never logged. */
   readonly masterSeed: Buffer
   /** SHA-256 of the root key's text. */
@@ -182,9 +184,11 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
       masterSeedFingerprint,
       layout: 0,
       switching: false,
+      tokenEra: 0,
     })
   }
-  return { ok: true, directory: { path, shards, masterSeed, ...rootKey, close: opener.close } }
+  const tokenEra = format?.tokenEra ?? 0
+  return { ok: true, directory: { path, shards, tokenEra, masterSeed, ...rootKey, close: opener.close } }
 }
 
 /** The directories in which the shards have their stores. */

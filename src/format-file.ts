@@ -11,6 +11,8 @@ export interface Format {
   layout: number
   /** True from the moment that a new number of shards is in force until its folders are in their place. */
   switching: boolean
+  /** Another number after each restore: what signs tokens and finds links goes by it (docs/adr/0030-restored-tokens.md). */
+  tokenEra: number
 }
 
 /** The format version of directories that this program makes and reads. */
@@ -42,7 +44,7 @@ export function readFormat(path: string, name: string = formatFile): Format | st
 }
 
 /** Writes format.json whole or not at all; it is on disk when this returns. */
-export function writeFormat(path: string, format: Format): void {
+export function writeFormat(path: string, format: Format, name: string = formatFile): void {
   const members = {
     format: formatVersion,
     shards: format.shards,
@@ -50,8 +52,9 @@ export function writeFormat(path: string, format: Format): void {
     master_seed_fingerprint: format.masterSeedFingerprint,
     ...(format.layout > 0 && { layout: format.layout }),
     ...(format.switching && { switching: true }),
+    ...(format.tokenEra > 0 && { token_era: format.tokenEra }),
   }
-  writeDurably(join(path, formatFile), `${JSON.stringify(members, undefined, 2)}\n`)
+  writeDurably(join(path, name), `${JSON.stringify(members, undefined, 2)}\n`)
 }
 
 function parseFormat(file: string, text: string): Format | string {
@@ -78,5 +81,7 @@ function parseFormat(file: string, text: string): Format | string {
   const switching = 'switching' in json ? json.switching : false
   if (typeof layout !== 'number' || !Number.isInteger(layout) || typeof switching !== 'boolean')
     return damaged
-  return { shards, createdAtMs, masterSeedFingerprint, layout, switching }
+  const tokenEra = 'token_era' in json ? json.token_era : 0
+  if (typeof tokenEra !== 'number' || !Number.isSafeInteger(tokenEra) || tokenEra < 0) return damaged
+  return { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra }
 }

@@ -2,12 +2,13 @@ import { existsSync, lstatSync, mkdirSync, realpathSync, renameSync, rmSync } fr
 import { dirname, join, resolve } from 'node:path'
 import { systemClock } from './base/clock.js'
 import { limits } from './base/limits.js'
+import type { RandomBytes } from './base/random.js'
 import { isSeedOf, restoringFile, seedFile, shardDirectory } from './data-directory.js'
 import { copyFile, readSmall } from './digested-file.js'
 import { lockDirectory } from './directory-lock.js'
 import { distrust } from './directory-trust.js'
 import { isFileSystemError, makeDirectory, syncDirectory } from './durable-file.js'
-import { formatFile, readFormat } from './format-file.js'
+import { type Format, formatFile, readFormat, writeFormat } from './format-file.js'
 import { leaveRestoredMarker } from './restored-marker.js'
 import {
   type StoreOutcome,
@@ -30,7 +31,11 @@ export interface RestoreRequest {
   dataDir: string
   /** Where a setting gives it. */
   masterSeed: Buffer | undefined
+  random: RandomBytes
 }
+
+/** Random bytes of an era: eight thousand restores, one of another, are counted without loss. */
+const ERA_BYTES = 5
 
 /** Why nothing can come of it. */
 type Refusal = Extract<StoreOutcome, { ok: false }>
@@ -63,7 +68,7 @@ export async function restore(request: RestoreRequest, work: StoreWork): Promise
 }
 
 async function fill(
-  { source, dataDir }: RestoreRequest,
+  { source, dataDir, random }: RestoreRequest,
   manifest: BackupManifest,
   work: StoreWork,
 ): Promise<StoreOutcome> {
@@ -72,8 +77,8 @@ async function fill(
   // The name says, from the first file on, what the directory is until it is whole.
   const copied = await copyFiles({ source, dataDir }, manifest, work)
   if (copied !== undefined) return copied
-  const misfit = formatFault({ source, dataDir }, manifest)
-  if (misfit !== undefined) return misfit
+  const format = readCopiedFormat({ source, dataDir }, manifest)
+  if ('ok' in format) return format
   const records = manifest.shards.reduce((sum, shard) => sum + shard.records, 0)
   const { checks, headsRoot, faults } = await checkStores(paths, records, work)
   if (faults.length > 0) return { ok: false, because: 'found', details: faults }
@@ -85,6 +90,7 @@ async function fill(
   for (const path of paths) syncDirectory(path)
   syncDirectory(dataDir)
   work.signal.throwIfAborted()
+  writeFormat(dataDir, { ...format, tokenEra: eraAfter(format.tokenEra, random) }, restoringFile)
   renameSync(join(dataDir, restoringFile), join(dataDir, formatFile))
   syncDirectory(dataDir)
   return { ok: true, manifest }
@@ -177,18 +183,26 @@ function seedFault(
     : found(`The file ${join(source, seedFile)} does not hold the master seed that the backup was made with`)
 }
 
-/** Whether format.json tells of the same data directory as the manifest. */
-function formatFault(
+/** What the copied format.json says, where it tells of the same data directory as the manifest. */
+function readCopiedFormat(
   { source, dataDir }: { source: string; dataDir: string },
   { shards, source: of }: BackupManifest,
-): Refusal | undefined {
+): Format | Refusal {
   const format = readFormat(dataDir, restoringFile)
   if (typeof format === 'string') return found(format)
   return format?.shards === shards.length &&
     format.createdAtMs === of.created_at_ms &&
     format.masterSeedFingerprint === of.master_seed_fingerprint
-    ? undefined
+    ? format
     : found(`The file ${join(source, formatFile)} is of another data directory than the manifest`)
+}
+
+/**
+ * The era of tokens in a restored directory. Random, because nothing in a backup tells which eras and rotations of keys
+ * came after it: a token of any of them must not be good here.
+ */
+function eraAfter(era: number, random: RandomBytes): number {
+  return era + 1 + Buffer.from(random(ERA_BYTES)).readUIntBE(0, ERA_BYTES)
 }
 
 /** Makes the directory, locks it and empties it of what an earlier restore has left. */

@@ -32,7 +32,7 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
     masterSeed: directory.masterSeed,
     recordBytesMax: config.recordBytesMax,
     signing: config.signing,
-    auth: authRules(config),
+    auth: authRules(config, directory),
     proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
   }))
   const started: StartedShards = {

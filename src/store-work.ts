@@ -50,8 +50,8 @@ export function discardFilled(path: string): void {
   for (const name of readdirSync(path)) {
     if (/^shard-\d+$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
   }
-  const whole = [formatFile, manifestFile, restoredFile, ...secretFiles]
-  for (const name of [...whole, ...whole.map((one) => one + unfinishedSuffix), restoringFile]) {
+  const whole = [formatFile, manifestFile, restoredFile, ...secretFiles, restoringFile]
+  for (const name of [...whole.map((one) => one + unfinishedSuffix), ...whole]) {
     rmSync(join(path, name), { force: true })
   }
 }

@@ -28,9 +28,12 @@ export interface DeviceClaim {
   issuedAtMs: number
 }
 
-/** The key of the MAC in device tokens, 32 bytes, derived from the master seed. */
-export function deviceKey(masterSeed: Uint8Array): Buffer {
-  return deriveSeed(masterSeed, 'strandfast/device-token/v1')
+/**
+ * The key of the MAC in device tokens, 32 bytes, derived from the master seed.
+ * @param tokenEra of the data directory: 0 until it is restored from a backup
+ */
+export function deviceKey(masterSeed: Uint8Array, tokenEra = 0): Buffer {
+  return deriveSeed(masterSeed, `strandfast/device-token/v1${tokenEra === 0 ? '' : `/${tokenEra}`}`)
 }
 
 /**

@@ -17,9 +17,12 @@ export interface RefreshClaim {
   generation: number
 }
 
-/** The key of the MAC in refresh tokens, 32 bytes, derived from the master seed (contract.md 1, Identity). */
-export function refreshKey(masterSeed: Uint8Array): Buffer {
-  return deriveSeed(masterSeed, 'strandfast/refresh-token/v1')
+/**
+ * The key of the MAC in refresh tokens, 32 bytes, derived from the master seed.
+ * @param tokenEra of the data directory: 0 until it is restored from a backup
+ */
+export function refreshKey(masterSeed: Uint8Array, tokenEra = 0): Buffer {
+  return deriveSeed(masterSeed, `strandfast/refresh-token/v1${tokenEra === 0 ? '' : `/${tokenEra}`}`)
 }
 
 /**

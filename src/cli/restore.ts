@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { pooledRandom } from '../base/random.js'
 import { describeFaults, readProcessConfig } from '../config.js'
 import { restore } from '../restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
@@ -24,7 +25,7 @@ export async function restoreCommand(args: string[]): Promise<number> {
     return showUsage(USAGE, { help: false, fault: `Settings are wrong\n${describeFaults(reading.faults)}` })
   }
   const { dataDir, masterSeed } = reading.config
-  const request = { source: source.path, dataDir, masterSeed }
+  const request = { source: source.path, dataDir, masterSeed, random: pooledRandom() }
   return runStoreCommand(
     { failed: 'The backup was not restored', niced: false },
     (work) => restore(request, work),
@@ -51,6 +52,7 @@ function describe(
   const lines = [
     `RESTORED ${records} records of ${agents} agents to ${dataDir}, as of ${new Date(madeAtMs).toISOString()}`,
     `heads root  ${headsRoot}`,
+    'tokens      no token of a user, refresh token or link from before is good: users sign in again',
   ]
   return `${lines.join('\n')}\n`
 }

@@ -72,7 +72,8 @@ export function refreshCall(prefix: string, refreshToken: string): Call {
  * service says that it has. The session is in memory; `onSessionChange` and `setSession` carry it over a restart. One
  * client holds one session: a server that acts for many users makes a client for each.
  *
- * Methods reject as those of the client do. Without a license every call rejects with 402 `license_required`.
+ * Methods reject as those of the client do. Without a license every call but those that end
+ * access (and list users and sessions) rejects with 402 `license_required`.
  */
 export class AuthClient {
   readonly #settings: AuthSettings

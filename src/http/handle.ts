@@ -298,7 +298,9 @@ interface AuthOpening {
 function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): void {
   const { exchange, head, parameters, ip, writes } = opening
   const { root, context } = handling.auth
-  const refusal = handling.stopping() ?? handling.auth.refusal()
+  const inactive = handling.auth.refusal()
+  const open = inactive?.code === 'license_required' && route.endsAccess === true
+  const refusal = handling.stopping() ?? (open ? undefined : inactive)
   if (refusal?.code === 'auth_disabled' && route.whileOff !== undefined) {
     exchange.answer(route.whileOff())
     return

@@ -80,8 +80,9 @@ export const tokenInBody: ReadonlySet<string> = new Set(['postAuthVerifyEmail', 
 
 /** The codes that an auth route answers with by what it is. */
 export function authCodes(route: AuthRoute): ErrorCode[] {
-  const { caller, docs, method, organism, whileOff, writes } = route
-  const found: ErrorCode[] = ['license_required', ...callerCodes[caller]]
+  const { caller, docs, endsAccess, method, organism, whileOff, writes } = route
+  const found: ErrorCode[] = [...callerCodes[caller]]
+  if (endsAccess !== true) found.unshift('license_required')
   if (whileOff === undefined) found.push('auth_disabled', 'overloaded')
   if (organism === 'initialised') found.push('namespace_not_found', 'overloaded')
   if (docs.query !== undefined) found.push('validation_failed')

@@ -235,4 +235,6 @@ export interface AuthRules {
   jwtExpirySecs: number
   requireEmailVerify: boolean
   metadataBytesMax: number
+  /** Another number after each restore: links and halves of ceremonies from before are not found. */
+  tokenEra: number
 }

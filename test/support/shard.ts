@@ -17,6 +17,7 @@ export const testAuthRules: AuthRules = {
   jwtExpirySecs: 3_600,
   requireEmailVerify: false,
   metadataBytesMax: 4_096,
+  tokenEra: 0,
 }
 
 /** One shard in the process and thread of the test, with a clock that the test moves. */

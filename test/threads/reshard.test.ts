@@ -257,6 +257,7 @@ describe('the PostgreSQL sink', () => {
       masterSeedFingerprint: 'ab',
       layout: 0,
       switching: false,
+      tokenEra: 0,
     }
     const names = [0, 1, 2].map((layout) => storeName({ ...format, layout }))
     expect(new Set(names).size).toBe(3)

@@ -28,6 +28,7 @@ const format: Format = {
   masterSeedFingerprint: 'ab',
   layout: 0,
   switching: false,
+  tokenEra: 0,
 }
 
 function makeShards(below: string, shards: number, content: string): void {
@@ -102,7 +103,7 @@ describe('putting other shards in force', () => {
       if (!opening.ok) throw new Error(opening.detail)
       opening.directory.close()
       expect(shardsThere()).toEqual(expected(2, 'new'))
-      expect(readFormat(path)).toEqual({ ...switching, switching: false })
+      expect(readFormat(path)).toEqual({ ...switching, switching: false, tokenEra: 0 })
     },
   )
 

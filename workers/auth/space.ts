@@ -24,6 +24,9 @@ interface Audited extends Pick<AuditEvent, 'userId' | 'sid' | 'count'> {
   origin?: Pick<AuditEvent, 'ip' | 'userAgent'>
 }
 
+/** Kinds of rows that are found by the hash of a token which works once. Nobody lists them. */
+const worksOnce: ReadonlySet<AuthKind> = new Set(['link', 'passkey-session', 'oauth-state'])
+
 /** What a change is written into. */
 interface Writing {
   group: CommitGroup
@@ -68,7 +71,7 @@ export class AuthSpace {
 
   /** A row; its shape is what those who put rows of the kind say. */
   find<T>(kind: AuthKind, id: string): T | undefined {
-    const key = authKey(this.namespace, kind, id)
+    const key = this.#key(kind, id)
     const pending = this.#writing?.group.authRows.get(key)
     if (pending === undefined) return this.state.store.auth.find<T>(key)
     return pending.value === undefined ? undefined : JSON.parse(pending.value)
@@ -95,14 +98,14 @@ export class AuthSpace {
   /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
   put([kind, id]: [AuthKind, string], row: unknown, expiresAtMs?: number): void {
     const value = JSON.stringify(row)
-    this.#write.group.authRows.set(authKey(this.namespace, kind, id), {
+    this.#write.group.authRows.set(this.#key(kind, id), {
       value,
       ...(expiresAtMs !== undefined && { expiresAtMs }),
     })
   }
 
   remove(kind: AuthKind, id: string): void {
-    this.#write.group.authRows.set(authKey(this.namespace, kind, id), {})
+    this.#write.group.authRows.set(this.#key(kind, id), {})
   }
 
   /** Has tokens refused that carry this id, until `untilMs`. */
@@ -139,6 +142,13 @@ export class AuthSpace {
   #auditBody({ email, outcome = 'success', origin = this.origin, ...event }: Audited): Buffer {
     const emailHmac = email === undefined ? undefined : this.#emailHmac(email)
     return Buffer.from(auditBody({ ...event, ...origin, outcome, emailHmac }))
+  }
+
+  /** What works once is found only in the era that it was made in: a backup has links that were used after it. */
+  #key(kind: AuthKind, id: string): string {
+    const { tokenEra } = this.state.auth
+    const inEra = tokenEra > 0 && worksOnce.has(kind)
+    return authKey(this.namespace, kind, inEra ? `${tokenEra}:${id}` : id)
   }
 
   /** A mailbox as audit records name it; two namespaces name it differently. */

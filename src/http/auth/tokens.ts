@@ -18,6 +18,8 @@ import type { EndedTokens } from './ended.js'
 /** What tokens are made and checked with. */
 export interface UserTokensParts {
   masterSeed: Uint8Array
+  /** Another number after each restore: no token from before is good (docs/adr/0030-restored-tokens.md). */
+  tokenEra: number
   /** SERVICE_AUTH_ISSUER. */
   issuer: string
   jwtExpirySecs: number
@@ -58,8 +60,8 @@ export class UserTokens implements TokenIssuer {
 
   constructor(parts: UserTokensParts) {
     this.#parts = parts
-    this.#refreshKey = refreshKey(parts.masterSeed)
-    this.#deviceKey = deviceKey(parts.masterSeed)
+    this.#refreshKey = refreshKey(parts.masterSeed, parts.tokenEra)
+    this.#deviceKey = deviceKey(parts.masterSeed, parts.tokenEra)
   }
 
   /** Whose token it is, by its signature: 401 invalid_token, token_expired or token_revoked. */
@@ -177,7 +179,7 @@ export class UserTokens implements TokenIssuer {
   async #deriveKeys(namespace: Namespace): Promise<NamespaceKeys> {
     const { epoch, retired } = await this.#parts.epochsOf(namespace)
     const seed = agentSeed(this.#parts.masterSeed, namespace.agent)
-    const keyOf = (epoch: number) => jwtKey(seed, namespace.id, epoch)
+    const keyOf = (epoch: number) => jwtKey(seed, namespace.id, this.#parts.tokenEra + epoch)
     return {
       current: await keyOf(epoch),
       next: await keyOf(epoch + 1),

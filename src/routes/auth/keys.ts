@@ -11,6 +11,7 @@ const rotate: AuthRoute = {
   path: '/v1/auth/keys/rotate',
   scope: 'none',
   caller: 'admin',
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: { summary: 'Rotate the key that signs tokens', tag: 'Authentication', answers: { 200: KeyRotated } },
   async handle(request, context) {

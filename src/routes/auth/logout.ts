@@ -13,6 +13,7 @@ const logout: AuthRoute = {
   scope: 'none',
   caller: 'user',
   whileFull: true,
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: {
     summary: 'End this session, the others of the caller, or all of them',

@@ -11,6 +11,7 @@ const revoke: AuthRoute = {
   scope: 'none',
   caller: 'user',
   whileFull: true,
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: { summary: 'Revoke the token of the request', tag: 'Authentication', answers: { 200: Revoked } },
   async handle(request, context) {

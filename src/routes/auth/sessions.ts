@@ -11,6 +11,7 @@ const list: AuthRoute = {
   path: '/v1/auth/sessions',
   scope: 'none',
   caller: 'user',
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: { summary: 'The sessions of the caller', tag: 'Authentication', answers: { 200: SessionPage } },
   async handle(request, context) {
@@ -36,6 +37,7 @@ const end: AuthRoute = {
   scope: 'none',
   caller: 'user',
   whileFull: true,
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: { summary: 'End a session of the caller', tag: 'Authentication', answers: { 200: SessionEnded } },
   async handle(request, context) {

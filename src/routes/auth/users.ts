@@ -20,6 +20,7 @@ const list: AuthRoute = {
   path: '/v1/auth/users',
   scope: 'none',
   caller: 'admin',
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: {
     summary: 'List users',
@@ -58,6 +59,7 @@ const remove: AuthRoute = {
   scope: 'none',
   caller: 'admin',
   whileFull: true,
+  endsAccess: true,
   bodyBytesMax: 0,
   docs: { summary: 'Delete a user', tag: 'Authentication', answers: { 200: UserDeleted } },
   async handle(request, context) {

@@ -2,24 +2,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { authRoutes } from '../../../src/routes/auth/auth-routes.js'
 import type { AuthRoute } from '../../../src/routes/auth-route.js'
 import { statusRoutes } from '../../../src/routes/auth/status.js'
-import { outcomeOf } from '../../support/accounts.js'
+import { outcomeOf, type Account } from '../../support/accounts.js'
 import { ask, leavesUnchanged, unseenSuccesses } from '../../support/answers.js'
 import { startAuthServer } from '../../support/auth-server.js'
+import { authBase, newOrganism, registerIn, type Space } from '../../support/organisms.js'
 import { startServer, type TestServer } from '../../support/server.js'
 
 const route = 'GET /v1/auth/status'
 
-/** Each auth route as a call, its parameters filled in. */
-const calls = authRoutes.map(({ method, path }: AuthRoute) => {
+/** An auth route as a call, its parameters filled in. */
+function callOf({ method, path }: AuthRoute): string {
   const name = method === 'del' ? 'DELETE' : method.toUpperCase()
   return `${name} ${path.replace(':email', 'ada@example.org').replace(':sid', '0'.repeat(32))}`
-})
+}
 
-/** How every auth route answers, with the root key and without a credential. */
-async function outcomes(server: TestServer): Promise<Set<string>> {
+/** How auth routes answer, with the root key and without a credential. */
+async function outcomes(server: TestServer, routes: readonly AuthRoute[] = authRoutes): Promise<Set<string>> {
   const found = new Set<string>()
   await leavesUnchanged(server, 'default', async () => {
-    for (const call of calls) {
+    for (const call of routes.map(callOf)) {
       for (const key of [null, server.rootKey]) {
         const body = call.startsWith('P') ? { email: 'ada@example.org' } : undefined
         const outcome = await outcomeOf(ask(server, call, { key, body }))
@@ -68,14 +69,69 @@ describe('without a valid license', () => {
     ['no license', {}],
     ['what is no license', { SERVICE_LICENSE_KEY: 'x.y.z' }],
     ['a license of another authority', { SERVICE_LICENSE_PUBLIC_KEY: 'a'.repeat(64) }],
-  ])('answers 402 on every auth route: %s', async (_what, env) => {
+  ])('answers 402 on every auth route but those that end access: %s', async (_what, env) => {
     const server = await ('SERVICE_LICENSE_PUBLIC_KEY' in env
       ? startAuthServer({ env })
       : startServer({ env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0', ...env } }))
     try {
-      expect(await outcomes(server)).toEqual(new Set(['status 402 license_required', '402 license_required']))
+      const closed = authRoutes.filter(({ endsAccess }) => endsAccess !== true)
+      expect(await outcomes(server, closed)).toEqual(
+        new Set(['status 402 license_required', '402 license_required']),
+      )
       // Data is served all the same.
       expect((await ask(server, 'GET /v1/agents')).status).toBe(200)
+    } finally {
+      await server.stop()
+    }
+  })
+})
+
+describe('when the license has lapsed', () => {
+  it('what ends access stays open, in an organism too, and nothing that gives it', async () => {
+    const licensed = await startAuthServer()
+    const { dataDir } = licensed
+    await newOrganism(licensed, 'acme')
+    const accounts = new Map<Space, Account[]>()
+    let users = 0
+    for (const space of [undefined, 'acme']) {
+      const one = () => registerIn(licensed, space, `user-${accounts.size}-${++users}@example.org`)
+      accounts.set(space, [await one(), await one(), await one(), await one()])
+    }
+    await licensed.halt()
+    const server = await startServer({
+      dataDir,
+      env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0' },
+    })
+    try {
+      for (const [space, [ada, eve, bob, dan]] of accounts) {
+        if (ada === undefined || eve === undefined || bob === undefined || dan === undefined)
+          throw new Error()
+        const base = authBase(space)
+        const head = (key: string) => ask(server, 'GET /v1/agents/default/head', { key })
+        const sessions = await ask(server, `GET ${base}/sessions`, { key: ada.token })
+        const { sid } = sessions.body.sessions[0]
+        const listed = await ask(server, `GET ${base}/users`)
+        expect(listed.body.total).toBe(4)
+        const ended = [
+          await ask(server, `DELETE ${base}/sessions/${sid}`, { key: ada.token }),
+          await ask(server, `POST ${base}/logout`, { key: eve.token }),
+          await ask(server, `POST ${base}/revoke`, { key: bob.token }),
+          await ask(server, `DELETE ${base}/users/${encodeURIComponent(dan.email)}`),
+          await ask(server, `POST ${base}/keys/rotate`),
+        ]
+        expect(ended.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+        for (const { token } of [ada, eve, bob, dan])
+          expect(await outcomeOf(head(token))).toBe('401 token_revoked')
+        const login = { key: null, body: { email: ada.email, password: ada.password } }
+        for (const call of [`POST ${base}/login`, `POST ${base}/register`, `GET ${base}/status`])
+          expect(await outcomeOf(ask(server, call, call.startsWith('P') ? login : {}))).toBe(
+            '402 license_required',
+          )
+        const refresh = { key: null, body: { refresh_token: ada.refreshToken } }
+        expect(await outcomeOf(ask(server, `POST ${base}/refresh`, refresh))).toBe('402 license_required')
+        // Who may not is refused as ever.
+        expect(await outcomeOf(ask(server, `GET ${base}/users`, { key: null }))).toBe('401 unauthorized')
+      }
     } finally {
       await server.stop()
     }
