@@ -14,6 +14,7 @@ import { logLevels } from './base/log.js'
 import { nearestName } from './nearest-name.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth-settings.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkey-settings.js'
+import { connectionSettings } from './connection-settings.js'
 import { shardSettings } from './shard-settings.js'
 import * as parsers from './setting-parsers.js'
 import { type Environment, type Setting, type SettingFault, type ValueOf, setting } from './setting.js'
@@ -58,6 +59,7 @@ export const settings = {
     parse: parsers.path,
   }),
   ...shardSettings,
+  ...connectionSettings,
   agentId: setting({
     name: 'SERVICE_AGENT_ID',
     default: 'default',
@@ -234,6 +236,8 @@ export interface Config {
   readonly rootApiKey?: string
   /** How long a shard's thread may come no step further though it has something to do; 0 is off. */
   readonly shardSilenceSecs: number
+  /** Absent: as many as the limit of open files allows. */
+  readonly connectionsMax?: number
   readonly shutdownTimeoutSecs: number
   readonly recordBytesMax: number
   /** How long a mutation in zone governed waits before it applies itself. */
@@ -315,6 +319,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   const certFile = value(settings.tlsCertFile)
   const keyFile = value(settings.tlsKeyFile)
   const shards = value(settings.shards)
+  const connectionsMax = value(settings.connectionsMax)
   const masterSeedGiven = value(settings.masterSeed)
   const masterSeedOfFile = value(settings.masterSeedFile)
   const masterSeed = masterSeedGiven ?? masterSeedOfFile
@@ -329,6 +334,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     ...(certFile !== undefined && keyFile !== undefined && { tls: Object.freeze({ certFile, keyFile }) }),
     dataDir: resolve(value(settings.dataDir)),
     ...(shards !== undefined && { shards }),
+    ...(connectionsMax !== undefined && { connectionsMax }),
     agentId: value(settings.agentId),
     ...(masterSeed !== undefined && { masterSeed }),
     ...(rootApiKey !== undefined && { rootApiKey }),

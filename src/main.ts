@@ -26,6 +26,7 @@ import { IngestReceiver } from './http/ingest.js'
 import { HttpMetrics } from './http/metrics.js'
 import { openApiDocument } from './http/openapi.js'
 import { RateLimiter } from './http/rate-limit.js'
+import { connectionsMax } from './http/connections.js'
 import { listen, type HttpServer } from './http/server.js'
 import { StreamHub } from './http/stream-hub.js'
 import { Tickets } from './http/tickets.js'
@@ -124,7 +125,11 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
     await tellStart(shards.shards, { dataDir: directory.path, license: auth?.license }, log)
   }
   void serverLog?.look()
-  const http = await listen(config, routes, handling)
+  const connections = {
+    max: connectionsMax(config.connectionsMax, shards.shards.count),
+    onFull: () => log.warn({ max: connections.max }, 'connections were closed: there are too many'),
+  }
+  const http = await listen({ ...config, connections }, routes, handling)
   log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
   return {
     url: http.url,

@@ -175,6 +175,16 @@ export const limits = {
   streamTicketsMax: 100_000,
   /** Hops of X-Forwarded-For that are looked at, from the right. */
   forwardedHopsMax: 32,
+  /** Connections that are taken however low the limit of open files is. */
+  connectionsMin: 16,
+  /** File descriptors that connections leave to the process: its own, mails, providers, the sink, a backup's files. */
+  descriptorsReserved: 80,
+  /** The same for each shard: its store, its thread, and the store once more for each pool that opens it. */
+  descriptorsPerShard: 12,
+  /** The same for each core: the threads of pools, which come and go. */
+  descriptorsPerThread: 8,
+  /** Milliseconds between two words that connections are too many. */
+  connectionsFullLogMs: 60_000,
   /** Client addresses that the rate limiter remembers. */
   rateLimitAddressesMax: 100_000,
   /** Credentials that were found good and are known again without hashing them. */

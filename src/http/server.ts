@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, isIPv6 } from 'node:net'
 import type { Config } from '../config.js'
 import type { Route } from '../routes/route.js'
+import { boundConnections, type ConnectionBound } from './connections.js'
 import { addFallbacks } from './fallback.js'
 import { handlerOf, type Handling } from './handle.js'
 import { App, closeListenSocket, localPort, SSLApp, type ListenSocket, type TemplatedApp } from './uws.js'
@@ -20,12 +21,13 @@ export interface HttpServer {
  * @throws Error when the address cannot be listened on, or the certificate not be read
  */
 export async function listen(
-  config: Pick<Config, 'host' | 'port' | 'tls'>,
+  config: Pick<Config, 'host' | 'port' | 'tls'> & { connections: ConnectionBound },
   routes: readonly Route[],
   handling: Handling,
 ): Promise<HttpServer> {
   await assertFree(config)
   const app = appOf(config)
+  boundConnections(app, config.connections)
   for (const route of routes) {
     app[route.method](route.path, handlerOf(route, handling))
     if (route.method === 'get') app.head(route.path, handlerOf(route, handling, true))

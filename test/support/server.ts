@@ -29,6 +29,8 @@ export interface TestServerOptions {
   dataDir?: string
   /** What node itself is given, before the program. */
   nodeOptions?: readonly string[]
+  /** The most files that the server may have open (`ulimit -n`). */
+  openFilesMax?: number
 }
 
 const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')
@@ -49,8 +51,11 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     SERVICE_MIN_FREE_BYTES: '0',
     ...options.env,
   }
-  const command = [...(options.nodeOptions ?? []), entry, 'serve']
-  const child = spawn(process.execPath, command, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const command = [process.execPath, ...(options.nodeOptions ?? []), entry, 'serve']
+  const limited = `ulimit -n ${options.openFilesMax ?? ''} && exec "$@"`
+  const [program = '', ...args] =
+    options.openFilesMax === undefined ? command : ['sh', '-c', limited, 'sh', ...command]
+  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()))
   const exited = once(child, 'exit')
