@@ -182,6 +182,14 @@ export const settings = {
     allowed: 'an integer from 0 up',
     parse: parsers.integer(0, Number.MAX_SAFE_INTEGER),
   }),
+  streamsPerPrincipal: setting({
+    name: 'SERVICE_STREAMS_PER_PRINCIPAL',
+    default: 1_000,
+    unit: 'streams',
+    description: 'Streams that one key or user can have open at once, and unused tickets for them.',
+    allowed: `an integer from 1 to ${limits.streamsMax}`,
+    parse: parsers.integer(1, limits.streamsMax),
+  }),
   governedAutoApproveSecs: setting({
     name: 'SERVICE_GOVERNED_AUTO_APPROVE_SECS',
     default: 60,
@@ -240,6 +248,7 @@ export interface Config {
   readonly connectionsMax?: number
   readonly shutdownTimeoutSecs: number
   readonly recordBytesMax: number
+  readonly streamsPerPrincipal: number
   /** How long a mutation in zone governed waits before it applies itself. */
   readonly governedAutoApproveSecs: number
   /** Bytes; 0 is off. */
@@ -341,6 +350,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     shardSilenceSecs: value(settings.shardSilenceSecs),
     shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
     recordBytesMax: value(settings.recordBytesMax),
+    streamsPerPrincipal: value(settings.streamsPerPrincipal),
     governedAutoApproveSecs: value(settings.governedAutoApproveSecs),
     recordCacheBytes: value(settings.recordCacheBytes),
     logIntervalSecs: value(settings.logIntervalSecs),

@@ -92,7 +92,13 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
   const state: ServerState = { stopping: false, readOnly: false }
   const serverLog = startServerLog(config, { shards: shards.shards, state, log })
   shards.serverLog = opened.add(serverLog, (one) => one?.stop())
-  const parts = assemble({ directory, shards: shards.shards, sink, serverLog, told: poolTold(log) })
+  const parts = assemble(config, {
+    directory,
+    shards: shards.shards,
+    sink,
+    serverLog,
+    told: poolTold(log),
+  })
   shards.hub = parts.streams
   shards.readers = opened.add(parts.readers, (one) => one.close())
   const apiKeys = new ApiKeyUpkeep({
@@ -198,23 +204,22 @@ async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<vo
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
 }
 
-function assemble({
-  directory,
-  shards,
-  sink,
-  serverLog,
-  told,
-}: {
+interface Assembled {
   directory: DataDirectory
   shards: Shards
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
   told: PoolListener
-}): Parts {
+}
+
+function assemble(
+  { streamsPerPrincipal }: Config,
+  { directory, shards, sink, serverLog, told }: Assembled,
+): Parts {
   const readers = new ReaderPool(directory.path, { told })
   const pools: Parts['pools'] = [readers]
-  const streams = new StreamHub(shards)
-  const tickets = new Tickets(systemClock)
+  const streams = new StreamHub(shards, streamsPerPrincipal)
+  const tickets = new Tickets(systemClock, streamsPerPrincipal)
   const uploads = new OpenUploads()
   const apiKeys = new ApiKeys((principalId) => {
     streams.endOf(principalId)

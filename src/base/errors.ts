@@ -56,6 +56,7 @@ export const errorCatalogue = {
   metadata_too_large: { status: 422, title: 'The metadata takes too many bytes' },
   weak_password: { status: 422, title: 'The password is too easy to guess' },
   rate_limited: { status: 429, title: 'Too many requests' },
+  too_many_streams: { status: 429, title: 'The credential has too many streams or tickets' },
   account_locked: { status: 429, title: 'Too many failed logins' },
   internal_error: { status: 500, title: 'The server failed' },
   not_implemented: { status: 501, title: 'Not available on this server' },

@@ -161,7 +161,13 @@ export const limits = {
   streamRecentReadersMin: 16,
   /** Records of one page that a stream catches up by. */
   streamPageRows: 256,
-  /** Streams open at once. */
+  /** Pages of streams that one shard is asked for at once. */
+  streamPagesAtOnce: 8,
+  /** How long the front is busy with streams before it does something else in between, milliseconds. */
+  streamSliceMs: 8,
+  /** Bytes of events that wait to be written to streams, past which these go on from the store. */
+  streamBacklogBytesMax: 16_777_216,
+  /** The most that SERVICE_STREAMS_PER_PRINCIPAL can be set to; as many streams can be open at once. */
   streamsMax: 50_000,
   /** Milliseconds between comments on an idle stream. */
   streamHeartbeatMs: 15_000,

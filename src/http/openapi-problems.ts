@@ -43,6 +43,7 @@ export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
     'import_conflict',
     'import_rejected',
   ],
+  postStreamTickets: ['too_many_streams'],
   postOrganisms: ['organism_exists'],
   postOrganismAgents: ['agent_exists', 'key_in_use'],
   postOrganismAuthInit: ['namespace_exists'],
@@ -126,6 +127,7 @@ function guardedCodes(route: Route): ErrorCode[] {
   if (route.kind === 'ingest') {
     found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected', 'too_many_bad_lines')
   }
+  if (route.kind === 'stream') found.push('too_many_streams')
   const writes = method !== 'get' && scope !== 'records:read'
   if (writes) found.push('outcome_unknown', 'clock_skew', 'storage_full')
   return found

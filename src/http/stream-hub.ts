@@ -7,12 +7,16 @@ import type { Outcome, StrandLocate, StreamEvent } from '../protocol/messages.js
 import { unexpected } from '../routes/answers.js'
 import type { Principal, StreamRequest, TokenUser } from '../routes/route.js'
 import type { Condition } from '../strand/condition.js'
-import { parseHlc, zeroHlc } from '../strand/hlc.js'
+import { zeroHlc } from '../strand/hlc.js'
 import { momentLower } from '../strand/moment.js'
 import type { Exchange } from './exchange.js'
+import { FanOut } from './fan-out.js'
+import { PageQueue } from './page-queue.js'
 import { before, parseClockCursor, parseSeqCursor, type ClockCursor } from './stream-cursor.js'
 import { RecentEvents } from './recent-events.js'
-import { recordEvent, retryLine } from './stream-events.js'
+import { EventBatch } from './seen-event.js'
+import { Shares } from './shares.js'
+import { retryLine } from './stream-events.js'
 import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
 
 /** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
@@ -27,12 +31,27 @@ export class StreamHub {
   readonly #expiry: NodeJS.Timeout
   /** Streams that are being opened, and who opens them. */
   readonly #opening = new Map<Exchange, Principal>()
+  /** How many streams each principal has, those included that are being opened. */
+  readonly #shares: Shares
+  readonly #fanOut = new FanOut()
+  /** By shard. */
+  readonly #pages: readonly PageQueue[]
   #count = 0
   /** How often what users may read has, or may have, changed. */
   #policyChanges = 0
 
-  constructor(shards: Shards) {
+  /** @param perPrincipal streams that one principal can have open at once */
+  constructor(shards: Shards, perPrincipal: number) {
     this.#shards = shards
+    this.#shares = new Shares(perPrincipal)
+    this.#pages = Array.from(
+      { length: shards.count },
+      (_none, shard) =>
+        new PageQueue((command, receive) =>
+          // Behind the events that came before it, and as these a few at a time.
+          shards.sendTo(shard, command, (outcome) => this.#fanOut.each([outcome], receive)),
+        ),
+    )
     this.#heartbeat = setInterval(() => this.#beat(), limits.streamHeartbeatMs)
     const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > systemClock()
     this.#expiry = setInterval(() => this.endOfUsers(unexpired), limits.streamExpiryMs)
@@ -46,6 +65,8 @@ export class StreamHub {
     if ('code' in request) exchange.refuse(request)
     else if (this.#count >= limits.streamsMax) {
       exchange.refuse(refuse('overloaded', 'Expected fewer open streams', { retryAfterSecs: 5 }))
+    } else if (!this.#shares.take(principal.id)) {
+      exchange.refuse(tooManyStreams)
     } else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
     else void this.#openGlobal(exchange, request, principal)
   }
@@ -59,7 +80,7 @@ export class StreamHub {
       else others.push(event)
     }
     for (const [agent, own] of byAgent) this.#tellAgent(shard, agent, own)
-    for (const stream of this.#global) stream.live(shard, events)
+    if (this.#global.size > 0) this.#tell(this.#global, shard, new EventBatch(events))
   }
 
   /** A shard's thread is new: it watches nothing yet, and may have committed what nobody heard of. */
@@ -82,9 +103,8 @@ export class StreamHub {
   /** Ends the streams that users have of agents whose policies changed: they connect again and are judged anew. */
   endUsersOf(agents: readonly string[]): void {
     this.#policyChanges++
-    for (const stream of this.#ofUsers) {
-      if (agents.some((agent) => stream.readable?.has(agent) === true)) this.#finish(stream)
-    }
+    const affected = [...this.#ofUsers].filter(({ readable }) => agents.some((agent) => readable?.has(agent)))
+    this.#finishAll(affected)
   }
 
   /** Forgets the latest events of agents: a body among them may be erased now. */
@@ -107,7 +127,7 @@ export class StreamHub {
   /** Ends the streams of a credential that is no longer good. */
   endOf(principalId: string): void {
     for (const [exchange, { id }] of this.#opening) if (id === principalId) exchange.refuse(revoked)
-    for (const stream of this.#all()) if (stream.principal.id === principalId) this.#finish(stream)
+    this.#finishAll(this.#all().filter(({ principal }) => principal.id === principalId))
   }
 
   /** Ends the streams of users whose tokens are not good any more. */
@@ -115,10 +135,8 @@ export class StreamHub {
     for (const [exchange, { user }] of this.#opening) {
       if (user !== undefined && !isGood(user)) exchange.refuse(tokenRevoked)
     }
-    for (const stream of this.#ofUsers) {
-      const { user } = stream.principal
-      if (user !== undefined && !isGood(user)) this.#finish(stream)
-    }
+    const ended = [...this.#ofUsers].filter(({ principal: { user } }) => user !== undefined && !isGood(user))
+    this.#finishAll(ended)
   }
 
   /** Ends every stream; clients connect again after a while. */
@@ -132,7 +150,7 @@ export class StreamHub {
     const [agent = ''] = request.agents ?? []
     const cursor = request.cursor === undefined ? undefined : parseSeqCursor(request.cursor)
     if (request.cursor !== undefined && cursor === undefined) {
-      exchange.refuse(badCursor)
+      this.#refuse(exchange, badCursor, principal)
       return
     }
     const shard = this.#shards.shardOf(agent)
@@ -146,7 +164,7 @@ export class StreamHub {
       this.#opening.delete(exchange)
       if (outcome.kind !== 'located' || !exchange.open) {
         this.#release(agent)
-        exchange.refuse(unexpected(outcome))
+        this.#refuse(exchange, unexpected(outcome), principal)
         return
       }
       if (cursor === undefined && request.since === undefined) {
@@ -173,7 +191,7 @@ export class StreamHub {
   async #openGlobal(exchange: Exchange, request: StreamRequest, principal: Principal): Promise<void> {
     const from = this.#startOf(request)
     if (from !== undefined && 'code' in from) {
-      exchange.refuse(from)
+      this.#refuse(exchange, from, principal)
       return
     }
     let readable: Readable | undefined
@@ -181,9 +199,11 @@ export class StreamHub {
       this.#opening.set(exchange, principal)
       const located = await this.#readableBy(request)
       this.#opening.delete(exchange)
-      if ('code' in located) exchange.refuse(located)
-      else readable = located
-      if (!exchange.open) return
+      if ('code' in located || !exchange.open) {
+        this.#refuse(exchange, 'code' in located ? located : revoked, principal)
+        return
+      }
+      readable = located
     }
     const lanes: Lane[] = []
     for (let shard = 0; shard < this.#shards.count; shard++) {
@@ -252,8 +272,9 @@ export class StreamHub {
       ['Cache-Control', 'no-store'],
       ['X-Accel-Buffering', 'no'],
     ])
+    const wanted = () => exchange.open
     const stream = new Stream(exchange, about, (shard, command, receive) =>
-      this.#shards.sendTo(shard, command, receive),
+      this.#pages[shard]?.ask({ command, receive, wanted }),
     )
     exchange.write(retryLine)
     this.#count++
@@ -263,32 +284,44 @@ export class StreamHub {
 
   #tellAgent(shard: number, agent: string, events: StreamEvent[]): void {
     const watched = this.#byAgent.get(agent)
-    const last = events.at(-1)
-    if (watched === undefined || last === undefined) return
+    if (watched === undefined) return
     const { streams, recent } = watched
     if (streams.size >= limits.streamRecentReadersMin) recent.push(events)
     else recent.clear()
-    let text: string | undefined
-    for (const stream of streams) {
-      if (!stream.plain) {
-        stream.live(shard, events)
-        continue
-      }
-      text ??= events.map((event) => recordEvent(String(event.seq), event)).join('')
-      // More than one write's worth goes out in pages, at each reader's own pace.
-      if (text.length > limits.streamBufferBytes) stream.live(shard, events)
-      else stream.liveShared(shard, { text, nextSeq: last.seq + 1, reached: parseHlc(last.hlc) ?? zeroHlc })
+    if (streams.size > 0) this.#tell(streams, shard, new EventBatch(events))
+  }
+
+  /** Tells streams of events, a few at a time; where too much of that waits already, they go on from the store. */
+  #tell(streams: Iterable<Stream>, shard: number, batch: EventBatch): void {
+    if (this.#fanOut.backlogBytes <= limits.streamBacklogBytesMax) {
+      this.#fanOut.each(streams, (stream) => stream.live(shard, batch), batch.size)
+      return
     }
+    const paused = [...streams].filter((stream) => stream.pause(shard))
+    this.#fanOut.each(paused, (stream) => stream.catchUp())
+  }
+
+  /** Has streams say nothing from now on, and ends them. */
+  #finishAll(streams: readonly Stream[]): void {
+    for (const stream of streams) stream.mute()
+    this.#fanOut.each(streams, (stream) => this.#finish(stream))
+  }
+
+  #refuse(exchange: Exchange, refusal: Refusal, principal: Principal): void {
+    this.#shares.give(principal.id)
+    exchange.refuse(refusal)
   }
 
   /** Ends a stream from this side: its client connects again after a while. */
   #finish(stream: Stream): void {
+    if (!stream.exchange.open) return
     stream.exchange.end(200, retryLine)
     this.#end(stream)
   }
 
   #end(stream: Stream): void {
     this.#count--
+    this.#shares.give(stream.principal.id)
     this.#ofUsers.delete(stream)
     if (stream.request.scope === 'global') {
       this.#global.delete(stream)
@@ -328,10 +361,10 @@ export class StreamHub {
   }
 
   #beat(): void {
-    for (const stream of this.#all()) {
+    this.#fanOut.each(this.#all(), (stream) => {
       stream.heartbeat()
       stream.catchUp()
-    }
+    })
   }
 
   #all(): Stream[] {
@@ -351,6 +384,10 @@ const badCursor = refuse(
   'validation_failed',
   'Expected Last-Event-ID to be the id of an event of this stream',
 )
+
+const tooManyStreams = refuse('too_many_streams', 'The credential has as many open streams as it can have', {
+  retryAfterSecs: 5,
+})
 
 const tokenRevoked = refuse(
   'token_revoked',

@@ -1,14 +1,15 @@
 import { limits } from '../base/limits.js'
-import type { Command, Outcome, PageOutcome, StreamEvent } from '../protocol/messages.js'
+import type { Command, Outcome, PageOutcome } from '../protocol/messages.js'
 import type { Principal, StreamRequest } from '../routes/route.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
-import { parseHlc, zeroHlc } from '../strand/hlc.js'
+import { compareHlc } from '../strand/hlc.js'
 import type { Exchange } from './exchange.js'
 import type { RecentEvents } from './recent-events.js'
 import { laterPlace, type LogPlace } from '../strand/log-place.js'
 import { formatClockCursor, unpassed } from './stream-cursor.js'
-import { caughtUpEvent, hasField, heartbeat, isReadable, recordEvent } from './stream-events.js'
+import { SeenEvent, viewOf, wholeView, type EventBatch, type View } from './seen-event.js'
+import { caughtUpEvent, heartbeat, recordEvent } from './stream-events.js'
 
 /**
  * One shard's part of a stream. While it is not live, its records come from the store in pages; a page that reaches
@@ -31,7 +32,7 @@ export interface Lane {
 /** What a user may read, by agent: the conditions of its policies, of one of which all must hold. */
 export type Readable = ReadonlyMap<string, Condition[][]>
 
-/** How a stream asks a shard. */
+/** How a stream asks a shard for a page. */
 export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
 
 /** What a stream is made of. */
@@ -61,6 +62,9 @@ export class Stream {
   /** False from a write that the socket did not take whole until it wants more. */
   #drained = true
   #caughtUp = false
+  #muted = false
+  /** What it shows, by agent; under no name where that is the same of all. */
+  readonly #views = new Map<string, View>()
 
   constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
     this.exchange = exchange
@@ -76,14 +80,14 @@ export class Stream {
     exchange.onWritable(() => this.#onWritable())
   }
 
-  /** True when every event of a tick can go to this stream in the same bytes as to others like it. */
-  get plain(): boolean {
-    return this.#drained && this.#caughtUp && this.#showsAll && this.lanes.every(isLive)
-  }
-
   /** Whether it leaves out none of its agents' events. */
   get #showsAll(): boolean {
     return this.request.filter === undefined && this.readable === undefined
+  }
+
+  /** Nothing more is sent: it is about to end. */
+  mute(): void {
+    this.#muted = true
   }
 
   /** Starts or goes on catching up, where it is not live. */
@@ -92,28 +96,38 @@ export class Stream {
     this.#announce()
   }
 
-  /** Events of one shard that were committed just now. */
-  live(shard: number, events: readonly StreamEvent[]): void {
+  /**
+   * Events of one shard that were committed a moment ago. What the stream has had of them meanwhile, by a page of the
+   * store, is left out.
+   */
+  live(shard: number, batch: EventBatch): void {
     const lane = this.lanes.find((one) => one.shard === shard)
-    if (lane === undefined || !lane.live) return
-    const size = events.reduce((sum, event) => sum + event.data.length, 0)
-    if (!this.#drained || size > limits.streamBufferBytes) {
+    const [first] = batch.events
+    const last = batch.events.at(-1)
+    if (lane === undefined || !lane.live || first === undefined || last === undefined) return
+    // More than one write's worth goes out in pages, at each reader's own pace.
+    if (!this.#drained || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
       this.fallBehind(lane)
-      return
+    } else if (this.request.scope === 'agent' && this.#caughtUp && first.event.seq >= lane.nextSeq) {
+      lane.nextSeq = last.event.seq + 1
+      lane.reached = last.hlc
+      this.#send(batch.textOf(this.#viewOf(first.event.agent)))
+    } else {
+      const fresh = batch.events.filter((seen) => this.#isFresh(lane, seen))
+      this.#send(this.#textOf(lane, fresh))
     }
-    this.#send(this.#textOf(lane, events))
   }
 
-  /** The text of events that many streams share. Advances this stream's place. */
-  liveShared(
-    shard: number,
-    { text, nextSeq, reached }: { text: string; nextSeq: number; reached: Hlc },
-  ): void {
+  #isFresh(lane: Lane, { event, hlc }: SeenEvent): boolean {
+    return this.request.scope === 'agent' ? event.seq >= lane.nextSeq : compareHlc(hlc, lane.reached) > 0
+  }
+
+  /** Takes no more events of a shard until it has caught up. @returns whether it would have taken some */
+  pause(shard: number): boolean {
     const lane = this.lanes.find((one) => one.shard === shard)
-    if (lane === undefined) return
-    lane.nextSeq = nextSeq
-    lane.reached = reached
-    this.#send(text)
+    if (lane === undefined || !lane.live) return false
+    lane.live = false
+    return true
   }
 
   /** From here on the lane's records come from the store again. */
@@ -136,7 +150,7 @@ export class Stream {
 
   #askPage(lane: Lane): void {
     if (!lane.asking) this.#takeRecent(lane)
-    if (lane.live || lane.asking || !this.#drained || !this.exchange.open) return
+    if (lane.live || lane.asking || !this.#drained || this.#muted || !this.exchange.open) return
     lane.asking = true
     this.#ask(lane.shard, this.#pageCommand(lane), (outcome) => {
       lane.asking = false
@@ -176,7 +190,8 @@ export class Stream {
     if (!this.exchange.open) return
     delete lane.since
     lane.live = page.end
-    const text = this.#textOf(lane, page.events)
+    const seen = page.events.map((event) => new SeenEvent(event))
+    const text = this.#textOf(lane, seen)
     lane.nextSeq = Math.max(lane.nextSeq, page.nextSeq)
     lane.reached = laterPlace(lane.reached, page.reached)
     if (text !== '') this.#send(text)
@@ -184,21 +199,29 @@ export class Stream {
     this.#askPage(lane)
   }
 
-  /** The text of the events that this stream shows, and the lane's place behind them. */
-  #textOf(lane: Lane, events: readonly StreamEvent[]): string {
+  /** The text of the events that this stream shows; the lane's place is behind them then. */
+  #textOf(lane: Lane, events: readonly SeenEvent[]): string {
     let text = ''
-    for (const event of events) {
+    for (const seen of events) {
+      const { event, hlc } = seen
       if (this.#agents !== undefined && !this.#agents.has(event.agent)) continue
       lane.nextSeq = event.seq + 1
-      lane.reached = {
-        ...(parseHlc(event.hlc) ?? zeroHlc),
-        ...(event.tie !== undefined && { tie: event.tie }),
-      }
-      if (this.readable !== undefined && !isReadable(event, this.readable.get(event.agent))) continue
-      if (this.request.filter !== undefined && !hasField(event, this.request.filter)) continue
-      text += recordEvent(this.#cursor(), event)
+      lane.reached = { ...hlc, ...(event.tie !== undefined && { tie: event.tie }) }
+      if (seen.isShown(this.#viewOf(event.agent))) text += recordEvent(this.#cursor(), event)
     }
     return text
+  }
+
+  /** What it shows of an agent: nothing of one of which nobody said what a user may read. */
+  #viewOf(agent: string): View {
+    if (this.#showsAll) return wholeView
+    const name = this.readable === undefined ? '' : agent
+    const known = this.#views.get(name)
+    if (known !== undefined) return known
+    const readable = this.readable === undefined ? undefined : (this.readable.get(agent) ?? [])
+    const view = viewOf(this.request.filter, readable)
+    this.#views.set(name, view)
+    return view
   }
 
   #announce(): void {
@@ -215,8 +238,8 @@ export class Stream {
     return formatClockCursor({ reached, seen: this.#seen })
   }
 
-  #send(text: string): void {
-    if (text === '') return
+  #send(text: string | Uint8Array): void {
+    if (text.length === 0 || this.#muted) return
     this.#drained = this.exchange.write(text)
     if (this.#drained) return
     // What follows would pile up behind the slow reader: it comes from the store when the socket wants more.

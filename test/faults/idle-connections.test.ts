@@ -29,7 +29,7 @@ const missing = filesMax < filesNeeded ? `${filesNeeded} open files, ${filesMax}
 let server: TestServer
 
 beforeEach(async () => {
-  server = await startServer()
+  server = await startServer({ env: { SERVICE_STREAMS_PER_PRINCIPAL: String(STREAMS) } })
   await expectServing()
 })
 

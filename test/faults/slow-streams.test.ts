@@ -23,7 +23,7 @@ let server: TestServer
 
 // One each: memory that one test has taken would hide what the next one takes.
 beforeEach(async () => {
-  server = await startServer()
+  server = await startServer({ env: { SERVICE_STREAMS_PER_PRINCIPAL: '2000' } })
   for (const agent of ['loud', 'quiet'])
     await call(server, `POST /v1/collections/${agent}/records`, { body: { data: {} } })
 })

@@ -322,17 +322,28 @@ describe('a ticket', () => {
     })
   })
 
-  it('lives 60 s, and too many unused ones are 503', () => {
+  it('lives 60 s, and too many unused ones are 429 for their principal, 503 for all', () => {
     let nowMs = 1_000
-    const tickets = new Tickets(() => nowMs)
-    const principal = { id: 'key_1', scopes: new Set<string>(), agents: [] }
+    const share = 1_000
+    const tickets = new Tickets(() => nowMs, share)
+    const principalOf = (n: number) => ({ id: `key_${n}`, scopes: new Set<string>(), agents: [] })
+    const principal = principalOf(0)
     const [kept, late] = [tickets.issue(principal), tickets.issue(principal)]
     nowMs += 59_999
     expect(typeof kept === 'string' && tickets.redeem(kept)).toBe(principal)
     nowMs += 1
     expect(typeof late === 'string' && tickets.redeem(late)).toBeUndefined()
-    for (let n = 0; n < limits.streamTicketsMax; n++) tickets.issue(principal)
-    expect(tickets.issue(principal)).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
+    const [first, second] = Array.from({ length: share }, () => tickets.issue(principal))
+    expect(tickets.issue(principal)).toMatchObject({ code: 'too_many_streams', retryAfterSecs: 1 })
+    expect(typeof first === 'string' && tickets.redeem(first)).toBe(principal)
+    expect(typeof second === 'string' && tickets.redeem(second)).toBe(principal)
+    expect(typeof tickets.issue(principal)).toBe('string')
+    expect(typeof tickets.issue(principal)).toBe('string')
+    expect(tickets.issue(principal)).toMatchObject({ code: 'too_many_streams' })
+    for (let n = share; n < limits.streamTicketsMax; n++)
+      tickets.issue(principalOf(1 + Math.floor(n / share)))
+    expect(tickets.issue(principalOf(0))).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
+    expect(tickets.issue(principalOf(10_000))).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
     nowMs += 60_000
     expect(typeof tickets.issue(principal)).toBe('string')
   })

@@ -47,6 +47,7 @@ describe('readConfig', () => {
       shardSilenceSecs: 30,
       shutdownTimeoutSecs: 10,
       recordBytesMax: 262_144,
+      streamsPerPrincipal: 1_000,
       governedAutoApproveSecs: 60,
       recordCacheBytes: 268_435_456,
       ingestBadLinesMax: 100_000,

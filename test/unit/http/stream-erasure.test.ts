@@ -49,14 +49,15 @@ class Client {
 }
 
 const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
-const hub = new StreamHub(shards as unknown as Shards)
+const hub = new StreamHub(shards as unknown as Shards, 100)
 afterEach(() => hub.close())
 
-function tell(seq: number, text: string): void {
+async function tell(seq: number, text: string): Promise<void> {
   hub.events(0, [{ agent: 'a', seq, hlc: `00000000000${seq}-0000`, data: JSON.stringify({ text }) }])
+  for (let turn = 0; turn < 40; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-it('is forgotten: a reader that is behind gets what follows from the store', () => {
+it('is forgotten: a reader that is behind gets what follows from the store', async () => {
   const clients = Array.from({ length: limits.streamRecentReadersMin + 2 }, () => new Client())
   for (const client of clients) {
     hub.open(client as unknown as Exchange, { scope: 'agent', agents: ['a'] }, root)
@@ -65,13 +66,13 @@ it('is forgotten: a reader that is behind gets what follows from the store', () 
   if (early === undefined || late === undefined) throw new Error('Expected clients')
   early.full = true
   late.full = true
-  tell(1, 'first')
-  tell(2, 'to be erased')
+  await tell(1, 'first')
+  await tell(2, 'to be erased')
   early.takeMore()
   expect(early.text).toContain('to be erased')
   expect(sent.filter(({ kind }) => kind === 'streamPage')).toEqual([])
   hub.forget(['a'])
-  tell(3, 'third')
+  await tell(3, 'third')
   late.takeMore()
   expect(late.text).not.toContain('to be erased')
   expect(sent.filter(({ kind }) => kind === 'streamPage')).toMatchObject([{ agent: 'a', fromSeq: 2 }])

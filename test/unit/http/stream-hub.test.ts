@@ -90,7 +90,7 @@ let hub: StreamHub
 
 beforeEach(() => {
   shards = new ScriptedShards()
-  hub = new StreamHub(shards as unknown as Shards)
+  hub = new StreamHub(shards as unknown as Shards, 100)
 })
 
 afterEach(() => hub.close())
@@ -115,9 +115,9 @@ async function locate(readable = own): Promise<number> {
   return taken.length
 }
 
-/** Lets what waits for outcomes go on. */
+/** Lets what waits for outcomes, and what is told a few streams at a time, go on. */
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function watching(): void {
@@ -138,9 +138,39 @@ describe('a user’s stream', () => {
     watching()
     hub.events(0, [event('a0', 5, 'usr_ann'), event('a0', 6, 'usr_bob'), event('c0', 7, 'usr_ann')])
     hub.events(1, [event('b1', 5, 'usr_bob'), event('b1', 8, 'usr_ann')])
+    await settled()
     expect(
       [...stream.text.matchAll(/"agent":"(..)","seq":(\d)/g)].map(([, agent, seq]) => `${agent} ${seq}`),
     ).toEqual(['a0 5', 'b1 8'])
+  })
+
+  it('shows what is told a few streams at a time once, though a page came in between', async () => {
+    const streams = Array.from({ length: 3 }, () => open(ofAgent('a0')))
+    await locate()
+    const [first] = streams
+    if (first === undefined) throw new Error('Expected a stream')
+    // More than is written at once: they go on from the store, which has later events, too.
+    const long = (seq: number): StreamEvent => {
+      const data = JSON.stringify({ payload: { owner: 'usr_ann', seq, text: 'x'.repeat(40_000) }, seq })
+      return { ...event('a0', seq, 'usr_ann'), data }
+    }
+    hub.events(0, [long(5), long(6)])
+    await settled()
+    for (const { receive } of shards.take('streamPage')) {
+      receive({
+        kind: 'page',
+        events: [5, 6, 7].map(long),
+        nextSeq: 8,
+        reached: { ms: 7, counter: 0 },
+        end: true,
+      })
+    }
+    hub.events(0, [long(7)])
+    hub.events(0, [event('a0', 8, 'usr_ann')])
+    await settled()
+    for (const { text } of streams) {
+      expect([...text.matchAll(/^id: (\d)/gm)].map(([, id]) => Number(id))).toEqual([4, 5, 6, 7, 8])
+    }
   })
 
   it('is ended by a change of the policies of its agent, and not by that of another', async () => {
@@ -149,6 +179,7 @@ describe('a user’s stream', () => {
     await locate()
     watching()
     hub.endUsersOf(['a0'])
+    await settled()
     expect(streams.map(({ open }) => open)).toEqual([false, false])
     expect(other.open).toBe(true)
     expect(hub.count).toBe(1)
@@ -165,6 +196,7 @@ describe('a user’s stream', () => {
     expect(await locate()).toBe(2)
     watching()
     hub.events(0, [event('a0', 5, 'usr_bob'), event('a0', 6, 'usr_ann')])
+    await settled()
     expect(stream.text).toContain('usr_ann')
     expect(stream.text).not.toContain('usr_bob')
   })

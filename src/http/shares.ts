@@ -1,0 +1,25 @@
+/** How much of something each principal has, of which none may have more than its share. */
+export class Shares {
+  readonly #max: number
+  readonly #taken = new Map<string, number>()
+
+  /** @param max what one principal may have */
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** Takes some more; false, and nothing is taken, where that would be more than the share. */
+  take(principalId: string, count = 1): boolean {
+    const taken = (this.#taken.get(principalId) ?? 0) + count
+    if (taken > this.#max) return false
+    this.#taken.set(principalId, taken)
+    return true
+  }
+
+  /** Gives back what was taken. */
+  give(principalId: string, count = 1): void {
+    const left = (this.#taken.get(principalId) ?? 0) - count
+    if (left > 0) this.#taken.set(principalId, left)
+    else this.#taken.delete(principalId)
+  }
+}
