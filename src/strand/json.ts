@@ -11,13 +11,21 @@ import { type Refusal, refuse } from '../base/errors.js'
  *
  * The platform's parser does the grammar. One pass over the bytes sees what it hides: it counts the colons outside
  * strings, and a document with a duplicate key has more of them than its value has members.
+ *
+ * A number with a fraction or an exponent is the double that is nearest: 9007199254740993.0 is 9007199254740992, and 1e-400
+ * is 0 (docs/FORMAT.md, Body). In its canonical form such a number can be an integer beyond ±(2^53-1), which is read where
+ * `canonical` says that the text is to be one; whoever says so sees that it is.
  * @returns the value, or `validation_failed`
  */
-export function readJson(bytes: Uint8Array, depthMax: number): { value: unknown } | Refusal {
+export function readJson(
+  bytes: Uint8Array,
+  depthMax: number,
+  { canonical = false }: { canonical?: boolean } = {},
+): { value: unknown } | Refusal {
   const buffer = asBuffer(bytes)
   const ascii = isAscii(buffer)
   if (!ascii && !isUtf8(buffer)) return invalid('Expected UTF-8')
-  const tokens = scan(buffer, depthMax)
+  const tokens = scan(buffer, { depthMax, canonical })
   if (typeof tokens === 'string') return invalid(tokens)
   const text = buffer.toString(ascii ? 'latin1' : 'utf8')
   const parsed = parse(text)
@@ -85,7 +93,10 @@ interface Tokens {
 }
 
 /** The lexical pass. It need not refuse bad grammar, since the parser does; it must not loop on it. */
-function scan(bytes: Buffer, depthMax: number): Tokens | string {
+function scan(
+  bytes: Buffer,
+  { depthMax, canonical }: { depthMax: number; canonical: boolean },
+): Tokens | string {
   let colons = 0
   let depth = 0
   let escapes = false
@@ -108,7 +119,8 @@ function scan(bytes: Buffer, depthMax: number): Tokens | string {
     } else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth -= 1
     else if (byte === MINUS || isDigit(byte)) {
       const end = numberEnd(bytes, at)
-      if (end - at >= SAFE_DIGITS && isUnsafeInteger(bytes.toString('latin1', at - 1, end))) {
+      const isLong = !canonical && end - at >= SAFE_DIGITS
+      if (isLong && isUnsafeInteger(bytes.toString('latin1', at - 1, end))) {
         return 'Expected integers within -(2^53-1) and 2^53-1: send larger ones as strings'
       }
       at = end

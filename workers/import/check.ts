@@ -186,7 +186,7 @@ function readBody(text: string): { value: unknown } | { fault: string } {
   if (bytes.length > limits.recordBytesMax) {
     return { fault: `The body has more than ${limits.recordBytesMax} bytes` }
   }
-  const read = readJson(bytes, limits.nestingDepthMax)
+  const read = readJson(bytes, limits.nestingDepthMax, { canonical: true })
   if ('code' in read) return { fault: `The body cannot be read: ${read.detail}` }
   const { value } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

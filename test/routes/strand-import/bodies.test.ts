@@ -1,0 +1,88 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { ask, newAgent } from '../../support/answers.js'
+import { exportOf, importTo, linesOf, sharedSeed } from '../../support/imports.js'
+import { startServer, type TestServer } from '../../support/server.js'
+
+/* What a write takes, an export and an import give back, byte for byte. */
+
+let source: TestServer
+let target: TestServer
+
+beforeAll(async () => {
+  source = await startServer({ env: sharedSeed })
+  target = await startServer({ env: sharedSeed })
+})
+afterAll(async () => {
+  await source.stop()
+  await target.stop()
+})
+
+/** Bodies of the records of an agent, as the lines of an export have them. */
+const bodiesOf = (exported: string) =>
+  linesOf(exported)
+    .slice(2, -1)
+    .map((line): string => JSON.parse(line).body)
+
+async function givenBack(agent: string, bodies: readonly string[]): Promise<string[]> {
+  await newAgent(source, agent)
+  const body = bodies.map((text) => `${text}\n`).join('')
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const written = await ask(source, `POST /v1/ingest/${agent}`, { headers, raw: body })
+  expect(written.body, written.text).toMatchObject({ accepted: bodies.length, rejected: 0 })
+  const exported = await exportOf(source, agent)
+  const imported = await importTo(target, exported)
+  expect(imported.status, imported.text).toBe(200)
+  const records = (text: string) => linesOf(text).slice(1, -1)
+  expect(records(await exportOf(target, agent))).toEqual(records(exported))
+  return bodiesOf(exported)
+}
+
+it('gives back numbers that are integers of more than 53 bits once they are written', async () => {
+  const texts = ['1e16', '-1e16', '1e20', '1e21', '9007199254740993.0', '1e-400', '5e-324', '-0.0', '1.5e300']
+  const bodies = await givenBack(
+    'numbers',
+    texts.map((text) => `{"n":${text}}`),
+  )
+  expect(bodies).toEqual([
+    '{"n":10000000000000000}',
+    '{"n":-10000000000000000}',
+    '{"n":100000000000000000000}',
+    '{"n":1e+21}',
+    // Not one of these is a double: the nearest is kept.
+    '{"n":9007199254740992}',
+    '{"n":0}',
+    '{"n":5e-324}',
+    '{"n":0}',
+    '{"n":1.5e+300}',
+  ])
+})
+
+it('gives back any body', async () => {
+  const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value.toExponential())
+  const scalar = fc.oneof(
+    number,
+    fc.string({ unit: 'grapheme' }).map((text) => JSON.stringify(text)),
+    fc.constantFrom('null', 'true', '1', '9007199254740991'),
+  )
+  const name = fc.string({ unit: 'grapheme', maxLength: 5 }).filter((text) => !text.includes('\0'))
+  const object = fc
+    .uniqueArray(fc.tuple(name, scalar), { selector: ([key]) => key, maxLength: 5 })
+    .map((pairs) => `{${pairs.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`)
+  const deep = object.map((text) => `{"a":${'['.repeat(62)}${']'.repeat(62)},"b":${text}}`)
+  const bodies = fc.sample(fc.oneof({ weight: 9, arbitrary: object }, deep), { seed: 7, numRuns: 300 })
+  const usable = bodies.filter((text) => !text.includes('__proto__'))
+  await givenBack('any', usable)
+})
+
+it('takes no number from an import that a write could not have left', async () => {
+  const [manifest = '', ...rest] = linesOf(await exportOf(source, 'numbers'))
+  for (const [name, other] of [
+    ['beyond', '10000000000000001'],
+    ['spelt', '10000000000000000.0'],
+  ] as const) {
+    const lines = rest.map((line) => line.replace('10000000000000000}', `${other}}`))
+    const answer = await importTo(target, [manifest, ...lines, ''].join('\n').replaceAll('numbers', name))
+    expect(answer.status).toBe(422)
+  }
+})
