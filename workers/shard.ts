@@ -20,7 +20,15 @@ import { checkpointSign, strandLocate } from './commands/proof.js'
 import { proposalDecide, proposalList, proposalsSweep } from './commands/proposals.js'
 import { recordQuery } from './commands/query.js'
 import { batchAppend, recordAppend, recordGet } from './commands/records.js'
-import { headsAll, headsMoved, logAppend, logFind, logOpen } from './commands/server-log.js'
+import {
+  headsAll,
+  headsHold,
+  headsMoved,
+  logAppend,
+  logFind,
+  logOpen,
+  logTold,
+} from './commands/server-log.js'
 import { strandImport, strandImportEnd } from './commands/strand-import.js'
 import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
 import { mailDue, mailSettle } from './auth/outbox.js'
@@ -334,6 +342,10 @@ function read(state: ShardState, command: Read): Outcome {
       return headsMoved(state, command)
     case 'headsAll':
       return headsAll(state, command)
+    case 'headsHold':
+      return headsHold(state, command)
+    case 'logTold':
+      return logTold(state, command)
     case 'logFind':
       return logFind(state, command)
     default:

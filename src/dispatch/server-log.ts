@@ -6,7 +6,8 @@ import type { Shards } from './shards.js'
 
 type LogAppend = Extract<ServerLogCommand, { kind: 'logAppend' }>
 type Clock = LogAppend['clocks'][number]
-type Head = LogAppend['heads'][number]
+type Told = LogAppend['heads'][number]
+type Head = Reply<'heads'>['heads'][number]
 type Reply<K extends Outcome['kind']> = Extract<Outcome, { kind: K }>
 
 /** What the server log is kept with. */
@@ -19,7 +20,7 @@ export interface ServerLogParts {
   nowMs(): number
   /** A look has failed, and is taken up again by the next one. */
   failed(reason: string): void
-  /** The heads of these strands are others than the log has told. */
+  /** The strands have not got the records that the log has told of; nothing more is told of them. */
   forked(strands: readonly string[]): void
 }
 
@@ -41,6 +42,11 @@ export class ServerLog {
   /** What was committed, by shard, when its last look began: an idle shard is not asked. */
   readonly #seen: number[]
   #clocks: Clock[] | undefined
+  /**
+   * By shard: the clock before the first damage that a look met. The log says of no later clock that all heads are told, so
+   * that the next start looks there again.
+   */
+  readonly #damagedAfter: (Clock | undefined)[]
   #heads = new Map<string, Head>()
   #looking: Promise<boolean> | undefined
   #stopping = false
@@ -49,6 +55,7 @@ export class ServerLog {
   constructor(parts: ServerLogParts) {
     this.#parts = parts
     this.#seen = Array.from({ length: parts.shards.count }, () => UNSEEN)
+    this.#damagedAfter = this.#seen.map(() => undefined)
     this.#timer = setInterval(() => void this.look(), parts.intervalMs)
   }
 
@@ -100,7 +107,7 @@ export class ServerLog {
       this.#clocks = clocks
       for (let shard = 0; shard < clocks.length; shard++) await this.#lookAt(shard, clocks)
       await this.#tell(clocks)
-      this.figures.completeAtMs = beganMs
+      if (this.#damagedAfter.every((damage) => damage === undefined)) this.figures.completeAtMs = beganMs
       return true
     } catch (error) {
       // What was found is found again, from the clocks of the log's last record on.
@@ -147,12 +154,22 @@ export class ServerLog {
     for (let end = false; !end;) {
       const after = clocks[shard] ?? START
       const found = await this.#ask('heads', { kind: 'headsMoved', after }, shard)
+      if (found.damagedAfter !== undefined) this.#damaged(shard, found.damagedAfter)
       this.#take(found.heads)
       clocks[shard] = found.reached
       if (this.#heads.size >= limits.logHeadsMax) await this.#tell(clocks)
       end = found.end
     }
     this.#seen[shard] = committed
+  }
+
+  /** Says so once: the log is not complete until the damage is mended, which takes a start. */
+  #damaged(shard: number, after: Clock): void {
+    if (this.#damagedAfter[shard] !== undefined) return
+    this.#damagedAfter[shard] = after
+    this.#parts.failed(
+      `A record of shard ${shard} does not match its checksum: strandfast doctor tells which`,
+    )
   }
 
   #take(heads: readonly Head[]): void {
@@ -162,12 +179,45 @@ export class ServerLog {
   /** Tells of the heads found so far, by which the log has come to `clocks`. */
   async #tell(clocks: readonly Clock[]): Promise<void> {
     if (this.#heads.size === 0) return
-    const heads = [...this.#heads.values()]
-    const command: LogAppend = { kind: 'logAppend', agent: logAgent, clocks, heads, options: {} }
+    const found = [...this.#heads.values()]
+    const changed = await this.#changed(found)
+    const heads = found
+      .filter(({ strand }) => !changed.has(strand))
+      .map(({ strand, size, hash }): Told => ({ strand, size, hash }))
+    const settled = clocks.map((clock, shard) => this.#damagedAfter[shard] ?? clock)
+    const command: LogAppend = { kind: 'logAppend', agent: logAgent, clocks: settled, heads, options: {} }
     const { size, forked } = await this.#ask('logAppended', command)
     this.#heads.clear()
     this.figures.size = size
-    if (forked.length > 0) this.#parts.forked(forked)
+    const all = [...changed, ...forked]
+    if (all.length > 0) this.#parts.forked(all)
+  }
+
+  /**
+   * The strands that have not got the record any more which the log told of last: told on with a head of another history,
+   * the log would speak for both.
+   */
+  async #changed(found: readonly Head[]): Promise<Set<string>> {
+    const { shards } = this.#parts
+    const changed = new Set<string>()
+    for (let from = 0; from < found.length; from += limits.logRecordHeadsMax) {
+      const part = new Map(found.slice(from, from + limits.logRecordHeadsMax).map((one) => [one.strand, one]))
+      const strands = [...part.keys()]
+      const { heads: told } = await this.#ask('headsTold', { kind: 'logTold', agent: logAgent, strands })
+      const byShard = new Map<number, Head[]>()
+      for (const head of told) {
+        const one = part.get(head.strand)
+        // One of the same size is compared where it would be told.
+        if (one === undefined || one.size === head.size) continue
+        const shard = shards.shardOf(one.agent)
+        byShard.set(shard, [...(byShard.get(shard) ?? []), { ...head, agent: one.agent }])
+      }
+      for (const [shard, heads] of byShard) {
+        const { forked } = await this.#ask('headsHeld', { kind: 'headsHold', heads }, shard)
+        for (const strand of forked) changed.add(strand)
+      }
+    }
+    return changed
   }
 
   /** @throws Error when the outcome is another, or the server stops */

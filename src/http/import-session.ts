@@ -80,7 +80,8 @@ export class ImportSession {
   async #tell(): Promise<Refusal | undefined> {
     if (this.#tellHead === undefined || this.#stands === undefined) return undefined
     const { headSeq, headHash } = this.#stands
-    const told = await this.#tellHead({ strand: this.#manifest.strand, size: headSeq + 1, hash: headHash })
+    const { agent, strand } = this.#manifest
+    const told = await this.#tellHead({ agent, strand, size: headSeq + 1, hash: headHash })
     if (told) return undefined
     const detail = 'Expected the log of strand heads to take the head: send the export again'
     return refuse('unavailable', detail, { retryAfterSecs: 1 })

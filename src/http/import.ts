@@ -8,7 +8,7 @@ import type { Shards } from '../dispatch/shards.js'
 import { unexpected } from '../routes/answers.js'
 import type { ImportRequest } from '../routes/route.js'
 import type { AuditEntry } from '../protocol/audit-messages.js'
-import type { LoggedHead } from '../strand/server-log.js'
+import type { AgentHead } from '../protocol/server-log-messages.js'
 import { parseManifest } from '../proof/export-lines.js'
 import { BodyQueue } from './body-queue.js'
 import { readBody, refuseRest } from './body-stream.js'
@@ -23,7 +23,7 @@ export interface ImportParts {
   /** Why nothing more is taken in now; undefined while all is well. */
   refusal(): Refusal | undefined
   /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
-  tellHead?(head: LoggedHead): Promise<boolean>
+  tellHead?(head: AgentHead): Promise<boolean>
   /** Writes to the audit strand. @returns the seq of the record; undefined while that cannot be */
   tellAudit(entry: AuditEntry): Promise<number | undefined>
   onError(error: unknown, requestId: string): void

@@ -19,6 +19,25 @@ interface HeadsAll {
   fromNo: number
 }
 
+/** A head, and the agent whose strand it is of. */
+export interface AgentHead extends LoggedHead {
+  agent: string
+}
+
+/** Looks whether strands still have the records that the log told of. Answered by `headsHeld`. */
+interface HeadsHold {
+  kind: 'headsHold'
+  /** `limits.logRecordHeadsMax` at most. */
+  heads: readonly AgentHead[]
+}
+
+/** What the log tells of some strands. Answered by `headsTold`. */
+interface LogTold {
+  kind: 'logTold'
+  agent: string
+  strands: readonly string[]
+}
+
 /** Makes the log where there is none, and some of what it tells findable that is not. Answered by `logOpened`. */
 interface LogOpen {
   kind: 'logOpen'
@@ -50,12 +69,29 @@ interface LogFind {
 /** Heads of one shard. A strand stands there once; `reached` and `nextNo` are where to go on. */
 interface HeadsOutcome {
   kind: 'heads'
-  heads: LoggedHead[]
+  heads: AgentHead[]
   /** Of `headsMoved`: the clock up to which these are all. Of `headsAll`: the last clock of the shard. */
   reached: Hlc
   /** Of `headsAll`: the next agent. */
   nextNo: number
   end: boolean
+  /**
+   * Of `headsMoved`: the clock before the first block with a record that does not match its checksum. Which strand that
+   * moves cannot be said, so behind this clock the heads are not all.
+   */
+  damagedAfter?: Hlc
+}
+
+/** Strands that have not got the records that the log told of: history was changed. */
+interface HeadsHeldOutcome {
+  kind: 'headsHeld'
+  forked: string[]
+}
+
+/** The newest heads that the log tells of; of a strand that it does not, none. */
+interface HeadsToldOutcome {
+  kind: 'headsTold'
+  heads: LoggedHead[]
 }
 
 /** How the log stands. */
@@ -85,7 +121,13 @@ interface HeadLoggedOutcome {
 }
 
 /** Everything about the server log that a shard can be asked. */
-export type ServerLogCommand = HeadsMoved | HeadsAll | LogOpen | LogAppend | LogFind
+export type ServerLogCommand = HeadsMoved | HeadsAll | HeadsHold | LogTold | LogOpen | LogAppend | LogFind
 
 /** Everything that it can answer to that. */
-export type ServerLogOutcome = HeadsOutcome | LogOpenedOutcome | LogAppendedOutcome | HeadLoggedOutcome
+export type ServerLogOutcome =
+  | HeadsHeldOutcome
+  | HeadsToldOutcome
+  | HeadsOutcome
+  | LogOpenedOutcome
+  | LogAppendedOutcome
+  | HeadLoggedOutcome

@@ -245,12 +245,14 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
   })
 
   it('tells of a head that it is told of', async () => {
-    await serverLog.look()
-    const head = { strand: 'ab'.repeat(32), size: 7, hash: 'cd'.repeat(32) }
-    expect(await serverLog.tell(head)).toBe(true)
+    await write('a', 1)
+    const before = { agent: 'a', ...(await headOf('a')) }
+    await write('a', 2)
+    const { agent, ...head } = { agent: 'a', ...(await headOf('a')) }
+    expect(await serverLog.tell({ agent, ...head })).toBe(true)
     expect((await records()).at(-1)?.heads).toEqual([head])
     // What goes no further is not told again.
-    expect(await serverLog.tell({ ...head, size: 6 })).toBe(true)
+    expect(await serverLog.tell(before)).toBe(true)
     expect((await records()).at(-1)?.heads).toEqual([head])
     expect(forked).toEqual([])
   })
@@ -293,6 +295,76 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     expect(await serverLog.look()).toBe(true)
     expect(forked).toEqual([before.strand])
     expect(await told(agent)).toEqual(before)
+    // Told on, the log would speak for both histories; of others it goes on to tell.
+    await write(agent, 4)
+    await write('another')
+    expect(await serverLog.look()).toBe(true)
+    expect(forked).toEqual([before.strand, before.strand])
+    expect(await told(agent)).toEqual(before)
+    expect(await told('another')).toEqual(await headOf('another'))
+  })
+
+  it('says so when a strand comes back shorter and grows past what was told', async () => {
+    const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
+    await write(agent, 1)
+    await serverLog.look()
+    const path = join(directory, `shard-${shards.shardOf(agent)}`)
+    await close()
+    cpSync(path, join(directory, 'copy'), { recursive: true })
+    await open()
+    await write(agent, 2)
+    await write(agent, 3)
+    await serverLog.look()
+    const before = await headOf(agent)
+    await close()
+    rmSync(path, { recursive: true })
+    renameSync(join(directory, 'copy'), path)
+    await open()
+    await write(agent, 4)
+    await serverLog.look()
+    expect(forked).toEqual([before.strand])
+    for (const n of [5, 6, 7]) await write(agent, n)
+    await serverLog.look()
+    expect(forked).toEqual([before.strand, before.strand])
+    expect(await told(agent)).toEqual(before)
+  })
+
+  it('is not complete while a record does not match its checksum, after a start too', async () => {
+    const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
+    await write('whole')
+    expect(await serverLog.look()).toBe(true)
+    await write(agent, 1)
+    const { shard } = await located(agent)
+    // The last block is read at each start, this one is not.
+    const sibling = names(40).findLast((name) => shards.shardOf(name) === shard) ?? ''
+    await write(sibling)
+    await close()
+    let damaged: Buffer | undefined
+    const flip = () => {
+      const environment = openEnvironment(join(directory, `shard-${shard}`), 'write')
+      damaged ??= Buffer.from([...environment.blocks.getKeys({ reverse: true, limit: 2 })][1] ?? [])
+      const block = Buffer.from(environment.blocks.get(damaged) ?? [])
+      block[block.length - 1] = (block[block.length - 1] ?? 0) ^ 1
+      environment.blocks.putSync(damaged, block)
+      return environment.root.close()
+    }
+    await flip()
+    for (let start = 0; start < 2; start++) {
+      await open()
+      await write('whole', start)
+      expect(await serverLog.look()).toBe(true)
+      expect(await told('whole')).toEqual(await headOf('whole'))
+      expect(serverLog.figures.completeAtMs).toBe(0)
+      expect(failures.splice(0)).toEqual([
+        expect.stringContaining(`A record of shard ${shard} does not match`),
+      ])
+      await close()
+    }
+    await flip()
+    await open()
+    expect(await serverLog.look()).toBe(true)
+    expect(serverLog.figures.completeAtMs).toBeGreaterThan(0)
+    expect(await told(agent)).toEqual(await headOf(agent))
   })
 })
 

@@ -4,6 +4,7 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import { logAgent } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { AgentHead } from '../../src/protocol/server-log-messages.js'
 import { readHeads } from '../../src/proof/heads.js'
 import { parseHlc } from '../../src/strand/hlc.js'
 import { headsType } from '../../src/strand/record-type.js'
@@ -17,8 +18,9 @@ import { makeAgent } from './agents.js'
 
 /** Some heads of this shard that moved after a clock; the log's own is none of them. */
 export function headsMoved(state: ShardState, { after }: CommandOf<'headsMoved'>): Outcome {
-  const { heads, reached, end } = movedHeads(state.store.environment, after)
-  return { kind: 'heads', heads: named(state, heads), reached, nextNo: 0, end }
+  const { heads, reached, end, damagedAfter } = movedHeads(state.store.environment, after)
+  const damage = damagedAfter === undefined ? {} : { damagedAfter }
+  return { kind: 'heads', heads: named(state, heads), reached, nextNo: 0, end, ...damage }
 }
 
 /** Some heads of this shard, by the numbers of their agents. */
@@ -28,11 +30,27 @@ export function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): 
   return { kind: 'heads', heads: named(state, heads), reached: state.store.lastHlc, nextNo, end }
 }
 
-function named({ store: { agents } }: ShardState, heads: MovedHead[]): LoggedHead[] {
+function named({ store: { agents } }: ShardState, heads: MovedHead[]): AgentHead[] {
   return heads.flatMap(({ agentNo, seq, hash }) => {
     const { name, strand } = agents.identityOf(agentNo)
-    return name === logAgent ? [] : [{ strand, size: seq + 1, hash }]
+    return name === logAgent ? [] : [{ agent: name, strand, size: seq + 1, hash }]
   })
+}
+
+/** Whether strands of this shard have the records that the log told of. */
+export function headsHold({ store }: ShardState, { heads }: CommandOf<'headsHold'>): Outcome {
+  const forked = heads.filter(({ agent: name, strand, size, hash }) => {
+    const agent = store.agents.find(name)
+    if (agent === undefined || agent.strand !== strand || agent.head.seq < size - 1) return true
+    return recordBySeq(store.environment, agent.no, size - 1)?.hash !== hash
+  })
+  return { kind: 'headsHeld', forked: forked.map(({ strand }) => strand) }
+}
+
+/** What the log tells of some strands. */
+export function logTold({ store: { loggedHeads } }: ShardState, { strands }: CommandOf<'logTold'>): Outcome {
+  const heads = strands.flatMap((strand) => loggedHeads.newest(strand)?.head ?? [])
+  return { kind: 'headsTold', heads }
 }
 
 /**

@@ -25,29 +25,33 @@ export interface MovedHeads {
   /** The clock up to which these are all. */
   reached: Hlc
   end: boolean
+  /** The clock before the first block with a record that does not match its checksum. */
+  damagedAfter?: Hlc
 }
 
 /**
  * The heads of the agents that have records after `after`, from some blocks on; of each agent its last record in them. A
- * record that does not match its checksum is passed over: the one before it stands for it.
+ * record that does not match its checksum is passed over, and said of: the one before it stands for it, but whose it was
+ * is not known for sure.
  */
 export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
   const moved = new Map<number, MovedHead>()
+  const damage: { damagedAfter?: Hlc } = {}
   let reached = after
   let blocks = 0
   let bytes = 0
   const start = blockKey(firstBlock(environment, after))
   for (const { value } of environment.blocks.getRange({ start })) {
     if (blocks >= limits.logScanBlocks || bytes >= limits.logScanBytes || moved.size >= limits.logHeadsMax)
-      return { heads: [...moved.values()], reached, end: false }
+      return { heads: [...moved.values()], reached, end: false, ...damage }
     const last = placedAt(value, blockCount(value) - 1).hlc
     if (compareHlc(last, after) <= 0) continue
-    takeBlock(moved, value, after)
+    if (!takeBlock(moved, value, after)) damage.damagedAfter ??= reached
     reached = last
     blocks++
     bytes += value.length
   }
-  return { heads: [...moved.values()], reached, end: true }
+  return { heads: [...moved.values()], reached, end: true, ...damage }
 }
 
 /** The heads of the agents from the number `fromNo` on, as many as one look gives. */
@@ -64,21 +68,26 @@ export function allHeads(environment: Environment, fromNo: number): { heads: Mov
   return { heads, nextNo }
 }
 
-/** From the end, so that the first record of an agent is its last. */
-function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc): void {
+/** From the end, so that the first record of an agent is its last. @returns whether each that was read is whole */
+function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc): boolean {
   const first = firstAfter(block, after)
   const taken = new Set<number>()
   // The records of one agent in a commit lie together.
   let last = -1
+  let whole = true
   for (let position = blockCount(block) - 1; position >= first; position--) {
     const agentNo = agentNoAt(block, position)
     if (agentNo === last || taken.has(agentNo)) continue
     const record = wholeRecord(block, position)
-    if (record === undefined) continue
+    if (record === undefined) {
+      whole = false
+      continue
+    }
     last = agentNo
     taken.add(agentNo)
     moved.set(agentNo, { agentNo, seq: record.seq, hash: record.hash })
   }
+  return whole
 }
 
 /** The position of the first record of a block after `after`; all of most blocks are. */

@@ -55,11 +55,12 @@ it('goes on from look to look where there are more blocks than one takes', () =>
   expect(moved(last?.hlc ?? zeroHlc)).toEqual({ heads: [], looks: 1 })
 })
 
-it('passes over a record that does not match its checksum: the one before it stands for it', () => {
+it('passes over a record that does not match its checksum, and says so: the one before it stands for it', () => {
   const commands = Array.from({ length: 4 }, (_none, n) => appendNumber('a', n))
   const outcomes = shard.run(...commands).map(replyOf)
   const block = Buffer.from(shard.environment.blocks.get(blockKey(0)) ?? Buffer.alloc(0))
   block[block.length - 1] = (block[block.length - 1] ?? 0) ^ 1
   shard.environment.blocks.putSync(blockKey(0), block)
   expect(moved(zeroHlc).heads).toEqual([{ agentNo: 0, seq: 3, hash: outcomes[2]?.id }])
+  expect(movedHeads(shard.environment, zeroHlc).damagedAfter).toEqual(zeroHlc)
 })
