@@ -187,7 +187,11 @@ function startServerLog(
     readOnly: () => state.readOnly,
     nowMs: systemClock,
     failed: (reason) => log.warn({ reason }, 'the log of strand heads fell behind'),
-    forked: (strands) => log.error({ strands }, 'strands have not got the records that the log told of: the log tells no more of them'),
+    forked: (strands) =>
+      log.error(
+        { strands },
+        'strands have not got the records that the log told of: the log tells no more of them',
+      ),
   })
 }
 

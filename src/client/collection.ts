@@ -187,10 +187,14 @@ export class CollectionHandle<T = Record<string, unknown>> {
   /**
    * Gives the agent another key pair, at once or by a proposal.
    * @param seedHex 64 hex characters, from which it follows; undefined lets the server choose
+   * With `reason` `compromise` the record says that the old key may be in other hands (docs/FORMAT.md, A key that leaked).
    * Errors: 409 `key_in_use`
    */
-  rotateKey(seedHex?: string, options: ChangeOptions = {}): Promise<KeyRotated | ProposedMutation> {
-    const body = JSON.stringify({ seed_hex: seedHex })
+  rotateKey(
+    seedHex?: string,
+    { reason, ...options }: ChangeOptions & { reason?: 'compromise' | undefined } = {},
+  ): Promise<KeyRotated | ProposedMutation> {
+    const body = JSON.stringify({ seed_hex: seedHex, reason })
     return this.#transport.json(changeCall(`${this.#readPath}/rotate-key`, body, options))
   }
 }

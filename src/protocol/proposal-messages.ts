@@ -21,7 +21,7 @@ export type AgentMutation =
   | { action: 'zone'; zone: Zone }
   | { action: 'policies'; policies: readonly Policy[] }
   /** The new key, with its seed sealed for the agent, hex; the seed is dropped when the proposal has ended. */
-  | { action: 'rotate_key'; publicKey: string; sealedSeed?: string }
+  | { action: 'rotate_key'; publicKey: string; sealedSeed?: string; reason?: 'compromise' }
 
 /** Takes an edge of the agent away. */
 export interface EdgeMutation {
@@ -114,6 +114,8 @@ interface AgentKeyRotate extends Author {
   agent: string
   seed?: Uint8Array
   check?: true
+  /** Why, where that matters to whoever trusts the old key. */
+  reason?: 'compromise'
   options: WriteOptions
 }
 

@@ -20,6 +20,7 @@ import type {
 
 const zoneBody = reader(ZoneBody)
 const rotateBody = reader(RotateKeyBody)
+const emptyBody: { seed_hex?: string; reason?: 'compromise' } = {}
 
 /** PUT /v1/agents/:agent/zone */
 const setZone: CommandRoute = {
@@ -71,12 +72,13 @@ const rotateKey: HandlerRoute = {
 async function rotate(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
   const agent = reachableAgent(request, request.params[0])
   if (typeof agent !== 'string') return agent
-  const body = request.body.length === 0 ? { value: {} } : rotateBody.bytes(request.body)
+  const body = request.body.length === 0 ? { value: emptyBody } : rotateBody.bytes(request.body)
   if ('code' in body) return body
   const options = writeOptions(request)
   if ('code' in options) return options
-  const command = { kind: 'agentKeyRotate' as const, agent, ...authorOf(request), options }
-  const { seed_hex: seedHex } = body.value
+  const { seed_hex: seedHex, reason } = body.value
+  const told = reason === undefined ? {} : { reason }
+  const command = { kind: 'agentKeyRotate' as const, agent, ...authorOf(request), options, ...told }
   if (seedHex === undefined) return answerOf(await context.ask(agent, command))
   const seeded = { ...command, seed: Buffer.from(seedHex, 'hex') }
   // Keys are owned by another shard than agents, so a key is claimed first: not for a request that is refused, or that

@@ -115,6 +115,12 @@ export const RotateKeyBody = Type.Object(
         description: 'Ed25519 seed of the new key; drawn when absent. Never given back',
       }),
     ),
+    reason: Type.Optional(
+      Type.Literal('compromise', {
+        description:
+          'The old key may be in other hands: told in the record, and in the proposal where there is one',
+      }),
+    ),
   },
   { additionalProperties: false },
 )

@@ -41,7 +41,12 @@ export const systemBodies = {
       Type.Object({ action: Type.Literal(edgeAction), ...edge, ...proposal }),
       Type.Object({ action: Type.Literal(zoneAction), zone: ZoneName, ...proposal }),
       Type.Object({ action: Type.Literal(policiesAction), policies: RowPolicies, ...proposal }),
-      Type.Object({ action: Type.Literal(keyAction), public_key: PublicKey, ...proposal }),
+      Type.Object({
+        action: Type.Literal(keyAction),
+        public_key: PublicKey,
+        reason: Type.Optional(Type.Literal('compromise')),
+        ...proposal,
+      }),
     ]),
   ),
   vote: reader(

@@ -28,6 +28,31 @@ async function refusedUnchanged(action: () => Promise<TestAnswer>): Promise<[num
   return [code, body.code]
 }
 
+describe('a rotation because a key leaked', () => {
+  it('says so in its record, and in the proposal that leads to it', async () => {
+    const bodiesOf = async (agent: string, type: string) => {
+      const body = { type: 'time_range', from_ts: 0, types: [type] }
+      const { records } = (await ask(server, `POST /v1/agents/${agent}/query`, { body })).body
+      return records.map(({ payload }: { payload: unknown }) => payload)
+    }
+    const reason = { body: { reason: 'compromise' } }
+    const free = await newAgent(server, 'leaked')
+    expect((await rotate(free, reason)).status).toBe(200)
+    expect(await bodiesOf(free, 'sys/key_rotate')).toMatchObject([
+      { reason: 'compromise', principal: 'root' },
+    ])
+    const other = await newAgent(server, 'not-leaked')
+    await rotate(other)
+    expect((await bodiesOf(other, 'sys/key_rotate'))[0]).not.toHaveProperty('reason')
+    const governed = await newAgent(server, 'leaked-governed', 'governed')
+    expect((await rotate(governed, reason)).status).toBe(202)
+    expect(await bodiesOf(governed, 'sys/proposal')).toMatchObject([
+      { action: 'rotate_key', reason: 'compromise' },
+    ])
+    expect((await rotate(free, { body: { reason: 'boredom' } })).status).toBe(400)
+  })
+})
+
 describe('the zone of an agent', () => {
   it('changes at once where it is free, to each of them', async () => {
     for (const zone of zones) {

@@ -38,7 +38,13 @@ export function agentKeyRotate(
   const seed = command.seed ?? state.random(seedBytes)
   const { publicKey } = keyPairFromSeed(seed)
   const sealed = seal(state.masterSeed, { ...seedPlace(agent.name), secret: seed }, state.random)
-  const mutation = { action: 'rotate_key' as const, publicKey, sealedSeed: sealed.toString('hex') }
+  const told = command.reason === undefined ? {} : { reason: command.reason }
+  const mutation = {
+    action: 'rotate_key' as const,
+    publicKey,
+    sealedSeed: sealed.toString('hex'),
+    ...told,
+  }
   const done = ({ seq, hash }: PendingRecord) => keyRotated(agent.name, publicKey, { seq, hash })
   return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }

@@ -107,7 +107,11 @@ function mutationOf(body: ProposalBody): Mutation {
     case 'policies':
       return { action: body.action, policies: body.policies }
     case 'rotate_key':
-      return { action: body.action, publicKey: body.public_key }
+      return {
+        action: body.action,
+        publicKey: body.public_key,
+        ...(body.reason !== undefined && { reason: body.reason }),
+      }
     case 'remove_edge':
       return { action: body.action, edgeType: body.edge_type, dst: body.dst }
     case 'delete':

@@ -187,13 +187,15 @@ function rotateKey(
   group: CommitGroup,
 ): PendingRecord {
   const { agent, mutation } = asked
-  const { publicKey, sealedSeed } = mutation
+  const { publicKey, sealedSeed, reason } = mutation
   assert(sealedSeed !== undefined, 'the seed of a new key is kept until it is in force')
   const seed = unseal(state.masterSeed, seedPlace(agent.name), Buffer.from(sealedSeed, 'hex'))
   const keyPair = keyPairFromSeed(seed)
   assert(keyPair.publicKey === publicKey, 'the new key is the one of its seed')
   const proof = signText(keyPair.secretKey, rotationProofText(agent.strand, publicKey)).toString('hex')
-  const body = Buffer.from(keyRotateBody(publicKey, proof, authorOf(asked)))
+  const body = Buffer.from(
+    keyRotateBody(publicKey, proof, { ...authorOf(asked), ...(reason !== undefined && { reason }) }),
+  )
   const record = group.append(agent, { type: keyRotateType, body, signing: 'record' })
   assert(!('code' in record), 'the place of a rotation was reserved')
   agent.retiredKeys = [...agent.retiredKeys, { publicKey: agent.publicKey, lastSeq: record.seq }]

@@ -101,7 +101,11 @@ function told(mutation: Mutation): Record<string, unknown> {
     case 'remove_edge':
       return { action, edge_type: mutation.edgeType, dst: mutation.dst }
     case 'rotate_key':
-      return { action, public_key: mutation.publicKey }
+      return {
+        action,
+        public_key: mutation.publicKey,
+        ...(mutation.reason !== undefined && { reason: mutation.reason }),
+      }
     case 'make_api_key': {
       // The line told here is the proposer's; that of the key is told when it is made.
       const { line: _line, ...facts } = keyFacts(mutation)
