@@ -11,13 +11,20 @@ import {
 import type { RelyingParty } from './auth/passkey.js'
 import { limits } from './base/limits.js'
 import { logLevels } from './base/log.js'
-import { nearestName } from './nearest-name.js'
+import { unknownNames } from './nearest-name.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth-settings.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkey-settings.js'
 import { connectionSettings } from './connection-settings.js'
 import { shardSettings } from './shard-settings.js'
 import * as parsers from './setting-parsers.js'
-import { type Environment, type Setting, type SettingFault, type ValueOf, setting } from './setting.js'
+import {
+  describeGiven,
+  type Environment,
+  type Setting,
+  type SettingFault,
+  type ValueOf,
+  setting,
+} from './setting.js'
 
 const megabyte = 1_048_576
 
@@ -298,7 +305,10 @@ export function readConfig(env: Environment): ConfigReading {
   const faults: SettingFault[] = []
   const config = parseAll(env, faults)
   faults.push(...crossFaults(env, config))
-  const warnings = unknownNames(env)
+  const warnings = unknownNames(
+    env,
+    Object.values(settings).map(({ name }) => name),
+  )
   if (faults.length > 0) return { ok: false, faults, warnings }
   if (config.dataOpen) {
     warnings.push(
@@ -385,27 +395,4 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
   if (config.dataOpen && config.environment === 'production') blame(dataOpen, 'true in production')
   faults.push(...mailFaults(env), ...oauthFaults(env, config.environment), ...passkeyFaults(env))
   return faults
-}
-
-/** Warnings of variables that look like settings and are none, which are typing errors mostly. */
-function unknownNames(env: Environment): string[] {
-  const known = Object.values(settings).map(({ name }) => name)
-  return Object.keys(env)
-    .filter((name) => name.startsWith('SERVICE_') && !known.includes(name))
-    .sort()
-    .map((name) => {
-      const nearest = nearestName(name, known)
-      return `${name} is no setting of this version${nearest === undefined ? '' : `; was ${nearest} meant?`}`
-    })
-}
-
-/** Characters of a wrong value that a fault shows. */
-const GIVEN_CHARS_MAX = 100
-
-function describeGiven(secret: true | undefined, text: string): string {
-  if (text === '') return 'an empty text'
-  // A seed put into the setting beside its own, as into SERVICE_MASTER_SEED_FILE, is still a seed.
-  if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
-  const shown = text.slice(0, GIVEN_CHARS_MAX)
-  return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
 }

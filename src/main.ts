@@ -4,39 +4,32 @@ import { refuse, type Refusal } from './base/errors.js'
 import { limits } from './base/limits.js'
 import { createLogger, type Logger } from './base/log.js'
 import type { Config } from './config.js'
-import { freeBytes, type DataDirectory } from './data-directory.js'
+import type { DataDirectory } from './data-directory.js'
 import { watchDisk, type ServerState } from './disk-watch.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
-import { ReaderPool } from './dispatch/reader-pool.js'
+import type { ReaderPool } from './dispatch/reader-pool.js'
 import { ServerLog } from './dispatch/server-log.js'
 import type { Shards } from './dispatch/shards.js'
-import type { SinkThread } from './dispatch/sink-thread.js'
-import type { PoolFigures, PoolListener } from './dispatch/thread-pool.js'
 import { Control } from './control.js'
 import { authOff, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeyUpkeep } from './http/api-key-upkeep.js'
-import { ApiKeys } from './http/api-keys.js'
 import { parseTrustedProxies } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
-import { FrontSlices } from './http/front-slices.js'
 import type { AuthHandling, Handling } from './http/handle.js'
 import { ImportReceiver } from './http/import.js'
 import { IngestReceiver } from './http/ingest.js'
-import { HttpMetrics } from './http/metrics.js'
 import { openApiDocument } from './http/openapi.js'
 import { RateLimiter } from './http/rate-limit.js'
 import { connectionsMax } from './http/connections.js'
 import { listen, type HttpServer } from './http/server.js'
-import { StreamHub } from './http/stream-hub.js'
-import { Tickets } from './http/tickets.js'
-import { OpenUploads } from './http/uploads.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
 import { endProcess, startShards, type StartedShards } from './shard-parts.js'
 import { Opened } from './opened.js'
 import { startSink } from './sink-parts.js'
 import { tellAudit, tellStart } from './server-audit.js'
+import { assemble, poolTold, type Parts } from './server-parts.js'
 import { version } from './version.js'
 
 /** A server that answers requests. */
@@ -101,12 +94,7 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
   })
   shards.hub = parts.streams
   shards.readers = opened.add(parts.readers, (one) => one.close())
-  const apiKeys = new ApiKeyUpkeep({
-    shards: shards.shards,
-    keys: parts.apiKeys,
-    readOnly: () => state.readOnly,
-    nowMs: systemClock,
-  })
+  const apiKeys = upkeepOf(parts, state)
   shards.apiKeys = opened.add(apiKeys, (one) => one.stop())
   await apiKeys.load()
   const auth = opened.add(await startedAuth(config, { directory, log, parts }), (one) => one?.stop())
@@ -131,11 +119,7 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
     await tellStart(shards.shards, { dataDir: directory.path, license: auth?.license }, log)
   }
   void serverLog?.look()
-  const connections = {
-    max: connectionsMax(config.connectionsMax, shards.shards.count),
-    onFull: () => log.warn({ max: connections.max }, 'connections were closed: there are too many'),
-  }
-  const http = await listen({ ...config, connections }, routes, handling)
+  const http = await listen({ ...config, connections: connectionsOf(config, parts, log) }, routes, handling)
   log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
   return {
     url: http.url,
@@ -160,21 +144,6 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
   }
 }
 
-/** What requests are carried out with, made once. */
-interface Parts {
-  shards: Shards
-  readers: ReaderPool
-  streams: StreamHub
-  apiKeys: ApiKeys
-  tickets: Tickets
-  uploads: OpenUploads
-  slices: FrontSlices
-  metrics: HttpMetrics
-  serverLog: ServerLog | undefined
-  /** Pools of threads that requests need. */
-  pools: { figures: PoolFigures }[]
-}
-
 /** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */
 function startServerLog(
   { logIntervalSecs }: Config,
@@ -195,6 +164,17 @@ function startServerLog(
   })
 }
 
+/** Keeps what is known of API keys and what the first shard has of them alike. */
+function upkeepOf({ shards, apiKeys }: Parts, state: ServerState): ApiKeyUpkeep {
+  return new ApiKeyUpkeep({ shards, keys: apiKeys, readOnly: () => state.readOnly, nowMs: systemClock })
+}
+
+/** How many connections there are at the most. */
+function connectionsOf(config: Config, { shards }: Parts, log: Logger): { max: number; onFull(): void } {
+  const max = connectionsMax(config.connectionsMax, shards.count)
+  return { max, onFull: () => log.warn({ max }, 'connections were closed: there are too many') }
+}
+
 /** The default agent is there from the first start on (contract.md 1, Identity). */
 async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<void> {
   const outcome = await shards.ask(agentId, {
@@ -206,40 +186,6 @@ async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<vo
   if (outcome.kind === 'reply') return
   if (outcome.kind === 'refused' && outcome.refusal.code === 'agent_exists') return
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
-}
-
-interface Assembled {
-  directory: DataDirectory
-  shards: Shards
-  sink: SinkThread | undefined
-  serverLog: ServerLog | undefined
-  told: PoolListener
-}
-
-function assemble(
-  { streamsPerPrincipal }: Config,
-  { directory, shards, sink, serverLog, told }: Assembled,
-): Parts {
-  const readers = new ReaderPool(directory.path, { told })
-  const pools: Parts['pools'] = [readers]
-  const streams = new StreamHub(shards, streamsPerPrincipal)
-  const tickets = new Tickets(systemClock, streamsPerPrincipal)
-  const uploads = new OpenUploads()
-  const apiKeys = new ApiKeys((principalId) => {
-    streams.endOf(principalId)
-    uploads.endOf(principalId)
-    tickets.revoke(principalId)
-  })
-  const metrics = new HttpMetrics({
-    shards,
-    streams: () => streams.count,
-    pools: () => pools.map(({ figures }) => figures),
-    freeBytes: () => freeBytes(directory.path),
-    ...(sink !== undefined && { sink: () => sink.figures }),
-    ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
-  })
-  const slices = new FrontSlices()
-  return { shards, readers, streams, apiKeys, tickets, uploads, slices, metrics, serverLog, pools }
 }
 
 /** The auth add-on, where it is on. */
@@ -376,17 +322,6 @@ function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefi
   return state.readOnly
     ? refuse('unavailable', 'Expected free space on the data disk: the server is read-only')
     : undefined
-}
-
-/** Tells of pools whose threads do not start, or end. */
-function poolTold(log: Logger): PoolListener {
-  return {
-    failed: (pool, error) =>
-      log.error({ pool, err: error }, 'no thread of a pool can be started: it is tried again'),
-    serves: (pool) => log.warn({ pool }, 'threads of a pool can be started again'),
-    ended: (pool, error) =>
-      log.error({ pool, err: error }, 'a thread of a pool ended in the middle of its task'),
-  }
 }
 
 /** Takes nothing new, ends the streams, and waits until the last answer is out or half the time is over. */

@@ -1,3 +1,5 @@
+import type { Environment } from './setting.js'
+
 /**
  * The name that was most likely meant by a mistyped one: the one with the fewest letters to insert, drop or replace.
  * @returns undefined when none is near enough to be worth naming
@@ -22,4 +24,18 @@ function editDistance(from: string, to: string): number {
     row = next
   }
   return row[to.length] ?? 0
+}
+
+/**
+ * Warnings of variables that look like settings and are none, which are typing errors mostly.
+ * @param known names of all settings
+ */
+export function unknownNames(env: Environment, known: readonly string[]): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SERVICE_') && !known.includes(name))
+    .sort()
+    .map((name) => {
+      const nearest = nearestName(name, known)
+      return `${name} is no setting of this version${nearest === undefined ? '' : `; was ${nearest} meant?`}`
+    })
 }

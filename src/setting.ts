@@ -39,3 +39,15 @@ export function setting<T>(line: SettingLine<T>): Setting<T> {
   const unset = value === undefined || (Array.isArray(value) && value.length === 0)
   return { defaultText: unset ? 'none' : String(value), ...line }
 }
+
+/** Characters of a wrong value that a fault shows. */
+const GIVEN_CHARS_MAX = 100
+
+/** A wrong value as a fault shows it: cut, and of a secret its length alone. */
+export function describeGiven(secret: true | undefined, text: string): string {
+  if (text === '') return 'an empty text'
+  // A seed put into the setting beside its own, as into SERVICE_MASTER_SEED_FILE, is still a seed.
+  if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
+  const shown = text.slice(0, GIVEN_CHARS_MAX)
+  return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
+}
