@@ -63,7 +63,7 @@ export interface PendingMutation {
 /** What can change of an agent. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
-  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing'
+  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing' | 'fresh' | 'owedErasures'
 >
 
 /** An answer that is kept for its idempotency key. */

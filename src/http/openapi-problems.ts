@@ -39,6 +39,7 @@ export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
     'unsupported_media_type',
     'agent_exists',
     'organism_not_found',
+    'namespace_not_found',
     'key_in_use',
     'import_conflict',
     'import_rejected',

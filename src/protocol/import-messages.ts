@@ -9,14 +9,20 @@ import type { Author, Mutation, Vote } from './proposal-messages.js'
  * (docs/adr/0022-import.md).
  */
 
+/** What a record of a mutation tells beside it. */
+interface Mutated {
+  /** Seq of the proposal that led to it. */
+  mutatedBy?: number
+}
+
 /** What a record of the server tells, which the shard keeps in its tables too. */
 export type Meaning =
   | { kind: 'genesis'; zone: Zone; createdAtMs: number }
-  | { kind: 'record'; action: RecordAction; target: string; targetSeq: number }
-  | { kind: 'zone'; zone: Zone }
-  | { kind: 'policies'; policies: Policy[] }
-  | { kind: 'key'; publicKey: string }
-  | { kind: 'edge'; dst: string; edgeType: string; live: boolean; weight: number }
+  | ({ kind: 'record'; action: RecordAction; target: string; targetSeq: number } & Mutated)
+  | ({ kind: 'zone'; zone: Zone } & Mutated)
+  | ({ kind: 'policies'; policies: Policy[] } & Mutated)
+  | ({ kind: 'key'; publicKey: string } & Mutated)
+  | ({ kind: 'edge'; dst: string; edgeType: string; live: boolean; weight: number } & Mutated)
   | {
       kind: 'proposal'
       mutation: Mutation

@@ -91,6 +91,8 @@ export interface ProposalRow {
   /** When it applies itself; absent where it waits for approval. */
   effectiveAtMs?: number
   expiresAtMs: number
+  /** Seq of the imported record by which it was carried out. */
+  effectSeq?: number
   /** When it came to its end. */
   endedAtMs?: number
   /** Why it was rejected, where nobody voted so: the code of what stood in its way. */

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import { memberOrganism } from '../auth/namespace.js'
-import { isServerAgent } from '../base/organism-id.js'
+import { memberAddress, memberOrganism } from '../auth/namespace.js'
+import { authMember, isServerAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { seedBytes } from '../strand/keys.js'
 import { StrandImported } from '../wire/imports.js'
-import { agentParameter, agentRefusal, faultyParameter } from './parameters.js'
+import { agentParameter, agentRefusal, faultyParameter, isUnlimitedAdmin } from './parameters.js'
 import type { ImportRequest, ImportRoute, RouteRequest } from './route.js'
 
 /** POST /v1/strand/import: takes an export back in (contract.md 8; docs/adr/0022-import.md). */
@@ -61,8 +61,13 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
         return refuse('import_rejected', 'Expected a manifest that names an agent as this server does')
       }
       if (isServerAgent(agent)) return refuse('forbidden', 'Expected a strand that is not one of the server')
+      const organismId = memberOrganism(agent)
+      const ofNamespace = organismId !== undefined && agent === memberAddress(organismId, authMember)
+      if (ofNamespace && !isUnlimitedAdmin(request.principal)) {
+        return refuse('forbidden', 'Expected a key with admin:* that is not limited to agents')
+      }
       const refusal = agentRefusal(request, agent)
-      if (refusal !== undefined || organisms || memberOrganism(agent) === undefined) return refusal
+      if (refusal !== undefined || organisms || organismId === undefined) return refusal
       return refuse('forbidden', 'Expected the scope admin:organisms for an agent of an organism')
     },
   }

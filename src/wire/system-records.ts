@@ -10,6 +10,7 @@ import { reader } from './validate.js'
  */
 
 const record = { target: Hash, target_seq: Seq }
+const mutated = { proposal_seq: Type.Optional(Seq) }
 const edge = { edge_type: EdgeType, dst: AgentAddress }
 const principal = Type.String({ minLength: 1 })
 
@@ -29,12 +30,12 @@ const [edgeAction] = edgeActions
 /** Readers of these bodies, by the type of record. */
 export const systemBodies = {
   genesis: reader(Type.Object({ created_at_ms: UnixMs, zone: ZoneName })),
-  record: reader(Type.Object(record)),
-  zone: reader(Type.Object({ zone: ZoneName })),
-  policy: reader(Type.Object({ policies: RowPolicies })),
-  keyRotate: reader(Type.Object({ public_key: PublicKey })),
+  record: reader(Type.Object({ ...record, ...mutated })),
+  zone: reader(Type.Object({ zone: ZoneName, ...mutated })),
+  policy: reader(Type.Object({ policies: RowPolicies, ...mutated })),
+  keyRotate: reader(Type.Object({ public_key: PublicKey, ...mutated })),
   edgeAdd: reader(Type.Object({ src: AgentAddress, ...edge, weight: Type.Number() })),
-  edgeRemove: reader(Type.Object({ src: AgentAddress, ...edge })),
+  edgeRemove: reader(Type.Object({ src: AgentAddress, ...edge, ...mutated })),
   proposal: reader(
     Type.Union([
       Type.Object({ action: Type.Enum([...recordActions]), ...record, ...proposal }),

@@ -40,10 +40,10 @@ export class SignedStrand {
   #strand = ZEROS
 
   /** @param byte of the seed of the first key */
-  constructor(agent = 'ledger', byte = 1) {
+  constructor(agent = 'ledger', byte = 1, zone = 'free') {
     this.agent = agent
     this.#keys = keyPair(byte)
-    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, zone: 'free' }
+    const body = { agent, created_at_ms: 1, public_key: this.#keys.publicHex, zone }
     this.append({ type: 'sys/genesis', body })
     this.#strand = this.head
   }

@@ -370,18 +370,15 @@ describe('agents that the server makes by itself', () => {
     expect([early.status, early.body.code]).toEqual([404, 'organism_not_found'])
     await newOrganism(target, 'acme', { auth: false })
     expect((await importTo(target, notes)).status).toBe(200)
+  })
+
+  it('are not, where they tell of an auth namespace that is not there or another one', async () => {
     const auth = await exportOf(source, 'acme::auth')
-    expect((await importTo(target, auth, { query: '?hold=true' })).status).toBe(200)
-    const register = { email: 'ada@example.org', password: 'correct horse battery' }
-    const during = await ask(target, 'POST /v1/organisms/acme/auth/register', { key: null, body: register })
-    expect([during.status, during.body.code]).toEqual([409, 'import_open'])
-    expect((await importTo(target, auth)).body.open).toBe(true)
-    const { body } = await ask(target, 'GET /v1/organisms/acme')
-    expect([body.agents, body.auth]).toEqual([['acme::auth', 'acme::notes'], true])
-    // The namespace is there, its users are not.
-    const after = await ask(target, 'POST /v1/organisms/acme/auth/register', { key: null, body: register })
-    expect(after.status).toBe(201)
-    expect(await verified(target, 'acme::auth')).toBe(seqs(auth) + 1)
+    const early = await importTo(target, auth)
+    expect([early.status, early.body.code]).toEqual([404, 'namespace_not_found'])
+    expect((await ask(target, 'POST /v1/organisms/acme/auth/init')).status).toBe(201)
+    const other = await leavesUnchanged(target, 'acme::auth', () => importTo(target, auth))
+    expect([other.status, other.body.code]).toEqual([409, 'agent_exists'])
   })
 })
 

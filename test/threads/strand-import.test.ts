@@ -224,7 +224,7 @@ describe('an import in a commit group with other commands', () => {
   })
 
   it('has records that were reserved before it come behind it', () => {
-    const strand = new SignedStrand('history').append({ ms: shard.nowMs + 5_000 })
+    const strand = new SignedStrand('history').append({ ms: shard.nowMs + 900 })
     const [records, end] = importCommands(strand)
     const batch = {
       kind: 'batchAppend',

@@ -49,6 +49,8 @@ export function makeAgent(
     policies: [],
     retiredKeys: [],
     importing: false,
+    fresh: false,
+    owedErasures: [],
   }
   const body = genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone })
   const genesis = group.append(agent, { type: genesisType, body: Buffer.from(body), signing: 'record' })

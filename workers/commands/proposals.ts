@@ -14,7 +14,7 @@ import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../commit-group.js'
 import { keepProposal, proposalAt } from '../mutations/book.js'
-import { end, recordsToSettle, settle, type Open } from '../mutations/settle.js'
+import { approvalsNeeded, end, recordsToSettle, settle, type Open } from '../mutations/settle.js'
 import {
   findAgent,
   importOpen,
@@ -27,9 +27,6 @@ import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.j
 
 /** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */
 const SWEEP_MAX = 64
-
-/** Approvals by different keys that a change of an immutable agent needs (contract.md 5, Zones). */
-const DUAL_APPROVALS = 2
 
 /**
  * Takes a vote, and applies or ends the proposal where it decides: all of it in one transaction. 404
@@ -122,8 +119,7 @@ function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): P
   if (vote === 'cancel') return end(state, { agent, row }, { state: 'cancelled', group })
   if (vote === 'reject') return end(state, { agent, row }, { state: 'rejected', group })
   const approvals = row.votes.filter((one) => one.vote === 'approve').length
-  const needed = row.zone === 'immutable_core' ? DUAL_APPROVALS : 1
-  return approvals < needed ? row : settle(state, { agent, row }, group)
+  return approvals < approvalsNeeded(row) ? row : settle(state, { agent, row }, group)
 }
 
 /**

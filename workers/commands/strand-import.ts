@@ -1,12 +1,15 @@
+import { memberAddress, memberOrganism } from '../../src/auth/namespace.js'
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
+import { authMember } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { compareHlc } from '../../src/strand/hlc.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import { seal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../commit-group.js'
+import { Judge } from '../import/judge.js'
 import { CheckedPart, rejectedAt } from '../import/part.js'
 import { meaningFault, takeMeaning } from '../import/take.js'
 import { holdProposal, keepProposal, openOf } from '../mutations/book.js'
@@ -26,6 +29,7 @@ export function strandImport(
 ): Decision {
   const found = findAgent(state, group, command.agent)
   const part = new CheckedPart(command.records)
+  if (found === undefined && isNamespaceAgent(command.agent)) return noNamespace
   const refusal =
     found === undefined
       ? part.firstSeq === 0
@@ -35,7 +39,8 @@ export function strandImport(
   if (refusal !== undefined) return refusal
   part.dropUntil(found?.head.seq ?? -1)
   if (part.empty) return told(found, 0)
-  const inTheWay = partRefusal(state, { found, part, admin: command.admin }, group)
+  const judge = judgeOf(state, found, group)
+  const inTheWay = partRefusal(state, { found, part, admin: command.admin, judge }, group)
   if (inTheWay !== undefined) return inTheWay
   if (!command.told) return untold
   const agent = found ?? newAgent(state, { command, part }, group)
@@ -47,8 +52,10 @@ export function strandImport(
     const taken = { ...record, imported: true, agentNo: agent.no, keyIndex, agent, strandBytes } as const
     group.takeIn(commitment === undefined ? taken : { ...taken, commitment })
     const meaning = part.meaningOf(record.seq)
-    if (meaning !== undefined) takeMeaning(state, { agent, record, meaning }, group)
+    const unsure = judge?.unsure.has(record.seq) === true
+    if (meaning !== undefined) takeMeaning(state, { agent, record, meaning, unsure }, group)
   }
+  if (judge !== undefined) oweErasures(agent, part, group)
   assert(agent.head.signature !== '', 'a part ends with a signed record')
   return told(agent, part.records.length)
 }
@@ -77,12 +84,21 @@ export function strandImportEnd(
       { extra: { public_key: agent.publicKey } },
     )
   }
+  const [owed] = agent.owedErasures
+  if (owed !== undefined) {
+    return rejectedAt(owed, 'The record is erased, and no record tells of that')
+  }
   if (!command.told) return untold
   agent.importing = false
+  agent.fresh = false
   agent.keyPair = keyPairFromSeed(seed)
   const isDerived = kept === undefined && derived.equals(seed)
   const sealed = seal(masterSeed, { ...seedPlace(agent.name), secret: seed }, random).toString('hex')
-  group.changeAgent(agent.name, { importing: false, ...(!isDerived && { sealedSeed: sealed }) })
+  group.changeAgent(agent.name, {
+    importing: false,
+    fresh: false,
+    ...(!isDerived && { sealedSeed: sealed }),
+  })
   for (const row of openOf(state, group, agent)) keepProposal(group, agent.no, row)
   return told(agent, 0)
 }
@@ -150,10 +166,51 @@ function hashAt(
   return record.hash
 }
 
+/** A part on its way in. */
+interface Judged {
+  found: Agent | undefined
+  part: CheckedPart
+  admin: boolean
+  /** Absent for a strand that has never taken writes here. */
+  judge: Judge | undefined
+}
+
+/** Who judges what is done to a strand that is here. */
+function judgeOf(state: ShardState, found: Agent | undefined, group: CommitGroup): Judge | undefined {
+  if (found === undefined || found.fresh) return undefined
+  return new Judge(state, { agent: found, zoneStays: isNamespaceAgent(found.name) }, group)
+}
+
+/** Whether a strand tells of an auth namespace, which makes it itself. */
+function isNamespaceAgent(name: string): boolean {
+  const organismId = memberOrganism(name)
+  return organismId !== undefined && name === memberAddress(organismId, authMember)
+}
+
+const noNamespace = refuse('namespace_not_found', 'Expected an organism whose auth namespace is there')
+
+/** Records that came without their bodies, and of whose erasure nothing tells yet, behind a part. */
+function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
+  const owed = new Set(owedErasures)
+  for (const { seq, erased } of part.records) {
+    if (erased === true) owed.add(seq)
+    const meaning = part.meaningOf(seq)
+    if (meaning?.kind === 'record' && meaning.action === 'erase') owed.delete(meaning.targetSeq)
+  }
+  return owed
+}
+
+function oweErasures(agent: Agent, part: CheckedPart, group: CommitGroup): void {
+  const owed = owedAfter(agent, part)
+  if (owed.size + agent.owedErasures.length === 0) return
+  agent.owedErasures = [...owed]
+  group.changeAgent(agent.name, { owedErasures: agent.owedErasures })
+}
+
 /** What stands in the way of the new records of a part. */
 function partRefusal(
   state: ShardState,
-  { found, part, admin }: { found: Agent | undefined; part: CheckedPart; admin: boolean },
+  { found, part, admin, judge }: Judged,
   group: CommitGroup,
 ): Refusal | undefined {
   const [first] = part.records
@@ -168,19 +225,27 @@ function partRefusal(
   if (found !== undefined && compareHlc(first.hlc, found.head.hlc) <= 0) {
     return rejectedAt(first.seq, 'The clock does not go forward')
   }
-  if (last.hlc.ms - state.clock() > limits.clockAheadMsMax) {
-    return refuse('clock_skew', 'Expected records whose clock is not ahead of the clock of this server')
+  const aheadMs = last.hlc.ms - state.clock() - limits.importClockAheadMsMax
+  if (aheadMs > 0) {
+    return refuse('clock_skew', 'Expected records whose clock is not ahead of the clock of this server', {
+      retryAfterSecs: Math.ceil(aheadMs / 1_000),
+    })
   }
   const keys = (found?.retiredKeys.length ?? 0) + part.rotations
   if (keys > limits.keyRotationsMax) {
     return rejectedAt(last.seq, `The key was rotated more than ${limits.keyRotationsMax} times`)
   }
+  const owed = found === undefined || judge === undefined ? 0 : owedAfter(found, part).size
+  if (owed > limits.importOwedErasuresMax) {
+    return rejectedAt(last.seq, 'Too many records are erased before a record tells of it')
+  }
   for (const record of part.records) {
     const meaning = part.meaningOf(record.seq)
     const fault =
-      meaning === undefined
+      (meaning === undefined
         ? undefined
-        : meaningFault(state, { agent: found, part, seq: record.seq, meaning }, group)
+        : meaningFault(state, { agent: found, part, seq: record.seq, meaning }, group)) ??
+      judge?.take(record, meaning)
     if (fault !== undefined) return rejectedAt(record.seq, fault)
   }
   return undefined
@@ -211,8 +276,10 @@ function newAgent(
     policies: [],
     retiredKeys: [],
     importing: true,
+    fresh: true,
+    owedErasures: [],
   }
-  const row = { no: agent.no, zone, createdAtMs, publicKey: part.key, strand, importing: true }
+  const row = { no: agent.no, zone, createdAtMs, publicKey: part.key, strand, importing: true, fresh: true }
   group.newAgents.set(name, row)
   state.store.agents.keep(agent)
   return agent

@@ -27,19 +27,21 @@ const readers: Readonly<Record<string, (body: unknown, agent: string) => Told>> 
   },
   [keyRotateType]: (body) => {
     const read = systemBodies.keyRotate.value(body)
-    return 'code' in read ? badBody : { meaning: { kind: 'key', publicKey: read.value.public_key } }
+    if ('code' in read) return badBody
+    return { meaning: { kind: 'key', publicKey: read.value.public_key, ...mutatedBy(read.value) } }
   },
   'sys/tombstone': (body) => recordMeaning(body, 'delete'),
   'sys/restore': (body) => recordMeaning(body, 'restore'),
   [eraseType]: (body) => recordMeaning(body, 'erase'),
   'sys/zone': (body) => {
     const read = systemBodies.zone.value(body)
-    return 'code' in read ? badBody : { meaning: { kind: 'zone', zone: read.value.zone } }
+    if ('code' in read) return badBody
+    return { meaning: { kind: 'zone', zone: read.value.zone, ...mutatedBy(read.value) } }
   },
   'sys/policy': (body) => {
     const read = systemBodies.policy.value(body)
     if ('code' in read || policyFaults(read.value.policies).length > 0) return badBody
-    return { meaning: { kind: 'policies', policies: read.value.policies } }
+    return { meaning: { kind: 'policies', policies: read.value.policies, ...mutatedBy(read.value) } }
   },
   'sys/proposal': proposalMeaning,
   'sys/vote': (body) => {
@@ -66,16 +68,19 @@ const readers: Readonly<Record<string, (body: unknown, agent: string) => Told>> 
     const read = systemBodies.edgeRemove.value(body)
     if ('code' in read || read.value.src !== agent) return badBody
     const { dst, edge_type: edgeType } = read.value
-    return { meaning: { kind: 'edge', dst, edgeType, live: false, weight: 0 } }
+    return { meaning: { kind: 'edge', dst, edgeType, live: false, weight: 0, ...mutatedBy(read.value) } }
   },
 }
 
 function recordMeaning(body: unknown, action: 'delete' | 'restore' | 'erase'): Told {
   const read = systemBodies.record.value(body)
   if ('code' in read) return badBody
-  return {
-    meaning: { kind: 'record', action, target: read.value.target, targetSeq: read.value.target_seq },
-  }
+  const { target, target_seq: targetSeq } = read.value
+  return { meaning: { kind: 'record', action, target, targetSeq, ...mutatedBy(read.value) } }
+}
+
+function mutatedBy({ proposal_seq: seq }: { proposal_seq?: number }): { mutatedBy?: number } {
+  return seq === undefined ? {} : { mutatedBy: seq }
 }
 
 function proposalMeaning(body: unknown): Told {

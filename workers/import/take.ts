@@ -8,6 +8,7 @@ import type { ShardState } from '../shard-state.js'
 import type { Agent } from '../store/agents.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { recordBySeq } from '../store/records.js'
+import { proposalSeqOf } from './judge.js'
 import type { CheckedPart } from './part.js'
 
 /*
@@ -62,10 +63,16 @@ function find(
 /** Takes what a record tells. */
 export function takeMeaning(
   state: ShardState,
-  { agent, record, meaning }: { agent: Agent; record: StoredRecord; meaning: MeaningAt },
+  {
+    agent,
+    record,
+    meaning,
+    unsure,
+  }: { agent: Agent; record: StoredRecord; meaning: MeaningAt; unsure: boolean },
   group: CommitGroup,
 ): void {
   const { seq, hlc } = record
+  takeEffect(state, { agent, seq, meaning }, group)
   switch (meaning.kind) {
     case 'genesis':
       return
@@ -90,7 +97,7 @@ export function takeMeaning(
       return
     }
     case 'proposal':
-      takeProposal(state, { agent, record, meaning }, group)
+      takeProposal(state, { agent, record, meaning, unsure }, group)
       return
     case 'vote': {
       const row = rowOf(state, { agent, seq: meaning.proposalSeq }, group)
@@ -107,6 +114,18 @@ export function takeMeaning(
     default:
       unreachable(meaning)
   }
+}
+
+/** A proposal that was carried out is not carried out again. */
+function takeEffect(
+  state: ShardState,
+  { agent, seq, meaning }: { agent: Agent; seq: number; meaning: MeaningAt },
+  group: CommitGroup,
+): void {
+  const proposalSeq = proposalSeqOf(meaning)
+  if (proposalSeq === undefined) return
+  const row = rowOf(state, { agent, seq: proposalSeq }, group)
+  if (row?.state === 'proposed') holdProposal(group, agent.no, { ...row, effectSeq: seq })
 }
 
 function takeMutation(
@@ -147,10 +166,19 @@ function takeProposal(
     agent,
     record,
     meaning,
-  }: { agent: Agent; record: StoredRecord; meaning: Extract<MeaningAt, { kind: 'proposal' }> },
+    unsure,
+  }: {
+    agent: Agent
+    record: StoredRecord
+    meaning: Extract<MeaningAt, { kind: 'proposal' }>
+    unsure: boolean
+  },
   group: CommitGroup,
 ): void {
   const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = meaning
+  const importedAtMs = state.clock()
+  // Whoever signed it, here it can be rejected for as long as one that is made here.
+  const earliestMs = unsure ? importedAtMs + state.proposals.governedAutoApproveSecs * 1_000 : 0
   holdProposal(group, agent.no, {
     agent: agent.name,
     seq: record.seq,
@@ -163,9 +191,9 @@ function takeProposal(
     votes: [],
     createdAtMs: record.hlc.ms,
     // What was made elsewhere long ago is as old here as this import.
-    importedAtMs: state.clock(),
+    importedAtMs,
     expiresAtMs,
-    ...(effectiveAtMs !== undefined && { effectiveAtMs }),
+    ...(effectiveAtMs !== undefined && { effectiveAtMs: Math.max(effectiveAtMs, earliestMs) }),
   })
 }
 

@@ -30,6 +30,14 @@ export function recordsToSettle(state: ShardState, { agent, row }: Open, group: 
   return 1 + END_RECORDS + ended
 }
 
+/** Approvals by different lines that a change of an immutable agent needs. */
+const DUAL_APPROVALS = 2
+
+/** Approvals after which a proposal is applied. */
+export function approvalsNeeded({ zone }: Pick<ProposalRow, 'zone'>): number {
+  return zone === 'immutable_core' ? DUAL_APPROVALS : 1
+}
+
 /** Applies a proposal, or ends it as rejected where something has come in its way since it was made. */
 export function settle(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
   const { mutation } = row

@@ -34,6 +34,10 @@ export interface Agent {
   retiredKeys: readonly RetiredKey[]
   /** Part of an import that is not at its end: it can be read and takes no writes, and has no secret key. */
   importing: boolean
+  /** It has never taken writes here: an import brings it whole, and its zone has nothing to judge yet. */
+  fresh: boolean
+  /** Seqs of records that were imported without their bodies, and of whose erasure no record tells yet. */
+  owedErasures: readonly number[]
 }
 
 /** A public key that an agent had. */
@@ -63,6 +67,9 @@ export interface AgentRow {
   retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
   importing?: boolean
+  /** As in `Agent`; absent for no. */
+  fresh?: boolean
+  owedErasures?: readonly number[]
 }
 
 /** Where the seed of an agent belongs whose creator named it. */
@@ -240,6 +247,8 @@ export class AgentTable {
       policies: row.policies ?? [],
       retiredKeys: row.retiredKeys ?? [],
       importing,
+      fresh: row.fresh === true,
+      owedErasures: row.owedErasures ?? [],
     }
   }
 

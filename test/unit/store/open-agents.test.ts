@@ -20,6 +20,8 @@ function agentOf(no: number): Agent {
     policies: [],
     retiredKeys: [],
     importing: false,
+    fresh: false,
+    owedErasures: [],
   }
 }
 
