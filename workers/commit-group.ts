@@ -12,6 +12,7 @@ import { signBytes, signText } from '../src/strand/keys.js'
 import { layHeader } from '../src/strand/laid-header.js'
 import type { LoggedHead } from '../src/strand/server-log.js'
 import { isReservedType } from '../src/strand/record-type.js'
+import type { OpenShare } from './mutations/book.js'
 import type { Agent, AgentRow } from './store/agents.js'
 import type { PendingAuthRow, PendingEnded } from './store/auth-table.js'
 import { edgeNameKey, type EdgeChange, type EdgeName } from './store/edges.js'
@@ -91,6 +92,8 @@ export class CommitGroup {
   readonly agentChanges = new Map<string, AgentChange>()
   /** Proposals as this group leaves them, by agent number and seq. */
   readonly proposals = new Map<string, PendingProposal>()
+  /** Whose the open proposals of agents were before this group, by agent number and seq, where that was asked for. */
+  readonly openShares = new Map<number, Map<number, OpenShare>>()
   readonly erasures: PendingErasure[] = []
   readonly zoneChanges: ZoneChange[] = []
   /** Changes of each edge, in order. */

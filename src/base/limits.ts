@@ -233,6 +233,14 @@ export const limits = {
   proposalDays: 7,
   /** Open proposals of one agent: a change of its zone ends them all, in one commit. */
   proposalsOpenMax: 1_000,
+  /** Those of them that do not erase: there is always room for keys to erase. */
+  proposalsNotErasingMax: 900,
+  /** Those that came from one line of keys. */
+  proposalsOfLineMax: 500,
+  /** Those of all users together, so that keys have room. */
+  proposalsOfUsersMax: 400,
+  /** Those of one user. */
+  proposalsOfUserMax: 32,
   /** Milliseconds between looks for proposals whose time has come. */
   proposalSweepMs: 1_000,
   /** Rotations of one agent's key: a record names its key by a byte. */

@@ -429,15 +429,62 @@ describe('rotating the key of an agent', () => {
   })
 })
 
-it('bounds the open proposals about records of one agent, which keep no change of its zone out', () => {
-  const agent = agentIn('protected')
-  const hashes = shard
-    .run(...Array.from({ length: 1_001 }, (_none, n) => ({ ...appendNumber(agent, n), emerge: false })))
-    .map((outcome) => replyOf(outcome).record_id as string)
-  const outcomes = shard.run(...hashes.map((hash) => mutate('delete', [agent, hash])))
-  expect(outcomes.filter((outcome) => codeOf(outcome) === 'reply')).toHaveLength(1_000)
-  expect(codeOf(outcomes.at(-1))).toBe('overloaded')
-  const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
-  expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
-  expect(proposals('proposed')).toEqual([])
+describe('the open proposals about records of one agent', () => {
+  let agent: string
+  let hashes: string[]
+  let next: number
+
+  beforeEach(() => {
+    agent = agentIn('protected')
+    const writes = Array.from({ length: 1_100 }, (_none, n) => ({ ...appendNumber(agent, n), emerge: false }))
+    hashes = shard.run(...writes).map((outcome) => replyOf(outcome).record_id)
+    next = 0
+  })
+
+  /** Proposes by a principal, in one group; gives how many were taken. */
+  function taken(
+    count: number,
+    by: { principal: string; line?: string },
+    action: 'delete' | 'erase' = 'delete',
+  ) {
+    const commands = Array.from({ length: count }, () => {
+      return { ...mutate(action, [agent, hashes[next++] ?? ''], by.principal), ...by }
+    })
+    const codes = shard.run(...commands).map(codeOf)
+    const done = codes.filter((code) => code === 'reply').length
+    expect(codes.slice(done)).toEqual(codes.slice(done).map(() => 'overloaded'))
+    next -= count - done
+    return done
+  }
+
+  const users = (n: number) => ({ principal: `user::${n}` })
+
+  it('are shared out: no user, and not all of them, keep keys from proposing', () => {
+    expect(taken(40, users(0))).toBe(32)
+    // In groups of their own, too.
+    expect(taken(1, users(0))).toBe(0)
+    for (let n = 1; n < 12; n++) expect(taken(32, users(n))).toBe(32)
+    expect(taken(32, users(12))).toBe(16)
+    expect(taken(1, users(13))).toBe(0)
+    expect(taken(501, { principal: 'key_a' })).toBe(500)
+    expect(taken(1, { principal: 'key_child', line: 'key_a' })).toBe(0)
+    expect(taken(1, { principal: 'key_b' })).toBe(0)
+    expect(taken(101, { principal: 'key_b' }, 'erase')).toBe(100)
+  })
+
+  it('give room again when they end', () => {
+    expect(taken(33, users(0))).toBe(32)
+    const [first] = proposals('proposed')
+    expect(replyOf(shard.ask(vote(first?.proposal_id ?? '', 'reject'))).state).toBe('rejected')
+    expect(taken(2, users(0))).toBe(1)
+  })
+
+  it('are bounded, and keep no change of its zone out', () => {
+    expect(taken(500, { principal: 'key_a' }, 'erase')).toBe(500)
+    expect(taken(501, { principal: 'key_b' }, 'erase')).toBe(500)
+    expect(taken(1, { principal: 'key_c' }, 'erase')).toBe(0)
+    const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
+    expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
+    expect(proposals('proposed')).toEqual([])
+  })
 })

@@ -253,3 +253,16 @@ describe('an import in a commit group with other commands', () => {
     expect(replyOf(shard.ask(appendNumber('history', 1))).seq).toBe(4)
   })
 })
+
+it('brings no more open proposals than an agent can have', () => {
+  const strand = new SignedStrand('history', 1, 'protected')
+  const about = { action: 'delete', principal: 'root', in_zone: 'protected', effective_at_ms: null }
+  for (let n = 0; n < 1_004; n++) {
+    const target = { target: '0'.repeat(64), target_seq: n }
+    strand.append({ type: 'sys/proposal', body: { ...about, ...target, expires_at_ms: 9_999_999_999_999 } })
+  }
+  const [records] = importCommands(strand)
+  const refused = shard.ask(records)
+  expect(refused).toMatchObject({ kind: 'refused', refusal: { code: 'import_rejected' } })
+  expect(shard.store.agents.find('history')).toBeUndefined()
+})

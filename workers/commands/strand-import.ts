@@ -7,6 +7,7 @@ import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { compareHlc } from '../../src/strand/hlc.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
+import { agentActions } from '../../src/strand/proposal.js'
 import { seal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../commit-group.js'
 import { Judge } from '../import/judge.js'
@@ -15,6 +16,7 @@ import { meaningFault, takeMeaning } from '../import/take.js'
 import { holdProposal, keepProposal, openOf } from '../mutations/book.js'
 import { findAgent, type Decision, type ShardState } from '../shard-state.js'
 import { keptSeed, noKeyPair, seedPlace, type Agent } from '../store/agents.js'
+import { openProposalCount } from '../store/proposals.js'
 import { recordBySeq } from '../store/records.js'
 
 /**
@@ -189,6 +191,15 @@ function isNamespaceAgent(name: string): boolean {
 
 const noNamespace = refuse('namespace_not_found', 'Expected an organism whose auth namespace is there')
 
+/** Proposals that are open behind a part: a change of the zone ends them all, in one commit. */
+function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPart): number {
+  const before = found === undefined ? 0 : openProposalCount(state.store.environment, found.no)
+  return part.records.reduce((count, { seq }) => {
+    const kind = part.meaningOf(seq)?.kind
+    return count + (kind === 'proposal' ? 1 : kind === 'applied' ? -1 : 0)
+  }, before)
+}
+
 /** Records that came without their bodies, and of whose erasure nothing tells yet, behind a part. */
 function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
   const owed = new Set(owedErasures)
@@ -234,6 +245,9 @@ function partRefusal(
   const keys = (found?.retiredKeys.length ?? 0) + part.rotations
   if (keys > limits.keyRotationsMax) {
     return rejectedAt(last.seq, `The key was rotated more than ${limits.keyRotationsMax} times`)
+  }
+  if (openAfter(state, found, part) > limits.proposalsOpenMax + agentActions.length) {
+    return rejectedAt(last.seq, `More than ${limits.proposalsOpenMax} proposals are open`)
   }
   const owed = found === undefined || judge === undefined ? 0 : owedAfter(found, part).size
   if (owed > limits.importOwedErasuresMax) {

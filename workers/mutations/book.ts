@@ -67,9 +67,33 @@ export function openOf(state: ShardState, group: CommitGroup, agent: Agent): Pro
   })
 }
 
-/** How many proposals of an agent are open, as far as a bound needs it: those that this group has ended count. */
+/** What open proposals of an agent are counted by. */
+export interface OpenShare {
+  /** Of the proposer. */
+  line: string
+  erases: boolean
+}
+
+/** How many proposals of an agent are open at most, without a look at each: those that this group has ended count. */
 export function openCount(state: ShardState, group: CommitGroup, agent: Agent): number {
   return openProposalCount(state.store.environment, agent.no) + pendingOf(group, agent).length
+}
+
+/** Whose the open proposals of an agent are; those that this group has ended count. The stored ones are read once a group. */
+export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
+  let stored = group.openShares.get(agent.no)
+  if (stored === undefined) {
+    const places = proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })
+    const rows = [...places].flatMap((place) => findProposal(state.store.environment, place) ?? [])
+    stored = new Map(rows.map((row) => [row.seq, shareOf(row)]))
+    group.openShares.set(agent.no, stored)
+  }
+  const added = pendingOf(group, agent).filter(({ row }) => stored.get(row.seq) === undefined)
+  return [...stored.values(), ...added.map(({ row }) => shareOf(row))]
+}
+
+function shareOf({ proposer, line, mutation }: ProposalRow): OpenShare {
+  return { line: line ?? proposer, erases: mutation.action === 'erase' }
 }
 
 function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {

@@ -1,7 +1,12 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import type { Mutation, ProposalRow, ProposedAs } from '../../src/protocol/proposal-messages.js'
+import {
+  lineOf,
+  type Mutation,
+  type ProposalRow,
+  type ProposedAs,
+} from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { Proposed } from '../../src/wire/proposals.js'
@@ -9,7 +14,7 @@ import { keyFacts } from '../audit.js'
 import type { CommitGroup } from '../commit-group.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import { proposalTarget } from '../store/proposals.js'
-import { keepProposal, openAbout, openCount } from './book.js'
+import { keepProposal, openAbout, openCount, openShares, type OpenShare } from './book.js'
 import { isOfAgent, type Asked } from './carry-out.js'
 
 /** Makes a proposal, and answers with it: 202. Refused as by `makeProposal`. */
@@ -62,20 +67,42 @@ const DAY_MS = 86_400_000
 
 function placeRefusal(
   state: ShardState,
-  { agent, mutation }: Asked,
+  { agent, mutation, ...author }: Asked,
   group: CommitGroup,
 ): Refusal | undefined {
-  const open = openAbout(state, group, { agent, target: proposalTarget({ mutation }) })
-  if (open !== undefined) {
+  const same = openAbout(state, group, { agent, target: proposalTarget({ mutation }) })
+  if (same !== undefined) {
     return refuse('proposal_open', 'Expected no other proposal about the same to be open', {
-      extra: { proposal_id: proposalId(agent.name, open.seq) },
+      extra: { proposal_id: proposalId(agent.name, same.seq) },
     })
   }
   // Changes of the agent itself are one of each kind at most: proposals about its records never keep them out.
-  if (isOfAgent(mutation) || openCount(state, group, agent) < limits.proposalsOpenMax) return undefined
-  return refuse('overloaded', `Expected at most ${limits.proposalsOpenMax} open proposals of one agent`, {
-    retryAfterSecs: 60,
-  })
+  if (isOfAgent(mutation) || openCount(state, group, agent) < limits.proposalsOfUserMax) return undefined
+  const open = openShares(state, group, agent)
+  const full = fullShare(open, { line: lineOf(author), erases: mutation.action === 'erase' })
+  return full === undefined ? undefined : refuse('overloaded', full, { retryAfterSecs: 60 })
+}
+
+/** Which share of an agent's open proposals is used up for one more: nobody alone keeps others from proposing. */
+function fullShare(open: readonly OpenShare[], one: OpenShare): string | undefined {
+  const own = open.filter(({ line }) => line === one.line).length
+  if (isUser(one)) {
+    if (own >= limits.proposalsOfUserMax)
+      return `Expected at most ${limits.proposalsOfUserMax} open proposals of one user about an agent`
+    if (open.filter(isUser).length >= limits.proposalsOfUsersMax)
+      return `Expected at most ${limits.proposalsOfUsersMax} open proposals of users about an agent`
+  }
+  if (own >= limits.proposalsOfLineMax)
+    return `Expected at most ${limits.proposalsOfLineMax} open proposals of one line of keys about an agent`
+  if (!one.erases && open.filter(({ erases }) => !erases).length >= limits.proposalsNotErasingMax)
+    return `Expected at most ${limits.proposalsNotErasingMax} open proposals about an agent that do not erase`
+  return open.length < limits.proposalsOpenMax
+    ? undefined
+    : `Expected at most ${limits.proposalsOpenMax} open proposals about an agent`
+}
+
+function isUser({ line }: OpenShare): boolean {
+  return line.startsWith('user:')
 }
 
 /** What the strand tells of a proposal (docs/FORMAT.md, Proposals). */
