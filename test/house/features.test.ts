@@ -30,9 +30,11 @@ const folders: Record<string, Exceptions> = {
       health: 'answered by the front',
       docs: 'answered by the front',
       'link-pages': 'answered by the front',
+      whoami: 'answered by the front',
       'strand-export': 'made by workers/reader.ts, behind the commands of proof',
     },
     withoutRoute: {
+      audit: 'what the server tells of itself, at its start and by imports',
       drafts: 'reads request bodies into drafts, for records and ingest',
     },
   },

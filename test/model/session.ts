@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Scope } from '../../src/wire/api-keys.js'
 import { ask, keyMadeBy } from '../support/answers.js'
 import { eventually } from '../support/eventually.js'
 import { MovedClock, movedClockOptions } from '../support/moved-clock.js'
@@ -86,7 +85,7 @@ export class Session {
 
   async #addActor(
     name: string,
-    scopes: readonly Scope[],
+    scopes: Parameters<typeof keyMadeBy>[2]['scopes'],
     { reach = '', maker = 'root' }: { reach?: string; maker?: string } = {},
   ): Promise<void> {
     const agents = reach === '' ? [] : [`${reach}*`]

@@ -328,7 +328,7 @@ function filesWith(directory: string, text: string): string[] {
     })
 }
 
-it('answers 202 for a key that may decide where two admin keys are there (test/routes/key-lines.test.ts)', async () => {
+it('answers 202 for a key that may decide where two admin keys are there', async () => {
   for (let n = 0; n < 2; n++) await scopedKey(server, ['admin:*'])
   const body = { name: 'decider', scopes: ['proposals:decide'] }
   const { status, body: proposed } = await ask(server, 'POST /v1/admin/api-keys', { body })
