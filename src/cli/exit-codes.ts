@@ -2,6 +2,8 @@
 export const exitCodes = {
   fine: 0,
   foundWrong: 1,
+  /** The server is away or busy: try again (EX_TEMPFAIL of sysexits.h). */
+  tryAgain: 75,
   /** Wrong settings, wrong usage, or a data directory that cannot be used. */
   configuration: 78,
 } as const

@@ -1,24 +1,32 @@
 import { readIfThere, writeDurably } from '../durable-file.js'
 import { logAgent } from '../base/organism-id.js'
+import { parseLine } from '../proof/export-lines.js'
+import { readHeads } from '../proof/heads.js'
 import { runNow } from '../proof/job.js'
 import { jobs } from '../proof/node/jobs.js'
 import { verifyCheckpoint } from '../proof/node/verify-checkpoint.js'
 import { verifyExport } from '../proof/node/verify-export.js'
-import { type Checkpoint, parseCheckpoint } from '../proof/note.js'
+import { type Checkpoint, parseCheckpoint, strandOf } from '../proof/note.js'
 import { isMembers, readBodyJson } from '../proof/strict-json.js'
 import { growsFrom, pathOf } from '../proof/tree-proof.js'
 import { checkpointOrigin } from '../strand/checkpoint.js'
+import { parseHeader } from '../strand/header.js'
+import { headsType } from '../strand/record-type.js'
 import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printableLines } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { serverAsked } from './server-url.js'
+import { splitLines } from './split-lines.js'
 
-const USAGE = `Usage: strandfast witness --state FILE [--url URL] [--key KEY] [--log-key HEX]
+const USAGE = `Usage: strandfast witness --state FILE [--url URL] [--key KEY] [--log-key HEX] [--max-age SECS]
 Asks a server for the checkpoint of its log of strand heads, sees that the log only grew since the checkpoint in FILE,
 and keeps the new one there. The first run has nothing to compare with: it believes the server, or takes the public key
-of the log. --url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
-Exit codes: 0 the log only grew, 1 it was cut or forked (FILE stays as it is), or the server was not there.
+of the log. It reads the heads that are new in the log: each record tells of them with its body, and of a strand with
+rising sizes. --max-age is how old the newest record of the log may be; a log grows while something is written.
+--url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
+Exit codes: 0 the log only grew; 1 it was cut, forked, cannot be read or is too old (FILE stays as it is); 75 the server is
+away, hung up or is busy, so that nothing was seen; 78 wrong usage.
 `
 
 /** Bytes of an answer that are taken; a proof has some thousand. */
@@ -32,11 +40,15 @@ interface Asked {
   url: string
   key: string | undefined
   logKey: string | undefined
+  maxAgeSecs: number | undefined
 }
+
+/** The server is not there, or not now: nothing can be said of its log. */
+class AwayError extends Error {}
 
 /**
  * Keeps the newest checkpoint of a server's log, to be run again and again on another machine.
- * @returns the exit code: 0 the log only grew, 1 it did not or cannot be seen, 78 wrong usage
+ * @returns the exit code: 0 the log only grew, 1 it did not, 75 it cannot be seen now, 78 wrong usage
  */
 export async function witnessCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {
@@ -44,6 +56,7 @@ export async function witnessCommand(args: string[]): Promise<number> {
     url: { type: 'string' },
     key: { type: 'string' },
     'log-key': { type: 'string' },
+    'max-age': { type: 'string' },
   })
   if (!options.ok) return showUsage(USAGE, options)
   const asked = readAsked(options.values)
@@ -52,11 +65,11 @@ export async function witnessCommand(args: string[]): Promise<number> {
     return await witness(asked)
   } catch (error) {
     process.stderr.write(`The log could not be seen: ${describeError(error)}\n`)
-    return exitCodes.foundWrong
+    return error instanceof AwayError ? exitCodes.tryAgain : exitCodes.foundWrong
   }
 }
 
-type Values = Partial<Record<'state' | 'url' | 'key' | 'log-key', string>>
+type Values = Partial<Record<'state' | 'url' | 'key' | 'log-key' | 'max-age', string>>
 
 function readAsked(values: Values): Asked | string {
   const { state } = values
@@ -65,8 +78,11 @@ function readAsked(values: Values): Asked | string {
   if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey)) {
     return 'Expected --log-key to be a public key of 64 hex digits'
   }
+  const maxAge = values['max-age']
+  if (maxAge !== undefined && !/^[1-9][0-9]{0,8}$/.test(maxAge)) return 'Expected --max-age to be seconds'
+  const maxAgeSecs = maxAge === undefined ? undefined : Number(maxAge)
   const server = serverAsked(values)
-  return typeof server === 'string' ? server : { state, ...server, logKey }
+  return typeof server === 'string' ? server : { state, ...server, logKey, maxAgeSecs }
 }
 
 async function witness(asked: Asked): Promise<number> {
@@ -82,7 +98,9 @@ async function witness(asked: Asked): Promise<number> {
   if (kept !== undefined && before === undefined) {
     return alarm('The checkpoint that was kept is not signed by the key of the log', { kept, note })
   }
-  const reason = before === undefined ? undefined : await faultBetween(asked, before, now)
+  const reason =
+    (before === undefined ? undefined : await faultBetween(asked, before, now)) ??
+    (await faultOfHeads(asked, { logKey, before, now }))
   if (reason !== undefined) return alarm(reason, { kept, note })
   if (note !== kept) writeDurably(asked.state, note)
   const grown = before === undefined ? 'the first one kept' : `${before.size} before`
@@ -101,6 +119,68 @@ async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): 
   const between = { from: before.size, to: now.size, fromRootHex: before.rootHex, toRootHex: now.rootHex }
   if (path !== undefined && runNow(growsFrom({ ...between, path }), jobs)) return undefined
   return `The log was forked: its ${now.size} records do not begin with the ${before.size} of before`
+}
+
+/** What is wrong with the records of the log that are new since the checkpoint that was kept, or with their age. */
+async function faultOfHeads(
+  asked: Asked,
+  { logKey, before, now }: { logKey: string; before: Checkpoint | undefined; now: Checkpoint },
+): Promise<string | undefined> {
+  const fromSeq = before === undefined ? 0 : Math.min(before.size, now.size - 1)
+  const query = `agent=${encodeURIComponent(logAgent)}&from_seq=${fromSeq}&to_seq=${now.size - 1}`
+  const answer = await open(asked, `/v1/strand/export?${query}`)
+  if (answer.body === null) throw new AwayError('The server gave no export of its log')
+  const heads = new NewHeads()
+  const lines = heads.read(splitLines(streamOf(answer.body)))
+  const found = await verifyExport(lines, { publicKey: logKey, strand: strandOf(now) })
+  if (!found.ok) return `The log cannot be read: line ${found.line}: ${found.reason}`
+  if (found.firstSeq !== fromSeq || found.lastSeq !== now.size - 1)
+    return 'The log shows other records than asked for'
+  if (heads.fault !== undefined) return heads.fault
+  const ageSecs = Math.floor((Date.now() - heads.lastMs) / 1_000)
+  const { maxAgeSecs = Infinity } = asked
+  return ageSecs > maxAgeSecs ? `The newest record of the log is ${ageSecs} seconds old` : undefined
+}
+
+/** Reads the records of a log as they pass by. */
+class NewHeads {
+  readonly #sizes = new Map<string, number>()
+  fault: string | undefined
+  /** When the last record was written, Unix milliseconds. */
+  lastMs = 0
+
+  async *read(lines: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const line of lines) {
+      this.#take(line)
+      yield line
+    }
+  }
+
+  #take(line: string): void {
+    const read = parseLine(line)
+    const record = read !== undefined && 'record' in read ? read.record : undefined
+    const header = record && parseHeader(record.h)
+    if (record === undefined || header === undefined) return
+    this.lastMs = Number.parseInt(header.hlc.slice(0, 12), 16)
+    if (header.seq === 0) return
+    const told = header.type === headsType && record.body !== undefined ? readHeads(record.body) : undefined
+    if (told === undefined)
+      this.fault ??= `Record ${header.seq} of the log tells of no heads, or cannot be read`
+    for (const { strand, size } of told?.heads ?? []) {
+      const last = this.#sizes.get(strand) ?? 0
+      if (size <= last)
+        this.fault ??= `Record ${header.seq} of the log tells of ${size} records of ${strand}, ${last} were told before`
+      this.#sizes.set(strand, size)
+    }
+  }
+}
+
+async function* streamOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body
+  } catch (cause) {
+    throw new AwayError('The server hung up', { cause })
+  }
 }
 
 /** The members of an answer; none when it is no JSON object. */
@@ -124,12 +204,29 @@ async function keyOfLog(asked: Asked, note: string): Promise<string> {
   return verified.publicKey
 }
 
-async function ask({ url, key }: Asked, path: string): Promise<string> {
+async function ask(asked: Asked, path: string): Promise<string> {
+  const answer = await open(asked, path)
+  try {
+    return await boundedText(answer, ANSWER_BYTES_MAX)
+  } catch (cause) {
+    // What fetch throws where an answer breaks off; one that is too long is an Error of ours.
+    throw cause instanceof TypeError ? new AwayError('The server hung up', { cause }) : cause
+  }
+}
+
+/** Begins a call. @throws AwayError where the server is not there, or busy; Error for another refusal */
+async function open({ url, key }: Asked, path: string): Promise<Response> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
   const signal = AbortSignal.timeout(ANSWER_MS_MAX)
-  const answer = await fetch(url + path, { headers, signal, redirect: 'error' })
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await errorText(answer)}`)
-  return boundedText(answer, ANSWER_BYTES_MAX)
+  let answer: Response
+  try {
+    answer = await fetch(url + path, { headers, signal, redirect: 'error' })
+  } catch (cause) {
+    throw new AwayError('The server is away', { cause })
+  }
+  if (answer.ok) return answer
+  const said = `${path}: ${answer.status} ${await errorText(answer).catch(() => '')}`
+  throw answer.status >= 500 || answer.status === 429 ? new AwayError(said) : new Error(said)
 }
 
 /** Says what is wrong and shows both notes, which together are the proof of it. */

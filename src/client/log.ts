@@ -43,7 +43,8 @@ export class LogClient {
   }
 
   /**
-   * Where the strand of an agent stands by the log, or stood when the log had `at` records.
+   * Where the strand of an agent stands by the log, or stood when the log had `at` records. The proof is that this was told,
+   * not that nothing further was told later: only an export of the log shows that.
    * Errors: 404 `head_not_logged` where the log does not tell of it yet
    */
   proof(agent: string, options: LogProofOptions = {}): Promise<LoggedHeadResponse> {

@@ -69,7 +69,8 @@ const proof: HandlerRoute = {
   ...common,
   path: '/v1/log/proof',
   docs: {
-    summary: 'Where a strand stood by the log, with the proof of it',
+    summary:
+      'A head of a strand that the log told of, with the proof that it was told (not that it was told last)',
     tag: 'Server log',
     query: {
       agent: Type.String({ description: 'The agent whose strand it is' }),

@@ -32,7 +32,10 @@ export const LogConsistency = Type.Object({
 })
 export type LogConsistency = Static<typeof LogConsistency>
 
-/** Where a strand stood by the server log, with all that it takes to check that offline. */
+/**
+ * Where a strand stood by the server log, with all that it takes to check that offline. It shows that this was told, not that
+ * nothing further was told later (docs/FORMAT.md, The server log).
+ */
 export const LoggedHeadProof = Type.Object({
   agent: AgentAddress,
   strand: Hash,
@@ -51,7 +54,10 @@ export const LoggedHeadProof = Type.Object({
           description: 'The exact text of `{"clocks":[…],"heads":[[strand,size,hash]…]}`',
         }),
       },
-      { description: 'The record of the log that tells of the head, as an export has it' },
+      {
+        description:
+          'The record of the log that tells of the head, as an export has it: proof that it was told, not that it was told last',
+      },
     ),
     tree_size: Size,
     root: Hash,
