@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/verifiers.js'
+
+/* Files that are nearly right: whatever they are, every verifier says the same of them. */
+
+const seed = process.env['CI'] === 'true' ? Date.now() : 6
+const CASES = 400
+
+interface ExportVector {
+  public_key: string
+  lines: string[]
+}
+const exports: ExportVector[] = JSON.parse(
+  readFileSync(new URL('../vectors/exports.json', import.meta.url), 'utf8'),
+)
+const [whole = { public_key: '', lines: [] }] = exports
+const text = whole.lines.map((line) => `${line}\n`).join('')
+
+const odd = fc.oneof(
+  fc.constantFrom(
+    ...[
+      '"',
+      '\\',
+      '\n',
+      '\r',
+      '\r\n',
+      ' ',
+      '0',
+      '.0',
+      'e0',
+      '-',
+      '{',
+      '}',
+      '[]',
+      ',',
+      ':',
+      '\ufeff',
+      '\0',
+      '\u2028',
+    ],
+    ...[
+      '"x":1,',
+      '"x":[],',
+      '"__proto__":1,',
+      '\\u0000',
+      '\\ud800',
+      '\\u0061',
+      '😀',
+      'ÿ',
+      'NaN',
+      '1e400',
+      'true',
+    ],
+    ...['"erased":true,', '"withheld":true,', '"sig":"', '"sealed_by":7,', '"record_count":11,', '"h":"x",'],
+  ),
+  fc.string({ unit: 'binary', maxLength: 3 }),
+)
+const edit = fc.record({ at: fc.noBias(fc.nat(999_999)), removed: fc.nat({ max: 3 }), added: odd })
+const bytes = fc.record({ at: fc.noBias(fc.nat(999_999)), byte: fc.integer({ min: 0, max: 255 }) })
+const lineMove = fc.record({ from: fc.nat(99), to: fc.nat(99), copy: fc.boolean() })
+
+const cases: fc.Arbitrary<Case> = fc
+  .tuple(
+    fc.array(edit, { maxLength: 2 }),
+    fc.array(bytes, { maxLength: 1 }),
+    fc.array(lineMove, { maxLength: 1 }),
+    fc.boolean(),
+  )
+  .map(([edits, flips, moves, known]) => {
+    const lines = text.split(/(?<=\n)/)
+    for (const { from, to, copy } of moves) {
+      const at = from % lines.length
+      const [line = ''] = copy ? [lines[at]] : lines.splice(at, 1)
+      lines.splice(to % (lines.length + 1), 0, line)
+    }
+    let changed = lines.join('')
+    for (const { at, removed, added } of edits) {
+      const place = at % changed.length
+      changed = changed.slice(0, place) + added + changed.slice(place + removed)
+    }
+    const file = Buffer.from(changed)
+    for (const { at, byte } of flips) file[at % file.length] = byte
+    return { file, publicKey: known ? whole.public_key : undefined }
+  })
+
+describe(`files that are nearly right (seed ${seed})`, () => {
+  const drawn = fc.sample(cases, { seed, numRuns: CASES })
+
+  it('have one verdict from all verifiers', async () => {
+    const verdicts: { ok: boolean; reason?: string }[][] = []
+    for (const one of drawn)
+      verdicts.push([await byCommandLine(one), await byLines(one), await byClient(one)])
+    const inPython = byPython(drawn)
+    const different = drawn.flatMap((one, at) => {
+      const all = [...(verdicts[at] ?? []), ...(python === undefined ? [] : [inPython[at] ?? { ok: false }])]
+      const isOne = all.every(({ ok }) => ok === all[0]?.ok)
+      return isOne ? [] : [{ file: Buffer.from(one.file).toString('base64'), all }]
+    })
+    expect(different).toEqual([])
+    // Some are right still: a member that nobody reads, white space.
+    expect(verdicts.filter(([first]) => first?.ok === true).length).toBeGreaterThan(5)
+  })
+})
