@@ -51,6 +51,45 @@ export interface Draft {
   ingested?: boolean
 }
 
+/** A record in its place of the chain. */
+export interface ChainedRecord {
+  seq: number
+  hlc: Hlc
+  hash: string
+  prev: string
+  salt: Uint8Array
+  /** Absent where it waits for the seal of its group. */
+  signature?: Uint8Array
+  header: string
+}
+
+/** Puts a draft behind the head of its strand and signs it, unless a later record of its group may seal it. */
+export function chainRecord(
+  agent: Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } },
+  { draft, hlc, salt }: { draft: Draft; hlc: Hlc; salt: Uint8Array },
+): ChainedRecord {
+  const genesis = agent.head.hash === ''
+  const seq = genesis ? 0 : agent.head.seq + 1
+  const prev = genesis ? zeroHash : agent.head.hash
+  const header = headerText({
+    strand: genesis ? zeroHash : agent.strand,
+    key: agent.publicKey,
+    seq,
+    prev,
+    hlc: formatHlc(hlc),
+    type: draft.type,
+    body: bodyCommitment(salt, draft.body),
+  })
+  const { leaf, text } = layHeader(header)
+  const chained: ChainedRecord = { seq, hlc, hash: hashOf(leaf), prev, salt, header }
+  if (!mayWait(draft)) chained.signature = signBytes(agent.keyPair.secretKey, text)
+  return chained
+}
+
+function mayWait({ signing, type }: Draft): boolean {
+  return signing === 'group' && !isReservedType(type)
+}
+
 const noSignature = Buffer.alloc(0)
 
 /** A deletion or restoration that is decided. */
@@ -183,45 +222,38 @@ export class CommitGroup {
   append(agent: Agent, draft: Draft): PendingRecord | Refusal {
     const hlc = this.#takeReading()
     if (hlc === undefined) return clockSkew
-    const genesis = agent.head.hash === ''
-    const seq = genesis ? 0 : agent.head.seq + 1
-    const prev = genesis ? zeroHash : agent.head.hash
-    const salt = this.#random(16)
-    const commitment = bodyCommitment(salt, draft.body)
-    const strand = genesis ? zeroHash : agent.strand
-    const header = headerText({
-      strand,
-      key: agent.publicKey,
-      seq,
-      prev,
-      hlc: formatHlc(hlc),
-      type: draft.type,
-      body: commitment,
-    })
-    const { leaf, text } = layHeader(header)
-    const hash = hashOf(leaf)
-    const waits = draft.signing === 'group' && !isReservedType(draft.type)
+    return this.#add(agent, draft, chainRecord(agent, { draft, hlc, salt: this.#random(16) }))
+  }
+
+  /** Appends a record that was chained before, to the head of its strand and behind every reading of the clock. */
+  appendChained(agent: Agent, draft: Draft, chained: ChainedRecord): PendingRecord {
+    assert(agent.head.hash === '' || chained.prev === agent.head.hash, 'a record is chained to the head')
+    this.#passTo(chained.hlc)
+    return this.#add(agent, draft, chained)
+  }
+
+  /** The latest reading of the clock that was given out. */
+  get lastReading(): Hlc {
+    return this.#hlc.last
+  }
+
+  #add(agent: Agent, draft: Draft, { header, ...chained }: ChainedRecord): PendingRecord {
+    const waits = chained.signature === undefined
     agent.strandBytes += draft.body.length
-    agent.head = { seq, hash, hlc, signature: '' }
+    agent.head = { seq: chained.seq, hash: chained.hash, hlc: chained.hlc, signature: '' }
     this.touched.set(agent.name, agent)
     const record: PendingRecord = {
       agentNo: agent.no,
-      seq,
-      hlc,
+      ...chained,
       type: draft.type,
-      hash,
-      prev,
       keyIndex: agent.keyIndex,
-      salt,
       body: draft.body,
       agent,
       waits,
       strandBytes: agent.strandBytes,
       ingested: draft.ingested === true,
     }
-    const { secretKey } = agent.keyPair
-    if (waits) this.#lastWaiting.set(agent.no, { header, secretKey })
-    else record.signature = signBytes(secretKey, text)
+    if (waits) this.#lastWaiting.set(agent.no, { header, secretKey: agent.keyPair.secretKey })
     this.records.push(record)
     return record
   }
@@ -246,6 +278,11 @@ export class CommitGroup {
     agent.head = { seq, hash, hlc, signature: Buffer.from(signature).toString('hex') }
     this.touched.set(agent.name, agent)
     this.imported.push(record)
+    this.#passTo(hlc)
+  }
+
+  /** Readings from now on are later than this one; what was reserved is not. */
+  #passTo(hlc: Hlc): void {
     this.#reserved.length = this.#used
     this.#hlc.pass(hlc)
   }

@@ -13,7 +13,7 @@ import { ShardStore } from './store/shard-store.js'
 
 /*
  * The thread of one shard worker: the only place that knows of the port. What arrives while a group is committed
- * makes up the next group, so groups grow with the load and an idle server commits one record at once.
+ * makes up the next turn, so groups grow with the load and an idle server commits one record at once.
  */
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
@@ -45,20 +45,30 @@ const shard = new Shard(
   },
 )
 
+let closing = false
+
 port.on('message', (message: unknown) => {
+  take(message)
+  while (shard.busy) {
+    shard.turn()
+    take(receiveMessageOnPort(port)?.message)
+  }
+  if (closing) void close()
+  else stepSoon()
+})
+
+/** Takes a message and all that wait behind it. */
+function take(message: unknown): void {
   const commands: CommandFrame = []
-  let closing = false
-  for (let next: unknown = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
+  for (let next = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
     if (next === 'close') closing = true
     else {
       assert(next instanceof ArrayBuffer, 'a shard is sent frames')
       for (const command of decodeCommands(next)) commands.push(command)
     }
   }
-  if (commands.length > 0) shard.run(commands)
-  if (closing) void close()
-  else stepSoon()
-})
+  if (commands.length > 0) shard.take(commands)
+}
 
 // Between two frames no agent is in the middle of anything. It keeps no thread alive.
 setInterval(() => store.agents.rest(), limits.agentRestMs).unref()

@@ -1,88 +1,174 @@
-import { unreachable } from '../src/base/assert.js'
 import { refuse } from '../src/base/errors.js'
 import { limits } from '../src/base/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../src/protocol/frame.js'
-import type { Command, Outcome, ShardFigures, StreamEvent, WriteOptions } from '../src/protocol/messages.js'
+import type { Outcome, ShardFigures, StreamEvent } from '../src/protocol/messages.js'
 import { HlcClock } from '../src/strand/hlc.js'
-import { agentKeyRotate, agentZoneSet } from './commands/agent-changes.js'
-import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from './commands/agents.js'
-import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from './commands/api-keys.js'
-import { auditAppend, auditOpen } from './commands/audit.js'
-import { authChange } from './commands/auth/changes.js'
-import { strandThen } from './commands/as-of.js'
-import { authEndedList, authLookup } from './commands/auth/lookups.js'
-import { edgeAdd, edgeList, edgeRemove } from './commands/graph.js'
-import { ingestChunk, ingestOne } from './commands/ingest.js'
-import { recordMutate } from './commands/mutations.js'
-import { organismCreate, organismGet, organismList } from './commands/organisms.js'
-import { policiesGet, policiesSet } from './commands/policies.js'
-import { checkpointSign, strandLocate } from './commands/proof.js'
-import { proposalDecide, proposalList, proposalsSweep } from './commands/proposals.js'
-import { recordQuery } from './commands/query.js'
-import { batchAppend, recordAppend, recordGet } from './commands/records.js'
 import {
-  headsAll,
-  headsHold,
-  headsMoved,
-  logAppend,
-  logFind,
-  logOpen,
-  logTold,
-} from './commands/server-log.js'
-import { strandImport, strandImportEnd } from './commands/strand-import.js'
-import { isStreamed, logPage, streamEvent, streamPage, watch } from './commands/stream.js'
-import { mailDue, mailSettle } from './auth/outbox.js'
+  agentOf,
+  decide,
+  isLongWrite,
+  isWrite,
+  longSteps,
+  read,
+  type LongWrite,
+  type Read,
+  type ShortWrite,
+  type Write,
+} from './carry-out.js'
+import { isStreamed, streamEvent } from './commands/stream.js'
 import { CommitGroup } from './commit-group.js'
-import { answeredBefore, isCheck, keepAnswer, keyedRequest } from './kept-answers.js'
-import { ingestKeyed } from './kept-ingest.js'
 import { refused, type Decision, type ShardState } from './shard-state.js'
 import { writeBytesMax } from './store/file-room.js'
+import type { Steps, Turn } from './turn.js'
 
 /** Takes what a commit group led to, to where it came from. */
 export type Tell = (frame: OutcomeFrame) => void
 
 const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
 
-/** A command that may write. */
-type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
-
-/** A command that only reads. */
-type Read = Exclude<Command, Write>
-
 /** A command with the number that its outcome goes back under. */
 type Numbered<C> = [id: number, command: C]
 
 /**
- * One shard: takes commands, decides them one after the other, commits what they write together, and then tells.
- * It waits for nothing but its next frame (house.md, The way of one write).
+ * One shard: takes commands, decides them one after the other, commits what they write together, and then tells. It does
+ * so in turns, each with one commit; between two of them it takes what has arrived meanwhile, so that nobody waits for the
+ * end of a long command (docs/adr/0027-turns-of-a-shard.md).
  */
 export class Shard {
   readonly #state: ShardState
   readonly #hlc: HlcClock
   readonly #tell: Tell
   readonly #figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
+  #writes: Numbered<ShortWrite>[] = []
+  #reads: Numbered<Read>[] = []
+  /** In the order that they came, which that of the chunks of an upload is. */
+  #longWrites: Numbered<LongWrite>[] = []
+  /** The first of them, where it is begun. */
+  #underWay: { id: number; steps: Steps<Decision> } | undefined
+  /** The long write had no part of the last turn, as there were many others. */
+  #longIsDue = false
+  readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
   constructor(state: ShardState, tell: Tell) {
     this.#state = state
     this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
     this.#tell = tell
     this.#figures.agents = state.store.agents.count
+    this.#turn = {
+      group: new CommitGroup(this.#hlc, state.random),
+      endsAtMs: 0,
+      spent() {
+        state.beat()
+        return performance.now() >= this.endsAtMs
+      },
+      held: new Set(),
+    }
+  }
+
+  /** Takes commands that have arrived. */
+  take(commands: CommandFrame): void {
+    const { writes, reads } = sortOut(commands)
+    for (const [id, write] of writes) {
+      if (isLongWrite(write)) this.#longWrites.push([id, write])
+      else this.#writes.push([id, write])
+    }
+    this.#reads.push(...reads)
+  }
+
+  /** Whether there are commands that are not carried out. */
+  get busy(): boolean {
+    return this.#writes.length + this.#reads.length > 0 || this.#hasLong
+  }
+
+  /** Carries out everything that has arrived. @throws Error as `turn` does */
+  run(commands: CommandFrame): void {
+    this.take(commands)
+    while (this.busy) this.turn()
   }
 
   /**
-   * Carries out everything that has arrived: the writes in commit groups, then the reads, which so see the writes.
+   * Carries out a part of what has arrived: writes in one commit group, then reads, which so see the writes.
    * @throws Error when a commit failed or something that must hold does not: the shard must stop
    */
-  run(commands: CommandFrame): void {
-    const { writes, reads } = sortOut(commands)
-    let next = 0
-    while (next < writes.length) next = this.#commitFrom(writes, next)
-    if (reads.length === 0) return
-    const failures: string[] = []
-    const outcomes: OutcomeFrame['outcomes'] = reads.map(([id, command]) => {
+  turn(): void {
+    this.#turn.group = new CommitGroup(this.#hlc, this.#state.random)
+    const decisions: Numbered<Decision>[] = this.#refusedForRoom()
+    if (!this.#longIsDue) this.#decideWrites(decisions)
+    const crowded = !this.#longIsDue && this.#turn.spent()
+    this.#longIsDue = crowded && this.#hasLong
+    if (!crowded) this.#goOnWithLong(decisions)
+    if (decisions.length > 0 || !this.#turn.group.empty) this.#commit(decisions)
+    this.#answerReads()
+  }
+
+  get #hasLong(): boolean {
+    return this.#underWay !== undefined || this.#longWrites.length > 0
+  }
+
+  #begin(lastsMs: number): void {
+    this.#turn.endsAtMs = performance.now() + lastsMs
+  }
+
+  /** Nothing is decided that could not be committed. What is begun goes on: its commit says whether there was room. */
+  #refusedForRoom(): Numbered<Decision>[] {
+    if (this.#writes.length + this.#longWrites.length === 0) return []
+    const waiting = [...this.#writes.slice(0, limits.commitRecordsMax), ...this.#longWrites.slice(0, 1)]
+    if (this.#state.store.hasRoom(roomFor(waiting))) return []
+    const refusals = [...this.#writes, ...this.#longWrites].map(([id]): Numbered<Decision> => [id, noRoom])
+    this.#writes = []
+    this.#longWrites = []
+    return refusals
+  }
+
+  #decideWrites(decisions: Numbered<Decision>[]): void {
+    this.#begin(limits.shardTurnMs)
+    const { group, held } = this.#turn
+    const waiting: Numbered<ShortWrite>[] = []
+    let bytes = 0
+    for (const one of this.#writes) {
+      const [id, write] = one
+      const full = group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
+      if (full || held.has(agentOf(write))) {
+        waiting.push(one)
+        continue
+      }
       this.#state.beat()
-      return [id, this.#read(command, failures)]
-    })
+      decisions.push([id, decide(this.#state, write, group)])
+      if ('body' in write) bytes += write.body.length
+    }
+    this.#writes = waiting
+  }
+
+  #goOnWithLong(decisions: Numbered<Decision>[]): void {
+    this.#begin(limits.shardTurnMs)
+    while (this.#turn.group.size < limits.commitRecordsMax) {
+      const first = this.#underWay ?? this.#nextLong()
+      if (first === undefined) return
+      const { done, value } = first.steps.next()
+      if (done !== true) return
+      this.#underWay = undefined
+      decisions.push([first.id, value])
+      if (this.#turn.spent()) return
+    }
+  }
+
+  #nextLong(): { id: number; steps: Steps<Decision> } | undefined {
+    const next = this.#longWrites.shift()
+    if (next === undefined) return undefined
+    this.#underWay = { id: next[0], steps: longSteps(this.#state, next[1], this.#turn) }
+    return this.#underWay
+  }
+
+  #answerReads(): void {
+    if (this.#reads.length === 0) return
+    this.#begin(limits.shardTurnMs)
+    const failures: string[] = []
+    const outcomes: OutcomeFrame['outcomes'] = []
+    for (const [id, command] of this.#reads) {
+      if (outcomes.length > 0 && this.#turn.spent()) break
+      outcomes.push([id, this.#read(command, failures)])
+    }
+    this.#reads = outcomes.length === this.#reads.length ? [] : this.#reads.slice(outcomes.length)
     this.#tell({ outcomes, events: [], figures: this.#figures, ...(failures.length > 0 && { failures }) })
   }
 
@@ -108,17 +194,9 @@ export class Shard {
     this.#state.store.step()
   }
 
-  /** Decides and commits writes from `from` on, as many as one group takes; gives the index behind them. */
-  #commitFrom(writes: Numbered<Write>[], from: number): number {
-    if (!this.#state.store.hasRoom(roomFor(writes, from))) return this.#refuseAll(writes, from)
-    const group = new CommitGroup(this.#hlc, this.#state.random)
-    const decisions: Numbered<Decision>[] = []
-    let next = from
-    for (; next < writes.length && group.size < limits.commitRecordsMax; next++) {
-      const write = writes[next]
-      this.#state.beat()
-      if (write !== undefined) decisions.push([write[0], decide(this.#state, write[1], group)])
-    }
+  /** Commits the group of this turn, and tells. */
+  #commit(decisions: readonly Numbered<Decision>[]): void {
+    const { group } = this.#turn
     group.seal()
     if (!group.empty) {
       const startedAt = performance.now()
@@ -152,14 +230,6 @@ export class Shard {
       ...(importedOf.length > 0 && { importedOf }),
       ...(made.length + gone.length > 0 && { apiKeyChanges: group.apiKeyChanges }),
     })
-    return next
-  }
-
-  /** Nothing is decided that could not be committed. */
-  #refuseAll(writes: Numbered<Write>[], from: number): number {
-    const outcomes: OutcomeFrame['outcomes'] = writes.slice(from).map(([id]) => [id, refused(noRoom)])
-    this.#tell({ outcomes, events: [], figures: this.#figures })
-    return writes.length
   }
 
   #eventsOf(group: CommitGroup): StreamEvent[] {
@@ -172,10 +242,10 @@ export class Shard {
   }
 }
 
-/** What the next group can make the data file longer by, bytes, as far as that can be told before it is decided. */
-function roomFor(writes: readonly Numbered<Write>[], from: number): number {
+/** What writes can make the data file longer by, bytes, as far as that can be told before they are decided. */
+function roomFor(writes: readonly Numbered<Write>[]): number {
   let bytes = 0
-  for (const [, command] of writes.slice(from, from + limits.commitRecordsMax)) {
+  for (const [, command] of writes) {
     const body = 'body' in command ? command.body : 'chunk' in command ? command.chunk : undefined
     bytes += writeBytesMax(body?.length ?? 0)
   }
@@ -201,154 +271,4 @@ function sortOut(commands: CommandFrame): { writes: Numbered<Write>[]; reads: Nu
     else others.push([id, command])
   }
   return { writes: [...byAgent.values()].flat(), reads }
-}
-
-function agentOf(command: Write): string {
-  return 'agent' in command ? command.agent : ''
-}
-
-function isWrite(command: Command): command is Write {
-  return 'options' in command || command.kind === 'keyClaim'
-}
-
-/** Decides a write, or finds that it was answered before under its idempotency key. */
-function decide(state: ShardState, command: Write, group: CommitGroup): Decision {
-  const idempotency = 'options' in command ? command.options.idempotency : undefined
-  if (idempotency === undefined) return write(state, command, group)
-  if (command.kind === 'ingestChunk' && command.agent === '') {
-    return ingestKeyed(state, { command, ...idempotency }, group)
-  }
-  const request = keyedRequest(command, { ...idempotency, agent: agentOf(command) })
-  const before = answeredBefore(state, group, request)
-  if (before !== undefined) return before
-  const decision = write(state, command, group)
-  if (typeof decision === 'function' && !isCheck(command))
-    keepAnswer(state, group, { ...request, outcome: decision })
-  return decision
-}
-
-function write(state: ShardState, command: Write, group: CommitGroup): Decision {
-  switch (command.kind) {
-    case 'recordAppend':
-      return recordAppend(state, command, group)
-    case 'batchAppend':
-      return batchAppend(state, command, group)
-    case 'ingestOne':
-      return ingestOne(state, command, group)
-    case 'ingestChunk':
-      return ingestChunk(state, command, group)
-    case 'recordMutate':
-      return recordMutate(state, command, group)
-    case 'agentCreate':
-      return agentCreate(state, command, group)
-    case 'policiesSet':
-      return policiesSet(state, command, group)
-    case 'agentZoneSet':
-      return agentZoneSet(state, command, group)
-    case 'agentKeyRotate':
-      return agentKeyRotate(state, command, group)
-    case 'proposalDecide':
-      return proposalDecide(state, command, group)
-    case 'proposalsSweep':
-      return proposalsSweep(state, group)
-    case 'edgeAdd':
-      return edgeAdd(state, command, group)
-    case 'edgeRemove':
-      return edgeRemove(state, command, group)
-    case 'strandImport':
-      return strandImport(state, command, group)
-    case 'strandImportEnd':
-      return strandImportEnd(state, command, group)
-    case 'keyClaim':
-      return keyClaim(state, command, group)
-    case 'requestClaim':
-      return requestClaim(state)
-    case 'organismCreate':
-      return organismCreate(state, command, group)
-    case 'apiKeyCreate':
-      return apiKeyCreate(state, command, group)
-    case 'apiKeyDelete':
-      return apiKeyDelete(state, command, group)
-    case 'apiKeysUsed':
-      return apiKeysUsed(state, command, group)
-    case 'auditOpen':
-      return auditOpen(state, group)
-    case 'auditAppend':
-      return auditAppend(state, command, group)
-    case 'authChange':
-      return authChange(state, command, group)
-    case 'mailSettle':
-      return mailSettle(state, command, group)
-    case 'logOpen':
-      return logOpen(state, command, group)
-    case 'logAppend':
-      return logAppend(state, command, group)
-    default:
-      return unreachable(command)
-  }
-}
-
-/** Deciding what was asked under the key before is all there is to it; what is drawn is kept with the answer. */
-function requestClaim(state: ShardState): Decision {
-  const drawn = Buffer.from(state.random(DRAWN_BYTES)).toString('hex')
-  return () => ({ kind: 'claimed', drawn })
-}
-
-const DRAWN_BYTES = 12
-
-function read(state: ShardState, command: Read): Outcome {
-  switch (command.kind) {
-    case 'recordGet':
-      return recordGet(state, command)
-    case 'recordQuery':
-      return recordQuery(state, command)
-    case 'edgeList':
-      return edgeList(state, command)
-    case 'strandThen':
-      return strandThen(state, command)
-    case 'agentHead':
-      return agentHead(state, command)
-    case 'agentStatus':
-      return agentStatus(state, command)
-    case 'policiesGet':
-      return policiesGet(state, command)
-    case 'proposalList':
-      return proposalList(state, command)
-    case 'organismGet':
-      return organismGet(state, command)
-    case 'organismList':
-      return organismList(state, command)
-    case 'agentList':
-      return agentList(state, command)
-    case 'streamPage':
-      return streamPage(state, command)
-    case 'logPage':
-      return logPage(state, command)
-    case 'watch':
-      return watch(state, command)
-    case 'strandLocate':
-      return strandLocate(state, command)
-    case 'checkpointSign':
-      return checkpointSign(state, command)
-    case 'apiKeyList':
-      return apiKeyList(state, command)
-    case 'authLookup':
-      return authLookup(state, command)
-    case 'authEndedList':
-      return authEndedList(state)
-    case 'mailDue':
-      return mailDue(state, command)
-    case 'headsMoved':
-      return headsMoved(state, command)
-    case 'headsAll':
-      return headsAll(state, command)
-    case 'headsHold':
-      return headsHold(state, command)
-    case 'logTold':
-      return logTold(state, command)
-    case 'logFind':
-      return logFind(state, command)
-    default:
-      return unreachable(command)
-  }
 }

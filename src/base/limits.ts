@@ -50,7 +50,7 @@ export const limits = {
   /** Agents in such a body: those that are new are made together with its lines. */
   ingestAtomicAgentsMax: 512,
   /** Agents that an ingest summary has a row for. */
-  ingestAgentsNamedMax: 10_000,
+  ingestAgentsNamedMax: 4_096,
   /** Refused lines after which an upload is ended, unless SERVICE_INGEST_BAD_LINES_MAX says otherwise. */
   ingestBadLinesDefault: 100_000,
   /** How long the front goes on with slices of uploads before it serves others, milliseconds. */
@@ -151,8 +151,12 @@ export const limits = {
   diskWatchMs: 1_000,
   /** Milliseconds between looks at whether the last answer is out, while stopping. */
   drainPollMs: 20,
+  /** How long a shard goes on with long writes in one turn, and then answers reads, milliseconds. */
+  shardTurnMs: 40,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
+  /** Bytes of the bodies of short writes in one commit group, past which it takes no further one. */
+  commitBytesMax: 1_048_576,
   /** Agents that one shard keeps in memory with chain head and key pair, at about 900 bytes each. */
   openAgentsMax: 131_072,
   /** After one to two times this long an agent that is not used leaves the memory of its shard, milliseconds. */

@@ -29,27 +29,74 @@ export interface OutcomeFrame {
 const packr = new Packr({ useRecords: false })
 const unpackr = new Unpackr({ useRecords: false })
 
+/** Bytes from which on a field of a command is put behind the others as it is, to be copied once and not three times. */
+const LARGE_BYTES = 65_536
+
+/** A frame whose last commands carry large fields, in their order behind what is packed. */
+interface PackedFrame {
+  frame: CommandFrame
+  /** The place of each command with a large field, the field's name and its length. */
+  large: [place: number, name: 'body' | 'chunk', length: number][]
+}
+
 /** Packs commands into memory of their own, which can be handed over to the other thread. */
 export function encodeCommands(frame: CommandFrame): ArrayBuffer {
-  return ownMemory(packr.pack(frame))
+  const large: PackedFrame['large'] = []
+  const fields: Uint8Array[] = []
+  const small = frame.map(([id, command], place): CommandFrame[number] => {
+    if ('body' in command && command.body.length >= LARGE_BYTES) {
+      large.push([place, 'body', command.body.length])
+      fields.push(command.body)
+      return [id, { ...command, body: noBytes }]
+    }
+    if ('chunk' in command && command.chunk.length >= LARGE_BYTES) {
+      large.push([place, 'chunk', command.chunk.length])
+      fields.push(command.chunk)
+      return [id, { ...command, chunk: noBytes }]
+    }
+    return [id, command]
+  })
+  return ownMemory(packr.pack({ frame: small, large } satisfies PackedFrame), fields)
 }
+
+const noBytes = new Uint8Array(0)
 
 /** The commands of a frame. Their byte fields are views of `memory`, which must stay. */
 export function decodeCommands(memory: ArrayBuffer): CommandFrame {
-  return unpackr.unpack(new Uint8Array(memory)) as CommandFrame
+  const length = new DataView(memory).getUint32(0)
+  const packed = unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES, length)) as PackedFrame
+  let at = LENGTH_BYTES + length
+  for (const [place, name, bytes] of packed.large) {
+    const command = packed.frame[place]?.[1]
+    if (command !== undefined) Object.assign(command, { [name]: new Uint8Array(memory, at, bytes) })
+    at += bytes
+  }
+  return packed.frame
 }
 
 export function encodeOutcomes(frame: OutcomeFrame): ArrayBuffer {
-  return ownMemory(packr.pack(frame))
+  return ownMemory(packr.pack(frame), [])
 }
 
 export function decodeOutcomes(memory: ArrayBuffer): OutcomeFrame {
-  return unpackr.unpack(new Uint8Array(memory)) as OutcomeFrame
+  return unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES)) as OutcomeFrame
 }
 
+/** The length of what is packed, before it. */
+const LENGTH_BYTES = 4
+
 /** msgpackr packs into a pool that it shares between results: transferring that would empty its neighbours. */
-function ownMemory(packed: Buffer): ArrayBuffer {
-  const memory = new ArrayBuffer(packed.length)
-  new Uint8Array(memory).set(packed)
+function ownMemory(packed: Buffer, fields: readonly Uint8Array[]): ArrayBuffer {
+  let length = LENGTH_BYTES + packed.length
+  for (const field of fields) length += field.length
+  const memory = new ArrayBuffer(length)
+  const bytes = new Uint8Array(memory)
+  new DataView(memory).setUint32(0, packed.length)
+  bytes.set(packed, LENGTH_BYTES)
+  let at = LENGTH_BYTES + packed.length
+  for (const field of fields) {
+    bytes.set(field, at)
+    at += field.length
+  }
   return memory
 }

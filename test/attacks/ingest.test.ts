@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startAuthServer } from '../support/auth-server.js'
 import { expectHarmless } from '../support/probe.js'
 import { signUp } from '../support/users.js'
-import type { TestServer } from '../support/server.js'
+import { call, type TestServer } from '../support/server.js'
 
 /*
  * Uploads that took the server down or kept everybody waiting: a row was kept for each name that was refused, each junk
@@ -54,6 +54,11 @@ async function upload(
   return { status: response?.statusCode, body: JSON.parse(text) }
 }
 
+function* repeated(text: string, count: number): Generator<string> {
+  const piece = text.repeat(1_000)
+  for (let n = 0; n < count; n += 1_000) yield piece
+}
+
 function* newNames(prefix: string, count: number): Generator<string> {
   for (let n = 0; n < count; n += 1_000) {
     let lines = ''
@@ -73,6 +78,26 @@ describe('an upload of lines that are all refused', () => {
       expect(body.errors).toHaveLength(100)
     })
   })
+
+  it('of junk stalls nobody, to one agent or to many', async () => {
+    for (const path of ['/v1/ingest', '/v1/ingest/junk']) {
+      await expectHarmless(server, async () => {
+        const { status, body } = await upload(path, repeated('x\n', 200_000))
+        expect([status, body.rejected]).toEqual([200, 200_000])
+        expect(body.rejected_by_code).toEqual({ validation_failed: 200_000 })
+      })
+    }
+  })
+
+  it('that come compressed stalls nobody', async () => {
+    for (const path of ['/v1/ingest', '/v1/ingest/junk']) {
+      await expectHarmless(server, async () => {
+        const bomb = gzipSync('x\n'.repeat(200_000))
+        const { body } = await upload(path, [bomb], { gzip: true })
+        expect(body.rejected).toBe(200_000)
+      })
+    }
+  })
 })
 
 describe('an upload of line feeds', () => {
@@ -84,5 +109,70 @@ describe('an upload of line feeds', () => {
         expect([path, status, body.accepted ?? 0]).toEqual([path, path.includes('?') ? 413 : 200, 0])
       })
     }
+  })
+})
+
+/** Lines of `bytes` in all, of which each has `lineBytes`. */
+function* linesOf(bytes: number, line: (n: number) => string): Generator<string> {
+  let sent = 0
+  for (let n = 0; sent < bytes; n++) {
+    const text = `${line(n)}\n`
+    sent += text.length
+    if (sent <= bytes) yield text
+  }
+}
+
+const EIGHT_MEBIBYTES = 8_388_608
+const ones = (count: number) => `[${Array.from({ length: count }, () => 1).join(',')}]`
+
+describe('what is written all or none', () => {
+  it('as lines of 8 MiB stalls nobody, to one agent or to many, with a key or without', async () => {
+    const kib = JSON.stringify({ list: JSON.parse(ones(500)) as unknown })
+    const bodies: [string, (n: number) => string][] = [
+      ['/v1/ingest/whole', () => kib],
+      ['/v1/ingest/empty', () => '{}'],
+      ['/v1/ingest', (n) => `{"agent":"whole-${n % 16}","data":${kib}}`],
+    ]
+    for (const [path, line] of bodies) {
+      const lines = [...linesOf(EIGHT_MEBIBYTES, line)].slice(0, 8_192)
+      await expectHarmless(server, async () => {
+        const { status, body } = await upload(`${path}?on_error=reject_all`, lines)
+        expect([status, body.accepted]).toEqual([200, lines.length])
+      })
+    }
+  })
+
+  it('and is refused stalls nobody either', async () => {
+    const lines = ['{}\n'.repeat(8_000), 'x\n']
+    await expectHarmless(server, async () => {
+      const { status } = await upload('/v1/ingest/whole?on_error=reject_all', lines)
+      expect(status).toBe(422)
+    })
+  })
+
+  it('as a batch of 8 MiB stalls nobody, whatever its records are', async () => {
+    const batch = (record: string, count: number) => `{"records":[${Array(count).fill(record).join(',')}]}`
+    const bodies: [string, number][] = [
+      [batch(`{"data":{"list":${ones(4_000)}}}`, 1_000), 201],
+      [batch(`{"data":{"text":"${'x'.repeat(8_000)}"}}`, 1_000), 201],
+      [batch(`{"data":{"list":[${Array(600).fill('{"b":1,"a":2}').join(',')}]}}`, 800), 201],
+      [batch('1', 4_000_000), 413],
+      [batch(ones(4_000_000), 1), 413],
+    ]
+    for (const [text, status] of bodies) {
+      await expectHarmless(server, async () => {
+        const sent = { raw: text, headers: { 'content-type': 'application/json' } }
+        expect((await call(server, 'POST /v1/collections/batched/records/batch', sent)).status).toBe(status)
+      })
+    }
+  })
+})
+
+describe('lines that are written', () => {
+  it('stall nobody, each of them for a new agent', async () => {
+    await expectHarmless(server, async () => {
+      const { body } = await upload('/v1/ingest', newNames('fresh', 8_000))
+      expect(body.accepted).toBe(8_000)
+    })
   })
 })

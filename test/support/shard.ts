@@ -70,6 +70,13 @@ export class TestShard {
     })
   }
 
+  /** Takes commands, under the numbers that their outcomes are told by, and carries out a turn's part of what there is. */
+  turn(commands: readonly [id: number, command: Command][] = []): boolean {
+    this.#shard.take([...commands])
+    this.#shard.turn()
+    return this.#shard.busy
+  }
+
   /** Carries out one command. */
   ask(command: Command): Outcome {
     const [outcome] = this.run(command)

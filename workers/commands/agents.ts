@@ -7,9 +7,10 @@ import { genesisType } from '../../src/strand/record-type.js'
 import { seal } from '../../src/strand/seal.js'
 import type { Zone } from '../../src/strand/zone.js'
 import { agentCreated, agentStatus as renderStatus, chainHead } from '../../src/wire/render.js'
-import type { CommitGroup } from '../commit-group.js'
+import type { CommitGroup, Draft } from '../commit-group.js'
 import { agentToRead } from '../row-access.js'
 import { findAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import type { AgentAhead } from '../sign-ahead.js'
 import { seedPlace, type Agent, type AgentRow } from '../store/agents.js'
 
 /** Makes an agent with its genesis record; 409 agent_exists. Its claimed public key was claimed before. */
@@ -26,14 +27,14 @@ export function agentCreate(
   return () => ({ kind: 'reply', status: 201, body: agentCreated(agent) })
 }
 
-/** Adds a new agent and its genesis record to the group; 503 clock_skew. */
+/** Adds a new agent and its genesis record, which may be signed already, to the group; 503 clock_skew. */
 export function makeAgent(
   state: ShardState,
-  { agent: name, zone, seed }: { agent: string; zone: Zone; seed?: Uint8Array },
+  { agent: name, zone, seed, ahead }: { agent: string; zone: Zone; seed?: Uint8Array; ahead?: AgentAhead },
   group: CommitGroup,
 ): Agent | Refusal {
-  const keyPair = keyPairFromSeed(seed ?? agentSeed(state.masterSeed, name))
-  const createdAtMs = state.clock()
+  const keyPair = ahead?.keyPair ?? keyPairFromSeed(seed ?? agentSeed(state.masterSeed, name))
+  const createdAtMs = ahead?.createdAtMs ?? state.clock()
   const agent: Agent = {
     name,
     no: state.store.agents.takeNo(),
@@ -52,8 +53,10 @@ export function makeAgent(
     fresh: false,
     owedErasures: [],
   }
-  const body = genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone })
-  const genesis = group.append(agent, { type: genesisType, body: Buffer.from(body), signing: 'record' })
+  const body = Buffer.from(genesisBody({ agent: name, createdAtMs, publicKey: keyPair.publicKey, zone }))
+  const draft: Draft = { type: genesisType, body, signing: 'record' }
+  const genesis =
+    ahead === undefined ? group.append(agent, draft) : group.appendChained(agent, draft, ahead.genesis)
   if ('code' in genesis) {
     state.store.agents.giveBackNo()
     return genesis

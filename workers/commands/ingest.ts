@@ -1,3 +1,4 @@
+import type { Policy } from '../../src/auth/row-policy.js'
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type {
@@ -12,8 +13,14 @@ import { readJson } from '../../src/strand/json.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
 import { covers, grantOf, notAllowed, type Grant } from '../row-access.js'
 import type { Decision, ShardState } from '../shard-state.js'
+import { findAgent } from '../shard-state.js'
+import { isGood, signAhead, signedAtOnceMax, type Ahead } from '../sign-ahead.js'
+import type { Steps, Turn } from '../turn.js'
+import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from './drafts.js'
-import { appendOne, draftRules, targetAgent } from './records.js'
+import { appendOne, draftRules, emergeRefusal, targetAgent } from './records.js'
+
+type IngestChunk = CommandOf<'ingestChunk'>
 
 /** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
@@ -32,51 +39,207 @@ interface ReadLine {
   line: number
   agent: string
   draft: Draft | Refusal
+  /** How the policies of its agent judged it, which holds as long as they are the same. */
+  judged?: { policies: readonly Policy[]; allowed: boolean }
 }
 
-/** Appends the lines of one chunk (contract.md 5, NDJSON). Agents emerge from their first line. */
-export function ingestChunk(
-  state: ShardState,
-  command: CommandOf<'ingestChunk'>,
-  group: CommitGroup,
-): Decision {
-  const { access } = command
-  const forOne = command.agent !== ''
-  if (command.options.ifMatch !== undefined || (access !== undefined && forOne)) {
-    const agent = targetAgent(state, { ...command, emerge: true }, group)
-    if ('code' in agent) return agent
-  }
-  const rules = ingestRules(state, command.options)
-  const { lineNumbers } = command
-  const read =
-    lineNumbers === undefined ? linesOf(command, rules) : addressedLines(command, lineNumbers, rules)
-  const lines = access === undefined ? read : allowedLines(state, read, { access, group })
+/** Lines of a chunk that were read. */
+export interface ReadLines {
+  command: IngestChunk
+  lines: readonly ReadLine[]
+}
+
+/** Lines of a chunk that are decided before the next look at how long the turn has lasted. */
+const PIECE_LINES = 64
+
+/**
+ * Appends the lines of one chunk (contract.md 5, NDJSON), piece by piece and turn by turn. Agents emerge from their first
+ * line.
+ */
+export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Turn): Steps<Decision> {
   const tally = new Tally()
-  const bad = lines.some(({ draft }) => 'code' in draft)
-  const writes = command.mode === 'skip' || (command.mode === 'reject' && !bad)
+  const rules = ingestRules(state, command.options)
+  const begun = targetRefusal(state, command, turn.group)
+  if (begun !== undefined) return begun
+  let lines: ReadLine[] = []
+  for (const raw of rawLines(command)) {
+    lines.push(readLine(command, raw, rules))
+    if (lines.length < PIECE_LINES && !turn.spent()) continue
+    const refusal = writeLines(state, { command, lines, tally }, turn.group)
+    if (refusal !== undefined) return refusal
+    lines = []
+    if (turn.spent()) yield
+  }
+  return writeLines(state, { command, lines, tally }, turn.group) ?? (() => tally.outcome())
+}
+
+/** Reads the lines of a chunk turn by turn, and judges them as far as that can be done before they are written. */
+export function* readLines(state: ShardState, command: IngestChunk, turn: Turn): Steps<ReadLines | Refusal> {
+  const refusal = targetRefusal(state, command, turn.group)
+  if (refusal !== undefined) return refusal
+  const rules = ingestRules(state, command.options)
+  const lines: ReadLine[] = []
+  let judge = new Judge(state, command.access, turn.group)
+  for (const raw of rawLines(command)) {
+    const line = readLine(command, raw, rules)
+    judge.verdict(line)
+    lines.push(line)
+    if (!turn.spent()) continue
+    yield
+    judge = new Judge(state, command.access, turn.group)
+  }
+  return { command, lines }
+}
+
+/**
+ * Chains and signs lines that are to be written in one group, where they are many. Undefined where that is left to their
+ * group: there are few, or one is bad and none is written.
+ */
+export function* signLines(
+  state: ShardState,
+  reads: readonly ReadLines[],
+  turn: Turn,
+): Steps<Ahead | undefined> {
+  const good: { agent: string; draft: Draft }[] = []
+  for (const { command, lines } of reads) {
+    const judge = new Judge(state, command.access, turn.group)
+    for (const line of lines) {
+      const draft = judge.verdict(line)
+      if (!('code' in draft)) good.push({ agent: line.agent, draft })
+      else if (command.mode !== 'skip') return undefined
+    }
+  }
+  return good.length > signedAtOnceMax ? yield* signAhead(state, good, turn) : undefined
+}
+
+/** What was signed ahead, where it is still what is to be written next. */
+export function stillSigned(
+  state: ShardState,
+  { reads, ahead }: { reads: readonly ReadLines[]; ahead: Ahead | undefined },
+  group: CommitGroup,
+): Ahead | undefined {
+  if (ahead === undefined || !isGood(state, ahead, group)) return undefined
+  const same = reads.every(({ command, lines }) => {
+    const judge = new Judge(state, command.access, group)
+    return lines.every((line) => isDraft(judge.verdict(line)) === isSigned(ahead, line))
+  })
+  return same ? ahead : undefined
+}
+
+function isDraft(verdict: Draft | Refusal): verdict is Draft {
+  return !('code' in verdict)
+}
+
+function isSigned(ahead: Ahead, { draft }: ReadLine): boolean {
+  return isDraft(draft) && ahead.records.has(draft)
+}
+
+/** Whether every line may be written, as a group sees it. */
+export function areAllGood(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
+  const judge = new Judge(state, command.access, group)
+  return lines.every((line) => isDraft(judge.verdict(line)))
+}
+
+/** Writes lines that were read, in one group; `ahead`: as they were signed, which must still hold. */
+export function writeRead(
+  state: ShardState,
+  read: ReadLines,
+  { group, ahead }: { group: CommitGroup; ahead: Ahead | undefined },
+): Decision {
+  const tally = new Tally()
+  return writeLines(state, { ...read, tally, ahead }, group) ?? (() => tally.outcome())
+}
+
+/** Why none of the lines may be written. */
+function targetRefusal(state: ShardState, command: IngestChunk, group: CommitGroup): Refusal | undefined {
+  const { access, options, agent } = command
+  if (options.ifMatch === undefined && (access === undefined || agent === '')) return undefined
+  const target = targetAgent(state, { ...command, emerge: false }, group)
+  return 'code' in target ? target : undefined
+}
+
+/** Writes lines, or counts them where the mode says so. @returns why nothing was written where that is for all of them */
+function writeLines(
+  state: ShardState,
+  { command, lines, tally, ahead }: ReadLines & { tally: Tally; ahead?: Ahead | undefined },
+  group: CommitGroup,
+): Refusal | undefined {
+  const refusal = tally.accepted > 0 ? undefined : targetRefusal(state, command, group)
+  if (refusal !== undefined) return refusal
+  const judge = new Judge(state, command.access, group)
+  const verdicts = lines.map((line) => judge.verdict(line))
+  const writes = command.mode === 'skip' || (command.mode === 'reject' && verdicts.every(isDraft))
   // All or none: the readings are there for every line, and for the genesis record of an agent that emerges from it.
-  const skew = command.mode === 'reject' && writes ? group.reserve(2 * lines.length) : undefined
+  const reserves = command.mode === 'reject' && writes && ahead === undefined
+  const skew = reserves ? group.reserve(2 * lines.length) : undefined
   if (skew !== undefined) return skew
-  for (const line of lines) {
-    if ('code' in line.draft) tally.reject(line, line.draft)
+  for (const [place, line] of lines.entries()) {
+    const draft = verdicts[place] ?? notAllowed
+    if ('code' in draft) tally.reject(line, draft)
     else if (!writes) tally.count(line.agent)
     else {
-      const record = appendLine(state, line.agent, { draft: line.draft, group })
+      const record = appendLine(state, line.agent, { draft, group, ahead })
       if ('code' in record) tally.reject(line, record)
       else tally.accept(line.agent, record)
     }
   }
-  return () => tally.outcome()
+  return undefined
 }
 
+/** How the lines of one agent are judged: what a user's policies grant; or that none may be written. */
+type Standing = Refusal | { grant: Grant; policies: readonly Policy[] }
+
+/** Judges lines as one group sees their agents: by what a user's policies allow, a key may write them all. */
+class Judge {
+  readonly #state: ShardState
+  readonly #access: UserAccess | undefined
+  readonly #group: CommitGroup
+  readonly #found = new Map<string, Standing>()
+
+  constructor(state: ShardState, access: UserAccess | undefined, group: CommitGroup) {
+    this.#state = state
+    this.#access = access
+    this.#group = group
+  }
+
+  /** What to append, or why not. */
+  verdict(line: ReadLine): Draft | Refusal {
+    if ('code' in line.draft) return line.draft
+    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    if ('code' in found) return found
+    const { grant, policies } = found
+    if (line.judged?.policies !== policies) {
+      line.judged = { policies, allowed: covers(grant, line.draft.body) }
+    }
+    return line.judged.allowed ? line.draft : notAllowed
+  }
+
+  #find(name: string): Standing {
+    const found = this.#standing(name)
+    this.#found.set(name, found)
+    return found
+  }
+
+  #standing(name: string): Standing {
+    const access = this.#access
+    if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
+    const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
+    if ('code' in agent) return agent
+    return { grant: grantOf(agent, 'write', access), policies: agent.policies }
+  }
+}
+
+const everything: Standing = { grant: undefined, policies: [] }
+
 /** Some lines of a chunk, as a chunk of their own. */
-type Lines = Required<Pick<CommandOf<'ingestChunk'>, 'chunk' | 'lineNumbers'>>
+type AgentLines = Required<Pick<IngestChunk, 'chunk' | 'lineNumbers'>>
 
 /** The lines of a chunk by the agents that they name, and those that name none as the strict rules read them. */
-export function linesByAgent({ chunk, lineNumbers = [] }: CommandOf<'ingestChunk'>): {
-  nameless: Lines | undefined
-  byAgent: Map<string, Lines>
-} {
+export function* linesByAgent(
+  command: IngestChunk,
+  turn: Turn,
+): Steps<{ nameless: AgentLines | undefined; byAgent: Map<string, AgentLines> }> {
+  const { chunk, lineNumbers = [] } = command
   const found = new Map<string, { parts: Uint8Array[]; lineNumbers: number[] }>()
   let at = 0
   for (const line of lineNumbers) {
@@ -93,8 +256,9 @@ export function linesByAgent({ chunk, lineNumbers = [] }: CommandOf<'ingestChunk
       others.parts.push(bytes)
       others.lineNumbers.push(line)
     }
+    if (turn.spent()) yield
   }
-  const byAgent = new Map<string, Lines>()
+  const byAgent = new Map<string, AgentLines>()
   for (const [name, { parts, lineNumbers }] of found) {
     byAgent.set(name, { chunk: Buffer.concat(parts), lineNumbers })
   }
@@ -103,67 +267,55 @@ export function linesByAgent({ chunk, lineNumbers = [] }: CommandOf<'ingestChunk
   return { nameless, byAgent }
 }
 
-/** The lines with what a user's policies do not allow refused. */
-function allowedLines(
-  state: ShardState,
-  lines: ReadLine[],
-  { access, group }: { access: UserAccess; group: CommitGroup },
-): ReadLine[] {
-  const grants = new Map<string, Grant | Refusal>()
-  return lines.map((line) => {
-    if ('code' in line.draft) return line
-    let grant = grants.get(line.agent)
-    if (grant === undefined) {
-      const agent = targetAgent(state, { agent: line.agent, emerge: false, options: {}, access }, group)
-      grant = 'code' in agent ? agent : grantOf(agent, 'write', access)
-      grants.set(line.agent, grant)
-    }
-    if (grant !== undefined && 'code' in grant) return { ...line, draft: grant }
-    return covers(grant, line.draft.body) ? line : { ...line, draft: notAllowed }
-  })
-}
-
 function appendLine(
   state: ShardState,
   name: string,
-  { draft, group }: { draft: Draft; group: CommitGroup },
+  { draft, group, ahead }: { draft: Draft; group: CommitGroup; ahead: Ahead | undefined },
 ): PendingRecord | Refusal {
+  const chained = ahead?.records.get(draft)
+  const newAgent = ahead?.newAgents.get(name)
+  if (newAgent !== undefined && findAgent(state, group, name) === undefined) {
+    const made = makeAgent(state, { agent: name, zone: 'governed', ahead: newAgent }, group)
+    if ('code' in made) return made
+  }
   const agent = targetAgent(state, { agent: name, emerge: true, options: {} }, group)
-  return 'code' in agent ? agent : group.append(agent, draft)
+  if ('code' in agent) return agent
+  return chained === undefined ? group.append(agent, draft) : group.appendChained(agent, draft, chained)
 }
 
-/** The lines of one agent, one behind the other; blank ones are passed over but counted. */
-function linesOf(command: CommandOf<'ingestChunk'>, rules: DraftRules): ReadLine[] {
-  const { chunk, agent } = command
-  const lines: ReadLine[] = []
-  let line = command.firstLine
-  let from = 0
-  while (from < chunk.length) {
+/** The bytes of a line and its number. */
+interface RawLine {
+  line: number
+  bytes: Uint8Array
+}
+
+/** The lines of a chunk. Blank ones, which only a chunk for one agent has, are passed over but counted. */
+function* rawLines({ chunk, firstLine, lineNumbers }: IngestChunk): Generator<RawLine> {
+  let place = 0
+  for (let from = 0; from < chunk.length; place++) {
     const found = chunk.indexOf(0x0a, from)
     const to = found === -1 ? chunk.length : found
     const bytes = chunk.subarray(from, to)
-    if (!isBlank(bytes)) lines.push({ line, agent, draft: readBareDraft(bytes, rules) })
     from = to + 1
-    line++
+    if (lineNumbers === undefined && isBlank(bytes)) continue
+    yield { line: lineNumbers?.[place] ?? firstLine + place, bytes }
   }
-  return lines
 }
 
-/** Lines `{agent, data, type?}` that the front thread has sent to this shard by their agents. */
-function addressedLines(command: CommandOf<'ingestChunk'>, numbers: number[], rules: DraftRules): ReadLine[] {
-  let at = 0
-  return numbers.map((line) => {
-    const found = command.chunk.indexOf(0x0a, at)
-    const to = found === -1 ? command.chunk.length : found
-    const parsed = readJson(command.chunk.subarray(at, to), limits.nestingDepthMax + 1)
-    at = to + 1
-    if ('code' in parsed) return { line, agent: '', draft: parsed }
-    if (!isObject(parsed.value)) return { line, agent: '', draft: faulty('', 'Expected an object') }
-    const { agent, ...record } = parsed.value
-    if (typeof agent !== 'string')
-      return { line, agent: '', draft: faulty('/agent', 'Expected the name of an agent') }
-    return { line, agent, draft: draftOf(record, '', rules) }
-  })
+/** A line of one agent, or `{agent, data, type?}` that the front thread has sent to this shard by its agent. */
+function readLine(
+  { agent: named, lineNumbers }: IngestChunk,
+  { line, bytes }: RawLine,
+  rules: DraftRules,
+): ReadLine {
+  if (lineNumbers === undefined) return { line, agent: named, draft: readBareDraft(bytes, rules) }
+  const parsed = readJson(bytes, limits.nestingDepthMax + 1)
+  if ('code' in parsed) return { line, agent: '', draft: parsed }
+  if (!isObject(parsed.value)) return { line, agent: '', draft: faulty('', 'Expected an object') }
+  const { agent, ...record } = parsed.value
+  if (typeof agent !== 'string')
+    return { line, agent: '', draft: faulty('/agent', 'Expected the name of an agent') }
+  return { line, agent, draft: draftOf(record, '', rules) }
 }
 
 function isBlank(bytes: Uint8Array): boolean {
@@ -180,6 +332,11 @@ class Tally {
   readonly #byCode: Record<string, number> = {}
   #accepted = 0
   #rejected = 0
+
+  /** Lines that were written, or that could be. */
+  get accepted(): number {
+    return this.#accepted
+  }
 
   accept(agent: string, record: PendingRecord): void {
     const row = this.#row(agent)

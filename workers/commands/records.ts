@@ -1,4 +1,6 @@
-import type { PolicyAction } from '../../src/auth/row-policy.js'
+import type { Policy, PolicyAction } from '../../src/auth/row-policy.js'
+import { assert } from '../../src/base/assert.js'
+import { asBuffer } from '../../src/base/bytes.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import { isServerAgent } from '../../src/base/organism-id.js'
@@ -6,7 +8,8 @@ import type { CommandOf, Outcome, UserAccess, WriteOptions } from '../../src/pro
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
-import { agentToRead, covers, grantOf, hasPolicy, notAllowed, type Grant } from '../row-access.js'
+import { splitBatch } from '../batch-split.js'
+import { agentToRead, covers, grantOf, hasPolicy, notAllowed } from '../row-access.js'
 import {
   findAgent,
   importOpen,
@@ -16,6 +19,7 @@ import {
   type ShardState,
 } from '../shard-state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
+import type { Ready, Steps, Turn } from '../turn.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 
@@ -40,20 +44,31 @@ export function appendOne(state: ShardState, write: Target & { draft: Draft }, g
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
 }
 
-/** Appends a batch: all or none, or each by itself (contract.md 5, POST …/records/batch). */
-export function batchAppend(
+/** Appends a batch: all or none, or each by itself (contract.md 5, POST …/records/batch), in one group. */
+export function* batchAppend(
   state: ShardState,
   command: CommandOf<'batchAppend'>,
+  turn: Turn,
+): Steps<Ready | Refusal> {
+  const { access } = command
+  if (access !== undefined && !hasPolicy(findAgent(state, turn.group, command.agent), 'write')) {
+    return notAllowed
+  }
+  const read = yield* readBatch(state, command, turn)
+  return 'code' in read ? read : (group) => writeBatch(state, { command, read }, group)
+}
+
+function writeBatch(
+  state: ShardState,
+  { command, read }: { command: CommandOf<'batchAppend'>; read: Batch },
   group: CommitGroup,
 ): Decision {
-  const read = readBatch(command.body, draftRules(state, command.options))
-  if ('code' in read) return read
   // One more for the genesis record of an agent that emerges.
   const skew = group.reserve(read.drafts.length + 1)
   if (skew !== undefined) return skew
   const agent = targetAgent(state, command, group)
   if ('code' in agent) return agent
-  const batch = allowedBatch(read, grantOf(agent, 'write', command.access))
+  const batch = allowedBatch(read, agent, command.access)
   if ('code' in batch) return batch
   const results: (PendingRecord | Refusal)[] = []
   for (const draft of batch.drafts) {
@@ -124,10 +139,22 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
     })
   }
   if (agent !== undefined) return agent.importing ? importOpen(agent.name) : agent
-  // Agents of organisms are made by their organism only.
-  if (!write.emerge || write.agent.includes('::')) return noSuchAgent(write.agent)
+  if (!write.emerge || !mayEmerge(write.agent)) return noSuchAgent(write.agent)
   // The agent emerges together with the record that it emerges from.
   return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
+}
+
+/** Why no key may write to an agent that is there, or emerges; 403, 404, 409. */
+export function emergeRefusal(state: ShardState, name: string, group: CommitGroup): Refusal | undefined {
+  if (isServerAgent(name)) return ownWritesOnly
+  const agent = findAgent(state, group, name)
+  if (agent === undefined) return mayEmerge(name) ? undefined : noSuchAgent(name)
+  return agent.importing ? importOpen(name) : undefined
+}
+
+/** Agents of organisms are made by their organism only. */
+function mayEmerge(name: string): boolean {
+  return !name.includes('::')
 }
 
 /** 403 for writes to strands on which the server tells of its strands and of itself, and of nothing else. */
@@ -139,33 +166,77 @@ const ownWritesOnly = refuse(
 interface Batch {
   atomic: boolean
   drafts: (Draft | Refusal)[]
+  /** By which policies each draft was judged, and how; they may have changed when it is written. */
+  judged?: { policies: readonly Policy[]; allowed: boolean[] }
 }
 
-function readBatch(bytes: Uint8Array, rules: DraftRules): Batch | Refusal {
-  // The request, the list and the item stand around each body.
-  const parsed = readJson(bytes, limits.nestingDepthMax + 3)
-  if ('code' in parsed) return parsed
-  const { value } = parsed
-  if (!isObject(value)) return faulty('', 'Expected an object with the member records')
-  const { atomic = true } = value
+/** The records of a batch, read turn by turn. */
+function* readBatch(
+  state: ShardState,
+  { agent, body, options, access }: CommandOf<'batchAppend'>,
+  turn: Turn,
+): Steps<Batch | Refusal> {
+  const split = yield* splitBatch(asBuffer(body), turn)
+  if ('code' in split) return split
+  const { frame, items } = split
+  const atomic = atomicOf(frame, items.length)
+  if (typeof atomic !== 'boolean') return atomic
+  const rules = draftRules(state, options)
+  const target = access === undefined ? undefined : findAgent(state, turn.group, agent)
+  const policies = target?.policies ?? []
+  const grant = target === undefined ? undefined : grantOf(target, 'write', access)
+  const drafts: (Draft | Refusal)[] = []
+  const allowed: boolean[] = []
+  for (const [index, item] of items.entries()) {
+    const draft = batchDraft(item, `/records/${index}`, rules)
+    if ('fault' in draft) return draft.fault
+    drafts.push(draft.draft)
+    allowed.push('code' in draft.draft || covers(grant, draft.draft.body))
+    if (turn.spent()) yield
+  }
+  const judged = access === undefined ? {} : { judged: { policies, allowed } }
+  if (!atomic && !drafts.every((draft) => 'code' in draft)) return { atomic, drafts, ...judged }
+  const whole = wholeBatch(drafts)
+  return 'code' in whole ? whole : { ...whole, ...judged }
+}
+
+/** Whether a batch is all or none, by what stands around its records. */
+function atomicOf(frame: unknown, count: number): boolean | Refusal {
+  if (!isObject(frame)) return faulty('', 'Expected an object with the member records')
+  const { atomic = true } = frame
   if (typeof atomic !== 'boolean') return faulty('/atomic', 'Expected true or false')
-  const records = value['records']
+  const records = frame['records']
   if (!Array.isArray(records) || records.length === 0) return faulty('/records', 'Expected a list of records')
-  for (const member of Object.keys(value)) {
+  assert(records.length === count, 'the records were cut apart where they are')
+  for (const member of Object.keys(frame)) {
     if (member !== 'records' && member !== 'atomic') return faulty('', 'Expected only records and atomic')
   }
-  if (records.length > limits.batchRecordsMax) {
-    return refuse('too_large', `Expected at most ${limits.batchRecordsMax} records, got ${records.length}`)
+  return atomic
+}
+
+/** The draft of one record of a batch, or what is wrong with the whole request. */
+function batchDraft(
+  item: Uint8Array,
+  pointer: string,
+  rules: DraftRules,
+): { draft: Draft | Refusal } | { fault: Refusal } {
+  // The text of a record can be longer than its canonical form.
+  if (item.length > rules.recordBytesMax * 2 + limits.requestBytesMax) {
+    return { draft: refuse('too_large', `Expected a record of at most ${rules.recordBytesMax} bytes`) }
   }
-  const drafts = records.map((item: unknown, index) => draftOf(item, `/records/${index}`, rules))
-  return atomic || drafts.every((draft) => 'code' in draft) ? wholeBatch(drafts) : { atomic, drafts }
+  const parsed = readJson(item, limits.nestingDepthMax + 1)
+  return 'code' in parsed ? { fault: parsed } : { draft: draftOf(parsed.value, pointer, rules) }
 }
 
 /** The batch with what a user's policies do not allow refused in its place; 403 for one that is all or none. */
-function allowedBatch(batch: Batch, grant: Grant): Batch | Refusal {
-  if (grant === undefined) return batch
+function allowedBatch(batch: Batch, agent: Agent, access: UserAccess | undefined): Batch | Refusal {
+  if (access === undefined) return batch
+  const { policies, allowed } = batch.judged ?? { policies: undefined, allowed: [] }
+  const grant = grantOf(agent, 'write', access)
+  const isAllowed = (draft: Draft, index: number) =>
+    policies === agent.policies ? allowed[index] === true : covers(grant, draft.body)
   const drafts = batch.drafts.map((draft, index) =>
-    'code' in draft || covers(grant, draft.body) ? draft : notAllowedAt(`/records/${index}/data`),
+    'code' in draft || isAllowed(draft, index) ? draft : notAllowedAt(`/records/${index}/data`),
   )
   const none = drafts.every((draft) => 'code' in draft)
   return batch.atomic || none ? wholeBatch(drafts) : { atomic: false, drafts }
