@@ -18,6 +18,7 @@ import { Namespaces } from './http/auth/namespaces.js'
 import { UserTokens } from './http/auth/tokens.js'
 import type { AuthHandling } from './http/handle.js'
 import type { StreamHub } from './http/stream-hub.js'
+import type { OpenUploads } from './http/uploads.js'
 import { authorityPublicKey } from './license-authority.js'
 import { oauthFlow } from './oauth-parts.js'
 import { smtpServer } from './outbound/mail.js'
@@ -45,6 +46,8 @@ interface AuthSurroundings {
   streams: StreamHub
   /** Told of the threads that hash passwords. */
   told: PoolListener
+  /** Requests whose bodies are arriving: the same. */
+  uploads: OpenUploads
 }
 
 /** The auth settings that shards decide by. */
@@ -90,6 +93,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     missing,
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
+  around.uploads.watchUsers((user) => tokens.stillGood(user))
   const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) }, { told: around.told })
   const mail = mailSender(config, around)
   const context = authContext({
@@ -114,6 +118,7 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     onEnded(namespace, what) {
       for (const one of what) ended.add(namespace.id, one)
       around.streams.endOfUsers((user) => tokens.stillGood(user) === undefined)
+      around.uploads.endOfUsers()
     },
     onMail: () => mail?.wake(),
   })

@@ -194,8 +194,8 @@ function startedAuth(
   { directory, log, parts }: { directory: DataDirectory; log: Logger; parts: Parts },
 ): Promise<AuthParts> | undefined {
   if (!config.auth.enabled) return undefined
-  const { shards, streams } = parts
-  return startAuth(config, { directory, shards, log, streams, told: poolTold(log) })
+  const { shards, streams, uploads } = parts
+  return startAuth(config, { directory, shards, log, streams, uploads, told: poolTold(log) })
 }
 
 function admissionOf(
@@ -262,7 +262,7 @@ function handlingOf(
     auth: AuthHandling
   },
 ): Handling {
-  const { shards, readers, streams, metrics, serverLog } = parts
+  const { shards, readers, streams, uploads, metrics, serverLog } = parts
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
   const idPrefix = randomBytes(6).toString('base64url')
@@ -296,12 +296,14 @@ function handlingOf(
     imports: new ImportReceiver({
       shards,
       readers,
+      uploads,
       onError,
       refusal: () => stopping() ?? full(),
       tellAudit: (entry) => tellAudit(shards, entry),
       ...(serverLog !== undefined && { tellHead: (head) => serverLog.tell(head) }),
     }),
     streams,
+    uploads,
     metrics,
     auth,
     corsOrigins: new Set(config.corsOrigins),
@@ -328,10 +330,11 @@ function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefi
 async function drain(
   { shutdownTimeoutSecs }: Config,
   http: HttpServer,
-  { streams, metrics }: Parts,
+  { streams, uploads, metrics }: Parts,
 ): Promise<void> {
   http.stopListening()
   streams.close()
+  uploads.close()
   const untilMs = performance.now() + shutdownTimeoutSecs * 500
   while (metrics.inFlight > 0 && performance.now() < untilMs) {
     await new Promise((resolve) => setTimeout(resolve, limits.drainPollMs))

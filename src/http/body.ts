@@ -1,6 +1,15 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import type { Exchange } from './exchange.js'
+import { GatheredBytes } from './gathered-bytes.js'
 import type { RequestHead } from './request.js'
+
+/** What a body is collected by. */
+export interface Collecting {
+  head: RequestHead
+  bytesMax: number
+  /** Called once when nothing more of it is collected, unless the client has gone. */
+  settled(): void
+}
 
 /**
  * Collects a whole body of at most `bytesMax` bytes and hands it over once. A larger one is answered 413 at once. The
@@ -8,42 +17,34 @@ import type { RequestHead } from './request.js'
  */
 export function collectBody(
   exchange: Exchange,
-  { head, bytesMax }: { head: RequestHead; bytesMax: number },
+  { head, bytesMax, settled }: Collecting,
   receive: (body: Uint8Array) => void,
 ): void {
-  if (head.contentLength !== undefined && head.contentLength > bytesMax) {
+  const refuseLarge = () => {
+    settled()
     exchange.refuse(tooLarge(bytesMax))
+  }
+  if (head.contentLength !== undefined && head.contentLength > bytesMax) {
+    refuseLarge()
     return
   }
-  let body: Buffer | undefined
-  let bytes = 0
+  const gathered = new GatheredBytes()
   exchange.onData((part, last) => {
     if (!exchange.open) return
-    if (bytes + part.byteLength > bytesMax) {
-      body = undefined
-      exchange.refuse(tooLarge(bytesMax))
+    const bytes = new Uint8Array(part)
+    if (gathered.length + bytes.length > bytesMax) {
+      refuseLarge()
       return
     }
-    // A copy: the library takes its buffer back when this returns.
-    if (body === undefined) body = Buffer.from(new Uint8Array(part))
-    else {
-      body = withRoom(body, { bytes, more: part.byteLength, bytesMax })
-      body.set(new Uint8Array(part), bytes)
+    if (!last) {
+      gathered.add(bytes)
+      return
     }
-    bytes += part.byteLength
-    if (last) receive(body.subarray(0, bytes))
+    settled()
+    if (gathered.length > 0) gathered.add(bytes)
+    // A copy: the library takes its buffer back when this returns.
+    receive(gathered.length > 0 ? gathered.take() : Buffer.from(bytes))
   })
-}
-
-/** Twice as large each time that it is full: parts of one byte would take a hundred times their bytes in a list. */
-function withRoom(
-  body: Buffer,
-  { bytes, more, bytesMax }: { bytes: number; more: number; bytesMax: number },
-): Buffer {
-  if (bytes + more <= body.length) return body
-  const larger = Buffer.allocUnsafeSlow(Math.min(bytesMax, Math.max(bytes + more, body.length * 2)))
-  larger.set(body.subarray(0, bytes))
-  return larger
 }
 
 /** 413 for a body over its bound. */

@@ -17,6 +17,7 @@ import type {
 } from '../routes/route.js'
 import type { Admitted as Caller } from './admit.js'
 import { collectBody } from './body.js'
+import { refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import type { ExportSender } from './export.js'
 import type { ImportReceiver } from './import.js'
@@ -25,6 +26,7 @@ import type { HttpMetrics } from './metrics.js'
 import { openRequest, type Door, type Opening } from './opening.js'
 import { readParameters, type RequestHead } from './request.js'
 import type { StreamHub } from './stream-hub.js'
+import type { OpenUploads } from './uploads.js'
 import type { HttpRequest, HttpResponse } from './uws.js'
 
 /** What requests are carried out with. */
@@ -35,6 +37,7 @@ export interface Handling extends Opening {
   exports: ExportSender
   imports: ImportReceiver
   streams: StreamHub
+  uploads: OpenUploads
   metrics: HttpMetrics
   auth: AuthHandling
   /** Why no request is taken now; undefined while serving. */
@@ -168,11 +171,12 @@ function carryOut(
   { exchange, head, request }: Admitted,
   handling: Handling,
 ): void {
+  const { uploads } = handling
   switch (route.kind) {
     case 'command':
       if (route.bodyBytesMax === 0) runCommand(route, { exchange, request }, handling)
       else {
-        readBody(route, { exchange, head, request }, () =>
+        readBody({ bodyBytesMax: route.bodyBytesMax, uploads }, { exchange, head, request }, () =>
           guarded(exchange, handling, () => runCommand(route, { exchange, request }, handling)),
         )
       }
@@ -181,7 +185,7 @@ function carryOut(
       if (route.bodyBytesMax === 0) void runHandler(route, { exchange, request }, handling)
       else {
         readBody(
-          route,
+          { bodyBytesMax: route.bodyBytesMax, uploads },
           { exchange, head, request },
           () => void runHandler(route, { exchange, request }, handling),
         )
@@ -191,7 +195,7 @@ function carryOut(
       handling.ingest.receive(exchange, route.toIngest(request), request.principal)
       return
     case 'import':
-      handling.imports.receive(exchange, route.toImport(request))
+      handling.imports.receive(exchange, route.toImport(request), request.principal)
       return
     case 'export':
       handling.exports.send(exchange, route.toExport(request))
@@ -212,13 +216,21 @@ function openStream(
   else streams.open(exchange, request, principal)
 }
 
-/** Reads the body that a route takes, which is JSON, and goes on. */
+/** What a body is read with. */
+interface Reading {
+  bodyBytesMax: number
+  uploads: OpenUploads
+}
+
+/** Reads the body that a route takes, which is JSON, and goes on; 401 where the credential ends before the body does. */
 function readBody(
-  { bodyBytesMax }: { bodyBytesMax: number },
+  { bodyBytesMax, uploads }: Reading,
   { exchange, head, request }: Admitted,
   goOn: () => void,
 ): void {
-  collectBody(exchange, { head, bytesMax: bodyBytesMax }, (body) => {
+  const settled = uploads.hold(request.principal, (refusal) => refuseRest(exchange, refusal))
+  exchange.onGone(settled)
+  collectBody(exchange, { head, bytesMax: bodyBytesMax, settled }, (body) => {
     if (body.length > 0 && !isJson(head.headers.contentType)) {
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
       return
@@ -338,7 +350,12 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
     }
     const run = () => void runAsync(() => route.handle(request, context), exchange, handling)
     if (route.bodyBytesMax === 0) run()
-    else readBody(route, { exchange, head, request }, run)
+    else
+      readBody(
+        { bodyBytesMax: route.bodyBytesMax, uploads: handling.uploads },
+        { exchange, head, request },
+        run,
+      )
   }
   const principal = callerOf(route, { authorization, namespace }, handling)
   if (principal instanceof Promise) proceedLater(exchange, handling, principal.then(proceed))

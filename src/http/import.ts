@@ -6,7 +6,7 @@ import { limits } from '../base/limits.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
 import { unexpected } from '../routes/answers.js'
-import type { ImportRequest } from '../routes/route.js'
+import type { ImportRequest, Principal } from '../routes/route.js'
 import type { AuditEntry } from '../protocol/audit-messages.js'
 import type { AgentHead } from '../protocol/server-log-messages.js'
 import { parseManifest } from '../proof/export-lines.js'
@@ -15,11 +15,13 @@ import { readBody, refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import { ImportSession } from './import-session.js'
 import { IngestSplitter, LINE_FEED } from './ingest-splitter.js'
+import type { OpenUploads } from './uploads.js'
 
 /** What imports are carried out with. */
 export interface ImportParts {
   shards: Shards
   readers: ReaderPool
+  uploads: OpenUploads
   /** Why nothing more is taken in now; undefined while all is well. */
   refusal(): Refusal | undefined
   /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
@@ -40,12 +42,13 @@ export class ImportReceiver {
     this.#parts = parts
   }
 
-  receive(exchange: Exchange, request: ImportRequest | Refusal): void {
+  receive(exchange: Exchange, request: ImportRequest | Refusal, principal: Principal): void {
     if ('code' in request) {
       exchange.refuse(request)
       return
     }
     const body = new BodyQueue(exchange)
+    const release = this.#parts.uploads.hold(principal, (refusal) => body.cut(refusal))
     readBody(exchange, request.gzip, body)
     new ImportStream(this.#parts, request)
       .run(body)
@@ -58,6 +61,7 @@ export class ImportReceiver {
         this.#parts.onError(error, exchange.requestId)
         refuseRest(exchange, refuse('internal_error', 'Expected the server to take the export in'))
       })
+      .finally(release)
   }
 }
 
@@ -85,9 +89,13 @@ class ImportStream {
       const part = await body.next()
       if ('gone' in part) return undefined
       const refusal =
-        'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined)
+        'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined, body)
       if (refusal !== undefined) return this.#session?.toldOf(refusal) ?? refusal
       if ('bytes' in part) continue
+      // The credential may have ended behind the last byte, and what is at its end opens the agent for writes.
+      if (body.broken !== undefined && 'refusal' in body.broken) {
+        return this.#session?.toldOf(body.broken.refusal) ?? body.broken.refusal
+      }
       if (this.#session === undefined) return rejectedLine(1, 'The export is empty')
       const ending = await this.#session.end()
       return ending === undefined ? this.#session.told() : this.#session.toldOf(ending)
@@ -95,12 +103,13 @@ class ImportStream {
   }
 
   /** Takes bytes, or the end of the body. */
-  async #push(bytes: Buffer | undefined): Promise<Refusal | undefined> {
+  async #push(bytes: Buffer | undefined, body: BodyQueue): Promise<Refusal | undefined> {
     const rest = bytes === undefined ? this.#splitter.end() : undefined
     const chunks = bytes === undefined ? (rest === undefined ? [] : [rest]) : this.#splitter.push(bytes)
     if (this.#splitter.waiting > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
     for (const chunk of chunks) {
-      const refusal = this.#parts.refusal() ?? (await this.#take(chunk.bytes))
+      const ended = body.broken !== undefined && 'refusal' in body.broken ? body.broken.refusal : undefined
+      const refusal = ended ?? this.#parts.refusal() ?? (await this.#take(chunk.bytes))
       if (refusal !== undefined) return refusal
     }
     return undefined

@@ -17,7 +17,7 @@ export class OpenUploads {
   /** Looks at the tokens of users from now on. `stillGood`: why one is not good any more */
   watchUsers(stillGood: (user: TokenUser) => Refusal | undefined): void {
     this.#stillGood = stillGood
-    this.#expiry ??= setInterval(() => this.endOfUsers(), limits.streamExpiryMs)
+    this.#expiry ??= setInterval(() => this.endOfUsers(), limits.streamExpiryMs).unref()
   }
 
   /** Has `end` called when the credential is not good any more. @returns to be called when the body is whole */
