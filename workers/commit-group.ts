@@ -163,6 +163,10 @@ export class CommitGroup {
    * not kept, since the garbage collector would carry them along until the commit.
    */
   readonly #lastWaiting = new Map<number, { header: string; secretKey: Buffer }>()
+  /** By agent number, its records of either kind, which follow each other. */
+  readonly #byAgent = new Map<number, StoredRecord[]>()
+  /** Records that this group erases, as agent number and seq. */
+  readonly #erased = new Set<string>()
   /** Readings that were taken ahead; the first `#used` of them are used. */
   readonly #reserved: Hlc[] = []
   #used = 0
@@ -255,6 +259,7 @@ export class CommitGroup {
     }
     if (waits) this.#lastWaiting.set(agent.no, { header, secretKey: agent.keyPair.secretKey })
     this.records.push(record)
+    this.#index(record)
     return record
   }
 
@@ -278,7 +283,31 @@ export class CommitGroup {
     agent.head = { seq, hash, hlc, signature: Buffer.from(signature).toString('hex') }
     this.touched.set(agent.name, agent)
     this.imported.push(record)
+    this.#index(record)
     this.#passTo(hlc)
+  }
+
+  #index(record: StoredRecord): void {
+    const others = this.#byAgent.get(record.agentNo)
+    if (others === undefined) this.#byAgent.set(record.agentNo, [record])
+    else others.push(record)
+  }
+
+  /** The record of an agent that this group writes at a seq. */
+  recordAt(agentNo: number, seq: number): StoredRecord | undefined {
+    const own = this.#byAgent.get(agentNo)
+    return own?.[seq - (own[0]?.seq ?? 0)]
+  }
+
+  /** Erases a record. */
+  erase(erasure: PendingErasure): void {
+    this.erasures.push(erasure)
+    this.#erased.add(`${erasure.agentNo}/${erasure.seq}`)
+  }
+
+  /** Whether this group erases a record. */
+  erases({ agentNo, seq }: PendingErasure): boolean {
+    return this.#erased.has(`${agentNo}/${seq}`)
   }
 
   /** Readings from now on are later than this one; what was reserved is not. */

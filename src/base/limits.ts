@@ -71,6 +71,8 @@ export const limits = {
   importOwedErasuresMax: 4_096,
   /** Records of an export that are committed at once, for the same reason as `ingestChunkLines`. */
   importRecordsMax: 16_384,
+  /** Votes that one proposal of an export may have, those of one part not counted: its row holds them all. */
+  importVotesMax: 64,
   /** Commands that wait for one shard, past which requests are answered 503. */
   shardQueueMax: 16_384,
   /** Bytes of commands that wait for one shard. */

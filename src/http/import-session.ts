@@ -11,6 +11,7 @@ import type { ExportPosition } from '../proof/export-check.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { StrandImported } from '../wire/imports.js'
+import { GatheredBytes } from './gathered-bytes.js'
 import type { ImportParts } from './import.js'
 
 /** Lines before the first record of an export. */
@@ -29,7 +30,7 @@ export class ImportSession {
   readonly #request: ImportRequest
   #position: ExportPosition | undefined
   /** Lines that could not be taken yet, and how many bytes there must be before they are looked at again. */
-  #waiting: Buffer = Buffer.alloc(0)
+  #waiting = new GatheredBytes()
   #waitFor = 0
   #lines = LINES_BEFORE
   #ended = false
@@ -58,7 +59,7 @@ export class ImportSession {
   /** Takes whole lines behind those before. */
   async take(lines: Buffer): Promise<Refusal | undefined> {
     if (this.#ended) return this.#rejected(0, 'A line follows the trailer')
-    this.#waiting = this.#waiting.length === 0 ? lines : Buffer.concat([this.#waiting, lines])
+    this.#waiting.add(lines)
     if (this.#waiting.length < this.#waitFor) return undefined
     if (this.#readers.full) {
       return refuse('overloaded', 'Expected fewer exports and imports at once', { retryAfterSecs: 1 })
@@ -112,9 +113,10 @@ export class ImportSession {
   }
 
   async #check(): Promise<Refusal | undefined> {
+    const lines = this.#waiting.take()
     const task = {
       manifest: this.#manifest,
-      lines: new Uint8Array(this.#waiting),
+      lines,
       ...(this.#position !== undefined && { position: this.#position }),
     }
     const checked = await this.#readers.importCheck(task).catch(refusalOf)
@@ -128,7 +130,7 @@ export class ImportSession {
     this.#position = checked.position
     this.#lines += checked.linesTaken
     this.#ended = checked.ended
-    this.#waiting = this.#waiting.subarray(checked.bytesTaken)
+    this.#waiting.add(lines.subarray(checked.bytesTaken))
     // A group that is sealed far behind would be read again with each line: so it is with each doubling.
     this.#waitFor = checked.bytesTaken === 0 ? 2 * this.#waiting.length : 0
     if (checked.records !== undefined) this.#committing = this.#commit(checked.records)

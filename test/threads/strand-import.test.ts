@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { parseManifest } from '../../src/proof/export-lines.js'
 import { checkLines } from '../../workers/import/check.js'
@@ -265,4 +266,35 @@ it('brings no more open proposals than an agent can have', () => {
   const refused = shard.ask(records)
   expect(refused).toMatchObject({ kind: 'refused', refusal: { code: 'import_rejected' } })
   expect(shard.store.agents.find('history')).toBeUndefined()
+})
+
+describe('an export that would grow without bound', () => {
+  const proposing = (agent: string, count: number) => {
+    const strand = new SignedStrand(agent)
+    strand.append({ body: { n: 0 } })
+    for (let n = 0; n < count; n++) {
+      const body = {
+        action: 'zone',
+        zone: 'protected',
+        principal: 'root',
+        in_zone: 'free',
+        effective_at_ms: null,
+        expires_at_ms: 9_000_000_000_000,
+      }
+      strand.append({ type: 'sys/proposal', body })
+    }
+    return strand
+  }
+
+  it('is refused past the votes that a proposal may have', () => {
+    const strand = proposing('voted', 1)
+    const vote = (n: number) => ({ proposal, proposal_seq: 2, vote: 'approve', principal: `key_${n}` })
+    const proposal = strand.head
+    for (let n = 0; n < limits.importVotesMax; n++) strand.append({ type: 'sys/vote', body: vote(n) })
+    const [first] = importCommands(strand)
+    expect(shard.ask(first)).toMatchObject({ kind: 'imported' })
+    strand.append({ type: 'sys/vote', body: vote(-1) })
+    const [more] = importCommands(strand)
+    expect(codeOf(shard.ask(more))).toBe('import_rejected')
+  })
 })

@@ -138,9 +138,14 @@ function connectionRefusal(
     return next === undefined || next.prev === agent.head.hash ? undefined : forkRefusal(next.seq)
   }
   // The hash of each record holds that of the one before: behind the first that differs all do.
-  let same = part.firstSeq
-  while (part.at(same)?.hash === hashAt(state, group, { agent, seq: same })) same++
-  return forkRefusal(same)
+  let low = part.firstSeq
+  let high = last
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    if (part.at(middle)?.hash === hashAt(state, group, { agent, seq: middle })) low = middle + 1
+    else high = middle
+  }
+  return forkRefusal(low)
 }
 
 function forkRefusal(seq: number): Refusal {
@@ -160,10 +165,7 @@ function hashAt(
   { agent, seq }: { agent: Agent; seq: number },
 ): string {
   if (seq === agent.head.seq) return agent.head.hash
-  const pending = [...group.records, ...group.imported].find(
-    (one) => one.agentNo === agent.no && one.seq === seq,
-  )
-  const record = pending ?? recordBySeq(state.store.environment, agent.no, seq)
+  const record = group.recordAt(agent.no, seq) ?? recordBySeq(state.store.environment, agent.no, seq)
   assert(record !== undefined, 'a strand has no gaps')
   return record.hash
 }

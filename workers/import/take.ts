@@ -1,4 +1,5 @@
 import { unreachable } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits.js'
 import type { MeaningAt } from '../../src/protocol/import-messages.js'
 import { authorOf, type ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { isReservedType } from '../../src/strand/record-type.js'
@@ -43,6 +44,9 @@ export function meaningFault(
     if (target?.hash !== proposal || target.type !== 'sys/proposal') {
       return 'The record names a proposal that is not on the strand'
     }
+    const row = agent === undefined ? undefined : rowOf(state, { agent, seq: proposalSeq }, group)
+    const votes = meaning.kind === 'vote' ? (row?.votes.length ?? 0) : 0
+    if (votes >= limits.importVotesMax) return `The proposal has more than ${limits.importVotesMax} votes`
   }
   return undefined
 }
@@ -54,10 +58,7 @@ function find(
 ): StoredRecord | undefined {
   const own = part.at(seq)
   if (own !== undefined || agent === undefined) return own
-  const pending = [...group.records, ...group.imported].find(
-    (one) => one.agentNo === agent.no && one.seq === seq,
-  )
-  return pending ?? recordBySeq(state.store.environment, agent.no, seq)
+  return group.recordAt(agent.no, seq) ?? recordBySeq(state.store.environment, agent.no, seq)
 }
 
 /** Takes what a record tells. */
@@ -141,11 +142,11 @@ function takeMutation(
     group.mutations.push({ agentNo, targetSeq, mutationSeq: seq, deleted: action === 'delete' })
     return
   }
-  const pending = group.imported.find((one) => one.agentNo === agentNo && one.seq === targetSeq)
-  const target = pending ?? recordBySeq(state.store.environment, agentNo, targetSeq)
-  const erases = group.erasures.some((one) => one.agentNo === agentNo && one.seq === targetSeq)
+  const target =
+    group.recordAt(agentNo, targetSeq) ?? recordBySeq(state.store.environment, agentNo, targetSeq)
   // Mostly it came erased.
-  if (target?.erased !== true && !erases) group.erasures.push({ agentNo, seq: targetSeq })
+  const erasure = { agentNo, seq: targetSeq }
+  if (target?.erased !== true && !group.erases(erasure)) group.erase(erasure)
 }
 
 function takeKey(

@@ -97,7 +97,7 @@ function recordState(
   { agent, mutation: { target, targetSeq } }: { agent: Agent; mutation: RecordMutation },
 ): RecordState {
   const record = state.store.findRecord(agent, target)
-  const erases = group.erasures.some((one) => one.agentNo === agent.no && one.seq === targetSeq)
+  const erases = group.erases({ agentNo: agent.no, seq: targetSeq })
   if (erases || record?.erased === true) return 'erased'
   const pending = group.mutations.findLast((one) => one.agentNo === agent.no && one.targetSeq === targetSeq)
   const deleted = pending?.deleted ?? state.store.isDeleted(agent, targetSeq, agent.head.seq)
@@ -171,7 +171,7 @@ function carryOutOnRecord(asked: Asked<RecordMutation>, group: CommitGroup): Pen
   })
   group.changedRecords.push(target)
   if (action === 'erase') {
-    group.erasures.push({ agentNo: agent.no, seq: targetSeq })
+    group.erase({ agentNo: agent.no, seq: targetSeq })
     return record
   }
   agent.mutated = true

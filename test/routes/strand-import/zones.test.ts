@@ -100,12 +100,10 @@ describe.each(['governed', 'protected', 'immutable_core'])('a strand of zone %s 
 
   it('is gone on with by records of users and edges', async () => {
     const one = await strandHere(zone)
-    one.strand
-      .append()
-      .append({
-        type: 'edge/add',
-        body: { src: one.strand.agent, dst: 'there', edge_type: 'likes', weight: 2 },
-      })
+    one.strand.append().append({
+      type: 'edge/add',
+      body: { src: one.strand.agent, dst: 'there', edge_type: 'likes', weight: 2 },
+    })
     const { status, body } = await goOn(one)
     expect([status, body.imported, body.open]).toEqual([200, 2, true])
   })
