@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startAuthServer } from '../support/auth-server.js'
+import { hostileJson, hostileTexts, operationsOf, type Operation } from '../support/hostile.js'
+import { expectHarmless } from '../support/probe.js'
+import { RawConnection } from '../support/raw-http.js'
+import { call, testRootKey, type TestServer } from '../support/server.js'
+
+/*
+ * Every route of the OpenAPI document, with what is long, deep, many or no text in each place where a caller can put
+ * something. Nothing of it may keep anybody else waiting, whatever it is answered.
+ */
+
+/** The header block may take 16 KiB. */
+const HEAD_CHARACTERS = 14_000
+/** The bound of most bodies is 64 KiB. */
+const BODY_BYTES = 65_000
+
+interface Request {
+  line: string
+  /** One line, with its end. */
+  headers?: string
+  body?: string
+}
+
+let server: TestServer
+let operations: Operation[]
+
+beforeAll(async () => {
+  server = await startAuthServer()
+  operations = await operationsOf(server)
+  // So that what is asked for is there, and something is looked for in it.
+  for (let n = 0; n < 20; n++)
+    await call(server, 'POST /v1/collections/sensors/records', { body: { data: { n } } })
+})
+afterAll(() => server.stop())
+
+/** A path of an operation with a text in each of its places. */
+function pathOf({ path }: Operation, text: string): string {
+  const places = path.split('{').length - 1
+  return path.replaceAll(/\{[a-z_]+\}/g, text.slice(0, Math.floor(text.length / Math.max(1, places))))
+}
+
+const plainPath = ({ path }: Operation) =>
+  path
+    .replace('{hash}', '0'.repeat(64))
+    .replace('{provider}', 'google')
+    .replaceAll(/\{[a-z_]+\}/g, 'sensors')
+
+/** Says requests one after the other, and gives the statuses that are no answers to wrong requests. */
+async function saidAll(requests: readonly Request[]): Promise<string[]> {
+  const odd: string[] = []
+  for (const { line, headers: more = '', body } of requests) {
+    const connection = await RawConnection.open(server)
+    const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`
+    const own = `Host: a\r\nConnection: close\r\n${length}${more}`
+    const type = more.startsWith('Content-Type') ? '' : 'Content-Type: application/json\r\n'
+    const credential = more.startsWith('Authorization') ? '' : `Authorization: Bearer ${testRootKey}\r\n`
+    connection.write(Buffer.from(`${line} HTTP/1.1\r\n${own}${type}${credential}\r\n${body ?? ''}`))
+    // Not to its end: a stream has none.
+    const answer = await connection.until(({ statuses, ended }) => statuses.length > 0 || ended !== undefined)
+    connection.destroy()
+    const status = answer.statuses[0] ?? 0
+    // 501: no provider is set up.
+    if (status === 0 || (status >= 500 && status !== 501)) odd.push(`${status} ${line.slice(0, 80)}`)
+  }
+  return odd
+}
+
+async function expectNoStall(requests: readonly Request[]): Promise<void> {
+  expect(requests.length).toBeGreaterThan(30)
+  await expectHarmless(server, async () => expect(await saidAll(requests)).toEqual([]))
+}
+
+const texts = hostileTexts(HEAD_CHARACTERS)
+const bodies = hostileJson(BODY_BYTES)
+
+/** Headers that routes look at, up to where a value begins. */
+const headers = [
+  'Authorization: Bearer ',
+  'If-Match: "',
+  'Idempotency-Key: ',
+  'Last-Event-ID: ',
+  'Content-Type: ',
+  'Origin: ',
+  'Cookie: ',
+  'X-Request-Id: ',
+]
+
+describe('every route', () => {
+  it('is one of the document', () => {
+    expect(operations.length).toBeGreaterThan(70)
+    expect(operations.filter(({ example }) => example !== undefined).length).toBeGreaterThan(25)
+  })
+
+  it('costs little with anything in its path', async () => {
+    const placed = operations.filter(({ path }) => path.includes('{'))
+    await expectNoStall(
+      texts.flatMap(([, text]) => [
+        ...placed.map((one) => ({ line: `${one.method} ${pathOf(one, text)}` })),
+        { line: `GET /${text}` },
+        { line: `OPTIONS /v1/agents/${text}` },
+        { line: `GET /${'a/'.repeat(90)}${text.slice(0, 10_000)}` },
+      ]),
+    )
+  })
+
+  it('costs little with anything in its query', async () => {
+    const line = (one: Operation, query: string) => ({ line: `${one.method} ${plainPath(one)}?${query}` })
+    await expectNoStall(
+      operations.flatMap((one) =>
+        one.query.flatMap((name) => texts.map(([, text]) => line(one, `${name}=${text}`))),
+      ),
+    )
+  })
+
+  it('costs little with thousands of query parameters', async () => {
+    const many = ['p=1&', '&', 'limit=1&', '=&', '%41&'].map((one) =>
+      one.repeat(HEAD_CHARACTERS / one.length),
+    )
+    await expectNoStall(
+      operations.flatMap((one) =>
+        many.map((query) => ({ line: `${one.method} ${plainPath(one)}?${query}` })),
+      ),
+    )
+  })
+
+  it('costs little with anything in its headers', async () => {
+    const some = ['dots', 'commas', 'a letter again and again']
+    const values = texts.filter(([name]) => some.includes(name)).map(([, text]) => text)
+    await expectNoStall(
+      operations.flatMap((one) =>
+        headers.map((header, at) => ({
+          line: `${one.method} ${plainPath(one)}`,
+          headers: `${header}${values[at % values.length]}\r\n`,
+        })),
+      ),
+    )
+  })
+
+  it('costs little with anything for its body', async () => {
+    const taking = operations.filter(({ example, lines }) => example !== undefined || lines)
+    await expectNoStall(
+      taking.flatMap((one) => bodies.map(([, body]) => ({ line: `${one.method} ${plainPath(one)}`, body }))),
+    )
+  })
+
+  it('costs little with anything in each part of its body', async () => {
+    await expectNoStall(
+      operations.flatMap((one) =>
+        Object.keys(one.example ?? {}).flatMap((key) =>
+          bodies.map(([, text]) => ({
+            line: `${one.method} ${plainPath(one)}`,
+            body: withPart(one, key, text),
+          })),
+        ),
+      ),
+    )
+  })
+
+  it('costs little with anything in half a megabyte of a record', async () => {
+    await expectNoStall(
+      hostileJson(500_000).flatMap(([, text]) => [
+        { line: 'POST /v1/collections/sensors/records', body: `{"data":${text}}` },
+        { line: 'POST /v1/ingest/sensors', body: text },
+      ]),
+    )
+  })
+
+  it('left nothing in the log', () => {
+    expect(server.stderr()).toBe('')
+  })
+})
+
+/** The example of a body with another value in one place. */
+function withPart({ example }: Operation, key: string, value: string): string {
+  const members = Object.entries(example ?? {}).map(
+    ([name, one]) => `${JSON.stringify(name)}:${name === key ? value : JSON.stringify(one)}`,
+  )
+  return `{${members.join(',')}}`
+}
