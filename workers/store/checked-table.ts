@@ -2,6 +2,9 @@ import type { Database, RangeOptions } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
 import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../src/base/row-checksum.js'
 
+/** What LMDB takes for a key, with pages of 4,096 bytes; asked for a longer one, it throws. */
+const KEY_BYTES_MAX = 1_978
+
 /** A table as LMDB has it: binary keys, binary values. */
 export type Table = Database<Buffer, Buffer>
 
@@ -22,8 +25,9 @@ export class CheckedTable {
     return this.#table
   }
 
-  /** @throws Error when the row is damaged */
+  /** A row; none has a key that LMDB would not take, whoever asks for it. @throws Error when the row is damaged */
   get(key: Buffer): Buffer | undefined {
+    if (key.length > KEY_BYTES_MAX) return undefined
     const row = this.#table.get(key)
     return row === undefined ? undefined : checkedValue(key, row)
   }
