@@ -172,7 +172,7 @@ export const limits = {
   /** Records of one page that a stream catches up by. */
   streamPageRows: 256,
   /** Pages of streams that one shard is asked for at once. */
-  streamPagesAtOnce: 8,
+  streamPagesAtOnce: 32,
   /** How long the front is busy with streams before it does something else in between, milliseconds. */
   streamSliceMs: 8,
   /** Bytes of events that wait to be written to streams, past which these go on from the store. */
