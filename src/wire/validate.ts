@@ -13,6 +13,8 @@ export interface Reader<T> {
 
 const FAULTS_MAX = 20
 const DEPTH_MAX = 16
+/** One more than the most that any schema allows, so that too many are still too many. */
+const ITEMS_LOOKED_AT = 1_001
 
 /** Compiles a schema once, for the first value: what validates is what the OpenAPI document shows. */
 export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
@@ -33,7 +35,7 @@ export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
 function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusal {
   const faults: Fault[] = []
   const seen = new Set<string>()
-  for (const error of validator.Errors(given)) {
+  for (const error of validator.Errors(shortened(given))) {
     const missing = error.keyword === 'required' ? error.params.requiredProperties : undefined
     const pointers = missing?.map((name) => `${error.instancePath}/${name}`) ?? [error.instancePath]
     for (const pointer of pointers) {
@@ -48,6 +50,17 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
   const detail =
     first === undefined ? 'Expected another value' : `${first.detail} at ${first.pointer || 'the root'}`
   return refuse('validation_failed', detail, { faults })
+}
+
+/**
+ * A value with the beginnings of its longest lists and objects. To find out what is wrong takes a hundred times as long
+ * as to find out that something is, and goes to the end however much has been found.
+ */
+function shortened(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, ITEMS_LOOKED_AT).map(shortened)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).slice(0, ITEMS_LOOKED_AT)
+  return Object.fromEntries(members.map(([name, one]) => [name, shortened(one)]))
 }
 
 function capital(text: string): string {
