@@ -48,7 +48,7 @@ describe('with a license', () => {
 
   it('answers no other method', async () => {
     const { status, headers } = await ask(server, 'POST /v1/auth/status', { key: null })
-    expect([status, headers.get('allow')]).toEqual([405, 'GET'])
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
 })
 
