@@ -223,10 +223,11 @@ describe('a data directory that was put back to an older state', { timeout: 180_
     await untilLogged(server, ['another'])
     expect((await call(server, `GET /v1/log/proof?agent=${agent}`)).body.size).toBe(size)
     await exportBoth()
-    expect(verify(...past)).toMatchObject({
-      status: 1,
-      out: `NOT VERIFIED: The strand was forked at or before record ${size - 1}: the log told of another\n`,
-    })
+    // The first told head that differs: the three records that are gone may have been told one by one.
+    const { status, out } = verify(...past)
+    const [, forkedAt] = /^NOT VERIFIED: The strand was forked at or before record (\d+):/.exec(out) ?? []
+    expect(status).toBe(1)
+    expect([size - 3, size - 2, size - 1]).toContain(Number(forkedAt))
     // The log itself only grew.
     expect(witness().status).toBe(0)
   })
