@@ -22,6 +22,7 @@ import { IngestReceiver } from './http/ingest.js'
 import { openApiDocument } from './http/openapi.js'
 import { RateLimiter } from './http/rate-limit.js'
 import { connectionsMax } from './http/connections.js'
+import { unsentAnswers } from './http/unsent.js'
 import { listen, type HttpServer } from './http/server.js'
 import type { RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
@@ -270,7 +271,6 @@ function handlingOf(
   const stopping = () =>
     state.stopping ? refuse('unavailable', 'Expected a server that is not stopping') : undefined
   const full = () => (state.readOnly ? storageFull : undefined)
-  let openApi: string | undefined
   const context: RouteContext = {
     ask: (agent, command) => shards.ask(agent, command),
     askAll: (command) => shards.askAll(command),
@@ -283,7 +283,8 @@ function handlingOf(
     tickets: parts.tickets,
     readiness: () => stopping() ?? unready(parts, state),
     metrics: () => metrics.text(),
-    openApi: () => (openApi ??= JSON.stringify(openApiDocument(routes, version))),
+    // Made before the first request: it takes as long as no request may keep others waiting.
+    openApi: Buffer.from(JSON.stringify(openApiDocument(routes, version))),
     nowMs: systemClock,
     random: randomBytes,
   }
@@ -309,6 +310,7 @@ function handlingOf(
     corsOrigins: new Set(config.corsOrigins),
     stopping,
     writeRefusal: full,
+    unsent: unsentAnswers(),
     nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
     onError,
   }

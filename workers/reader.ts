@@ -56,7 +56,8 @@ export function exportPage(task: ExportPageTask): ExportPage {
     nextSeq = record.seq + 1
     lastHash = record.hash
   }
-  return letGo(task.shard, { text: lines.length === 0 ? '' : `${lines.join('\n')}\n`, nextSeq, lastHash })
+  const text = Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`)
+  return letGo(task.shard, { bytes: text, nextSeq, lastHash })
 }
 
 /** The seq of the record whose signature covers the record at `seq`: itself, or a later one. */

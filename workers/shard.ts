@@ -40,6 +40,7 @@ export class Shard {
   readonly #tell: Tell
   readonly #figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
   #writes: Numbered<ShortWrite>[] = []
+  /** In the order that they came. */
   #reads: Numbered<Read>[] = []
   /** In the order that they came, which that of the chunks of an upload is. */
   #longWrites: Numbered<LongWrite>[] = []
@@ -164,9 +165,12 @@ export class Shard {
     this.#begin(limits.shardTurnMs)
     const failures: string[] = []
     const outcomes: OutcomeFrame['outcomes'] = []
+    let bytes = 0
     for (const [id, command] of this.#reads) {
-      if (outcomes.length > 0 && this.#turn.spent()) break
-      outcomes.push([id, this.#read(command, failures)])
+      if (outcomes.length > 0 && (bytes >= limits.turnAnswerBytes || this.#turn.spent())) break
+      const outcome = this.#read(command, failures)
+      outcomes.push([id, outcome])
+      bytes += sizeOf(outcome)
     }
     this.#reads = outcomes.length === this.#reads.length ? [] : this.#reads.slice(outcomes.length)
     this.#tell({ outcomes, events: [], figures: this.#figures, ...(failures.length > 0 && { failures }) })
@@ -250,6 +254,24 @@ function roomFor(writes: readonly Numbered<Write>[]): number {
     bytes += writeBytesMax(body?.length ?? 0)
   }
   return bytes
+}
+
+/** About how many bytes an outcome has, where they can be many. */
+function sizeOf(outcome: Outcome): number {
+  switch (outcome.kind) {
+    case 'reply':
+      return outcome.body.length
+    case 'rows':
+      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
+    case 'proposals':
+      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
+    case 'page':
+      return outcome.events.reduce((sum, { data }) => sum + data.length, 0)
+    case 'names':
+      return outcome.names.reduce((sum, name) => sum + name.length, 0)
+    default:
+      return 0
+  }
 }
 
 /**

@@ -33,6 +33,18 @@ export const limits = {
    * it answers with a cursor.
    */
   pageWorkBytesMax: 8_388_608,
+  /** Bytes of rows from which on a query does not go through further records for more of them. */
+  pageEnoughBytes: 262_144,
+  /** Bytes of answers to reads after which a shard's turn ends. */
+  turnAnswerBytes: 1_048_576,
+  /** Bytes from which on an answer goes out at the pace of its reader. */
+  largeAnswerBytes: 32_768,
+  /** Bytes of such answers, and of exports, that wait for their readers; of events of streams as many. */
+  unsentBytesMax: 268_435_456,
+  /** Bytes of them that wait for the readers of one principal, past which it is answered 503. */
+  unsentBytesPerPrincipalMax: 33_554_432,
+  /** Bytes of events that wait for the readers of one principal, past which its other streams wait, too. */
+  streamUnsentBytesPerPrincipalMax: 67_108_864,
   /** Bytes of any request body but records, batches and ingest. */
   requestBytesMax: 65_536,
   /** Bytes of an ingest stream that is one chunk: one command to a shard, one commit. */
@@ -173,7 +185,7 @@ export const limits = {
   streamPageRows: 256,
   /** Pages of streams that one shard is asked for at once. */
   streamPagesAtOnce: 32,
-  /** How long the front is busy with streams before it does something else in between, milliseconds. */
+  /** How long the front is busy with streams, or with large answers, before it does something else in between, milliseconds. */
   streamSliceMs: 8,
   /** Bytes of events that wait to be written to streams, past which these go on from the store. */
   streamBacklogBytesMax: 16_777_216,
@@ -225,6 +237,8 @@ export const limits = {
   graphNodesMax: 1_000,
   /** Edges of one traversal, after which it is cut off. */
   graphEdgesMax: 10_000,
+  /** Characters of the names in them, after which it is cut off. */
+  graphCharsMax: 2_097_152,
   /** Rows of the index that one traversal looks at, after which it is cut off. */
   graphRowsMax: 65_536,
   /** Nodes of a traversal whose edges are asked for at once. */

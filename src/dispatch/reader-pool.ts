@@ -1,3 +1,4 @@
+import { asBuffer } from '../base/bytes.js'
 import { RefusedError, refuse } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type {
@@ -98,7 +99,7 @@ export class ReaderPool {
   ): Promise<string> {
     const { seq, ...strand } = task
     const page = await this.exportPage({ ...strand, fromSeq: seq, toSeq: seq, bytesMax: 1 })
-    return page.text.trimEnd()
+    return asBuffer(page.bytes).toString().trimEnd()
   }
 
   /** A shard's thread has ended: no thread has its store open any more when this resolves, nor opens it until `resume`. */

@@ -1,9 +1,13 @@
 import { STATUS_CODES } from 'node:http'
-import { statusOf, type Refusal } from '../base/errors.js'
+import { refuse, statusOf, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
 import type { Answer } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
 import { ChunkGathering } from './chunk-gathering.js'
-import { LastAnswer } from './last-answer.js'
+import { FanOut } from './fan-out.js'
+import { LastAnswer, type LastAnswerParts } from './last-answer.js'
+import { sendPaced, type Pace } from './paced.js'
+import type { UnsentBytes } from './unsent.js'
 import type { HttpResponse } from './uws.js'
 
 /** No body, and no length of one (RFC 9110, 8.6). */
@@ -24,6 +28,10 @@ export class Exchange {
   readonly requestId: string
   /** The origin that the answer may be read by (CORS); empty for none. */
   readonly allowedOrigin: string
+  /** Whose share of the unsent bytes its answer takes; set once the request was admitted. */
+  ownerOf: (() => string) | undefined
+  #owner = ''
+  readonly #unsent: UnsentBytes
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
@@ -34,6 +42,8 @@ export class Exchange {
   #open = true
   #last: LastAnswer | undefined
   #begun = false
+  /** A large answer is on its way. */
+  #answering = false
   #paused = false
   readonly #onGone: (() => void)[] = []
   /** Parts of the body that came before anyone wanted them. */
@@ -42,7 +52,13 @@ export class Exchange {
 
   constructor(
     response: HttpResponse,
-    about: { requestId: string; allowedOrigin: string; headOnly: boolean; isLast: boolean },
+    about: {
+      requestId: string
+      allowedOrigin: string
+      headOnly: boolean
+      isLast: boolean
+      unsent: UnsentBytes
+    },
     watch: ExchangeWatch,
   ) {
     this.#response = response
@@ -51,12 +67,13 @@ export class Exchange {
     this.#watch = watch
     this.headOnly = about.headOnly
     this.#isLast = about.isLast
+    this.#unsent = about.unsent
     response.onAborted(() => this.#gone())
   }
 
   /** False when the answer is out or the client has gone. */
   get open(): boolean {
-    return this.#open
+    return this.#open && !this.#answering
   }
 
   /** True when parts of the answer are out. */
@@ -69,13 +86,69 @@ export class Exchange {
     this.#onGone.push(callback)
   }
 
-  answer({ status, contentType, headers, body }: Answer): void {
+  answer(answer: Answer): void {
+    if (!this.open) return
+    const { body } = answer
+    if (typeof body !== 'string') this.#answerParts(answer, body)
+    else if (body.length > limits.largeAnswerBytes) this.#answerParts(answer, [Buffer.from(body)])
+    else this.#answerAtOnce(answer, body)
+  }
+
+  #answerAtOnce(answer: Answer, body: string | Uint8Array): void {
+    this.#letGo()
+    this.#send(answer.status, body, () => this.#answerHead(answer))
+  }
+
+  /** A large answer takes room until its reader has it. 503 overloaded where there is none. */
+  #answerParts(answer: Answer, parts: readonly Uint8Array[]): void {
+    const size = parts.reduce((sum, part) => sum + part.length, 0)
+    if (this.headOnly || size <= limits.largeAnswerBytes) {
+      this.#answerAtOnce(answer, joined(parts, size))
+    } else if (!this.takeRoom(size)) {
+      this.refuse(noRoom)
+    } else {
+      this.#answering = true
+      const pace = this.#paceOf(answer.status, size)
+      largeAnswers.each([parts], () => this.#sendPaced(answer, joined(parts, size), pace))
+    }
+  }
+
+  #sendPaced(answer: Answer, body: Uint8Array, pace: Pace): void {
     if (!this.#open) return
     this.#letGo()
-    this.#send(status, body, () => {
-      this.#head(status, contentType ?? 'application/json')
-      for (const [name, value] of headers ?? []) this.#response.writeHeader(name, value)
+    const writeHead = () => this.#answerHead(answer)
+    if (this.#isLast) {
+      const onEnd = () => pace.held(0)
+      this.#sendLast({ status: answer.status, body, beforeTheRest: false, onEnd }, writeHead)
+      return
+    }
+    this.#response.cork(() => {
+      writeHead()
+      sendPaced(this.#response, body, pace)
     })
+  }
+
+  /** Gives room back as it is not needed any more. It must not know the body, which would stay as long as it does. */
+  #paceOf(status: number, taken: number): Pace {
+    let room = taken
+    this.onGone(() => this.giveRoom(room))
+    return {
+      held: (bytes) => {
+        this.giveRoom(room - bytes)
+        room = bytes
+        if (bytes === 0 && this.#open) this.#finish(status)
+      },
+    }
+  }
+
+  /** Takes room for bytes that wait for the reader; false where its principal has, or all together have, too much. */
+  takeRoom(bytes: number): boolean {
+    if (this.ownerOf !== undefined) this.#owner = this.ownerOf()
+    return this.#unsent.take(this.#owner, bytes)
+  }
+
+  giveRoom(bytes: number): void {
+    this.#unsent.give(this.#owner, bytes)
   }
 
   /**
@@ -86,7 +159,7 @@ export class Exchange {
     refusal: Refusal,
     more: { closing?: boolean; headers?: readonly (readonly [string, string])[] } = {},
   ): void {
-    if (!this.#open) return
+    if (!this.open) return
     this.#letGo()
     const status = statusOf(refusal)
     const text = JSON.stringify(problemOf(refusal, this.requestId))
@@ -98,7 +171,7 @@ export class Exchange {
       }
       for (const [name, value] of more.headers ?? []) this.#response.writeHeader(name, value)
     }
-    if (more.closing === true) this.#sendLast({ status, text, beforeTheRest: true }, writeHead)
+    if (more.closing === true) this.#sendLast({ status, body: text, beforeTheRest: true }, writeHead)
     else this.#send(status, text, writeHead)
   }
 
@@ -231,6 +304,11 @@ export class Exchange {
     this.#response.resume()
   }
 
+  #answerHead({ status, contentType, headers }: Answer): void {
+    this.#head(status, contentType ?? 'application/json')
+    for (const [name, value] of headers ?? []) this.#response.writeHeader(name, value)
+  }
+
   #head(status: number, contentType: string): void {
     this.#response.writeStatus(statusLines.get(status) ?? String(status))
     this.#response.writeHeader('Content-Type', contentType)
@@ -241,27 +319,27 @@ export class Exchange {
     this.#response.writeHeader('Vary', 'Origin')
   }
 
-  #send(status: number, text: string, writeHead: () => void): void {
+  #send(status: number, body: string | Uint8Array, writeHead: () => void): void {
     if (this.#isLast) {
-      this.#sendLast({ status, text, beforeTheRest: false }, writeHead)
+      this.#sendLast({ status, body, beforeTheRest: false }, writeHead)
       return
     }
     this.#response.cork(() => {
       writeHead()
       this.#finish(status)
       if (!this.headOnly && status !== NO_CONTENT) {
-        this.#response.end(text)
+        this.#response.end(body)
         return
       }
       // As a header of ours: told of a length, uWebSockets.js would take the answer for unfinished until that was sent.
-      if (status !== NO_CONTENT) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(text)))
+      if (status !== NO_CONTENT) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       this.#response.endWithoutBody()
     })
   }
 
   /** Answers so that nothing that follows on the connection is carried out. */
   #sendLast(
-    { status, text, beforeTheRest }: { status: number; text: string; beforeTheRest: boolean },
+    { status, ...about }: { status: number } & Pick<LastAnswerParts, 'body' | 'beforeTheRest' | 'onEnd'>,
     writeHead: () => void,
   ): void {
     this.#finish(status)
@@ -270,10 +348,9 @@ export class Exchange {
         writeHead()
         this.#response.writeHeader('Connection', 'close')
       },
-      text,
+      ...about,
       headOnly: this.headOnly,
-      wholeBody: this.#wholeBody || beforeTheRest,
-      beforeTheRest,
+      wholeBody: this.#wholeBody || about.beforeTheRest,
     })
   }
 
@@ -289,5 +366,28 @@ export class Exchange {
     for (const callback of this.#onGone) callback()
   }
 }
+
+/** Large answers go out one after the other, and the front does something else in between. */
+const largeAnswers = new FanOut()
+
+/** Parts in one piece: not a Buffer, whose `slice` would be a view of the whole. */
+function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
+
+/** 503 while too many bytes wait for their readers. */
+export const noRoom = refuse(
+  'overloaded',
+  'Too many answers wait for their readers: read them, then try again',
+  {
+    retryAfterSecs: 1,
+  },
+)
 
 const exposedHeaders = 'ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'

@@ -6,7 +6,7 @@ import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
 import type { ExportRequest } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../strand/strand-export.js'
-import type { Exchange } from './exchange.js'
+import { noRoom, type Exchange } from './exchange.js'
 
 /** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
 export class ExportSender {
@@ -29,15 +29,22 @@ export class ExportSender {
       exchange.refuse(request)
       return
     }
-    this.#send(exchange, request).catch((error: unknown) => {
-      if (error instanceof RefusedError && !exchange.begun) {
-        exchange.refuse(error.refusal)
-        return
-      }
-      this.#onError(error, exchange.requestId)
-      // In the middle of the answer only a broken connection can still say that it is not whole.
-      exchange.abort()
-    })
+    // A page waits for the reader at any time.
+    if (!exchange.takeRoom(limits.exportPageBytes)) {
+      exchange.refuse(noRoom)
+      return
+    }
+    this.#send(exchange, request)
+      .catch((error: unknown) => {
+        if (error instanceof RefusedError && !exchange.begun) {
+          exchange.refuse(error.refusal)
+          return
+        }
+        this.#onError(error, exchange.requestId)
+        // In the middle of the answer only a broken connection can still say that it is not whole.
+        exchange.abort()
+      })
+      .finally(() => exchange.giveRoom(limits.exportPageBytes))
   }
 
   async #send(exchange: Exchange, request: ExportRequest): Promise<void> {
@@ -86,7 +93,7 @@ export class ExportSender {
   /** @returns the hash of the last record */
   async #pages(
     exchange: Exchange,
-    range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: (text: string) => Promise<void> },
+    range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: Pace },
   ): Promise<string> {
     const { shard, agentNo, strand, publicKey, retiredKeys, readable } = range.located
     const task = {
@@ -106,7 +113,7 @@ export class ExportSender {
         throw new Error(`Expected the strand to reach seq ${range.toSeq}, got ${fromSeq}`)
       fromSeq = page.nextSeq
       lastHash = page.lastHash
-      await range.pace(page.text)
+      await range.pace(page.bytes)
     }
     return lastHash
   }
@@ -136,8 +143,11 @@ function keyAt({ publicKey, retiredKeys }: LocatedOutcome, seq: number): string 
   return retiredKeys.find(({ lastSeq }) => seq <= lastSeq)?.publicKey ?? publicKey
 }
 
+/** Writes a part, and resolves when the socket wants more. */
+type Pace = (text: string | Uint8Array) => Promise<void>
+
 /** Writes and resolves when the socket wants more; also when the client has gone. */
-function paceOf(exchange: Exchange): (text: string) => Promise<void> {
+function paceOf(exchange: Exchange): Pace {
   let release: (() => void) | undefined
   const go = () => {
     release?.()

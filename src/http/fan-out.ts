@@ -8,8 +8,8 @@ interface Round {
 }
 
 /**
- * Does things with many streams, in the order that they were given, and lets the front do something else in between: a
- * write to each of ten thousand sockets takes longer than anybody else should wait.
+ * Does things with many connections, in the order that they were given, and lets the front do something else in between:
+ * a write to each of ten thousand sockets takes longer than anybody else should wait.
  */
 export class FanOut {
   readonly #rounds: Round[] = []
@@ -45,10 +45,17 @@ export class FanOut {
   #run(): void {
     this.#running = true
     const until = performance.now() + limits.streamSliceMs
-    while (this.#rounds.length > 0 && performance.now() < until) {
-      if (this.#rounds[0]?.next() === false) this.#backlogBytes -= this.#rounds.shift()?.bytes ?? 0
+    try {
+      while (this.#rounds.length > 0 && performance.now() < until) {
+        if (this.#rounds[0]?.next() === false) this.#backlogBytes -= this.#rounds.shift()?.bytes ?? 0
+      }
+    } finally {
+      this.#running = false
+      this.#goOnLater()
     }
-    this.#running = false
+  }
+
+  #goOnLater(): void {
     if (this.#rounds.length === 0) return
     this.#scheduled = true
     setImmediate(() => {

@@ -90,8 +90,17 @@ export function handlerOf(
       return
     }
     const proceed = (routed: RouteRequest | Refusal) => {
-      if ('code' in routed) exchange.refuse(routed)
-      else guarded(exchange, handling, () => carryOut(route, { exchange, head, request: routed }, handling))
+      if ('code' in routed) {
+        exchange.refuse(routed)
+        return
+      }
+      const { principal } = routed
+      // Nobody's answers are counted by their address.
+      exchange.ownerOf =
+        route.scope === 'none'
+          ? () => handling.admission.addressOf(response, head.headers)
+          : () => principal.id
+      guarded(exchange, handling, () => carryOut(route, { exchange, head, request: routed }, handling))
     }
     const routed = admitted(route, { head, parameters, writes }, handling)
     if (routed instanceof Promise) proceedLater(exchange, handling, routed.then(proceed))
@@ -343,6 +352,7 @@ function openAuth(route: AuthRoute, opening: AuthOpening, handling: Handling): v
       exchange.refuse('code' in principal ? principal : (readOnly ?? internalError))
       return
     }
+    exchange.ownerOf = () => principal.id
     const request: AuthRequest = {
       params: parameters,
       query: queryOf(head),

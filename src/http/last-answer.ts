@@ -11,12 +11,14 @@ const CORK_BYTES = 16 * 1024
 export interface LastAnswerParts {
   /** Writes status line and headers. */
   writeHead(): void
-  text: string
+  body: string | Uint8Array
   headOnly: boolean
   /** The whole body of the request has arrived already, or nobody knows where it would end. */
   wholeBody: boolean
   /** Goes out even when the connection has brought more, which has it closed; for this it is made `CORK_BYTES` long. */
   beforeTheRest: boolean
+  /** Called when no memory waits for its reader any more. */
+  onEnd?: () => void
 }
 
 /**
@@ -30,6 +32,7 @@ export interface LastAnswerParts {
 export class LastAnswer {
   readonly #response: HttpResponse
   readonly #body: Uint8Array
+  readonly #onEnd: (() => void) | undefined
   #wholeBody: boolean
   #sent: boolean
   #gone = false
@@ -38,11 +41,11 @@ export class LastAnswer {
   /** Writes as much as the connection takes. Made while the head of the request is handled, or later. */
   constructor(
     response: HttpResponse,
-    { writeHead, text, headOnly, wholeBody, beforeTheRest }: LastAnswerParts,
+    { writeHead, body, headOnly, wholeBody, beforeTheRest, onEnd }: LastAnswerParts,
   ) {
     this.#response = response
-    // Never empty: an answer of no bytes would be finished at once. White space belongs to no text that is answered.
-    this.#body = Buffer.from(beforeTheRest ? text.padEnd(CORK_BYTES) : text || '\n')
+    this.#body = typeof body === 'string' ? bytesOf(body, beforeTheRest) : body
+    this.#onEnd = onEnd
     this.#wholeBody = wholeBody
     this.#sent = headOnly
     response.cork(() => {
@@ -73,6 +76,7 @@ export class LastAnswer {
   gone(): void {
     this.#gone = true
     clearTimeout(this.#lingering)
+    this.#onEnd?.()
   }
 
   #finish(): void {
@@ -96,4 +100,9 @@ export class LastAnswer {
     const [taken] = this.#response.tryEnd(part, this.#body.length + 1)
     return taken
   }
+}
+
+/** Never empty: an answer of no bytes would be finished at once. White space belongs to no text that is answered. */
+function bytesOf(text: string, beforeTheRest: boolean): Uint8Array {
+  return Buffer.from(beforeTheRest ? text.padEnd(CORK_BYTES) : text || '\n')
 }

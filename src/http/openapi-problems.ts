@@ -111,7 +111,7 @@ function takesNoWrites(route: Route, operationId: string): boolean {
 
 function kindCodes(route: Route): ErrorCode[] {
   if (route.kind === 'auth') return authCodes(route)
-  return route.scope === 'none' ? [] : guardedCodes(route)
+  return route.scope === 'none' ? ['overloaded'] : guardedCodes(route)
 }
 
 function guardedCodes(route: Route): ErrorCode[] {

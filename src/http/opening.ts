@@ -2,12 +2,15 @@ import { refuse } from '../base/errors.js'
 import type { Admission } from './admit.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
 import { readHead, type RequestHead } from './request.js'
+import type { UnsentBytes } from './unsent.js'
 import type { HttpRequest, HttpResponse } from './uws.js'
 
 /** What requests are opened with. */
 export interface Opening {
   admission: Admission
   corsOrigins: ReadonlySet<string>
+  /** Bytes of answers that wait for their readers. */
+  unsent: UnsentBytes
   nextRequestId(): string
 }
 
@@ -52,6 +55,7 @@ export function openRequest(
       // uWebSockets.js takes extensions of chunk sizes for digits and trailers for a next request, and checks little of
       // what ends a chunk. So where a chunked body ends two readers may disagree, and nothing may follow it.
       isLast: head.chunked || malformed,
+      unsent: opening.unsent,
     },
     watch,
   )

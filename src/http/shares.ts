@@ -16,6 +16,16 @@ export class Shares {
     return true
   }
 
+  /** Counts what somebody has though it may be more than the share. */
+  add(principalId: string, count: number): void {
+    this.#taken.set(principalId, (this.#taken.get(principalId) ?? 0) + count)
+  }
+
+  /** Whether a principal has less than its share. */
+  has(principalId: string): boolean {
+    return (this.#taken.get(principalId) ?? 0) < this.#max
+  }
+
   /** Gives back what was taken. */
   give(principalId: string, count = 1): void {
     const left = (this.#taken.get(principalId) ?? 0) - count

@@ -17,6 +17,8 @@ import { RecentEvents } from './recent-events.js'
 import { EventBatch } from './seen-event.js'
 import { Shares } from './shares.js'
 import { retryLine } from './stream-events.js'
+import { badCursor, revoked, tokenRevoked, tooManyStreams } from './stream-refusals.js'
+import { unsentEvents } from './unsent.js'
 import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
 
 /** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
@@ -36,6 +38,7 @@ export class StreamHub {
   readonly #fanOut = new FanOut()
   /** By shard. */
   readonly #pages: readonly PageQueue[]
+  readonly #unsent = unsentEvents()
   #count = 0
   /** How often what users may read has, or may have, changed. */
   #policyChanges = 0
@@ -267,13 +270,14 @@ export class StreamHub {
     return readable
   }
 
-  #begin(exchange: Exchange, about: StreamParts): Stream {
+  #begin(exchange: Exchange, about: Omit<StreamParts, 'unsent' | 'onRoom'>): Stream {
     exchange.begin(200, 'text/event-stream', [
       ['Cache-Control', 'no-store'],
       ['X-Accel-Buffering', 'no'],
     ])
     const wanted = () => exchange.open
-    const stream = new Stream(exchange, about, (shard, command, receive) =>
+    const parts = { ...about, unsent: this.#unsent, onRoom: () => this.#goOn() }
+    const stream = new Stream(exchange, parts, (shard, command, receive) =>
       this.#pages[shard]?.ask({ command, receive, wanted }),
     )
     exchange.write(retryLine)
@@ -322,6 +326,7 @@ export class StreamHub {
   #end(stream: Stream): void {
     this.#count--
     this.#shares.give(stream.principal.id)
+    if (stream.release()) this.#goOn()
     this.#ofUsers.delete(stream)
     if (stream.request.scope === 'global') {
       this.#global.delete(stream)
@@ -367,6 +372,10 @@ export class StreamHub {
     })
   }
 
+  #goOn(): void {
+    this.#fanOut.each(this.#all(), (stream) => stream.catchUp())
+  }
+
   #all(): Stream[] {
     return [...[...this.#byAgent.values()].flatMap(({ streams }) => [...streams]), ...this.#global]
   }
@@ -379,22 +388,6 @@ function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
   const command: StrandLocate = { kind: 'strandLocate', agent }
   return access === undefined ? command : { ...command, access }
 }
-
-const badCursor = refuse(
-  'validation_failed',
-  'Expected Last-Event-ID to be the id of an event of this stream',
-)
-
-const tooManyStreams = refuse('too_many_streams', 'The credential has as many open streams as it can have', {
-  retryAfterSecs: 5,
-})
-
-const tokenRevoked = refuse(
-  'token_revoked',
-  'Expected a token that was not revoked and whose session goes on',
-)
-
-const revoked = refuse('unauthorized', 'Expected a key that this server knows')
 
 /** A shard that cannot watch now is told again when it is back. */
 function ignore(): void {}

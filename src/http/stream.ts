@@ -8,6 +8,7 @@ import type { Exchange } from './exchange.js'
 import type { RecentEvents } from './recent-events.js'
 import { laterPlace, type LogPlace } from '../strand/log-place.js'
 import { formatClockCursor, unpassed } from './stream-cursor.js'
+import type { UnsentBytes } from './unsent.js'
 import { SeenEvent, viewOf, wholeView, type EventBatch, type View } from './seen-event.js'
 import { caughtUpEvent, heartbeat, recordEvent } from './stream-events.js'
 
@@ -44,6 +45,10 @@ export interface StreamParts {
   readable?: Readable | undefined
   /** What a cursor of other numbers of shards had told. */
   seen?: LogPlace[][]
+  /** Bytes of all streams that wait for their readers. */
+  unsent: UnsentBytes
+  /** Called when streams that waited for one another's readers can go on. */
+  onRoom(): void
 }
 
 /** One open stream of server-sent events. */
@@ -59,14 +64,19 @@ export class Stream {
   /** What a cursor of other numbers of shards had told; empty once all of it lies behind. */
   #seen: LogPlace[][]
   readonly #ask: AskShard
+  readonly #onRoom: () => void
   /** False from a write that the socket did not take whole until it wants more. */
   #drained = true
+  readonly #unsent: UnsentBytes
+  /** Bytes of it that its socket did not take yet, at the most. */
+  #waiting = 0
   #caughtUp = false
   #muted = false
   /** What it shows, by agent; under no name where that is the same of all. */
   readonly #views = new Map<string, View>()
 
   constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
+    this.#onRoom = about.onRoom
     this.exchange = exchange
     this.request = about.request
     this.principal = about.principal
@@ -76,6 +86,7 @@ export class Stream {
     // The texts that are kept carry every event, so they are of no use to a stream that leaves some out.
     this.#recent = this.#showsAll ? about.recent : undefined
     this.#seen = about.seen ?? []
+    this.#unsent = about.unsent
     this.#ask = ask
     exchange.onWritable(() => this.#onWritable())
   }
@@ -83,6 +94,20 @@ export class Stream {
   /** Whether it leaves out none of its agents' events. */
   get #showsAll(): boolean {
     return this.request.filter === undefined && this.readable === undefined
+  }
+
+  /** Whether its socket wants more, and what its principal has unsent is not too much. */
+  get #takesMore(): boolean {
+    return this.#drained && this.#unsent.hasRoom(this.principal.id)
+  }
+
+  /** Gives back the room that what was not sent yet has taken. @returns whether others have room again by that */
+  release(): boolean {
+    const { id } = this.principal
+    const wasFull = !this.#unsent.hasRoom(id)
+    this.#unsent.give(id, this.#waiting)
+    this.#waiting = 0
+    return wasFull && this.#unsent.hasRoom(id)
   }
 
   /** Nothing more is sent: it is about to end. */
@@ -106,7 +131,7 @@ export class Stream {
     const last = batch.events.at(-1)
     if (lane === undefined || !lane.live || first === undefined || last === undefined) return
     // More than one write's worth goes out in pages, at each reader's own pace.
-    if (!this.#drained || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
+    if (!this.#takesMore || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
       this.fallBehind(lane)
     } else if (this.request.scope === 'agent' && this.#caughtUp && first.event.seq >= lane.nextSeq) {
       lane.nextSeq = last.event.seq + 1
@@ -142,6 +167,7 @@ export class Stream {
 
   #onWritable(): void {
     this.#drained = true
+    if (this.release()) this.#onRoom()
     const behind = this.lanes.filter((lane) => !lane.live)
     // Something must be written: see Exchange.onWritable.
     this.#send(heartbeat)
@@ -150,7 +176,7 @@ export class Stream {
 
   #askPage(lane: Lane): void {
     if (!lane.asking) this.#takeRecent(lane)
-    if (lane.live || lane.asking || !this.#drained || this.#muted || !this.exchange.open) return
+    if (lane.live || lane.asking || !this.#takesMore || this.#muted || !this.exchange.open) return
     lane.asking = true
     this.#ask(lane.shard, this.#pageCommand(lane), (outcome) => {
       lane.asking = false
@@ -161,7 +187,7 @@ export class Stream {
 
   /** Catches up from the agent's latest events, as far as they reach back. */
   #takeRecent(lane: Lane): void {
-    while (!lane.live && lane.since === undefined && this.#drained && this.exchange.open) {
+    while (!lane.live && lane.since === undefined && this.#takesMore && this.exchange.open) {
       const page = this.#recent?.from(lane.nextSeq)
       if (page === undefined) return
       lane.nextSeq = page.nextSeq
@@ -242,6 +268,9 @@ export class Stream {
     if (text.length === 0 || this.#muted) return
     this.#drained = this.exchange.write(text)
     if (this.#drained) return
+    const bytes = Buffer.byteLength(text)
+    this.#unsent.add(this.principal.id, bytes)
+    this.#waiting += bytes
     // What follows would pile up behind the slow reader: it comes from the store when the socket wants more.
     for (const lane of this.lanes) lane.live = false
   }

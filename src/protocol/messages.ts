@@ -235,10 +235,10 @@ export interface NamesOutcome {
   total: number
 }
 
-/** Rows in wire JSON and where to go on; no cursor at the end. */
+/** Rows in wire JSON, UTF-8, and where to go on; no cursor at the end. As texts they would be decoded and encoded again. */
 export interface RowsOutcome {
   kind: 'rows'
-  rows: string[]
+  rows: Uint8Array[]
   cursor?: PageCursor
 }
 

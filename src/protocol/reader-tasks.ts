@@ -24,7 +24,8 @@ export interface ExportPageTask {
 
 /** Export lines, each ended by LF; `nextSeq` is where the next page begins. */
 export interface ExportPage {
-  text: string
+  /** Whole lines, UTF-8. */
+  bytes: Uint8Array
   nextSeq: number
   /** Hash of the last record in the page. */
   lastHash: string

@@ -84,6 +84,8 @@ export interface RecordQuery {
   types?: string[]
   where?: Condition[]
   cursor?: PageCursor
+  /** Bytes of rows after which it ends early; `limits.pageBytesMax` when absent. */
+  bytesMax?: number
   access?: UserAccess
 }
 

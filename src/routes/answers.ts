@@ -2,16 +2,21 @@ import { refuse, type Refusal } from '../base/errors.js'
 import type { Outcome } from '../protocol/messages.js'
 import type { Answer } from './route.js'
 
+/** An answer whose body is a text. */
+export interface TextAnswer extends Answer {
+  body: string
+}
+
 /** A JSON answer. */
-export function json(status: number, body: unknown): Answer {
+export function json(status: number, body: unknown): TextAnswer {
   return { status, body: JSON.stringify(body) }
 }
 
 /** The answer of an outcome that is one by itself; a refusal stays one. */
-export function answerOf(outcome: Outcome): Answer | Refusal {
+export function answerOf(outcome: Outcome): TextAnswer | Refusal {
   if (outcome.kind === 'refused') return outcome.refusal
   if (outcome.kind !== 'reply') return unexpected(outcome)
-  const answer: Answer = { status: outcome.status, body: outcome.body }
+  const answer: TextAnswer = { status: outcome.status, body: outcome.body }
   return outcome.replayed === true ? { ...answer, headers: replayedHeaders } : answer
 }
 

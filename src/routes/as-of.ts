@@ -15,7 +15,7 @@ import {
   withAccess,
 } from './parameters.js'
 import { signPastTreeHead } from './proof.js'
-import { recordPage } from './query.js'
+import { joinRows, recordPage } from './query.js'
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
 /**
@@ -92,11 +92,11 @@ async function strandAnswer(
   // While an import is open the key may not be here, and the records can be read all the same.
   if (typeof signed === 'object' && signed.code !== 'import_open') return signed
   const checkpoint = typeof signed === 'string' ? signed : null
-  const body =
-    `{"ts":${JSON.stringify(ts)},"records":[${records.rows.join(',')}],"chain_head":"${head.hash}",` +
+  const behind =
+    `],"chain_head":"${head.hash}",` +
     `"record_count":${head.seq},"next_cursor":${JSON.stringify(records.nextCursor)},` +
     `"checkpoint":${JSON.stringify(checkpoint)},"zone":"${head.zone}"}`
-  return { status: 200, body }
+  return { status: 200, body: joinRows(`{"ts":${JSON.stringify(ts)},"records":[`, records.rows, behind) }
 }
 
 /** The moment lies before the genesis record: nothing was there, which is an answer as good as any other. */

@@ -143,28 +143,48 @@ async function rows(command: RecordQuery | Refusal, context: RouteContext): Prom
 export async function recordPage(
   command: RecordQuery,
   context: RouteContext,
-): Promise<{ rows: string[]; nextCursor: string | null } | Refusal> {
-  const found: string[] = []
+): Promise<{ rows: Uint8Array[]; nextCursor: string | null } | Refusal> {
+  const found: Uint8Array[] = []
   let next: RecordQuery = command
+  let bytes = 0
   for (let page = 0; page < PAGES_MAX; page++) {
     const outcome: Outcome = await context.ask(command.agent, {
       ...next,
       limit: command.limit - found.length,
+      bytesMax: limits.pageBytesMax - bytes,
     })
     if (outcome.kind !== 'rows') return unexpected(outcome)
-    found.push(...outcome.rows)
+    for (const row of outcome.rows) {
+      found.push(row)
+      bytes += row.length
+    }
     if (outcome.cursor === undefined) return { rows: found, nextCursor: null }
     next = { ...command, cursor: outcome.cursor }
-    if (found.length >= command.limit) break
+    // What was found waits in memory for the next part, beside that of everybody else.
+    if (found.length >= command.limit || bytes >= limits.pageEnoughBytes) break
   }
   const { cursor } = next
   const nextCursor = cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq])
   return { rows: found, nextCursor }
 }
 
-function resultPage(found: readonly string[], nextCursor: string | null): Answer {
-  return { status: 200, body: `{"records":[${found.join(',')}],"next_cursor":${JSON.stringify(nextCursor)}}` }
+function resultPage(found: readonly Uint8Array[], nextCursor: string | null): Answer {
+  const end = `],"next_cursor":${JSON.stringify(nextCursor)}}`
+  return { status: 200, body: joinRows('{"records":[', found, end) }
 }
+
+/** The parts of an answer: rows with commas in between, and what stands around them. */
+export function joinRows(before: string, rows: readonly Uint8Array[], behind: string): Uint8Array[] {
+  const parts: Uint8Array[] = [Buffer.from(before)]
+  for (const [place, row] of rows.entries()) {
+    if (place > 0) parts.push(comma)
+    parts.push(row)
+  }
+  parts.push(Buffer.from(behind))
+  return parts
+}
+
+const comma = Buffer.from(',')
 
 /** `hash` finds one record or none; a deleted one is left out, as everywhere in query results. */
 async function byHash(place: Place, text: string, context: RouteContext): Promise<Answer | Refusal> {
@@ -173,7 +193,10 @@ async function byHash(place: Place, text: string, context: RouteContext): Promis
   const outcome = await context.ask(place.agent, { kind: 'recordGet', ...place, hash })
   if (outcome.kind === 'refused' && outcome.refusal.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
-  return resultPage(outcome.body.endsWith('"deleted":false,"erased":false}') ? [outcome.body] : [], null)
+  return resultPage(
+    outcome.body.endsWith('"deleted":false,"erased":false}') ? [Buffer.from(outcome.body)] : [],
+    null,
+  )
 }
 
 export const queryRoutes = [query]

@@ -63,10 +63,10 @@ export interface RouteRequest {
   principal: Principal
 }
 
-/** A finished answer. `body` is JSON text unless `contentType` says otherwise. */
+/** A finished answer. `body` is JSON, a text or UTF-8 in parts, unless `contentType` says otherwise. */
 export interface Answer {
   status: number
-  body: string
+  body: string | readonly Uint8Array[]
   contentType?: string
   headers?: readonly (readonly [name: string, value: string])[]
 }
@@ -89,7 +89,8 @@ export interface RouteContext {
   tickets: TicketIssuer
   readiness(): Refusal | undefined
   metrics(): Promise<{ text: string; contentType: string }>
-  openApi(): string
+  /** The OpenAPI document, JSON in UTF-8. */
+  openApi: Uint8Array
   nowMs(): number
   random: RandomBytes
 }

@@ -52,12 +52,25 @@ export function writeResponse(agent: string, record: ShownRecord): string {
 
 /** RecordView of contract.md 5. */
 export function recordView(record: ShownRecord, publicKey: string, deleted: boolean): string {
+  return beforePayload(record) + text(record.body) + behindPayload(record, publicKey, deleted)
+}
+
+/** The same as UTF-8, for rows of pages: the body is copied as it is stored. */
+export function recordRow(record: ShownRecord, publicKey: string): Buffer {
+  const before = Buffer.from(beforePayload(record), 'latin1')
+  const behind = Buffer.from(behindPayload(record, publicKey, false), 'latin1')
+  return Buffer.concat([before, record.body, behind])
+}
+
+function beforePayload(record: ShownRecord): string {
   return (
     `{"record_id":"${record.hash}","content_hash":"${record.hash}","parent_hash":"${record.prev}",` +
-    `"seq":${record.seq},"timestamp_hlc":"${formatHlc(record.hlc)}","type":"${record.type}",` +
-    `"payload":${text(record.body)},${seal(record)},"public_key":"${publicKey}",` +
-    `"deleted":${deleted},"erased":${record.erased === true}}`
+    `"seq":${record.seq},"timestamp_hlc":"${formatHlc(record.hlc)}","type":"${record.type}","payload":`
   )
+}
+
+function behindPayload(record: ShownRecord, publicKey: string, deleted: boolean): string {
+  return `,${seal(record)},"public_key":"${publicKey}","deleted":${deleted},"erased":${record.erased === true}}`
 }
 
 /** `data:` of a stream event (contract.md 5, Streams). One line: canonical JSON has no line breaks. */

@@ -82,7 +82,7 @@ export class AuthShard extends TestShard {
     const page = this.ask({ kind: 'recordQuery', agent: 'default', ...query, types: [...query.types] })
     if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
     return page.rows.map((row) => {
-      const { type, payload } = JSON.parse(row)
+      const { type, payload } = JSON.parse(Buffer.from(row).toString())
       return { type, body: payload }
     })
   }

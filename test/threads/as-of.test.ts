@@ -22,7 +22,7 @@ function seen(moment: Hlc) {
   const cursor = { nextSeq: 0, asOfSeq: seq }
   const page = shard.ask({ kind: 'recordQuery', agent: 'a', order: 'asc', limit: 1_000, cursor })
   if (page.kind !== 'rows') throw new Error(JSON.stringify(page))
-  return { seq, hash, zone, numbers: page.rows.map((row): number => JSON.parse(row).payload.n) }
+  return { seq, hash, zone, numbers: page.rows.map((row): number => JSON.parse(String(row)).payload.n) }
 }
 
 function headNow(): { seq: number; hash: string; hlc: Hlc } {

@@ -75,12 +75,31 @@ function audit(): { type: string; body: Record<string, unknown> }[] {
   })
   if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
   return page.rows.map((row) => {
-    const { type, payload } = JSON.parse(row)
+    const { type, payload } = JSON.parse(String(row))
     return { type, body: payload }
   })
 }
 
 const types = () => audit().map(({ type }) => type)
+
+it('ends a page of users at its bytes, and goes on behind the last', () => {
+  const metadata = { text: 'x'.repeat(4_080) }
+  for (let n = 0; n < 1_000; n++) {
+    const address = `user${String(n).padStart(3, '0')}@example.com`
+    register(address)
+    expect(change({ kind: 'appMetadata', email: address, metadata }).kind).toBe('user')
+  }
+  const counts: number[] = []
+  let after: string | undefined = ''
+  while (after !== undefined) {
+    const page = look({ kind: 'users', after, limit: 1_000 })
+    if (page.kind !== 'users') throw new Error(codeOf(page))
+    counts.push(page.users.length)
+    after = page.after
+  }
+  expect(counts.length).toBe(2)
+  expect(counts.reduce((sum, count) => sum + count)).toBe(1_000)
+})
 
 it('makes an account once, and the user is there with its session after a restart', async () => {
   const { user, session } = register()

@@ -65,7 +65,8 @@ describe('an erased record', () => {
     expect(replyOf(shard.ask(mutate('erase', hash)))).toEqual({ record_id: hash, state: 'erased', seq: 3 })
     expect(view(hash)).toEqual({ ...before, payload: null, erased: true })
     const page = shard.ask({ kind: 'recordQuery', agent, order: 'asc', limit: 10 })
-    expect(page).toMatchObject({ kind: 'rows', rows: [expect.stringContaining(kept)] })
+    const rows = page.kind === 'rows' ? page.rows.map(String) : []
+    expect(rows).toEqual([expect.stringContaining(kept)])
     const stream = shard.ask({ kind: 'streamPage', agent, fromSeq: 0, limit: 10 })
     expect(stream).toMatchObject({ kind: 'page', events: [{ seq: 2 }], end: true })
     const log = shard.ask({ kind: 'logPage', after: { ms: 0, counter: 0 }, limit: 10 })

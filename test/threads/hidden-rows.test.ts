@@ -57,7 +57,7 @@ it('compares the records that they show', () => {
   append({ owner: 'usr_ann', salary: 7 })
   const { query, looks } = watchedQuery()
   const outcome = shard.ask(query)
-  const rows = outcome.kind === 'rows' ? outcome.rows.map((row) => JSON.parse(row).payload) : []
+  const rows = outcome.kind === 'rows' ? outcome.rows.map((row) => JSON.parse(String(row)).payload) : []
   expect(rows).toEqual([{ owner: 'usr_ann', salary: 7 }])
   expect(new Set(looks)).toEqual(new Set(['types', 'where']))
 })

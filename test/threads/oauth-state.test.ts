@@ -67,7 +67,7 @@ function types(): string[] {
     types: ['auth/*'],
   })
   if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-  return page.rows.map((one) => JSON.parse(one).type)
+  return page.rows.map((one) => JSON.parse(String(one)).type)
 }
 
 function keys(kind: string): string[] {

@@ -88,7 +88,7 @@ describe('making a namespace', () => {
       types: ['sys/*', 'auth/*'],
     })
     if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
-    const types = page.rows.map((row) => JSON.parse(row).type)
+    const types = page.rows.map((row) => JSON.parse(String(row)).type)
     expect(types).toEqual(['sys/genesis', 'auth/namespace_initialised'])
   })
 

@@ -26,7 +26,7 @@ function through(command: Extract<Command, { kind: 'recordQuery' }>): { calls: n
   while (next !== undefined) {
     const outcome: Outcome = shard.ask(next)
     if (outcome.kind !== 'rows') throw new Error(JSON.stringify(outcome))
-    shown.push(...outcome.rows.map((row): number => JSON.parse(row).payload.n))
+    shown.push(...outcome.rows.map((row): number => JSON.parse(String(row)).payload.n))
     next = outcome.cursor === undefined ? undefined : { ...command, cursor: outcome.cursor }
     calls++
   }

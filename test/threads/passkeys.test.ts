@@ -114,7 +114,7 @@ function audit(): string[] {
   const page = shard.ask({ kind: 'recordQuery', ...asked, types: [...asked.types] })
   if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
   return page.rows
-    .map((row) => JSON.parse(row))
+    .map((row) => JSON.parse(String(row)))
     .filter(({ type }) => type.includes('passkey'))
     .map(({ type, payload }) => `${type} ${payload.outcome}`)
 }

@@ -71,7 +71,7 @@ function shown(access: UserAccess, more: object = {}): number[] {
     ...more,
   })
   if (outcome.kind !== 'rows') throw new Error(`Expected rows, got ${JSON.stringify(outcome)}`)
-  return outcome.rows.map((row) => JSON.parse(row).payload.n)
+  return outcome.rows.map((row) => JSON.parse(String(row)).payload.n)
 }
 
 function headSeq(agent = 'notes'): number {

@@ -87,6 +87,26 @@ const isDeleted = (agent: string, hash: string) =>
   replyOf(shard.ask({ kind: 'recordGet', agent, hash })).deleted
 const headSeq = (agent: string) => replyOf(shard.ask({ kind: 'agentHead', agent })).seq
 
+describe('a page of proposals', () => {
+  it('ends at its bytes, and goes on behind the last', () => {
+    const condition = (n: number) => ({ field: `f${n}`, op: 'eq' as const, value: 'x'.repeat(1_900) })
+    const conditions = Array.from({ length: 30 }, (_, n) => condition(n))
+    for (let n = 0; n < 80; n++) {
+      const agent = `many${n}`
+      replyOf(shard.ask({ kind: 'agentCreate', agent, zone: 'protected', options: {} }))
+      const policies = [{ actions: ['read' as const], conditions }]
+      shard.ask({ kind: 'policiesSet', agent, policies, principal: 'root', options: {} })
+    }
+    const first = shard.ask({ kind: 'proposalList', keys: true, limit: 1_000 })
+    if (first.kind !== 'proposals' || first.next === undefined) throw new Error('Expected more')
+    const after = { ...first.next, seq: first.next.seq + 1 }
+    const second = shard.ask({ kind: 'proposalList', keys: true, limit: 1_000, after })
+    if (second.kind !== 'proposals') throw new Error('Expected proposals')
+    expect(second.next).toBeUndefined()
+    expect(first.rows.length + second.rows.length).toBe(80)
+  })
+})
+
 describe('zone free', () => {
   it('lets mutations happen at once, and their records say who asked', () => {
     const agent = agentIn('free')

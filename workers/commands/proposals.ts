@@ -149,13 +149,15 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
   const rows: string[] = []
   let last: ProposalPlace | undefined
   let looked = 0
+  let bytes = 0
   const places = proposalPlaces(state.store.environment, {
     open: command.state === 'proposed',
     ...(command.after !== undefined && { after: command.after }),
     ...(agent !== undefined && { agentNo: agent.no }),
   })
   for (const place of places) {
-    if (last !== undefined && (rows.length >= command.limit || looked >= limits.pageScanRecordsMax)) {
+    const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
+    if (last !== undefined && (enough || looked >= limits.pageScanRecordsMax)) {
       return { kind: 'proposals', rows, next: last }
     }
     looked++
@@ -163,7 +165,9 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
     const row = findProposal(state.store.environment, place)
     if (row?.mutation.action === 'make_api_key' && !command.keys) continue
     if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue
-    rows.push(JSON.stringify(viewOf(row)))
+    const text = JSON.stringify(viewOf(row))
+    rows.push(text)
+    bytes += text.length
   }
   return { kind: 'proposals', rows }
 }

@@ -4,7 +4,7 @@ import type { PageCursor, RecordQuery } from '../../src/protocol/record-messages
 import { type Effort, matchesAll } from '../../src/strand/condition.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
-import { recordView } from '../../src/wire/render.js'
+import { recordRow } from '../../src/wire/render.js'
 import { PageBudget } from '../page-budget.js'
 import { agentToRead, covers, grantOf } from '../row-access.js'
 import { refused, type ShardState } from '../shard-state.js'
@@ -29,11 +29,12 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
   const grant = grantOf(agent, 'read', command.access)
   const bounds = boundsOf(state, agent, command)
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
-  const rows: string[] = []
+  const rows: Uint8Array[] = []
   const budget = new PageBudget()
+  const bytesMax = command.bytesMax ?? limits.pageBytesMax
   let bytes = 0
   for (const record of walk(state, agent, { fromSeq, order: command.order, bounds })) {
-    const enough = rows.length >= command.limit || bytes >= limits.pageBytesMax
+    const enough = rows.length >= command.limit || bytes >= bytesMax
     if (enough || budget.spent) {
       return { kind: 'rows', rows, cursor: { nextSeq: record.seq, asOfSeq: bounds.asOfSeq } }
     }
@@ -42,8 +43,9 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
     if (record.erased === true || !covers(grant, record.body, budget.effort)) continue
     if (!selects(command, record, budget.effort)) continue
     if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
-    rows.push(recordView(record, publicKeyOf(agent, record.keyIndex), false))
-    bytes += record.body.length
+    const row = recordRow(record, publicKeyOf(agent, record.keyIndex))
+    rows.push(row)
+    bytes += row.length
   }
   return { kind: 'rows', rows }
 }

@@ -59,6 +59,7 @@ class Walk {
   /** A bound is reached, and there is more. */
   halted = false
   #looked = 0
+  #chars = 0
   readonly #request: TraversalRequest
   readonly #context: Pick<RouteContext, 'ask'>
 
@@ -114,11 +115,13 @@ class Walk {
       const { dst } = edge
       if (!reaches(this.#request.reach, dst)) continue
       const isNew = !this.nodes.has(dst)
-      if (this.edges.length >= limits.graphEdgesMax || (isNew && this.nodes.size >= limits.graphNodesMax)) {
+      const full = this.edges.length >= limits.graphEdgesMax || this.#chars >= limits.graphCharsMax
+      if (full || (isNew && this.nodes.size >= limits.graphNodesMax)) {
         this.halted = true
         return
       }
       this.edges.push(edge)
+      this.#chars += edge.src.length + dst.length + edge.edgeType.length
       if (!isNew) continue
       this.nodes.add(dst)
       next.push(dst)

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../src/dispatch/shards.js'
+import { unsentAnswers } from '../../../src/http/unsent.js'
 import { Exchange } from '../../../src/http/exchange.js'
 import { FrontSlices } from '../../../src/http/front-slices.js'
 import { IngestReceiver } from '../../../src/http/ingest.js'
@@ -35,7 +36,7 @@ function slowIngest(request: Partial<IngestRequest>) {
   } as unknown as Shards
   const exchange = new Exchange(
     response,
-    { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false },
+    { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, unsent: unsentAnswers() },
     { done: () => {} },
   )
   const whole: IngestRequest = {

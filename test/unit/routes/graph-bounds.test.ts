@@ -55,6 +55,19 @@ describe('a traversal', () => {
     expect(rowsOf(context.seen.asked)).toBeLessThan(limits.graphRowsMax + limits.graphCallRowsMax)
   })
 
+  it('ends, truncated, at the characters of the names that it tells', async () => {
+    const long = (n: number) => `${'x'.repeat(120)}::${String(n).padStart(120, '0')}`
+    const context = madeUp(({ agent, limit }) => {
+      const edges = Array.from({ length: limit }, (_none, n) => edge(agent, long(n % 900)))
+      return { kind: 'edges', edges, looked: limit, reached: { edgeType: 't', other: 'x' } }
+    })
+    const { edges, truncated } = await walked({ agent: long(0), depth: 2, ...everywhere }, context)
+    expect(truncated).toBe(true)
+    const chars = edges.reduce((sum, { src, dst }) => sum + src.length + dst.length, 0)
+    expect(chars).toBeLessThan(limits.graphCharsMax + 1_000)
+    expect(edges.length).toBeLessThan(limits.graphEdgesMax)
+  })
+
   it('ends at its bound of rows behind many nodes, too, and asks for few of them at once', async () => {
     const wide = Array.from({ length: 500 }, (_none, n) => edge('a', `n${n}`))
     const context = madeUp((command) =>

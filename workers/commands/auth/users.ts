@@ -1,5 +1,6 @@
 import { metadataRefusal } from '../../../src/auth/metadata.js'
-import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { limits } from '../../../src/base/limits.js'
+import type { AuthAnswer, AuthUser, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'
 import { dropLockouts, lockedUntilMs } from '../../auth/lockouts.js'
@@ -10,15 +11,22 @@ import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 import { noSuchUser } from './me.js'
 
-/** One page of the users of a namespace, in the order of their e-mails. */
+/** One page of the users of a namespace, in the order of their e-mails; it ends early at its bytes. */
 export function userList(space: AuthSpace, { after, limit }: LookupOf<'users'>): AuthAnswer {
   const emails = space.ids('email', '', { after, limit: limit + 1 })
-  const shown = emails.slice(0, limit)
-  const users = shown
-    .map((email) => userByEmail(space, email))
-    .filter((user) => user !== undefined)
-    .map((user) => ({ ...withoutPassword(user), lockedUntilMs: lockedUntilMs(space, user.email) }))
-  const last = emails.length > limit ? shown.at(-1) : undefined
+  const users: (AuthUser & { lockedUntilMs: number })[] = []
+  let shown = 0
+  let bytes = 0
+  for (const email of emails.slice(0, limit)) {
+    if (bytes >= limits.pageBytesMax) break
+    shown++
+    const user = userByEmail(space, email)
+    if (user === undefined) continue
+    const row = { ...withoutPassword(user), lockedUntilMs: lockedUntilMs(space, user.email) }
+    users.push(row)
+    bytes += JSON.stringify(row).length
+  }
+  const last = emails.length > shown ? emails[shown - 1] : undefined
   return { kind: 'users', users, total: space.count('email'), ...(last !== undefined && { after: last }) }
 }
 

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { Exchange } from '../../../src/http/exchange.js'
+import { UnsentBytes, unsentAnswers } from '../../../src/http/unsent.js'
+import type { HttpResponse } from '../../../src/http/uws.js'
+
+/** A connection whose socket takes as many bytes as the test says, when it says so. */
+class Reader {
+  status = ''
+  /** Statuses that were counted as answered; 0 for a client that has gone. */
+  readonly done: number[] = []
+  readonly exchange: Exchange
+  /** Bytes of the body that the socket took. */
+  taken = 0
+  #room = 0
+  #abort = () => {}
+  #writable: (offset: number) => boolean = () => true
+
+  constructor(unsent: UnsentBytes, principalId: string) {
+    const response = {
+      onAborted: (abort: () => void) => (this.#abort = abort),
+      onWritable: (writable: (offset: number) => boolean) => (this.#writable = writable),
+      cork: (write: () => void) => write(),
+      writeStatus: (status: string) => (this.status = status),
+      writeHeader: () => {},
+      end: () => {},
+      getWriteOffset: () => this.taken,
+      tryEnd: (part: Uint8Array, size: number) => {
+        const taking = Math.min(this.#room, part.length)
+        this.#room -= taking
+        this.taken += taking
+        return [taking === part.length, this.taken === size]
+      },
+    } as unknown as HttpResponse
+    const about = { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, unsent }
+    this.exchange = new Exchange(response, about, { done: (status) => this.done.push(status) })
+    this.exchange.ownerOf = () => principalId
+  }
+
+  read(bytes: number): void {
+    this.#room = bytes
+    this.#writable(this.taken)
+  }
+
+  leave(): void {
+    this.#abort()
+  }
+}
+
+const MEBIBYTE = 1 << 20
+const share = limits.unsentBytesPerPrincipalMax
+
+describe('a large answer', () => {
+  const body = Buffer.alloc(4 * MEBIBYTE, 'x')
+  /** Asks for it, and waits until its head is out: large answers go out a few at a time. */
+  const ask = async (unsent: UnsentBytes, principalId: string): Promise<Reader> => {
+    const reader = new Reader(unsent, principalId)
+    reader.exchange.answer({ status: 200, body: [body] })
+    while (reader.status === '') await new Promise((resolve) => setImmediate(resolve))
+    return reader
+  }
+
+  async function askMany(
+    count: number,
+    unsent: UnsentBytes,
+    principalOf: (n: number) => string,
+  ): Promise<Reader[]> {
+    const readers: Reader[] = []
+    for (let n = 0; n < count; n++) readers.push(await ask(unsent, principalOf(n)))
+    return readers
+  }
+
+  it('is 503 while its principal leaves too much unread, and not for others', async () => {
+    const unsent = unsentAnswers()
+    const readers = await askMany(share / body.length, unsent, () => 'ann')
+    expect(new Set(readers.map(({ status }) => status))).toEqual(new Set(['200 OK']))
+    const refused = await ask(unsent, 'ann')
+    expect([refused.status, refused.done]).toEqual(['503 Service Unavailable', [503]])
+    expect((await ask(unsent, 'bob')).status).toBe('200 OK')
+    // Small answers are taken by the socket.
+    const small = new Reader(unsent, 'ann')
+    small.exchange.answer({ status: 200, body: '{}' })
+    expect(small.done).toEqual([200])
+    const [first, second] = readers
+    first?.read(body.length / 2)
+    expect(first?.exchange.open).toBe(false)
+    expect((await ask(unsent, 'ann')).status).toBe('503 Service Unavailable')
+    first?.read(body.length / 2)
+    expect(first?.done).toEqual([200])
+    const next = await ask(unsent, 'ann')
+    expect(next.status).toBe('200 OK')
+    expect((await ask(unsent, 'ann')).status).toBe('503 Service Unavailable')
+    second?.leave()
+    expect(second?.done).toEqual([0])
+    expect((await ask(unsent, 'ann')).status).toBe('200 OK')
+  })
+
+  it('is 503 for everybody while all together leave too much unread', async () => {
+    const unsent = unsentAnswers()
+    const count = limits.unsentBytesMax / body.length
+    const readers = await askMany(count, unsent, (n) => `user-${Math.floor(n / 8)}`)
+    expect(readers.filter(({ status }) => status !== '200 OK')).toEqual([])
+    expect((await ask(unsent, 'other')).status).toBe('503 Service Unavailable')
+    for (const reader of readers) reader.leave()
+    expect((await ask(unsent, 'other')).status).toBe('200 OK')
+  })
+
+  it('is counted once, whatever is answered behind it', async () => {
+    const unsent = unsentAnswers()
+    const reader = await ask(unsent, 'ann')
+    reader.exchange.answer({ status: 200, body: [body] })
+    reader.exchange.refuse({ code: 'internal_error', detail: 'Late' })
+    reader.read(body.length)
+    expect([reader.taken, reader.done]).toEqual([body.length, [200]])
+    reader.leave()
+    expect(reader.done).toEqual([200])
+    expect(unsent.take('ann', share)).toBe(true)
+  })
+})
