@@ -34,10 +34,10 @@ const numbered = (count: number) => Array.from({ length: count }, (_none, n) => 
 /** Carries out a long command with a short write beside each turn. Gives its outcome and how many got on meanwhile. */
 function crowded(command: Command, beside: (n: number) => Command): { outcome: Outcome; meanwhile: number } {
   let n = 1
+  shard.frames.length = 0
   let busy = shard.turn([[LONG, command]])
   const outcomes = () => shard.frames.flatMap((frame) => frame.outcomes)
   const longIsOut = () => outcomes().some(([id]) => id === LONG)
-  shard.frames.length = 0
   while (busy && !longIsOut()) {
     busy = shard.turn([[n, beside(n)]])
     n++
