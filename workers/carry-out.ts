@@ -25,7 +25,7 @@ import {
   logOpen,
   logTold,
 } from './commands/server-log.js'
-import { strandImport, strandImportEnd } from './commands/strand-import.js'
+import { isLargePart, strandImport, strandImportEnd, strandImportSteps } from './commands/strand-import.js'
 import { logPage, streamPage, watch } from './commands/stream.js'
 import { mailDue, mailSettle } from './auth/outbox.js'
 import type { CommitGroup } from './commit-group.js'
@@ -41,16 +41,17 @@ export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyCla
 export type Read = Exclude<Command, Write>
 
 /** A write that may take long, and is cut into turns. */
-export type LongWrite = Extract<Write, { kind: 'ingestChunk' | 'batchAppend' }>
+export type LongWrite = Extract<Write, { kind: 'ingestChunk' | 'batchAppend' | 'strandImport' }>
 
-/** A write that is decided at once. */
-export type ShortWrite = Exclude<Write, LongWrite>
+/** A write that is decided at once. Parts of an import are, but for those that one seal makes large. */
+export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' }>
 
 export function isWrite(command: Command): command is Write {
   return 'options' in command || command.kind === 'keyClaim'
 }
 
 export function isLongWrite(command: Write): command is LongWrite {
+  if (command.kind === 'strandImport') return isLargePart(command)
   return command.kind === 'ingestChunk' || command.kind === 'batchAppend'
 }
 
@@ -61,7 +62,16 @@ export function agentOf(command: Write): string {
 
 /** Decides a write turn by turn, or finds that it was answered before under its idempotency key. */
 export function longSteps(state: ShardState, command: LongWrite, turn: Turn): Steps<Decision> {
-  return command.kind === 'ingestChunk' ? ingestSteps(state, command, turn) : batchSteps(state, command, turn)
+  switch (command.kind) {
+    case 'ingestChunk':
+      return ingestSteps(state, command, turn)
+    case 'batchAppend':
+      return batchSteps(state, command, turn)
+    case 'strandImport':
+      return strandImportSteps(state, command, turn)
+    default:
+      return unreachable(command)
+  }
 }
 
 function ingestSteps(

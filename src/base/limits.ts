@@ -76,13 +76,13 @@ export const limits = {
   /** Bytes of one line of an export (docs/FORMAT.md, Export). */
   importLineBytesMax: 8_388_608,
   /** Bytes of lines that wait for the record that seals them: they are committed together with it. */
-  importSealedBytesMax: 67_108_864,
+  importSealedBytesMax: 33_554_432,
   /** How far the clock of imported records may be ahead of the machine's: it takes the shard's along, milliseconds. */
   importClockAheadMsMax: 1_000,
   /** Records of one agent that come erased before the records that tell of it. */
   importOwedErasuresMax: 4_096,
-  /** Records of an export that are committed at once, for the same reason as `ingestChunkLines`. */
-  importRecordsMax: 16_384,
+  /** Records of an export that are committed at once: no commit group of a server has one seal for more. */
+  importRecordsMax: 12_800,
   /** Votes that one proposal of an export may have, those of one part not counted: its row holds them all. */
   importVotesMax: 64,
   /** Commands that wait for one shard, past which requests are answered 503. */

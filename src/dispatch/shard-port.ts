@@ -230,6 +230,6 @@ function lost(writes: boolean): Refusal {
 
 function bytesOf(command: Command): number {
   if ('body' in command) return command.body.length
-  if (command.kind === 'strandImport') return command.records.chunk.length
+  if (command.kind === 'strandImport') return command.chunk.length
   return 'chunk' in command ? command.chunk.length : 64
 }

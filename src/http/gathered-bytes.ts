@@ -2,8 +2,14 @@ const FIRST_BYTES = 1_024
 
 /** Bytes that come in parts and are wanted in one piece: however small the parts are, they take no more than their bytes. */
 export class GatheredBytes {
-  #buffer = Buffer.alloc(0)
+  readonly #shared: boolean
+  #buffer: Buffer = Buffer.alloc(0)
   #length = 0
+
+  /** `shared`: in memory that another thread can be handed without a copy. */
+  constructor({ shared = false }: { shared?: boolean } = {}) {
+    this.#shared = shared
+  }
 
   get length(): number {
     return this.#length
@@ -13,7 +19,8 @@ export class GatheredBytes {
   add(part: Uint8Array): void {
     const length = this.#length + part.length
     if (length > this.#buffer.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#buffer.length, FIRST_BYTES))
+      const room = Math.max(length, 2 * this.#buffer.length, FIRST_BYTES)
+      const larger = this.#shared ? Buffer.from(new SharedArrayBuffer(room)) : Buffer.allocUnsafeSlow(room)
       this.#buffer.copy(larger, 0, 0, this.#length)
       this.#buffer = larger
     }

@@ -30,7 +30,7 @@ export class ImportSession {
   readonly #request: ImportRequest
   #position: ExportPosition | undefined
   /** Lines that could not be taken yet, and how many bytes there must be before they are looked at again. */
-  #waiting = new GatheredBytes()
+  readonly #waiting = new GatheredBytes({ shared: true })
   #waitFor = 0
   #lines = LINES_BEFORE
   #ended = false
@@ -132,7 +132,8 @@ export class ImportSession {
     this.#ended = checked.ended
     this.#waiting.add(lines.subarray(checked.bytesTaken))
     // A group that is sealed far behind would be read again with each line: so it is with each doubling.
-    this.#waitFor = checked.bytesTaken === 0 ? 2 * this.#waiting.length : 0
+    this.#waitFor =
+      checked.bytesTaken === 0 ? Math.min(2 * this.#waiting.length, limits.importSealedBytesMax) : 0
     if (checked.records !== undefined) this.#committing = this.#commit(checked.records)
     if (this.#waiting.length <= limits.importSealedBytesMax) return undefined
     return refuse('too_large', `Expected at most ${limits.importSealedBytesMax} bytes to wait for their seal`)
@@ -141,7 +142,7 @@ export class ImportSession {
   async #commit(records: CheckedRecords): Promise<Refusal | undefined> {
     const { agent, strand, fromSeq } = this.#manifest
     const { admin } = this.#request
-    const command = { kind: 'strandImport', agent, strand, records, admin, options: {} } as const
+    const command = { kind: 'strandImport', agent, strand, ...records, admin, options: {} } as const
     const outcome = await this.#ask((told) => ({ ...command, told }))
     if (outcome.kind !== 'imported') {
       const refusal = unexpected(outcome)

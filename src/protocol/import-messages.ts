@@ -63,11 +63,10 @@ export interface CheckedRecords {
  * Takes checked records in behind the head of their strand, which is made when they begin with its genesis record; what
  * is there already is passed over. From the first one that is new the agent takes no writes. Answered by `imported`.
  */
-interface StrandImport {
+interface StrandImport extends CheckedRecords {
   kind: 'strandImport'
   agent: string
   strand: string
-  records: CheckedRecords
   /** Whether the caller may go on with a strand that takes writes (`admin:*`). */
   admin: boolean
   /** The audit strand tells of this import already; without that nothing is changed: `importUntold`. */

@@ -16,6 +16,7 @@ import { meaningFault, takeMeaning } from '../import/take.js'
 import { holdProposal, keepProposal, openOf } from '../mutations/book.js'
 import { findAgent, type Decision, type ShardState } from '../shard-state.js'
 import { keptSeed, noKeyPair, seedPlace, type Agent } from '../store/agents.js'
+import type { Steps, Turn } from '../turn.js'
 import { openProposalCount } from '../store/proposals.js'
 import { recordBySeq } from '../store/records.js'
 
@@ -29,8 +30,31 @@ export function strandImport(
   command: CommandOf<'strandImport'>,
   group: CommitGroup,
 ): Decision {
+  return takePart(state, { command, part: CheckedPart.of(command) }, group)
+}
+
+/** Whether a part is to be read in turns. */
+export function isLargePart({ chunk, firstSeq, lastSeq }: CommandOf<'strandImport'>): boolean {
+  return lastSeq - firstSeq >= limits.importChunkLines || chunk.length > limits.ingestAtomicBytesMax
+}
+
+/** The same for a part that is read in turns. */
+export function* strandImportSteps(
+  state: ShardState,
+  command: CommandOf<'strandImport'>,
+  turn: Turn,
+): Steps<Decision> {
+  const part = yield* CheckedPart.read(command, turn)
+  return takePart(state, { command, part }, turn.group)
+}
+
+/** Takes all of a part, or nothing of it. */
+function takePart(
+  state: ShardState,
+  { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
+  group: CommitGroup,
+): Decision {
   const found = findAgent(state, group, command.agent)
-  const part = new CheckedPart(command.records)
   if (found === undefined && isNamespaceAgent(command.agent)) return noNamespace
   const refusal =
     found === undefined
@@ -51,8 +75,8 @@ export function strandImport(
     const keyIndex = agent.retiredKeys.length
     const strandBytes = agent.strandBytes + (record.erased === true ? 0 : record.body.length)
     const commitment = part.commitmentOf(record.seq)
-    const taken = { ...record, imported: true, agentNo: agent.no, keyIndex, agent, strandBytes } as const
-    group.takeIn(commitment === undefined ? taken : { ...taken, commitment })
+    const own = { agentNo: agent.no, keyIndex, agent, strandBytes }
+    group.takeIn(Object.assign(record, { imported: true as const, ...own }, commitment && { commitment }))
     const meaning = part.meaningOf(record.seq)
     const unsure = judge?.unsure.has(record.seq) === true
     if (meaning !== undefined) takeMeaning(state, { agent, record, meaning, unsure }, group)
@@ -196,10 +220,10 @@ const noNamespace = refuse('namespace_not_found', 'Expected an organism whose au
 /** Proposals that are open behind a part: a change of the zone ends them all, in one commit. */
 function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPart): number {
   const before = found === undefined ? 0 : openProposalCount(state.store.environment, found.no)
-  return part.records.reduce((count, { seq }) => {
-    const kind = part.meaningOf(seq)?.kind
-    return count + (kind === 'proposal' ? 1 : kind === 'applied' ? -1 : 0)
-  }, before)
+  return part.meanings.reduce(
+    (count, { kind }) => count + (kind === 'proposal' ? 1 : kind === 'applied' ? -1 : 0),
+    before,
+  )
 }
 
 /** Records that came without their bodies, and of whose erasure nothing tells yet, behind a part. */
@@ -244,7 +268,7 @@ function partRefusal(
       retryAfterSecs: Math.ceil(aheadMs / 1_000),
     })
   }
-  const keys = (found?.retiredKeys.length ?? 0) + part.rotations
+  const keys = (found?.retiredKeys.length ?? 0) + part.meanings.filter(({ kind }) => kind === 'key').length
   if (keys > limits.keyRotationsMax) {
     return rejectedAt(last.seq, `The key was rotated more than ${limits.keyRotationsMax} times`)
   }
@@ -255,14 +279,22 @@ function partRefusal(
   if (owed > limits.importOwedErasuresMax) {
     return rejectedAt(last.seq, 'Too many records are erased before a record tells of it')
   }
-  for (const record of part.records) {
-    const meaning = part.meaningOf(record.seq)
-    const fault =
-      (meaning === undefined
-        ? undefined
-        : meaningFault(state, { agent: found, part, seq: record.seq, meaning }, group)) ??
-      judge?.take(record, meaning)
-    if (fault !== undefined) return rejectedAt(record.seq, fault)
+  return judge === undefined
+    ? firstFault(part.meanings, (meaning) => meaningFault(state, { agent: found, part, meaning }, group))
+    : firstFault(part.records, (record) => {
+        const meaning = part.meaningOf(record.seq)
+        const fault = meaning && meaningFault(state, { agent: found, part, meaning }, group)
+        return fault ?? judge.take(record, meaning)
+      })
+}
+
+function firstFault<T extends { seq: number }>(
+  all: readonly T[],
+  faultOf: (one: T) => string | undefined,
+): Refusal | undefined {
+  for (const one of all) {
+    const fault = faultOf(one)
+    if (fault !== undefined) return rejectedAt(one.seq, fault)
   }
   return undefined
 }

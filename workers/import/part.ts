@@ -1,7 +1,11 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
+import type { Steps, Turn } from '../turn.js'
 import { blockCount, recordAt, type StoredRecord } from '../store/record-codec.js'
+
+/** Records that are read between two looks at the time. */
+const RECORDS_AT_ONCE = 128
 
 /** Records of an export that were checked, as they came from the reader of the pool, by their seq. */
 export class CheckedPart {
@@ -15,11 +19,13 @@ export class CheckedPart {
   readonly #meanings: ReadonlyMap<number, MeaningAt>
   readonly #commitments: ReadonlyMap<number, string>
 
-  constructor({ chunk, firstSeq, lastSeq, key, meanings, commitments }: CheckedRecords) {
-    const count = blockCount(chunk)
-    assert(count === lastSeq - firstSeq + 1, 'a part has no gaps')
-    this.#all = Array.from({ length: count }, (_none, place) => recordAt(chunk, place))
-    this.records = this.#all
+  private constructor(
+    all: readonly StoredRecord[],
+    { firstSeq, lastSeq, key, meanings, commitments }: CheckedRecords,
+  ) {
+    assert(all.length === lastSeq - firstSeq + 1, 'a part has no gaps')
+    this.#all = all
+    this.records = all
     this.firstSeq = firstSeq
     this.lastSeq = lastSeq
     this.key = key
@@ -27,13 +33,33 @@ export class CheckedPart {
     this.#commitments = new Map(commitments)
   }
 
+  /** Reads a part at once. */
+  static of(records: CheckedRecords): CheckedPart {
+    const count = blockCount(records.chunk)
+    const all = Array.from({ length: count }, (_none, place) => recordAt(records.chunk, place))
+    return new CheckedPart(all, records)
+  }
+
+  /** Reads a part turn by turn. */
+  static *read(records: CheckedRecords, turn: Turn): Steps<CheckedPart> {
+    const { chunk } = records
+    const count = blockCount(chunk)
+    const all: StoredRecord[] = []
+    for (let place = 0; place < count; place++) {
+      all.push(recordAt(chunk, place))
+      if (place % RECORDS_AT_ONCE === RECORDS_AT_ONCE - 1 && turn.spent()) yield
+    }
+    return new CheckedPart(all, records)
+  }
+
   get empty(): boolean {
     return this.records.length === 0
   }
 
-  /** How often the new records change the key. */
-  get rotations(): number {
-    return this.records.filter(({ seq }) => this.#meanings.get(seq)?.kind === 'key').length
+  /** What the new records tell, in their order. */
+  get meanings(): MeaningAt[] {
+    const [first] = this.records
+    return first === undefined ? [] : [...this.#meanings.values()].filter(({ seq }) => seq >= first.seq)
   }
 
   /** Leaves out the records up to a seq: they are there already. */

@@ -22,16 +22,16 @@ interface Telling {
   /** Absent when the part makes it. */
   agent: Agent | undefined
   part: CheckedPart
-  seq: number
   meaning: MeaningAt
 }
 
 /** What is wrong with what a record tells, as the strand stands before it. */
 export function meaningFault(
   state: ShardState,
-  { agent, part, seq, meaning }: Telling,
+  { agent, part, meaning }: Telling,
   group: CommitGroup,
 ): string | undefined {
+  const { seq } = meaning
   if (meaning.kind === 'record') {
     const target =
       meaning.targetSeq < seq ? find(state, { agent, part, seq: meaning.targetSeq }, group) : undefined
