@@ -19,12 +19,12 @@ import { ExportSender } from './http/export.js'
 import type { AuthHandling, Handling } from './http/handle.js'
 import { ImportReceiver } from './http/import.js'
 import { IngestReceiver } from './http/ingest.js'
-import { openApiDocument } from './http/openapi.js'
+import { openApiSteps } from './http/openapi.js'
 import { RateLimiter } from './http/rate-limit.js'
 import { connectionsMax } from './http/connections.js'
 import { unsentAnswers } from './http/unsent.js'
 import { listen, type HttpServer } from './http/server.js'
-import type { RouteContext } from './routes/route.js'
+import type { Route, RouteContext } from './routes/route.js'
 import { allRoutes } from './routes/routes.js'
 import { endProcess, startShards, type StartedShards } from './shard-parts.js'
 import { Opened } from './opened.js'
@@ -283,8 +283,7 @@ function handlingOf(
     tickets: parts.tickets,
     readiness: () => stopping() ?? unready(parts, state),
     metrics: () => metrics.text(),
-    // Made before the first request: it takes as long as no request may keep others waiting.
-    openApi: Buffer.from(JSON.stringify(openApiDocument(routes, version))),
+    openApi: madeOnce(() => openApiOf(routes, parts)),
     nowMs: systemClock,
     random: randomBytes,
   }
@@ -341,4 +340,15 @@ async function drain(
   while (metrics.inFlight > 0 && performance.now() < untilMs) {
     await new Promise((resolve) => setTimeout(resolve, limits.drainPollMs))
   }
+}
+
+/** The OpenAPI document as it is sent. It is made for the first who asks, and nobody else waits for that. */
+async function openApiOf(routes: readonly Route[], { slices }: Parts): Promise<Uint8Array> {
+  const document = await slices.runSteps(openApiSteps(routes, version))
+  return slices.run(() => Buffer.from(JSON.stringify(document)))
+}
+
+function madeOnce<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => (made ??= make())
 }

@@ -21,6 +21,14 @@ export class FrontSlices {
     })
   }
 
+  /** Carries out work that comes in steps, a slice for each. */
+  async runSteps<Result>(steps: Iterator<undefined, Result, undefined>): Promise<Result> {
+    for (;;) {
+      const step = await this.run(() => steps.next())
+      if (step.done === true) return step.value
+    }
+  }
+
   #turn(): void {
     const endsAtMs = performance.now() + limits.frontTurnMs
     do this.#waiting.shift()?.()

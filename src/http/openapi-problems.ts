@@ -154,17 +154,24 @@ export function problemAnswers(applying: readonly Refused[]): Record<string, { $
 }
 
 /** components/responses: one for each set of codes that some route answers under one status. */
-export function problemComponents(refusalsOfRoutes: readonly Refused[][]): Record<string, unknown> {
-  const groups = refusalsOfRoutes.flatMap(byStatus)
-  const named = new Map(
-    groups.map(([status, group]) => [responseName(group), problemResponse(status, group)]),
-  )
-  return {
-    Problem: {
-      description: 'Any other refusal, in the same shape',
-      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-    },
-    ...Object.fromEntries([...named].toSorted(([left], [right]) => (left < right ? -1 : 1))),
+export class RefusalGroups {
+  readonly #named = new Map<string, [status: number, group: readonly ErrorCode[]]>()
+
+  add(route: Route, operationId: string): void {
+    for (const [status, group] of byStatus(refusalsOf(route, operationId))) {
+      this.#named.set(responseName(group), [status, group])
+    }
+  }
+
+  components(): Record<string, unknown> {
+    const named = [...this.#named].toSorted(([left], [right]) => (left < right ? -1 : 1))
+    return {
+      Problem: {
+        description: 'Any other refusal, in the same shape',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+      ...Object.fromEntries(named.map(([name, [status, group]]) => [name, problemResponse(status, group)])),
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import { JsonObject } from '../wire/primitives.js'
 import { ingestedRecord, schemaExamples, textExamples } from './openapi-examples.js'
 import { organismParameter, parameterComponents, parametersOf } from './openapi-parameters.js'
 import { authScope, authSecurity } from './openapi-auth.js'
-import { catalogueRows, problemAnswers, problemComponents, refusalsOf } from './openapi-problems.js'
+import { catalogueRows, problemAnswers, RefusalGroups, refusalsOf } from './openapi-problems.js'
 import { componentName, schemaComponents, schemaOf } from './openapi-schemas.js'
 
 /*
@@ -64,17 +64,33 @@ const headers = {
  * @param version of the server, as in package.json
  */
 export function openApiDocument(routes: readonly Route[], version: string): object {
+  const steps = openApiSteps(routes, version)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
+/** Makes it in steps of a few milliseconds: a server that is asked for it serves others in between. */
+export function* openApiSteps(
+  routes: readonly Route[],
+  version: string,
+): Generator<undefined, object, undefined> {
   const paths: Record<string, Record<string, unknown>> = {}
+  const refusals = new RefusalGroups()
   for (const route of routes) {
+    refusals.add(route, operationIdOf(route))
     const path = shownPath(route.path)
     const root = route.kind === 'auth' ? rootPathOf(route) : undefined
-    if (root !== undefined) {
-      paths[path] = twinItem(shownPath(root))
-      continue
-    }
     const method = route.method === 'del' ? 'delete' : route.method
-    paths[path] = { ...paths[path], [method]: operationOf(route) }
+    paths[path] =
+      root === undefined ? { ...paths[path], [method]: operationOf(route) } : twinItem(shownPath(root))
+    yield
   }
+  const schemas = schemaComponents()
+  yield
+  const responses = refusals.components()
+  yield
   return {
     openapi: '3.1.0',
     info: {
@@ -88,8 +104,8 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     tags: tagsOf(routes),
     paths,
     components: {
-      schemas: schemaComponents(),
-      responses: problemComponents(routes.map((route) => refusalsOf(route, operationIdOf(route)))),
+      schemas,
+      responses,
       parameters: parameterComponents(),
       headers: Object.fromEntries(
         Object.entries(headers).map(([name, [description, type = 'string']]) => [

@@ -13,7 +13,7 @@ const openApi: HandlerRoute = {
     tag: 'Operation',
     answers: { 200: { mediaType: 'application/json', description: 'OpenAPI 3.1' } },
   },
-  handle: async (_request, context) => ({ status: 200, body: [context.openApi] }),
+  handle: async (_request, context) => ({ status: 200, body: [await context.openApi()] }),
 }
 
 /** GET /docs: the same for people; the page needs nothing from another host. */

@@ -90,7 +90,7 @@ export interface RouteContext {
   readiness(): Refusal | undefined
   metrics(): Promise<{ text: string; contentType: string }>
   /** The OpenAPI document, JSON in UTF-8. */
-  openApi: Uint8Array
+  openApi(): Promise<Uint8Array>
   nowMs(): number
   random: RandomBytes
 }
