@@ -297,6 +297,7 @@ function handlingOf(
       shards,
       readers,
       uploads,
+      stageFolder: parts.stageFolder,
       onError,
       refusal: () => stopping() ?? full(),
       tellAudit: (entry) => tellAudit(shards, entry),

@@ -1,3 +1,5 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { systemClock } from './base/clock.js'
 import type { Logger } from './base/log.js'
 import type { Config } from './config.js'
@@ -23,6 +25,8 @@ export interface Parts {
   tickets: Tickets
   uploads: OpenUploads
   slices: FrontSlices
+  /** Where imports wait for the end of their export. */
+  stageFolder: string
   metrics: HttpMetrics
   serverLog: ServerLog | undefined
   /** Pools of threads that requests need. */
@@ -62,7 +66,20 @@ export function assemble(
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
   const slices = new FrontSlices()
-  return { shards, readers, streams, apiKeys, tickets, uploads, slices, metrics, serverLog, pools }
+  const stageFolder = emptyStage(directory.path)
+  return {
+    shards,
+    readers,
+    streams,
+    apiKeys,
+    tickets,
+    uploads,
+    slices,
+    stageFolder,
+    metrics,
+    serverLog,
+    pools,
+  }
 }
 
 /** Tells of pools whose threads do not start, or end. */
@@ -74,4 +91,12 @@ export function poolTold(log: Logger): PoolListener {
     ended: (pool, error) =>
       log.error({ pool, err: error }, 'a thread of a pool ended in the middle of its task'),
   }
+}
+
+/** An empty folder for imports: what was left there is of requests that have ended. */
+function emptyStage(dataDir: string): string {
+  const folder = join(dataDir, 'importing')
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { mode: 0o700 })
+  return folder
 }

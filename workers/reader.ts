@@ -7,8 +7,8 @@ import type {
   ConsistencyTask,
   ExportPage,
   ExportPageTask,
-  ImportChecked,
-  ImportCheckTask,
+  ImportStaged,
+  ImportStageTask,
   InclusionTask,
   ReaderSettings,
   TreeTask,
@@ -20,6 +20,7 @@ import { bodyCommitment } from '../src/strand/hash.js'
 import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
 import { checkLines } from './import/check.js'
+import { stagePart } from './import/stage.js'
 import { covers } from './row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import { erasedCommitment } from './store/erasures.js'
@@ -93,18 +94,13 @@ export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
   })
 }
 
-/** Checks a part of an export that is imported; no store is looked at. */
-export function importCheck(task: ImportCheckTask): ImportChecked {
+/** Checks a part of an export that is imported, and puts its records where they wait; no store is looked at. */
+export function importCheck({ stage, ...task }: ImportStageTask): ImportStaged {
   const checked = checkLines(task)
-  if ('fault' in checked || checked.records === undefined) return checked
-  return { ...checked, records: { ...checked.records, chunk: shared(checked.records.chunk) } }
-}
-
-/** In memory that the front is handed without a copy. */
-function shared(bytes: Uint8Array): Uint8Array {
-  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length))
-  copy.set(bytes)
-  return copy
+  if ('fault' in checked) return checked
+  const { records, ...found } = checked
+  if (records !== undefined && !stagePart(stage, records)) return { full: true }
+  return { ...found, staged: records !== undefined }
 }
 
 function leafReader({ shard, agentNo }: TreeTask): LeafReader {

@@ -6,8 +6,8 @@ import type {
   ConsistencyTask,
   ExportPage,
   ExportPageTask,
-  ImportChecked,
-  ImportCheckTask,
+  ImportStaged,
+  ImportStageTask,
   InclusionTask,
   ReaderSettings,
   TreeTask,
@@ -77,7 +77,7 @@ export class ReaderPool {
     return this.#read(task, 'sealEnd')
   }
 
-  importCheck(task: ImportCheckTask): Promise<ImportChecked> {
+  importCheck(task: ImportStageTask): Promise<ImportStaged> {
     return this.#pool.run(task, { name: 'importCheck', deadlineMs: limits.readerTaskMs })
   }
 

@@ -12,14 +12,16 @@ import { keyPairFromSeed } from '../strand/keys.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { StrandImported } from '../wire/imports.js'
 import { GatheredBytes } from './gathered-bytes.js'
+import type { ImportStage } from './import-stage.js'
 import type { ImportParts } from './import.js'
 
 /** Lines before the first record of an export. */
 const LINES_BEFORE = 1
 
 /**
- * The lines of one export on their way into the store: each part is checked by a reader of the pool, then committed by
- * the shard of the agent, while the next one is checked. Lines that wait for their seal are kept for the next part.
+ * The lines of one export on their way into the store: each part is checked by a reader of the pool, which puts it where it
+ * waits. At the end of the export the shard of the agent commits one after the other. Lines that wait for their seal are
+ * kept for the next part.
  */
 export class ImportSession {
   readonly #shards: Shards
@@ -28,14 +30,15 @@ export class ImportSession {
   readonly #tellAudit: ImportParts['tellAudit']
   readonly #manifest: Manifest
   readonly #request: ImportRequest
+  readonly #stage: ImportStage
   #position: ExportPosition | undefined
   /** Lines that could not be taken yet, and how many bytes there must be before they are looked at again. */
   readonly #waiting = new GatheredBytes({ shared: true })
   #waitFor = 0
   #lines = LINES_BEFORE
   #ended = false
-  /** The commit under way. */
-  #committing: Promise<Refusal | undefined> = Promise.resolve(undefined)
+  /** Parts wait in the file. */
+  #staged = false
   #stands: ImportedOutcome | undefined
   #taken = 0
   #imported = 0
@@ -46,7 +49,7 @@ export class ImportSession {
 
   constructor(
     { shards, readers, tellHead, tellAudit }: Omit<ImportParts, 'refusal' | 'onError'>,
-    { manifest, request }: { manifest: Manifest; request: ImportRequest },
+    { manifest, request, stage }: { manifest: Manifest; request: ImportRequest; stage: ImportStage },
   ) {
     this.#shards = shards
     this.#readers = readers
@@ -54,6 +57,7 @@ export class ImportSession {
     this.#tellAudit = tellAudit
     this.#manifest = manifest
     this.#request = request
+    this.#stage = stage
   }
 
   /** Takes whole lines behind those before. */
@@ -67,14 +71,37 @@ export class ImportSession {
     return this.#check()
   }
 
-  /** The body is at its end: so must the export be. Then the agent takes writes, where its key can be signed with. */
-  async end(): Promise<Refusal | undefined> {
+  /**
+   * The body is at its end: so must the export be. Its records are committed, then the agent takes writes, where its key
+   * can be signed with. `stop` says why nothing more is to be committed.
+   */
+  async end(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
     const refusal = this.#waiting.length > 0 && !this.#ended ? await this.#check() : undefined
-    const committed = await this.#committing
-    if (refusal !== undefined || committed !== undefined) return committed ?? refusal
+    if (refusal !== undefined) return refusal
     if (!this.#ended) return this.#rejected(0, 'The export is cut off: it has no trailer')
-    const refused = this.#stands?.open === true ? undefined : await this.#open()
-    return refused ?? this.#tell()
+    const refused = (await this.#commitAll(stop)) ?? stop()
+    if (refused !== undefined) return refused
+    const closed = this.#stands?.open === true ? undefined : await this.#open()
+    return closed ?? this.#tell()
+  }
+
+  async #commitAll(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
+    if (!this.#staged) return undefined
+    for await (const part of this.#stage.parts()) {
+      const refusal = stop() ?? (await this.#commit(part))
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  /** Whether the first part could be taken in, before all the others are sent. */
+  async #tryFirst(): Promise<Refusal | undefined> {
+    for await (const part of this.#stage.parts()) {
+      const outcome = await this.#shards.ask(this.#manifest.agent, { ...this.#commandOf(part), told: false })
+      if (outcome.kind === 'imported' || outcome.kind === 'importUntold') return undefined
+      return this.#refusedBy(outcome)
+    }
+    return undefined
   }
 
   /** Imported records have clocks of the past, so the server log finds the head only when it is told of it. */
@@ -103,8 +130,7 @@ export class ImportSession {
   }
 
   /** A refusal with how far it came before: what was committed stays. */
-  async toldOf(refusal: Refusal): Promise<Refusal> {
-    await this.#committing
+  toldOf(refusal: Refusal): Refusal {
     return { ...refusal, extra: { ...refusal.extra, ...this.#counts() } }
   }
 
@@ -116,13 +142,13 @@ export class ImportSession {
     const lines = this.#waiting.take()
     const task = {
       manifest: this.#manifest,
+      stage: this.#stage.path,
       lines,
       ...(this.#position !== undefined && { position: this.#position }),
     }
     const checked = await this.#readers.importCheck(task).catch(refusalOf)
     if ('code' in checked) return checked
-    const committed = await this.#committing
-    if (committed !== undefined) return committed
+    if ('full' in checked) return refuse('storage_full', 'The data disk has no room for the export')
     if ('fault' in checked) {
       const { line, seq, reason } = checked.fault
       return this.#rejected(line, reason, seq)
@@ -134,23 +160,27 @@ export class ImportSession {
     // A group that is sealed far behind would be read again with each line: so it is with each doubling.
     this.#waitFor =
       checked.bytesTaken === 0 ? Math.min(2 * this.#waiting.length, limits.importSealedBytesMax) : 0
-    if (checked.records !== undefined) this.#committing = this.#commit(checked.records)
-    if (this.#waiting.length <= limits.importSealedBytesMax) return undefined
-    return refuse('too_large', `Expected at most ${limits.importSealedBytesMax} bytes to wait for their seal`)
+    if (this.#waiting.length > limits.importSealedBytesMax) {
+      return refuse(
+        'too_large',
+        `Expected at most ${limits.importSealedBytesMax} bytes to wait for their seal`,
+      )
+    }
+    const isFirst = checked.staged && !this.#staged
+    this.#staged ||= checked.staged
+    return isFirst && !this.#ended ? this.#tryFirst() : undefined
+  }
+
+  #commandOf(records: CheckedRecords) {
+    const { agent, strand } = this.#manifest
+    const { admin } = this.#request
+    return { kind: 'strandImport', agent, strand, ...records, admin, options: {} } as const
   }
 
   async #commit(records: CheckedRecords): Promise<Refusal | undefined> {
-    const { agent, strand, fromSeq } = this.#manifest
-    const { admin } = this.#request
-    const command = { kind: 'strandImport', agent, strand, ...records, admin, options: {} } as const
+    const command = this.#commandOf(records)
     const outcome = await this.#ask((told) => ({ ...command, told }))
-    if (outcome.kind !== 'imported') {
-      const refusal = unexpected(outcome)
-      const seq = refusal.extra?.['seq']
-      if (typeof seq !== 'number' || refusal.code !== 'import_rejected') return refusal
-      const line = seq - fromSeq + LINES_BEFORE
-      return rejected({ line, seq, reason: refusal.detail })
-    }
+    if (outcome.kind !== 'imported') return this.#refusedBy(outcome)
     this.#taken += records.lastSeq - records.firstSeq + 1
     this.#imported += outcome.imported
     this.#stands = outcome
@@ -158,6 +188,14 @@ export class ImportSession {
     this.#firstSeq ??= records.lastSeq - outcome.imported + 1
     this.#lastSeq = records.lastSeq
     return undefined
+  }
+
+  /** A refusal of the shard, with the line that it is about. */
+  #refusedBy(outcome: Outcome): Refusal {
+    const refusal = unexpected(outcome)
+    const seq = refusal.extra?.['seq']
+    if (typeof seq !== 'number' || refusal.code !== 'import_rejected') return refusal
+    return rejected({ line: seq - this.#manifest.fromSeq + LINES_BEFORE, seq, reason: refusal.detail })
   }
 
   async #open(): Promise<Refusal | undefined> {
@@ -190,7 +228,6 @@ export class ImportSession {
 
   /** Tells the audit strand how it ended, where it changed anything; what cannot be told then was told at its beginning. */
   async tellEnd(code: string | undefined): Promise<void> {
-    await this.#committing
     if (this.#begunSeq === undefined) return
     const end = { begun_seq: this.#begunSeq, imported: this.#imported, open: this.#stands?.open ?? false }
     const body = { ...this.#about('ended'), ...end, ...(code !== undefined && { code }) }

@@ -14,6 +14,7 @@ import { BodyQueue } from './body-queue.js'
 import { readBody, refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import { ImportSession } from './import-session.js'
+import { ImportStage } from './import-stage.js'
 import { IngestSplitter, LINE_FEED } from './ingest-splitter.js'
 import type { OpenUploads } from './uploads.js'
 
@@ -22,6 +23,8 @@ export interface ImportParts {
   shards: Shards
   readers: ReaderPool
   uploads: OpenUploads
+  /** The folder in which what is checked waits for the end of its export. */
+  stageFolder: string
   /** Why nothing more is taken in now; undefined while all is well. */
   refusal(): Refusal | undefined
   /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
@@ -34,7 +37,10 @@ export interface ImportParts {
 /** Bytes of the first line of an export. */
 const MANIFEST_BYTES_MAX = 65_536
 
-/** Takes exports in, part by part while they arrive: memory does not grow with the strand. */
+/**
+ * Takes exports in. Part by part they are checked while they arrive, and wait in a file; once the export is whole they are
+ * committed: memory does not grow with the strand, and of an export that is not whole nothing is taken.
+ */
 export class ImportReceiver {
   readonly #parts: ImportParts
 
@@ -50,7 +56,8 @@ export class ImportReceiver {
     const body = new BodyQueue(exchange)
     const release = this.#parts.uploads.hold(principal, (refusal) => body.cut(refusal))
     readBody(exchange, request.gzip, body)
-    new ImportStream(this.#parts, request)
+    const stage = new ImportStage(this.#parts.stageFolder)
+    new ImportStream(this.#parts, request, stage)
       .run(body)
       .then((answer) => {
         if (answer === undefined) return
@@ -61,7 +68,10 @@ export class ImportReceiver {
         this.#parts.onError(error, exchange.requestId)
         refuseRest(exchange, refuse('internal_error', 'Expected the server to take the export in'))
       })
-      .finally(release)
+      .finally(() => {
+        release()
+        stage.remove().catch((error: unknown) => this.#parts.onError(error, exchange.requestId))
+      })
   }
 }
 
@@ -69,12 +79,14 @@ export class ImportReceiver {
 class ImportStream {
   readonly #parts: ImportParts
   readonly #request: ImportRequest
+  readonly #stage: ImportStage
   readonly #splitter = new IngestSplitter({ bytes: limits.importChunkBytes, lines: limits.importChunkLines })
   #session: ImportSession | undefined
 
-  constructor(parts: ImportParts, request: ImportRequest) {
+  constructor(parts: ImportParts, request: ImportRequest, stage: ImportStage) {
     this.#parts = parts
     this.#request = request
+    this.#stage = stage
   }
 
   /** Takes the body, and tells the audit strand how it ended. @returns the answer; undefined when the client has gone */
@@ -93,11 +105,10 @@ class ImportStream {
       if (refusal !== undefined) return this.#session?.toldOf(refusal) ?? refusal
       if ('bytes' in part) continue
       // The credential may have ended behind the last byte, and what is at its end opens the agent for writes.
-      if (body.broken !== undefined && 'refusal' in body.broken) {
-        return this.#session?.toldOf(body.broken.refusal) ?? body.broken.refusal
-      }
+      const cut = ended(body)
+      if (cut !== undefined) return this.#session?.toldOf(cut) ?? cut
       if (this.#session === undefined) return rejectedLine(1, 'The export is empty')
-      const ending = await this.#session.end()
+      const ending = await this.#session.end(() => ended(body) ?? this.#parts.refusal())
       return ending === undefined ? this.#session.told() : this.#session.toldOf(ending)
     }
   }
@@ -108,8 +119,7 @@ class ImportStream {
     const chunks = bytes === undefined ? (rest === undefined ? [] : [rest]) : this.#splitter.push(bytes)
     if (this.#splitter.waiting > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
     for (const chunk of chunks) {
-      const ended = body.broken !== undefined && 'refusal' in body.broken ? body.broken.refusal : undefined
-      const refusal = ended ?? this.#parts.refusal() ?? (await this.#take(chunk.bytes))
+      const refusal = ended(body) ?? this.#parts.refusal() ?? (await this.#take(chunk.bytes))
       if (refusal !== undefined) return refusal
     }
     return undefined
@@ -139,8 +149,13 @@ class ImportStream {
       const outcome = await this.#parts.shards.ask(owner, { kind: 'organismGet', agent: owner, organismId })
       if (outcome.kind !== 'organism') return unexpected(outcome)
     }
-    return new ImportSession(this.#parts, { manifest, request: this.#request })
+    return new ImportSession(this.#parts, { manifest, request: this.#request, stage: this.#stage })
   }
+}
+
+/** Why a body was cut off: its credential has ended. */
+function ended({ broken }: BodyQueue): Refusal | undefined {
+  return broken !== undefined && 'refusal' in broken ? broken.refusal : undefined
 }
 
 const lineTooLong = refuse('too_large', `Expected lines of at most ${limits.importLineBytesMax} bytes`)

@@ -62,6 +62,17 @@ export interface ImportCheckTask {
   lines: Uint8Array
 }
 
+/** The same, with the file in which what is checked waits. */
+export interface ImportStageTask extends ImportCheckTask {
+  stage: string
+}
+
+/** What was staged, or why not: the disk is full. */
+export type ImportStaged =
+  | (Omit<Extract<ImportChecked, { ended: boolean }>, 'records'> & { staged: boolean })
+  | Extract<ImportChecked, { fault: unknown }>
+  | { full: true }
+
 /** What a check came to: how far it took the lines, or the first fault in them. */
 export type ImportChecked =
   | {

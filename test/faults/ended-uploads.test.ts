@@ -1,11 +1,10 @@
-import { once } from 'node:events'
-import { request, type ClientRequest, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { logIn, ownedAgent, register } from '../support/accounts.js'
 import { ask, headOf, newAgent, scopedKey } from '../support/answers.js'
 import { startAuthServer } from '../support/auth-server.js'
 import { eventually } from '../support/eventually.js'
 import { exportOf, fill, linesOf } from '../support/imports.js'
+import { openUpload, underWay, type UploadCall } from '../support/open-upload.js'
 import type { TestServer } from '../support/server.js'
 import { subjectOf } from '../support/users.js'
 
@@ -21,46 +20,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** A request whose body is sent by and by. */
-interface OpenUpload {
-  send(text: string): void
-  /** The answer, which may come before the body is whole. */
-  // Tests look into answers of every shape.
-  // oxlint-disable-next-line no-explicit-any
-  answered: Promise<{ status: number | undefined; body: any }>
-  sent: ClientRequest
-}
-
-function open(
-  path: string,
-  {
-    key,
-    contentType = 'application/x-ndjson',
-    on = server,
-  }: { key: string; contentType?: string; on?: TestServer },
-): OpenUpload {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': contentType }
-  const sent = request(on.url + path, { method: 'POST', headers })
-  const answer = async () => {
-    const [response]: IncomingMessage[] = await once(sent, 'response')
-    let text = ''
-    for await (const part of response ?? []) text += String(part)
-    sent.destroy()
-    return { status: response?.statusCode, body: JSON.parse(text) as unknown }
-  }
-  const answered = answer()
-  sent.on('error', () => {})
-  return { sent, answered, send: (text) => void sent.write(text) }
-}
-
-/** Resolves when so many requests are under way, beside the one that asks. */
-async function underWay(on: TestServer, count: number): Promise<void> {
-  const inFlight = /^strandfast_http_requests_in_flight (\d+)$/m
-  await eventually(async () => {
-    const { text } = await ask(on, 'GET /metrics')
-    return Number(inFlight.exec(text)?.[1]) > count
-  })
-}
+const open = (path: string, { on = server, ...about }: UploadCall & { on?: TestServer }) =>
+  openUpload(on, path, about)
 
 const seqOf = async (agent: string) => (await headOf(server, agent))?.seq ?? 0
 

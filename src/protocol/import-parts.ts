@@ -1,0 +1,29 @@
+import type { CheckedRecords } from './import-messages.js'
+
+/*
+ * Checked records of an import as they wait in a file for the end of their export (docs/adr/0039-imports-wait.md): for each
+ * part the lengths of its two pieces, what the records tell as JSON, and the records as a block of the store holds them.
+ */
+
+/** Bytes of the two lengths before a part. */
+export const partHeadBytes = 8
+
+/** What stands before the records of a part. */
+export function partHead({ chunk, ...told }: CheckedRecords): Buffer {
+  const text = Buffer.from(JSON.stringify(told))
+  const lengths = Buffer.alloc(partHeadBytes)
+  lengths.writeUInt32LE(text.length, 0)
+  lengths.writeUInt32LE(chunk.length, 4)
+  return Buffer.concat([lengths, text])
+}
+
+/** The lengths of the two pieces behind their head. */
+export function partLengths(head: Buffer): { told: number; chunk: number } {
+  return { told: head.readUInt32LE(0), chunk: head.readUInt32LE(4) }
+}
+
+/** A part out of its two pieces. */
+export function partOf(told: Buffer, chunk: Uint8Array): CheckedRecords {
+  const rest: Omit<CheckedRecords, 'chunk'> = JSON.parse(told.toString())
+  return { ...rest, chunk }
+}
