@@ -115,29 +115,6 @@ export const settings = {
     allowed: `an integer from 1 to ${limits.recordBytesMax}`,
     parse: parsers.integer(1, limits.recordBytesMax),
   }),
-  rateLimitRps: setting({
-    name: 'SERVICE_RATE_LIMIT_RPS',
-    default: 100,
-    unit: 'requests per second',
-    description: 'Requests per client address, on all routes, before the credential is looked at; 0 is off.',
-    allowed: 'an integer from 0 to 1000000',
-    parse: parsers.integer(0, 1_000_000),
-  }),
-  rateLimitBurst: setting({
-    name: 'SERVICE_RATE_LIMIT_BURST',
-    default: 200,
-    unit: 'requests',
-    description: 'Capacity of the bucket of one client address; 0 switches the limit off.',
-    allowed: 'an integer from 0 to 1000000',
-    parse: parsers.integer(0, 1_000_000),
-  }),
-  trustedProxies: setting<readonly string[]>({
-    name: 'SERVICE_TRUSTED_PROXIES',
-    default: [],
-    description: 'Address ranges of proxies. Only from them is X-Forwarded-For read.',
-    allowed: 'address ranges as 10.0.0.0/8 or fd00::/8, separated by commas',
-    parse: parsers.list(parsers.isCidr),
-  }),
   corsOrigins: setting<readonly string[]>({
     name: 'SERVICE_CORS_ORIGINS',
     default: [],
@@ -265,6 +242,8 @@ export interface Config {
   /** Per second and client address; 0 is off. */
   readonly rateLimitRps: number
   readonly rateLimitBurst: number
+  /** CIDR texts, each valid: addresses that the global limit does not count. */
+  readonly rateLimitExempt: readonly string[]
   /** CIDR texts, each valid. */
   readonly trustedProxies: readonly string[]
   readonly corsOrigins: readonly string[]
@@ -366,6 +345,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     logIntervalSecs: value(settings.logIntervalSecs),
     rateLimitRps: value(settings.rateLimitRps),
     rateLimitBurst: value(settings.rateLimitBurst),
+    rateLimitExempt: value(settings.rateLimitExempt),
     trustedProxies: value(settings.trustedProxies),
     corsOrigins: value(settings.corsOrigins),
     signing: value(settings.signing),

@@ -14,13 +14,14 @@ import { Control } from './control.js'
 import { authOff, startAuth, type AuthParts } from './auth-parts.js'
 import { Admission } from './http/admit.js'
 import { ApiKeyUpkeep } from './http/api-key-upkeep.js'
-import { parseTrustedProxies } from './http/client-address.js'
+import { parseAddressRanges } from './http/client-address.js'
 import { ExportSender } from './http/export.js'
 import type { AuthHandling, Handling } from './http/handle.js'
 import { ImportReceiver } from './http/import.js'
 import { IngestReceiver } from './http/ingest.js'
 import { openApiSteps } from './http/openapi.js'
 import { RateLimiter } from './http/rate-limit.js'
+import { RateLimits } from './http/rate-limits.js'
 import { connectionsMax } from './http/connections.js'
 import { unsentAnswers } from './http/unsent.js'
 import { listen, type HttpServer } from './http/server.js'
@@ -209,11 +210,15 @@ function admissionOf(
     limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
   })
   const { rateLimitRps, rateLimitBurst } = config.auth
+  const rates = {
+    global: named('global', { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }),
+    auth: named('auth', { ratePerSec: rateLimitRps, burst: rateLimitBurst }),
+    exempt: parseAddressRanges(config.rateLimitExempt.join(',')).ranges,
+  }
   return new Admission(
     {
-      global: named('global', { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }),
-      auth: named('auth', { ratePerSec: rateLimitRps, burst: rateLimitBurst }),
-      trusted: parseTrustedProxies(config.trustedProxies.join(',')).trusted,
+      rates: new RateLimits(rates, systemClock),
+      trusted: parseAddressRanges(config.trustedProxies.join(',')).ranges,
       rootKeyDigest: directory.rootKeyDigest,
       open: config.dataOpen,
     },

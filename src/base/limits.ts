@@ -12,6 +12,13 @@ export const limits = {
   batchBytesMax: 8_388_608,
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
+  /**
+   * How long a connection can be idle, as clients are told, seconds. uWebSockets.js closes one after three ticks of a
+   * clock of four seconds, which is 8 to 12 s; three seconds less leave room for the way of the answer and the request.
+   */
+  keepAliveSecs: 5,
+  /** How long writes wait before they are tried again when there is no room on the disk, seconds. */
+  storageFullRetrySecs: 30,
   /** How long a client that is still sending has to see the last answer of its connection, milliseconds. */
   lastAnswerLingerMs: 1_000,
   /** Bytes of chunks of a body that are put together before they are read. */

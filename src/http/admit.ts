@@ -8,24 +8,15 @@ import type { AuthCaller } from '../routes/auth-route.js'
 import type { Principal, RequestHeaders, RouteBase, TokenUser } from '../routes/route.js'
 import type { ApiKeys } from './api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
-import { addressText, clientAddress, limiterKey, type TrustedProxies } from './client-address.js'
-import { rateLimitField, rateLimitPolicyField, retryAfterSecs, type RateLimiter } from './rate-limit.js'
+import { addressText, clientAddress, type AddressRanges } from './client-address.js'
+import { notRated, type RateLimits, type Rated } from './rate-limits.js'
 import type { Tickets } from './tickets.js'
 import type { HttpResponse } from './uws.js'
 
-/** A limit of requests for each address, under the name that its headers tell it by. */
-export interface NamedLimit {
-  name: 'global' | 'auth'
-  limiter: RateLimiter
-  limit: { ratePerSec: number; burst: number }
-}
-
 /** What requests are admitted by. */
 export interface AdmissionSettings {
-  global: NamedLimit
-  /** Beside the global one, on auth routes. */
-  auth: NamedLimit
-  trusted: TrustedProxies
+  rates: RateLimits
+  trusted: AddressRanges
   /** SHA-256 of the root key. */
   rootKeyDigest: Buffer
   /** Development only: no credential is asked for. */
@@ -36,12 +27,6 @@ export interface AdmissionSettings {
 export interface TokenReader {
   identify(token: string): Promise<UserPrincipal | Refusal>
   stillGood(user: TokenUser): Refusal | undefined
-}
-
-/** A rate-limit refusal with the headers that belong to it. */
-export interface Limited {
-  refusal: Refusal
-  headers: readonly (readonly [string, string])[]
 }
 
 /** Who asks, or why not; later, where a token has to be verified first. */
@@ -109,12 +94,11 @@ export class Admission {
     return user?.authorization === authorization || this.#verified.has(authorization)
   }
 
-  /** Takes a token of the caller's address, on auth routes one of each limit; undefined when admitted. */
-  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): Limited | undefined {
-    const { global, auth } = this.#settings
-    if (!global.limiter.enabled && !(isAuth && auth.limiter.enabled)) return undefined
-    const key = limiterKey(this.#address(response, headers))
-    return this.#take(global, key) ?? (isAuth ? this.#take(auth, key) : undefined)
+  /** Takes a token of the caller's address, on auth routes one of each limit. */
+  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): Rated {
+    const { rates } = this.#settings
+    if (!rates.enabled(isAuth)) return notRated
+    return rates.count(this.#address(response, headers), isAuth)
   }
 
   /** The caller's address as text, for audit records. */
@@ -169,21 +153,6 @@ export class Admission {
   #address(response: HttpResponse, { forwardedFor }: RequestHeaders): Uint8Array {
     const peer = new Uint8Array(response.getRemoteAddress())
     return clientAddress({ peer, forwardedFor, trusted: this.#settings.trusted })
-  }
-
-  #take({ name, limiter, limit }: NamedLimit, key: string): Limited | undefined {
-    const waitMs = limiter.take(key, this.#clock())
-    if (waitMs === 0) return undefined
-    const retrySecs = retryAfterSecs(waitMs)
-    return {
-      refusal: refuse('rate_limited', `Expected at most ${limit.ratePerSec} requests a second`, {
-        retryAfterSecs: retrySecs,
-      }),
-      headers: [
-        ['RateLimit', rateLimitField(name, 0, waitMs)],
-        ['RateLimit-Policy', rateLimitPolicyField(name, limit)],
-      ],
-    }
   }
 
   #authenticate(authorization: string): Admitted {

@@ -9,8 +9,8 @@ interface Range {
   bits: number
 }
 
-/** Ranges of addresses whose `X-Forwarded-For` is believed; IPv4-mapped ranges are kept as IPv4. */
-export type TrustedProxies = readonly Range[]
+/** Ranges of addresses; IPv4-mapped ranges are kept as IPv4. */
+export type AddressRanges = readonly Range[]
 
 const IPV4_BYTES = 4
 const IPV6_BYTES = 16
@@ -34,12 +34,13 @@ const hexPairs = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padS
 export function clientAddress(request: {
   peer: Uint8Array
   forwardedFor: string
-  trusted: TrustedProxies
+  /** Proxies whose `X-Forwarded-For` is believed. */
+  trusted: AddressRanges
 }): Uint8Array {
   const { forwardedFor, trusted } = request
   let address = withoutMapping(request.peer)
   let end = forwardedFor.length
-  for (let hops = 0; hops < limits.forwardedHopsMax && end > 0 && isTrusted(address, trusted); hops++) {
+  for (let hops = 0; hops < limits.forwardedHopsMax && end > 0 && isWithinAny(address, trusted); hops++) {
     const comma = forwardedFor.lastIndexOf(',', end - 1)
     const hop = parseHop(forwardedFor.slice(comma + 1, end).trim())
     if (hop === undefined) return address
@@ -69,12 +70,11 @@ export function addressText(ip: Uint8Array): string {
 }
 
 /**
- * Reads SERVICE_TRUSTED_PROXIES: addresses and CIDR ranges, separated by commas. `::/0` means every IPv6
- * address and no IPv4 one.
+ * Reads addresses and CIDR ranges, separated by commas. `::/0` means every IPv6 address and no IPv4 one.
  * @returns the ranges, and one fault for each entry that is neither; with a fault the setting is refused
  */
-export function parseTrustedProxies(cidrs: string): { trusted: TrustedProxies; faults: string[] } {
-  const trusted: Range[] = []
+export function parseAddressRanges(cidrs: string): { ranges: AddressRanges; faults: string[] } {
+  const ranges: Range[] = []
   const faults: string[] = []
   for (const entry of cidrs.split(',')) {
     const text = entry.trim()
@@ -82,9 +82,9 @@ export function parseTrustedProxies(cidrs: string): { trusted: TrustedProxies; f
     const range = parseRange(text)
     if (range === undefined)
       faults.push(`Expected an IP address or a CIDR range, got ${JSON.stringify(text)}`)
-    else trusted.push(range)
+    else ranges.push(range)
   }
-  return { trusted, faults }
+  return { ranges, faults }
 }
 
 function parseRange(text: string): Range | undefined {
@@ -99,8 +99,9 @@ function parseRange(text: string): Range | undefined {
   return { bytes: Uint8Array.from(address.toByteArray()), bits }
 }
 
-function isTrusted(ip: Uint8Array, trusted: TrustedProxies): boolean {
-  return trusted.some((range) => isWithin(ip, range))
+/** Whether an address, 4 or 16 bytes as `clientAddress` gives it, lies in one of some ranges. */
+export function isWithinAny(ip: Uint8Array, ranges: AddressRanges): boolean {
+  return ranges.some((range) => isWithin(ip, range))
 }
 
 function isWithin(ip: Uint8Array, { bytes, bits }: Range): boolean {

@@ -1,8 +1,8 @@
-import { STATUS_CODES } from 'node:http'
 import { refuse, statusOf, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Answer } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
+import { writeAnswerHead, writeKeepAlive, type HeaderFields } from './answer-head.js'
 import { ChunkGathering } from './chunk-gathering.js'
 import { FanOut } from './fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
@@ -12,10 +12,6 @@ import type { HttpResponse } from './uws.js'
 
 /** No body, and no length of one (RFC 9110, 8.6). */
 const NO_CONTENT = 204
-
-const statusLines = new Map<number, string>()
-for (const [status, text] of Object.entries(STATUS_CODES))
-  statusLines.set(Number(status), `${status} ${text}`)
 
 /** What happens around an exchange. */
 export interface ExchangeWatch {
@@ -28,6 +24,8 @@ export class Exchange {
   readonly requestId: string
   /** The origin that the answer may be read by (CORS); empty for none. */
   readonly allowedOrigin: string
+  /** What its answer tells of the rate limits; set once it was counted. */
+  rate: HeaderFields = []
   /** Whose share of the unsent bytes its answer takes; set once the request was admitted. */
   ownerOf: (() => string) | undefined
   #owner = ''
@@ -38,6 +36,8 @@ export class Exchange {
   readonly headOnly: boolean
   /** The connection takes no further request after this one (src/http/opening.ts). */
   readonly #isLast: boolean
+  /** The client keeps the connection for a next request. */
+  readonly #isKept: boolean
   #wholeBody = false
   #open = true
   #last: LastAnswer | undefined
@@ -57,6 +57,7 @@ export class Exchange {
       allowedOrigin: string
       headOnly: boolean
       isLast: boolean
+      isKept: boolean
       unsent: UnsentBytes
     },
     watch: ExchangeWatch,
@@ -67,6 +68,7 @@ export class Exchange {
     this.#watch = watch
     this.headOnly = about.headOnly
     this.#isLast = about.isLast
+    this.#isKept = about.isKept && !about.isLast
     this.#unsent = about.unsent
     response.onAborted(() => this.#gone())
   }
@@ -124,6 +126,7 @@ export class Exchange {
     }
     this.#response.cork(() => {
       writeHead()
+      this.#keepAlive()
       sendPaced(this.#response, body, pace)
     })
   }
@@ -155,10 +158,7 @@ export class Exchange {
    * Answers a refusal. `closing`: the connection ends behind it, and nothing is carried out of what has arrived with its
    * request, which may be no request at all.
    */
-  refuse(
-    refusal: Refusal,
-    more: { closing?: boolean; headers?: readonly (readonly [string, string])[] } = {},
-  ): void {
+  refuse(refusal: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
     this.#letGo()
     const status = statusOf(refusal)
@@ -166,9 +166,8 @@ export class Exchange {
     const writeHead = () => {
       this.#head(status, 'application/problem+json')
       if (status === 401) this.#response.writeHeader('WWW-Authenticate', 'Bearer')
-      if (refusal.retryAfterSecs !== undefined) {
-        this.#response.writeHeader('Retry-After', String(refusal.retryAfterSecs))
-      }
+      const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
+      if (retrySecs !== undefined) this.#response.writeHeader('Retry-After', String(retrySecs))
       for (const [name, value] of more.headers ?? []) this.#response.writeHeader(name, value)
     }
     if (more.closing === true) this.#sendLast({ status, body: text, beforeTheRest: true }, writeHead)
@@ -179,13 +178,14 @@ export class Exchange {
    * Begins an answer that is written in parts; `end` or `abort` finishes it. Where HEAD was asked it is finished now, and
    * the exchange not open any more.
    */
-  begin(status: number, contentType: string, headers: readonly (readonly [string, string])[]): void {
+  begin(status: number, contentType: string, headers: HeaderFields): void {
     if (!this.#open) return
     this.#begun = true
     this.#letGo()
     this.#response.cork(() => {
       this.#head(status, contentType)
       for (const [name, value] of headers) this.#response.writeHeader(name, value)
+      this.#keepAlive()
       if (!this.headOnly) return
       this.#finish(status)
       this.#response.endWithoutBody()
@@ -310,13 +310,11 @@ export class Exchange {
   }
 
   #head(status: number, contentType: string): void {
-    this.#response.writeStatus(statusLines.get(status) ?? String(status))
-    this.#response.writeHeader('Content-Type', contentType)
-    this.#response.writeHeader('X-Request-Id', this.requestId)
-    if (this.allowedOrigin === '') return
-    this.#response.writeHeader('Access-Control-Allow-Origin', this.allowedOrigin)
-    this.#response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
-    this.#response.writeHeader('Vary', 'Origin')
+    writeAnswerHead(this.#response, this, { status, contentType })
+  }
+
+  #keepAlive(): void {
+    if (this.#isKept) writeKeepAlive(this.#response)
   }
 
   #send(status: number, body: string | Uint8Array, writeHead: () => void): void {
@@ -326,6 +324,7 @@ export class Exchange {
     }
     this.#response.cork(() => {
       writeHead()
+      this.#keepAlive()
       this.#finish(status)
       if (!this.headOnly && status !== NO_CONTENT) {
         this.#response.end(body)
@@ -389,5 +388,3 @@ export const noRoom = refuse(
     retryAfterSecs: 1,
   },
 )
-
-const exposedHeaders = 'ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'

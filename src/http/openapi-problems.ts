@@ -193,11 +193,13 @@ function problemResponse(status: number, group: readonly ErrorCode[]): unknown {
   }
 }
 
+/** What an answer of any status can carry, beside the id of its request. */
+export const everyAnswerHeaders: readonly string[] = ['RateLimit', 'RateLimit-Policy', 'Keep-Alive']
+
 function headersOf(status: number): Record<string, unknown> {
-  const names = ['X-Request-Id']
+  const names = ['X-Request-Id', ...everyAnswerHeaders]
   if (status === 401) names.push('WWW-Authenticate')
-  if (status === 429) names.push('RateLimit', 'RateLimit-Policy')
-  if (status === 429 || status === 503) names.push('Retry-After')
+  if (status === 429 || status === 503 || status === 507) names.push('Retry-After')
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 

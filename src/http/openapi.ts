@@ -7,7 +7,13 @@ import { JsonObject } from '../wire/primitives.js'
 import { ingestedRecord, schemaExamples, textExamples } from './openapi-examples.js'
 import { organismParameter, parameterComponents, parametersOf } from './openapi-parameters.js'
 import { authScope, authSecurity } from './openapi-auth.js'
-import { catalogueRows, problemAnswers, RefusalGroups, refusalsOf } from './openapi-problems.js'
+import {
+  catalogueRows,
+  everyAnswerHeaders,
+  problemAnswers,
+  RefusalGroups,
+  refusalsOf,
+} from './openapi-problems.js'
 import { componentName, schemaComponents, schemaOf } from './openapi-schemas.js'
 
 /*
@@ -55,8 +61,16 @@ const headers = {
   'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
   'WWW-Authenticate': ['`Bearer`'],
   'Retry-After': ['Seconds to wait', 'integer'],
-  RateLimit: ['What is left of the quota'],
-  'RateLimit-Policy': ['The quota'],
+  RateLimit: [
+    'What is left of each quota that counts the request, as `"global";r=57` (draft-ietf-httpapi-ratelimit-headers); with ' +
+      '`t`, seconds until there is more. Absent where no limit counts it',
+  ],
+  'RateLimit-Policy': [
+    'These quotas, as `"global";q=200;w=2`: so many requests, which come back in so many seconds',
+  ],
+  'Keep-Alive': [
+    '`timeout=` and the seconds for which the connection stays open without a request; absent where it ends behind the answer',
+  ],
 } as const
 
 /**
@@ -218,7 +232,7 @@ function answerOf(
   route: Route,
   { status, answer, operationId }: { status: string; answer: TSchema | MediaText; operationId: string },
 ): unknown {
-  const names = ['X-Request-Id']
+  const names = ['X-Request-Id', ...everyAnswerHeaders]
   if (route.docs.idempotent === true) names.push('Idempotency-Replayed')
   if (route.path.endsWith('/head')) names.push('ETag')
   const shown = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

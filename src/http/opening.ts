@@ -55,12 +55,14 @@ export function openRequest(
       // uWebSockets.js takes extensions of chunk sizes for digits and trailers for a next request, and checks little of
       // what ends a chunk. So where a chunked body ends two readers may disagree, and nothing may follow it.
       isLast: head.chunked || malformed,
+      isKept: !head.closes,
       unsent: opening.unsent,
     },
     watch,
   )
-  const limited = opening.admission.limit(response, head.headers, rate === 'auth')
-  if (limited !== undefined) exchange.refuse(limited.refusal, { headers: limited.headers })
+  const { refusal, headers } = opening.admission.limit(response, head.headers, rate === 'auth')
+  exchange.rate = headers
+  if (refusal !== undefined) exchange.refuse(refusal)
   else if (head.fault !== undefined)
     exchange.refuse(refuse('malformed_request', head.fault), { closing: true })
   else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)

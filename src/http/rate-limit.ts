@@ -15,6 +15,14 @@ export interface RateLimitSettings {
 /** More than sums of Unix milliseconds in doubles are off by. */
 const ROUNDING_MS = 0.01
 
+/** What counting a request has led to. */
+export interface Counted {
+  /** Milliseconds until the next token; 0 when admitted. */
+  waitMs: number
+  /** Whole tokens that are left. */
+  remaining: number
+}
+
 /** One number is the whole bucket: when it will be full again, in milliseconds of the caller's clock. */
 interface Bucket {
   fullAtMs: number
@@ -59,23 +67,31 @@ export class RateLimiter {
    * @returns milliseconds until the next token; 0 when admitted
    */
   take(address: string, nowMs: number): number {
-    if (!this.enabled) return 0
+    return this.enabled ? this.count(address, nowMs).waitMs : 0
+  }
+
+  /** The same, and what is left then; only where the limit is on. */
+  count(address: string, nowMs: number): Counted {
     const bucket = this.#buckets.get(address) ?? this.#newBucket(address, nowMs)
     // An empty bucket is the worst there is: a clock that was set back denies nobody for longer.
     bucket.fullAtMs = Math.min(bucket.fullAtMs, nowMs + this.#capacityMs)
     const nextFullAtMs = Math.max(bucket.fullAtMs, nowMs) + this.#intervalMs
     const waitMs = nextFullAtMs - nowMs - this.#capacityMs
-    if (waitMs > this.#toleranceMs) return Math.ceil(waitMs - this.#toleranceMs / 2)
+    if (waitMs > this.#toleranceMs) return { waitMs: Math.ceil(waitMs - this.#toleranceMs / 2), remaining: 0 }
     bucket.fullAtMs = nextFullAtMs
-    return 0
+    return { waitMs: 0, remaining: this.#tokens(nextFullAtMs - nowMs) }
   }
 
   /** Whole tokens that `address` has left; Infinity when the limit is off. Changes nothing. */
   remaining(address: string, nowMs: number): number {
     if (!this.enabled) return Infinity
     const bucket = this.#buckets.peek(address) ?? (this.#hasRoom(nowMs) ? undefined : this.#overflow)
-    const lacksMs = bucket === undefined ? this.#newBucketLacksMs : Math.max(0, bucket.fullAtMs - nowMs)
-    const tokens = (this.#capacityMs - lacksMs + this.#toleranceMs) / this.#intervalMs
+    return this.#tokens(bucket === undefined ? this.#newBucketLacksMs : bucket.fullAtMs - nowMs)
+  }
+
+  /** Whole tokens in a bucket that will be full in `lacksMs`. */
+  #tokens(lacksMs: number): number {
+    const tokens = (this.#capacityMs - Math.max(0, lacksMs) + this.#toleranceMs) / this.#intervalMs
     return Math.max(0, Math.floor(tokens))
   }
 

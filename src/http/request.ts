@@ -8,6 +8,8 @@ export interface RequestHead {
   /** Bytes that the client says it sends; undefined when it does not say. */
   contentLength: number | undefined
   chunked: boolean
+  /** The client wants its connection closed behind the answer. */
+  closes: boolean
   /** What is malformed about it; undefined when nothing is. */
   fault: string | undefined
 }
@@ -23,6 +25,9 @@ const controlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/
 /** A name or an address, and a port (RFC 9112, 3.2); empty where the target has none. */
 const hostPattern = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\dA-Fa-f:.]+\])(?::\d{0,5})?$/
 
+/** Of the options of `Connection`, which stand between commas (RFC 9110, 7.6.1). */
+const closeOption = /(?:^|[,\s])close(?:$|[,\s])/i
+
 /** Without `@` and `%`: an e-mail that somebody sends as an id would stand in the log. */
 const idPattern = /^[\x21-\x24\x26-\x3f\x41-\x7e]{1,128}$/
 
@@ -35,6 +40,7 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
+  let closes = false
   let hosts = 0
   request.forEach((name, value) => {
     if (!(name === 'authorization' && credentials.knows(value)) && controlCharacter.test(value))
@@ -54,6 +60,9 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
         // uWebSockets.js takes any value for this one.
         if (chunked || value.toLowerCase() !== 'chunked') fault = 'Expected Transfer-Encoding: chunked'
         chunked = true
+        break
+      case 'connection':
+        closes = closeOption.test(value)
         break
       case 'content-type':
         headers.contentType = value
@@ -91,11 +100,14 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
         break
     }
   })
-  if (chunked && contentLength !== undefined) fault = 'Expected Content-Length or Transfer-Encoding, not both'
-  if (contentLength !== undefined && !/^\d{1,15}$/.test(contentLength))
-    fault = 'Expected Content-Length to be a number'
+  if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
   const length = contentLength === undefined ? undefined : Number(contentLength)
-  return { headers, query: request.getQuery(), contentLength: length, chunked, fault }
+  return { headers, query: request.getQuery(), contentLength: length, chunked, closes, fault }
+}
+
+function lengthFault(contentLength: string, chunked: boolean): string | undefined {
+  if (!/^\d{1,15}$/.test(contentLength)) return 'Expected Content-Length to be a number'
+  return chunked ? 'Expected Content-Length or Transfer-Encoding, not both' : undefined
 }
 
 function noHeaders(): RequestHeaders {

@@ -194,3 +194,26 @@ describe('calls', () => {
     }
   })
 })
+
+describe('the rate that a server tells of', () => {
+  it('is kept to by answers of 200 and 201 alone: more calls than there is room for, and none is refused', async () => {
+    const server = await startServer({
+      env: { SERVICE_RATE_LIMIT_RPS: '100', SERVICE_RATE_LIMIT_BURST: '100' },
+    })
+    const statuses: number[] = []
+    const counting: typeof fetch = async (...call) => {
+      const response = await fetch(...call)
+      statuses.push(response.status)
+      return response
+    }
+    const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, fetch: counting })
+    try {
+      const writes = Array.from({ length: 160 }, (_none, n) => client.collection('paced').write({ n }))
+      expect(await Promise.all(writes)).toHaveLength(160)
+      expect(statuses.filter((status) => status === 201)).toHaveLength(160)
+      expect(statuses.filter((status) => status === 429)).toEqual([])
+    } finally {
+      await server.stop()
+    }
+  })
+})

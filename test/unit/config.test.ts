@@ -54,6 +54,7 @@ describe('readConfig', () => {
       logIntervalSecs: 10,
       rateLimitRps: 100,
       rateLimitBurst: 200,
+      rateLimitExempt: [],
       trustedProxies: [],
       corsOrigins: [],
       signing: 'record',

@@ -5,7 +5,7 @@ import {
   addressText,
   clientAddress,
   limiterKey,
-  parseTrustedProxies,
+  parseAddressRanges,
 } from '../../../src/http/client-address.js'
 
 function bytesOf(text: string): Uint8Array {
@@ -16,7 +16,7 @@ const proxies = '10.0.0.0/8, 192.0.2.7, fd00::/8, ::ffff:172.16.0.0/108'
 
 /** The client's address as text, behind the proxies above. */
 function clientOf(peer: string, forwardedFor: string): string {
-  const { trusted, faults } = parseTrustedProxies(proxies)
+  const { ranges: trusted, faults } = parseAddressRanges(proxies)
   expect(faults).toEqual([])
   return addressText(clientAddress({ peer: bytesOf(peer), forwardedFor, trusted }))
 }
@@ -111,7 +111,7 @@ describe('the client address', () => {
       .map(([before, after]) => `${before.join(':')}::${after.join(':')}`)
     const whole = fc.array(group, { minLength: 8, maxLength: 8 }).map((groups) => groups.join(':'))
     const text = fc.oneof(fc.ipV4(), fc.ipV6(), gapped, whole)
-    const trusted = parseTrustedProxies('0.0.0.0/0').trusted
+    const trusted = parseAddressRanges('0.0.0.0/0').ranges
     fc.assert(
       fc.property(text, (hop) => {
         // It takes ::1.2.3.4 for ::ffff:1.2.3.4, against RFC 4291, 2.5.5.
@@ -130,7 +130,9 @@ describe('the client address', () => {
     fc.assert(
       fc.property(range, flipped, ([bytes, bits], at) => {
         fc.pre(bytes[0] !== 0)
-        const { trusted } = parseTrustedProxies(`${ipaddr.fromByteArray([...bytes]).toString()}/${bits}`)
+        const { ranges: trusted } = parseAddressRanges(
+          `${ipaddr.fromByteArray([...bytes]).toString()}/${bits}`,
+        )
         const peer = Uint8Array.from(bytes)
         peer[at >> 3] = (peer[at >> 3] ?? 0) ^ (0x80 >> (at & 7))
         const client = addressText(clientAddress({ peer, forwardedFor: '198.51.100.1', trusted }))
@@ -147,7 +149,7 @@ describe('the client address', () => {
   })
 
   it('is empty text for a connection that is gone', () => {
-    const { trusted } = parseTrustedProxies(proxies)
+    const { ranges: trusted } = parseAddressRanges(proxies)
     const gone = clientAddress({ peer: new Uint8Array(0), forwardedFor: '198.51.100.1', trusted })
     expect(addressText(gone)).toBe('')
   })
@@ -155,13 +157,13 @@ describe('the client address', () => {
 
 describe('the trusted proxies', () => {
   it('are none in an empty setting', () => {
-    expect(parseTrustedProxies('')).toEqual({ trusted: [], faults: [] })
-    expect(parseTrustedProxies(' , ')).toEqual({ trusted: [], faults: [] })
+    expect(parseAddressRanges('')).toEqual({ ranges: [], faults: [] })
+    expect(parseAddressRanges(' , ')).toEqual({ ranges: [], faults: [] })
   })
 
   it('are refused one by one', () => {
     const wrong = ['10.0.0.0/33', '10/8', 'localhost', '::/129', '1.2.3.4/', '0x7f.0.0.1', '10.0.0.0/-1']
-    const { trusted, faults } = parseTrustedProxies(['10.0.0.0/8', ...wrong].join(','))
+    const { ranges: trusted, faults } = parseAddressRanges(['10.0.0.0/8', ...wrong].join(','))
     expect(trusted).toHaveLength(1)
     expect(faults).toEqual(
       wrong.map((text) => `Expected an IP address or a CIDR range, got ${JSON.stringify(text)}`),
@@ -169,7 +171,7 @@ describe('the trusted proxies', () => {
   })
 
   it('trust everybody of one family by a range of 0 bits', () => {
-    const { trusted } = parseTrustedProxies('0.0.0.0/0')
+    const { ranges: trusted } = parseAddressRanges('0.0.0.0/0')
     const forwardedFor = '2001:db8::1'
     const address = clientAddress({ peer: bytesOf('203.0.113.9'), forwardedFor, trusted })
     expect(addressText(address)).toBe('2001:db8::1')

@@ -36,7 +36,14 @@ function slowIngest(request: Partial<IngestRequest>) {
   } as unknown as Shards
   const exchange = new Exchange(
     response,
-    { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, unsent: unsentAnswers() },
+    {
+      requestId: 'x',
+      allowedOrigin: '',
+      headOnly: false,
+      isLast: false,
+      isKept: true,
+      unsent: unsentAnswers(),
+    },
     { done: () => {} },
   )
   const whole: IngestRequest = {

@@ -32,7 +32,7 @@ class Reader {
         return [taking === part.length, this.taken === size]
       },
     } as unknown as HttpResponse
-    const about = { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, unsent }
+    const about = { requestId: 'x', allowedOrigin: '', headOnly: false, isLast: false, isKept: true, unsent }
     this.exchange = new Exchange(response, about, { done: (status) => this.done.push(status) })
     this.exchange.ownerOf = () => principalId
   }

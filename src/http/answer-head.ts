@@ -1,0 +1,38 @@
+import { STATUS_CODES } from 'node:http'
+import { limits } from '../base/limits.js'
+import type { HttpResponse } from './uws.js'
+
+/** Header fields in the order in which they are written: names and values. */
+export type HeaderFields = readonly (readonly [string, string])[]
+
+const statusLines = new Map<number, string>()
+for (const [status, text] of Object.entries(STATUS_CODES))
+  statusLines.set(Number(status), `${status} ${text}`)
+
+const exposedHeaders = 'ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'
+
+/** Writes the status line of an answer and the headers that every answer has. */
+export function writeAnswerHead(
+  response: HttpResponse,
+  about: { requestId: string; allowedOrigin: string; rate: HeaderFields },
+  { status, contentType }: { status: number; contentType: string },
+): void {
+  response.writeStatus(statusLines.get(status) ?? String(status))
+  response.writeHeader('Content-Type', contentType)
+  response.writeHeader('X-Request-Id', about.requestId)
+  for (const [name, value] of about.rate) response.writeHeader(name, value)
+  if (about.allowedOrigin === '') return
+  response.writeHeader('Access-Control-Allow-Origin', about.allowedOrigin)
+  response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
+  response.writeHeader('Vary', 'Origin')
+}
+
+const keepAlive = `timeout=${limits.keepAliveSecs}`
+
+/**
+ * Tells how long the connection stays open without a request. A client that keeps to it never sends a request on a
+ * connection that the server is about to close (docs/OPERATIONS.md, Connections).
+ */
+export function writeKeepAlive(response: HttpResponse): void {
+  response.writeHeader('Keep-Alive', keepAlive)
+}

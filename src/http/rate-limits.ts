@@ -1,0 +1,101 @@
+import type { Clock } from '../base/clock.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import type { HeaderFields } from './answer-head.js'
+import { isWithinAny, limiterKey, type AddressRanges } from './client-address.js'
+import {
+  rateLimitField,
+  rateLimitPolicyField,
+  retryAfterSecs,
+  type Counted,
+  type RateLimiter,
+} from './rate-limit.js'
+
+/** A limit of requests for each address, under the name that its headers tell it by. */
+export interface NamedLimit {
+  name: 'global' | 'auth'
+  limiter: RateLimiter
+  limit: { ratePerSec: number; burst: number }
+}
+
+/** What counting a request has led to. */
+export interface Rated {
+  /** 429 rate_limited; absent when admitted. */
+  refusal?: Refusal
+  /** `RateLimit` and `RateLimit-Policy`, which go out with the answer; none where no limit counts. */
+  headers: HeaderFields
+}
+
+/** A request that no limit counts. */
+export const notRated: Rated = { headers: [] }
+
+/** A limit, and what is told of it each time. */
+interface Told extends NamedLimit {
+  policy: readonly ['RateLimit-Policy', string]
+}
+
+/**
+ * The limits of requests for each address: the global one on every route and, on auth routes, a second one beside it.
+ * Addresses that are exempt are not counted by the global one. They are by the other: it slows down who guesses
+ * passwords, which a machine next door can do, too (docs/OPERATIONS.md, Rate limits).
+ */
+export class RateLimits {
+  readonly #global: Told
+  readonly #auth: Told
+  readonly #both: readonly ['RateLimit-Policy', string]
+  readonly #exempt: AddressRanges
+  readonly #clock: Clock
+
+  constructor(
+    { global, auth, exempt }: { global: NamedLimit; auth: NamedLimit; exempt: AddressRanges },
+    clock: Clock,
+  ) {
+    this.#global = toldOf(global)
+    this.#auth = toldOf(auth)
+    this.#both = ['RateLimit-Policy', `${this.#global.policy[1]}, ${this.#auth.policy[1]}`]
+    this.#exempt = exempt
+    this.#clock = clock
+  }
+
+  /** Whether any limit counts requests, of auth routes or of others. */
+  enabled(isAuth: boolean): boolean {
+    return this.#global.limiter.enabled || (isAuth && this.#auth.limiter.enabled)
+  }
+
+  /** Takes a token from each bucket of an address that counts; its bytes are those of `clientAddress`. */
+  count(address: Uint8Array, isAuth: boolean): Rated {
+    const key = limiterKey(address)
+    const nowMs = this.#clock()
+    const isExempt = this.#exempt.length > 0 && isWithinAny(address, this.#exempt)
+    const global = isExempt ? undefined : counted(this.#global, key, nowMs)
+    if (global !== undefined && global.waitMs > 0) return limited(this.#global, global)
+    const auth = isAuth ? counted(this.#auth, key, nowMs) : undefined
+    if (auth !== undefined && auth.waitMs > 0) return limited(this.#auth, auth)
+    if (auth === undefined) return global === undefined ? notRated : admitted(this.#global, global)
+    if (global === undefined) return admitted(this.#auth, auth)
+    const fields = `${field(this.#global, global)}, ${field(this.#auth, auth)}`
+    return { headers: [['RateLimit', fields], this.#both] }
+  }
+}
+
+function toldOf(named: NamedLimit): Told {
+  return { ...named, policy: ['RateLimit-Policy', rateLimitPolicyField(named.name, named.limit)] }
+}
+
+function counted({ limiter }: Told, key: string, nowMs: number): Counted | undefined {
+  return limiter.enabled ? limiter.count(key, nowMs) : undefined
+}
+
+function field({ name }: Told, { remaining, waitMs }: Counted): string {
+  return rateLimitField(name, remaining, waitMs)
+}
+
+function admitted(told: Told, count: Counted): Rated {
+  return { headers: [['RateLimit', field(told, count)], told.policy] }
+}
+
+function limited(told: Told, count: Counted): Rated {
+  const refusal = refuse('rate_limited', `Expected at most ${told.limit.ratePerSec} requests a second`, {
+    retryAfterSecs: retryAfterSecs(count.waitMs),
+  })
+  return { refusal, ...admitted(told, count) }
+}
