@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
+import { copyWithinSpace, spaceFault } from './backup-space.js'
 import { askForCopy } from './control-client.js'
 import { shardDirectory } from './data-directory.js'
 import { type FileDigest, copyFile, digestFile } from './digested-file.js'
@@ -25,6 +26,8 @@ import { type BackupManifest, backupFormat, renderBackupManifest } from './wire/
 /** A backup that is asked for. */
 export interface BackupRequest {
   dataDir: string
+  /** Free space of its disk below which a server only reads, bytes. */
+  freeBytesMin: number
   /** Where it is to be, absent or empty. */
   target: string
   /** Whether master seed, root key and license authority are copied, where the data directory has them. */
@@ -73,6 +76,8 @@ async function fill(request: BackupRequest, format: Format, work: StoreWork): Pr
   const { dataDir, target } = request
   const shards = Array.from({ length: format.shards }, (_none, shard) => shard)
   const paths = shards.map((shard) => join(target, shardDirectory(shard)))
+  const noSpace = spaceFault(target, bytesOf(dataDir, format.shards), request)
+  if (noSpace !== undefined) return found([noSpace])
   for (const path of paths) mkdirSync(path, { mode: 0o700 })
   const copies = await copyShards(request, paths, work)
   const again = readFormat(dataDir)
@@ -105,17 +110,18 @@ async function fill(request: BackupRequest, format: Format, work: StoreWork): Pr
 
 /** Copies the stores: by the server that has the lock of the data directory, or where none has it, here. */
 async function copyShards(
-  { dataDir }: BackupRequest,
+  source: BackupRequest,
   to: string[],
   { pool, show, signal }: StoreWork,
 ): Promise<ShardCopy[]> {
+  const { dataDir } = source
   const from = to.map((_path, shard) => join(dataDir, shardDirectory(shard)))
-  const mostBytes = from.reduce((sum, path) => sum + statSync(join(path, 'data.mdb')).size, 0)
+  const mostBytes = bytesOf(dataDir, to.length)
   const locking = lockDirectory(dataDir)
   if (locking.ok) {
     show(() => `copied ${mebibytes(pool.done)} of at most ${mebibytes(mostBytes)}`)
     try {
-      return await pool.copy(from, to)
+      return await copyWithinSpace(pool, { from, to, source })
     } finally {
       locking.release()
     }
@@ -134,6 +140,13 @@ async function copyShards(
       },
     )
   }
+}
+
+/** What the stores take, which is the most that a copy of them does. */
+function bytesOf(dataDir: string, shards: number): number {
+  let bytes = 0
+  for (let shard = 0; shard < shards; shard++) bytes += statSync(join(dataDir, storeFile(shard))).size
+  return bytes
 }
 
 /** Copies the files beside the stores, and takes the digest of every file. */

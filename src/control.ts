@@ -4,6 +4,7 @@ import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { isAbsolute, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { copyWithinSpace } from './backup-space.js'
 import { limits } from './base/limits.js'
 import type { Logger } from './base/log.js'
 import { shardDirectory } from './data-directory.js'
@@ -21,6 +22,8 @@ import { type ControlAnswer, parseControlRequest } from './wire/control.js'
 interface Controlled {
   path: string
   shards: number
+  /** Free space of its disk below which the server only reads, bytes. */
+  freeBytesMin: number
   /** Whether every shard serves. */
   serving(): boolean
   log: Logger
@@ -109,8 +112,9 @@ export class Control {
     socket.once('close', () => pool.stop())
     const timer = setInterval(() => tell({ copied_bytes: pool.done }), limits.backupProgressMs)
     try {
-      const from = to.map((_path, shard) => join(this.#controlled.path, shardDirectory(shard)))
-      const copied = await pool.copy(from, to)
+      const { path, freeBytesMin } = this.#controlled
+      const from = to.map((_path, shard) => join(path, shardDirectory(shard)))
+      const copied = await copyWithinSpace(pool, { from, to, source: { dataDir: path, freeBytesMin } })
       tell({ copied })
     } catch (error) {
       tell({ failed: error instanceof Error ? error.message : String(error) })

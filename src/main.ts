@@ -112,7 +112,9 @@ async function start(config: Config, { directory, log, shards, opened }: Startin
     auth: auth?.handling ?? authOff(config),
   })
   const watch = opened.add(watchDisk(config, state, log), clearInterval)
-  const control = await Control.open({ ...directory, serving: () => shards.shards.serving, log })
+  const { freeBytesMin } = config
+  const serving = () => shards.shards.serving
+  const control = await Control.open({ ...directory, freeBytesMin, serving, log })
   shards.control = opened.add(control, (one) => one.close())
   const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
   opened.add(proposals, (one) => one.stop())

@@ -138,6 +138,10 @@ export const limits = {
   snapshotTries: 100_000,
   /** Milliseconds between two words of a server about how far the copying for a backup is. */
   backupProgressMs: 250,
+  /** Free space that a copy leaves where it goes to, bytes: two of its transactions; with less than half it is given up. */
+  backupTargetSpareBytes: 33_554_432,
+  /** Milliseconds between looks at the free space while stores are copied. */
+  backupSpaceMs: 50,
   /** How long work on a whole store may come no step further, milliseconds. */
   storeSilenceMs: 600_000,
   /** Threads that check stores. */

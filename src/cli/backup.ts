@@ -10,7 +10,8 @@ import { runStoreCommand } from './store-command.js'
 const USAGE = `Usage: strandfast backup DIR [--no-secrets]
 Copies the data directory of the settings to DIR, which is absent or empty, while a server may go on writing; checks every
 strand of the copy, then writes DIR/manifest.json. The copy holds ${secretFiles.join(', ')} where the data
-directory has them, but with --no-secrets. A DIR without manifest.json is no backup.
+directory has them, but with --no-secrets. It begins only where there is room for the copy, and is given up when the disk
+of the data directory comes near SERVICE_MIN_FREE_BYTES. A DIR without manifest.json is no backup.
 `
 
 /**
@@ -25,8 +26,8 @@ export async function backupCommand(args: string[]): Promise<number> {
   if (!reading.ok) {
     return showUsage(USAGE, { help: false, fault: `Settings are wrong\n${describeFaults(reading.faults)}` })
   }
-  const { dataDir } = reading.config
-  const request = { dataDir, ...asked, nowMs: systemClock() }
+  const { dataDir, freeBytesMin } = reading.config
+  const request = { dataDir, freeBytesMin, ...asked, nowMs: systemClock() }
   return runStoreCommand(
     { failed: 'The backup failed', niced: true },
     (work) => backUp(request, work),
