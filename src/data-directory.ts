@@ -146,28 +146,14 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   const found = parseFormatOf(path)
   if (typeof found === 'string') return refuse(found)
   const format = found === undefined ? undefined : settleFolders(path, found)
-  if (format === undefined) {
-    const foreign = foreignName(path)
-    if (existsSync(join(path, restoringFile))) {
-      return refuse(`A restore to ${path} was cut off: begin it again by strandfast restore`)
-    }
-    if (foreign !== undefined) {
-      return refuse(
-        `The directory ${path} holds ${foreign} but no ${formatFile}: expected an empty one, or one that this ` +
-          'program made',
-      )
-    }
-  } else if (config.shards !== undefined && config.shards !== format.shards) {
+  const fault = placesFault(path, format)
+  if (fault !== undefined) return refuse(fault)
+  if (format !== undefined && config.shards !== undefined && config.shards !== format.shards) {
     return refuse(
       `The data directory ${path} has ${format.shards} shards and SERVICE_SHARDS asks for ${config.shards}: unset ` +
         `it, or change the directory by: strandfast reshard --shards ${config.shards}`,
     )
   }
-  const missing = storeNames(format?.shards ?? 0).find(
-    (name) => !existsSync(join(path, name)) && !existsSync(join(path, name + unfinishedSuffix)),
-  )
-  if (missing !== undefined)
-    return refuse(`The store ${join(path, missing)} is missing: restore it from a backup`)
   removeUnfinished(path)
   const masterSeed = readSeed(config, format, opener.random)
   if (typeof masterSeed === 'string') return refuse(masterSeed)
@@ -189,6 +175,54 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   }
   const tokenEra = format?.tokenEra ?? 0
   return { ok: true, directory: { path, shards, tokenEra, masterSeed, ...rootKey, close: opener.close } }
+}
+
+/**
+ * What a data directory that was made before lacks, or has that it cannot use, one sentence each. Makes and changes
+ * nothing.
+ * @param format what `readFormat` says
+ */
+export function missingPieces(config: DataDirectorySettings, format: Format | undefined): string[] {
+  const fault = placesFault(config.dataDir, format)
+  const faults = fault === undefined ? [] : [fault]
+  if (format === undefined) return faults
+  const seed = readSeed(config, format, noRandom)
+  if (typeof seed === 'string') faults.push(seed)
+  const file = join(config.dataDir, rootKeyFile)
+  if (config.rootApiKey !== undefined) return faults
+  if (readIfThere(file) === undefined) {
+    faults.push(`The file ${file} is missing: restore it, or the next start makes another root key`)
+    return faults
+  }
+  const rootKey = readRootKey(config, format, noRandom)
+  if (typeof rootKey === 'string') faults.push(rootKey)
+  return faults
+}
+
+/** A directory that was made before has its secrets; none is made by looking at it. */
+function noRandom(): never {
+  throw new Error('Expected a data directory that has its secrets')
+}
+
+/** Why a directory is none of ours, or not whole: what stands in it, or does not. */
+function placesFault(path: string, format: Format | undefined): string | undefined {
+  if (format === undefined) {
+    const foreign = foreignName(path)
+    if (existsSync(join(path, restoringFile))) {
+      return `A restore to ${path} was cut off: begin it again by strandfast restore`
+    }
+    if (foreign === undefined) return undefined
+    return (
+      `The directory ${path} holds ${foreign} but no ${formatFile}: expected an empty one, or one that this ` +
+      'program made'
+    )
+  }
+  const missing = storeNames(format.shards).find(
+    (name) => !existsSync(join(path, name, 'data.mdb')) && !existsSync(join(path, name + unfinishedSuffix)),
+  )
+  return missing === undefined
+    ? undefined
+    : `The store ${join(path, missing)} is missing: restore it from a backup`
 }
 
 /** The directories in which the shards have their stores. */

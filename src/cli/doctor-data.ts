@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.js'
 import { storeFault } from '../store-fault.js'
-import { freeBytes, storeNames } from '../data-directory.js'
+import { freeBytes, missingPieces, storeNames } from '../data-directory.js'
 import { lockDirectory, lockHolder } from '../directory-lock.js'
 import { isFileSystemError } from '../durable-file.js'
 import { readFormat } from '../format-file.js'
@@ -61,6 +61,7 @@ export function examineDataDirectory(config: Config, alive: boolean): Finding[] 
           examineAccess(dataDir),
           ...examineModes(dataDir),
           examineFormat(config),
+          ...examinePieces(config),
           examineLock(dataDir, alive),
           ...examineStores(dataDir),
         ]
@@ -101,6 +102,15 @@ function examineFormat({ dataDir, shards }: Config): Finding {
     return fail('format', `${format.shards} shards, and SERVICE_SHARDS asks for ${shards}`)
   }
   return ok('format', `${format.shards} shards, made ${new Date(format.createdAtMs).toISOString()}`)
+}
+
+/** Whether the stores, the master seed and the root key are there, which a server would not start without. */
+function examinePieces(config: Config): Finding[] {
+  const format = readFormat(config.dataDir)
+  if (typeof format === 'string') return []
+  const faults = missingPieces(config, format)
+  if (faults.length > 0) return faults.map((fault) => fail('pieces', fault))
+  return format === undefined ? [] : [ok('pieces', 'every store, the master seed and the root key are there')]
 }
 
 function examineLock(dataDir: string, alive: boolean): Finding {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -177,6 +177,55 @@ describe('strandfast doctor', () => {
     expect(found.code).toBe(1)
     expect(found.out).toMatch(/^fail +format +2 shards/m)
     expect(found.out).toMatch(/^warn +lock +held by process \d+, which does not answer/m)
+  })
+
+  it('fails where a store, the master seed, the root key or format.json is gone, and makes none of them', async () => {
+    const dataDir = join(folder, 'data')
+    const lost: [name: string, said: RegExp][] = [
+      ['shard-1.tmp', /^fail +pieces +The store \S+shard-1 is missing: restore it from a backup$/m],
+      [
+        'master.seed',
+        /^fail +pieces +The file \S+master\.seed is missing: restore it, or give the master seed/m,
+      ],
+      [
+        'root.key',
+        /^fail +pieces +The file \S+root\.key is missing: restore it, or the next start makes another/m,
+      ],
+      ['format.json', /^fail +pieces +The directory \S+ holds shard-0 but no format\.json/m],
+    ]
+    for (const [name, said] of lost) {
+      const opening = openDataDirectory({ dataDir, shards: 2 }, (count) => Buffer.alloc(count, 1))
+      if (!opening.ok) throw new Error(opening.detail)
+      opening.directory.close()
+      mkdirSync(join(dataDir, 'shard-0'), { recursive: true })
+      writeFileSync(join(dataDir, 'shard-0', 'data.mdb'), '')
+      const whole = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
+      expect(whole.out).toMatch(/^ok +pieces +every store, the master seed and the root key are there$/m)
+      rmSync(join(dataDir, name), { recursive: true })
+      // An empty directory is no store.
+      if (name === 'shard-1.tmp') mkdirSync(join(dataDir, 'shard-1'))
+      const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
+      expect(found.out).toMatch(said)
+      expect(found.code).toBe(1)
+      expect(existsSync(join(dataDir, name))).toBe(false)
+      rmSync(dataDir, { recursive: true })
+    }
+  })
+
+  it('misses no master seed and no root key that settings give', async () => {
+    const dataDir = join(folder, 'data')
+    const [seed, rootKey] = [Buffer.alloc(32, 7), 'r'.repeat(32)]
+    const opening = openDataDirectory(
+      { dataDir, shards: 1, masterSeed: seed, rootApiKey: rootKey },
+      (count) => Buffer.alloc(count, 1),
+    )
+    if (!opening.ok) throw new Error(opening.detail)
+    opening.directory.close()
+    const env = { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0', SERVICE_ROOT_API_KEY: rootKey }
+    const found = await run(['doctor'], { ...env, SERVICE_MASTER_SEED: seed.toString('hex') })
+    expect(found.out).toMatch(/^ok +pieces/m)
+    const other = await run(['doctor'], { ...env, SERVICE_MASTER_SEED: 'ab'.repeat(32) })
+    expect(other.out).toMatch(/^fail +pieces +The master seed given is not the one/m)
   })
 
   it('tells a server that is alive from one that is ready', async () => {

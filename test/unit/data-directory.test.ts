@@ -211,8 +211,13 @@ describe('a later start', () => {
 
   it('refuses a directory that a store is gone from, rather than making an empty one', () => {
     close(open({ shards: 2 }))
-    for (const name of ['shard-0', 'shard-1']) renameSync(join(dataDir, `${name}.tmp`), join(dataDir, name))
+    for (const name of ['shard-0', 'shard-1']) {
+      renameSync(join(dataDir, `${name}.tmp`), join(dataDir, name))
+      writeFileSync(join(dataDir, name, 'data.mdb'), '')
+    }
     close(open())
+    rmSync(join(dataDir, 'shard-1', 'data.mdb'))
+    expect(refusal()).toContain('shard-1 is missing')
     rmSync(join(dataDir, 'shard-1'), { recursive: true })
     expect(refusal()).toContain('shard-1 is missing')
   })
