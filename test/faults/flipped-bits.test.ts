@@ -8,6 +8,7 @@ import {
   copyStore,
   cutFile,
   flipBit,
+  flipKeyBit,
   makeSoundStore,
   faultFound,
   read,
@@ -15,7 +16,7 @@ import {
   type SoundStore,
 } from '../support/damaged-store.js'
 import { extent, runSeed } from '../support/faults.js'
-import type { TestServer } from '../support/server.js'
+import { call, type TestServer } from '../support/server.js'
 
 /** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
 const flips = extent({ short: 12, ci: 36, full: 120 })
@@ -111,6 +112,38 @@ describe('a store in which a bit has flipped', () => {
     },
   )
 })
+
+describe('a key in which a bit has flipped', () => {
+  it('is a fault where it is asked for, never a 404, and no second agent emerges in its place', async () => {
+    const damaged = join(directory, 'damaged')
+    const lost: [table: string, key: string, asked: string[]][] = [
+      [
+        'agents',
+        'agent-25',
+        ['GET /v1/agents/agent-25/status', 'GET /v1/strand/export?agent=agent-25', write('agent-25')],
+      ],
+      ['organisms', 'first', ['GET /v1/organisms/first']],
+    ]
+    for (const [table, key, asked] of lost) {
+      copyStore(sound.directory, damaged)
+      flipKeyBit(damaged, sound.pages.get(`${table} leaf`) ?? [], key)
+      expect(faultFound(damaged)).toBeDefined()
+      const server = await startOn(damaged)
+      for (const route of asked) {
+        const isWrite = route.startsWith('POST')
+        const { status, body } = await call(server, route, { ...(isWrite && { body: { data: {} } }) })
+        // What a write meets ends its shard's thread, as all damage does.
+        const expected = isWrite ? [503, 'outcome_unknown'] : [500, 'internal_error']
+        expect([route, status, body.code]).toEqual([route, ...expected])
+      }
+      await server.halt('SIGKILL')
+    }
+  })
+})
+
+function write(agent: string): string {
+  return `POST /v1/collections/${agent}/records`
+}
 
 describe('a store whose file was cut', () => {
   it('is refused with what is wrong, or shows the truth', { timeout: 3_600_000 }, async () => {

@@ -104,6 +104,24 @@ export function flipBit(directory: string, pageNo: number, random: Random): stri
   return `bit ${bit} of byte ${at} of page ${pageNo}`
 }
 
+/** Flips the lowest bit of the last byte of a row's key, in whichever of the leaf pages it is. */
+export function flipKeyBit(directory: string, pages: readonly number[], key: string): void {
+  const file = join(directory, dataFile)
+  const bytes = readFileSync(file)
+  for (const pageNo of pages) {
+    const page = bytes.subarray(pageNo * PAGE_BYTES, (pageNo + 1) * PAGE_BYTES)
+    for (let row = 0; row < page.readUInt16LE(20) / 2; row++) {
+      const node = 24 + page.readUInt16LE(24 + 2 * row)
+      const end = node + 8 + page.readUInt16LE(node + 6)
+      if (page.toString('latin1', node + 8, end) !== key) continue
+      page[end - 1] = (page[end - 1] ?? 0) ^ 1
+      writeFileSync(file, bytes)
+      return
+    }
+  }
+  throw new Error(`Expected a row with the key ${key}`)
+}
+
 /** Cuts the data file off. @returns what it did */
 export function cutFile(directory: string, random: Random): string {
   const file = join(directory, dataFile)

@@ -136,7 +136,7 @@ export class AgentTable {
 
   /** What is kept of the agent; `undefined` when there is none. */
   row(name: string): AgentRow | undefined {
-    const value = this.#environment.agents.get(Buffer.from(name))
+    const value = this.#environment.agents.find(Buffer.from(name))
     return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
   }
 

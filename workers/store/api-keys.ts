@@ -30,7 +30,7 @@ export class ApiKeyTable {
 
   /** The key of that id. */
   find(keyId: string): ApiKeyRow | undefined {
-    const value = this.#environment.apiKeys.get(Buffer.from(keyId))
+    const value = this.#environment.apiKeys.find(Buffer.from(keyId))
     return value === undefined ? undefined : rowOf(value)
   }
 

@@ -70,7 +70,7 @@ export class AuthTable {
 
   /** The value of a row, whether it has expired or not; its shape is its writer's word. */
   find<T>(key: string): T | undefined {
-    const bytes = this.#environment.auth.get(Buffer.from(key))
+    const bytes = this.#environment.auth.find(Buffer.from(key))
     return bytes === undefined ? undefined : ((JSON.parse(bytes.toString()) as KeptRow).value as T)
   }
 

@@ -32,6 +32,31 @@ export class CheckedTable {
     return row === undefined ? undefined : checkedValue(key, row)
   }
 
+  /**
+   * The same for who is told that something is not there: where the row is missing, its neighbours are looked at.
+   * @throws Error when it may be there under a damaged key, too
+   */
+  find(key: Buffer): Buffer | undefined {
+    const value = this.get(key)
+    if (value === undefined && key.length <= KEY_BYTES_MAX) this.assertNone(key)
+    return value
+  }
+
+  /**
+   * That there is no row with this key, nor one that had it before a bit of its key or of a page above it flipped. Who looks
+   * for a key comes out beside the row that has lost it, or in a page where the neighbours are not those of the key: so one
+   * row on each side tells (docs/adr/0024-damage.md).
+   * @throws Error when a neighbour is damaged, or is no neighbour
+   */
+  assertNone(key: Buffer): void {
+    for (const reverse of [false, true]) {
+      for (const { key: next } of this.getRange({ start: key, reverse, limit: 1 })) {
+        const order = next.compare(key)
+        assert(reverse ? order < 0 : order > 0, 'rows lie in order around the place of one that is not there')
+      }
+    }
+  }
+
   put(key: Buffer, value: Buffer): void {
     this.#table.putSync(key, rowOf(key, value))
   }

@@ -54,7 +54,7 @@ export function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
 
 /** How an edge stands now; `undefined` when there never was one. */
 export function findEdge({ edges }: Environment, name: EdgeName): EdgeState | undefined {
-  const value = edges.get(outKey(name))
+  const value = edges.find(outKey(name))
   return value === undefined ? undefined : decodeState(value)
 }
 

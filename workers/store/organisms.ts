@@ -3,7 +3,7 @@ import type { Environment } from './environment.js'
 
 /** The row of an organism. */
 export function findOrganism({ organisms }: Environment, organismId: string): OrganismRow | undefined {
-  const value = organisms.get(Buffer.from(organismId))
+  const value = organisms.find(Buffer.from(organismId))
   return value === undefined ? undefined : (JSON.parse(value.toString()) as OrganismRow)
 }
 

@@ -30,7 +30,7 @@ export function findProposal(
   environment: Environment,
   { agentNo, seq }: ProposalPlace,
 ): ProposalRow | undefined {
-  const value = environment.proposals.get(proposalKey(agentNo, seq))
+  const value = environment.proposals.find(proposalKey(agentNo, seq))
   return value === undefined ? undefined : (JSON.parse(value.toString()) as ProposalRow)
 }
 

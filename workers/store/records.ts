@@ -4,7 +4,7 @@ import type { Table } from './checked-table.js'
 import { isBehind, type LogPlace } from '../../src/strand/log-place.js'
 import type { Environment } from './environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
-import { blockKey, isImportedBlock, placeInRun, runLength, seqMax, type FoundRun } from './tables.js'
+import { blockKey, isImportedBlock, placeInRun, runKey, runLength, seqMax, type FoundRun } from './tables.js'
 
 /*
  * Reads of committed records. Everything here is a pure function of the environment, so that shard workers and the
@@ -20,6 +20,8 @@ export interface StrandEnd {
 /** The last record of a strand and its size; `undefined` for a strand without records. */
 export function strandEnd(environment: Environment, agentNo: number): StrandEnd | undefined {
   const run = environment.runs.before(agentNo, seqMax)
+  // A later run whose key is damaged would be missed, and the strand go on in the middle.
+  environment.strands.assertNone(runKey(agentNo, seqMax))
   if (run === undefined) return undefined
   const seq = run.firstSeq + runLength(run) - 1
   const record = recordOfRun(readBlock(environment, run.blockNo), run, { agentNo, seq })

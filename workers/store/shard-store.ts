@@ -124,7 +124,7 @@ export class ShardStore {
 
   /** The agent that a public key is claimed for. */
   publicKeyOwner(publicKey: string): string | undefined {
-    return this.environment.publicKeys.get(Buffer.from(publicKey, 'hex'))?.toString()
+    return this.environment.publicKeys.find(Buffer.from(publicKey, 'hex'))?.toString()
   }
 
   /**

@@ -1,0 +1,116 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { structureFault } from '../../../src/base/lmdb-file.js'
+import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
+
+/*
+ * What a table answers about keys when one bit of its pages has flipped. The file is changed under the open store, which
+ * reads it by its memory map.
+ */
+
+const PAGE_BYTES = 4_096
+const HEADER_BYTES = 24
+const ROWS = 400
+
+let directory: string
+let environment: Environment
+let fd: number
+let file: Buffer
+/** Page numbers of the table, by kind. */
+let pages: Record<string, number[]>
+
+const nameOf = (n: number) => Buffer.from(`agent-${String(n).padStart(4, '0')}`)
+const valueOf = (n: number) => Buffer.from(`row ${n} `.repeat(9))
+/** Names of rows that are there, and between them of some that never were. */
+const there = Array.from({ length: ROWS }, (_none, n) => n * 2)
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-missing-'))
+  const path = join(directory, 'store')
+  environment = openEnvironment(path, 'write')
+  commitDurably(environment, () => {
+    for (const n of there) environment.agents.put(nameOf(n), valueOf(n))
+  })
+  const data = join(path, 'data.mdb')
+  pages = {}
+  structureFault(data, {
+    page(pageNo, { table, kind }) {
+      if (table === 'agents') (pages[kind] ??= []).push(pageNo)
+    },
+  })
+  file = readFileSync(data)
+  fd = openSync(data, 'r+')
+})
+
+afterAll(async () => {
+  closeSync(fd)
+  await environment.root.close()
+  rmSync(directory, { recursive: true })
+})
+
+/** Places in the file of the bytes of the keys of a page, each with the number of the row that is named by the key. */
+function keyBytes(pageNo: number): { at: number; n: number }[] {
+  const page = pageNo * PAGE_BYTES
+  const rows = file.readUInt16LE(page + 20) / 2
+  return Array.from({ length: rows }, (_none, row) => {
+    const node = page + HEADER_BYTES + file.readUInt16LE(page + HEADER_BYTES + 2 * row)
+    const key = file.subarray(node + 8, node + 8 + file.readUInt16LE(node + 6))
+    // Branch pages name as much of a key as tells two pages apart, and nothing in their first row.
+    const n = Number(key.toString().replace('agent-', '').padEnd(4, '0')) || 0
+    return Array.from(key, (_byte, at) => ({ at: node + 8 + at, n: n - (n % 2) }))
+  }).flat()
+}
+
+function withFlipped(at: number, bit: number, look: () => void): void {
+  writeSync(fd, Buffer.of((file[at] ?? 0) ^ (1 << bit)), 0, 1, at)
+  look()
+  writeSync(fd, file, at, 1, at)
+}
+
+/** The value of a row as it is told; undefined for none, `fault` where damage is. */
+function told(n: number): string | undefined {
+  try {
+    return environment.agents.find(nameOf(n))?.toString()
+  } catch {
+    return 'fault'
+  }
+}
+
+describe('a row that is looked for', () => {
+  it('is found or not, where nothing is damaged', () => {
+    for (const n of there) {
+      expect(told(n)).toBe(valueOf(n).toString())
+      expect(told(n + 1)).toBeUndefined()
+    }
+    for (const name of ['', 'a', 'zebra'])
+      expect(environment.agents.find(Buffer.from(name || '\0'))).toBeUndefined()
+    expect(environment.organisms.find(Buffer.from('none'))).toBeUndefined()
+  })
+
+  it.each(['leaf', 'branch'])(
+    'is there or damaged, and never missing, whichever bit of a key in a %s page flips',
+    (kind) => {
+      const bytes = (pages[kind] ?? []).flatMap(keyBytes)
+      expect(bytes.length).toBeGreaterThan(20)
+      let faults = 0
+      for (const [index, { at, n }] of bytes.entries()) {
+        if (index % 3 !== 0) continue
+        const near = [n - 2, n, n + 2].filter((one) => one >= 0 && one < 2 * ROWS)
+        const far = there.filter((_n, row) => row % 97 === index % 97)
+        withFlipped(at, index % 8, () => {
+          for (const one of [...near, ...far]) {
+            const answer = told(one)
+            expect(
+              [valueOf(one).toString(), 'fault'],
+              `bit ${index % 8} of byte ${at}, row ${one}`,
+            ).toContain(answer)
+            if (answer === 'fault') faults++
+          }
+        })
+      }
+      expect(faults).toBeGreaterThan(0)
+    },
+  )
+})
