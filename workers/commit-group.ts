@@ -17,6 +17,7 @@ import type { Agent, AgentRow } from './store/agents.js'
 import type { PendingAuthRow, PendingEnded } from './store/auth-table.js'
 import { edgeNameKey, type EdgeChange, type EdgeName } from './store/edges.js'
 import type { PendingErasure } from './store/erasures.js'
+import type { PastProposal } from './store/past-proposals.js'
 import type { PendingProposal } from './store/proposals.js'
 import type { StoredRecord } from './store/record-codec.js'
 import type { ZoneChange } from './store/zone-changes.js'
@@ -131,6 +132,8 @@ export class CommitGroup {
   readonly agentChanges = new Map<string, AgentChange>()
   /** Proposals as this group leaves them, by agent number and seq. */
   readonly proposals = new Map<string, PendingProposal>()
+  /** Proposals whose rows go: the strand tells of them from now on. */
+  readonly pastProposals: PastProposal[] = []
   /** Whose the open proposals of agents were before this group, by agent number and seq, where that was asked for. */
   readonly openShares = new Map<number, Map<number, OpenShare>>()
   readonly erasures: PendingErasure[] = []
@@ -178,9 +181,22 @@ export class CommitGroup {
 
   /** True when there is nothing to commit. */
   get empty(): boolean {
-    const { records, imported, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads } = this
+    const {
+      records,
+      imported,
+      pastProposals,
+      publicKeys,
+      organisms,
+      apiKeys,
+      answers,
+      authRows,
+      mails,
+      loggedHeads,
+    } = this
     const maps = [this.agentChanges, publicKeys, organisms, apiKeys, answers, authRows, mails, loggedHeads]
-    return records.length + imported.length === 0 && maps.every((map) => map.size === 0)
+    return (
+      records.length + imported.length + pastProposals.length === 0 && maps.every((map) => map.size === 0)
+    )
   }
 
   /** Records of it, of either kind. */

@@ -262,6 +262,14 @@ export const limits = {
   clockAheadMsMax: 60_000,
   /** Days after which a proposal that nobody decided about expires (contract.md 5, Zones). */
   proposalDays: 7,
+  /** Days after its end in which a proposal has a row of its own; then it is answered from the strand. */
+  proposalRowDays: 30,
+  /** Rows of proposals that one look for old ones goes through. */
+  proposalAgingRows: 256,
+  /** Milliseconds between the end of such looks through all rows and the next beginning. */
+  proposalAgingMs: 3_600_000,
+  /** Rows that a page of proposals counts for one that is put together from the strand. */
+  proposalOfStrandRows: 8,
   /** Open proposals of one agent: a change of its zone ends them all, in one commit. */
   proposalsOpenMax: 1_000,
   /** Those of them that do not erase: there is always room for keys to erase. */

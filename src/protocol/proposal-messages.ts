@@ -68,6 +68,8 @@ export function lineOf({ principal, line }: Author): string {
 export interface Vote extends Author {
   vote: 'approve' | 'reject' | 'cancel'
   atMs: number
+  /** Of its record; absent in rows that were written before this was kept, or imported. */
+  seq?: number
 }
 
 /** A proposal as it is kept. */
@@ -95,6 +97,10 @@ export interface ProposalRow {
   effectSeq?: number
   /** When it came to its end. */
   endedAtMs?: number
+  /** Seq of the record that ended it; absent as that of a vote may be. */
+  endSeq?: number
+  /** It was put together from the strand's records: of its row only their places are left. */
+  ofStrand?: true
   /** Why it was rejected, where nobody voted so: the code of what stood in its way. */
   reason?: string
 }

@@ -1,9 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command, CommandOf } from '../../src/protocol/messages.js'
 import { verifyText } from '../../src/strand/keys.js'
 import { rotationProofText } from '../../src/strand/rotation-proof.js'
 import type { Zone } from '../../src/strand/zone.js'
+import { checkStore } from '../../workers/store/check/store-check.js'
 import { recordsFrom } from '../../workers/store/records.js'
+import { copyStore } from '../../workers/store/store-copy.js'
 import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard.js'
 
 const MINUTE_MS = 60_000
@@ -506,5 +511,110 @@ describe('the open proposals about records of one agent', () => {
     const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
     expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
     expect(proposals('proposed')).toEqual([])
+  })
+})
+
+describe('the row of a proposal that has ended', () => {
+  const DAY_MS = 86_400_000
+  const sweep: Command = { kind: 'proposalsSweep', options: {} }
+  const list = (): string[] => {
+    const outcome = shard.ask({ kind: 'proposalList', keys: true, limit: 1_000 })
+    if (outcome.kind !== 'proposals') throw new Error(JSON.stringify(outcome))
+    return outcome.rows
+  }
+  const vote = (
+    [agent, seq]: [string, number],
+    vote: 'approve' | 'reject' | 'cancel',
+    principal: string,
+  ): Command => ({
+    kind: 'proposalDecide',
+    agent,
+    seq,
+    vote,
+    principal,
+    admin: true,
+    options: {},
+  })
+  /** How many rows are there, and how many only tell where the records are. */
+  const rows = () => {
+    const all = [...shard.environment.proposals.getRange({})].map(({ value }) => value.toString())
+    return { all: all.length, past: all.filter((row) => row.startsWith('{"past"')).length }
+  }
+  /** What the check of a backup finds in the store as it is now. */
+  const storeFaults = async () => {
+    const path = mkdtempSync(join(tmpdir(), 'strandfast-past-'))
+    const { environment } = shard
+    environment.root.resetReadTxn()
+    const transaction = environment.root.useReadTransaction()
+    await copyStore({ environment, transaction }, path, () => {})
+    transaction.done()
+    const { faults } = await checkStore({ path, shard: 0 }, () => {})
+    rmSync(path, { recursive: true })
+    return faults
+  }
+  const proposed = (command: Command): number => {
+    const id: string = replyOf(shard.ask(command)).proposal_id
+    return Number(/^p_(\d+)_/.exec(id)?.[1])
+  }
+
+  it('goes after thirty days; lists and votes are answered from the strand, in the same words', async () => {
+    const agent = agentIn('protected')
+    const [first, second] = [write(agent), write(agent, 2)]
+    const approved = proposed(mutate('delete', [agent, first]))
+    shard.ask(vote([agent, approved], 'approve', 'bob'))
+    const rejected = proposed(mutate('erase', [agent, second]))
+    shard.ask(vote([agent, rejected], 'reject', 'bob'))
+    const cancelled = proposed(setZone(agent, 'free'))
+    shard.ask(vote([agent, cancelled], 'cancel', 'ann'))
+    const governed = agentIn('governed')
+    proposed(mutate('delete', [governed, write(governed)]))
+    shard.nowMs += MINUTE_MS
+    shard.ask(sweep)
+    const before = list()
+    const states = before.map((row) => JSON.parse(row).state)
+    expect(states).toEqual(['applied', 'rejected', 'cancelled', 'applied'])
+
+    shard.nowMs += 29 * DAY_MS
+    shard.ask(sweep)
+    expect(rows()).toEqual({ all: 4, past: 0 })
+    const open = proposed(mutate('erase', [agent, second]))
+    shard.nowMs += 2 * DAY_MS
+    shard.ask(sweep)
+    expect(rows()).toEqual({ all: 5, past: 4 })
+    expect(list().filter((row) => JSON.parse(row).state !== 'proposed')).toEqual(before)
+    await shard.reopen()
+    expect(list().filter((row) => JSON.parse(row).state !== 'proposed')).toEqual(before)
+    const refusal = shard.ask(vote([agent, approved], 'approve', 'carl'))
+    expect(refusal).toMatchObject({ refusal: { code: 'proposal_closed', extra: { state: 'applied' } } })
+    expect(codeOf(shard.ask(vote([agent, open], 'approve', 'carl')))).toBe('reply')
+    expect(await storeFaults()).toEqual([])
+  })
+
+  it('is looked for a few rows at a time, and again an hour after the last', () => {
+    const agent = agentIn('protected')
+    for (let n = 0; n < 300; n++) {
+      const seq = proposed(mutate('delete', [agent, write(agent, n)]))
+      shard.ask(vote([agent, seq], 'reject', 'bob'))
+    }
+    shard.nowMs += 31 * DAY_MS
+    shard.ask(sweep)
+    expect(rows()).toEqual({ all: 300, past: 256 })
+    shard.ask(sweep)
+    expect(rows()).toEqual({ all: 300, past: 300 })
+  })
+
+  it('stays where it was written before the places of its records were kept', () => {
+    const agent = agentIn('protected')
+    const seq = proposed(mutate('delete', [agent, write(agent)]))
+    shard.ask(vote([agent, seq], 'reject', 'bob'))
+    for (const { key, value } of shard.environment.proposals.getRange({})) {
+      const { endSeq: _endSeq, ...row } = JSON.parse(value.toString())
+      shard.environment.proposals.put(Buffer.from(key), Buffer.from(JSON.stringify(row)))
+    }
+    const before = list()
+    shard.nowMs += 31 * DAY_MS
+    shard.ask(sweep)
+    expect(rows()).toEqual({ all: 1, past: 0 })
+    expect(list()).toEqual(before)
   })
 })

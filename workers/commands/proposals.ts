@@ -1,3 +1,4 @@
+import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
@@ -106,8 +107,9 @@ function takeVote(
   const { vote } = command
   const author = authorOf(command)
   const body = canonicalJson({ ...author, proposal: row.hash, proposal_seq: row.seq, vote })
-  group.append(agent, { type: 'sys/vote', body: Buffer.from(body), signing: 'record' })
-  const one: Vote = { ...author, vote, atMs: state.clock() }
+  const record = group.append(agent, { type: 'sys/vote', body: Buffer.from(body), signing: 'record' })
+  assert(!('code' in record), 'the place of a vote was reserved')
+  const one: Vote = { ...author, vote, atMs: state.clock(), seq: record.seq }
   const after = { ...row, votes: [...row.votes, one] }
   keepProposal(group, agent.no, after)
   return after
@@ -124,7 +126,8 @@ function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): P
 
 /**
  * Applies the proposals whose time has come, and ends those that nobody decided about. It goes by the wall clock as it
- * is now: set back, they wait; set forward, what it says is due is due (docs/adr/0014-proposals.md).
+ * is now: set back, they wait; set forward, what it says is due is due. Rows of those that ended long ago are let go of
+ * (docs/adr/0014-proposals.md).
  */
 export function proposalsSweep(state: ShardState, group: CommitGroup): Decision {
   const { environment, agents } = state.store
@@ -139,6 +142,7 @@ export function proposalsSweep(state: ShardState, group: CommitGroup): Decision 
     if (row.effectiveAtMs === undefined) end(state, { agent, row }, { state: 'expired', group })
     else settle(state, { agent, row }, group)
   }
+  group.pastProposals.push(...state.store.proposalAging.look(environment, state.clock()))
   return () => ({ kind: 'swept', left: due.length > SWEEP_MAX })
 }
 
@@ -163,6 +167,7 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
     looked++
     last = place
     const row = findProposal(state.store.environment, place)
+    if (row?.ofStrand === true) looked += limits.proposalOfStrandRows - 1
     if (row?.mutation.action === 'make_api_key' && !command.keys) continue
     if (row === undefined || (command.state !== undefined && row.state !== command.state)) continue
     const text = JSON.stringify(viewOf(row))

@@ -82,6 +82,7 @@ export function end(
     mutation: withoutSecret(row.mutation),
     state: ending,
     endedAtMs: state.clock(),
+    endSeq: record.seq,
     ...(reason !== undefined && { reason }),
   }
   keepProposal(group, agent.no, ended)

@@ -75,7 +75,7 @@ export function groupBytesMax(group: CommitGroup): number {
   const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
   const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, authEnded, mails } = group
   const rows = [touched, newAgents, agentChanges, proposals, edges, answers, publicKeys, apiKeys, organisms]
-  const lists = [erasures, zoneChanges, mutations, authEnded]
+  const lists = [erasures, zoneChanges, mutations, authEnded, group.pastProposals]
   let bytes = 0
   for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
   for (const list of lists) bytes += list.length * ROW_BYTES

@@ -1,6 +1,7 @@
 import type { ProposalPlace, ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { assert } from '../../src/base/assert.js'
 import type { Environment } from './environment.js'
+import { proposalOf } from './past-proposals.js'
 import { expiryKey, runKey, seqMax } from './tables.js'
 
 /** A proposal to be written, with the number of its agent. */
@@ -25,13 +26,13 @@ export function proposalTarget({ mutation }: Pick<ProposalRow, 'mutation'>): str
   return 'target' in mutation ? `record:${mutation.target}` : mutation.action
 }
 
-/** One proposal. */
+/** One proposal: its row, or what its records tell. */
 export function findProposal(
   environment: Environment,
   { agentNo, seq }: ProposalPlace,
 ): ProposalRow | undefined {
   const value = environment.proposals.find(proposalKey(agentNo, seq))
-  return value === undefined ? undefined : (JSON.parse(value.toString()) as ProposalRow)
+  return value === undefined ? undefined : proposalOf(environment, { agentNo, seq }, value)
 }
 
 /** Seq of the open proposal about a target. */

@@ -28,6 +28,7 @@ import { putLastTold } from './last-told.js'
 import { LoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
+import { ProposalAging, putPastProposals } from './past-proposals.js'
 import { putProposals } from './proposals.js'
 import { blockTable, readBlock, recordByPlace } from './records.js'
 import { Scrubber } from './scrubber.js'
@@ -56,6 +57,7 @@ export class ShardStore {
   readonly apiKeys: ApiKeyTable
   readonly auth: AuthTable
   readonly loggedHeads: LoggedHeads
+  readonly proposalAging = new ProposalAging()
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #room: FileRoom
@@ -150,6 +152,7 @@ export class ShardStore {
         this.#scrubber.mark()
       }
       putProposals(this.environment, group.proposals.values())
+      putPastProposals(this.environment, group.pastProposals)
       putZoneChanges(this.environment, group.zoneChanges)
       putEdges(this.environment, group.edges.values())
       putOrganisms(this.environment, group.organisms)
