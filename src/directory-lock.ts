@@ -1,6 +1,8 @@
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import extensions from 'fs-native-extensions'
+import { limits } from './base/limits.js'
+import { readBounded } from './bounded-file.js'
 
 /** What `lockDirectory` answers. `holder` is the process id that the lock file names, which may be of another container. */
 export type Locking = { ok: true; release(): void } | { ok: false; holder?: number }
@@ -48,7 +50,7 @@ export function lockHolder(path: string): { holder?: number } | undefined {
 function readHolder(file: string): { holder?: number } {
   // On Windows a locked file cannot be read; the id is for people, who then do without.
   try {
-    const text = readFileSync(file, 'utf8').trim()
+    const text = readBounded(file, limits.smallFileBytesMax).toString('utf8').trim()
     return /^\d{1,10}$/.test(text) ? { holder: Number(text) } : {}
   } catch {
     return {}

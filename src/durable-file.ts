@@ -1,6 +1,8 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { limits } from './base/limits.js'
 import { syncDirectory } from './base/sync-directory.js'
+import { readBounded } from './bounded-file.js'
 
 export { syncDirectory }
 
@@ -31,10 +33,10 @@ export function makeDirectory(path: string): boolean {
   return made !== undefined
 }
 
-/** A file's text, or undefined when there is no such file. */
+/** The text of a small file, or undefined when there is no such file. @throws Error of the file system, EFBIG too */
 export function readIfThere(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8')
+    return readBounded(file, limits.smallFileBytesMax).toString('utf8')
   } catch (error) {
     if (isFileSystemError(error) && error.code === 'ENOENT') return undefined
     throw error

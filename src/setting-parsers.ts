@@ -1,7 +1,9 @@
-import { constants, accessSync, readFileSync } from 'node:fs'
+import { constants, accessSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { limits } from './base/limits.js'
+import { readBounded } from './bounded-file.js'
 import { seedBytes } from './strand/keys.js'
 
 /** Makes the value of a setting's text. @returns undefined when the text is not allowed */
@@ -60,7 +62,7 @@ export const seedFile: Parse<Buffer> = (text) => {
   const file = path(text)
   if (file === undefined) return undefined
   try {
-    const bytes = readFileSync(file)
+    const bytes = readBounded(file, limits.smallFileBytesMax)
     return bytes.length === seedBytes ? bytes : seed(bytes.toString('latin1').trim())
   } catch {
     return undefined

@@ -12,10 +12,7 @@ export const limits = {
   batchBytesMax: 8_388_608,
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
-  /**
-   * How long a connection can be idle, as clients are told, seconds. uWebSockets.js closes one after three ticks of a
-   * clock of four seconds, which is 8 to 12 s; three seconds less leave room for the way of the answer and the request.
-   */
+  /** How long a connection can be idle, as clients are told, seconds: it is closed after 8 to 12. */
   keepAliveSecs: 5,
   /** How long writes wait before they are tried again when there is no room on the disk, seconds. */
   storageFullRetrySecs: 30,
@@ -150,6 +147,8 @@ export const limits = {
   checkFaultsMax: 20,
   /** Bytes of a backup's manifest. */
   manifestBytesMax: 1_048_576,
+  /** Bytes of a small file that is read at once: seeds, keys, checkpoints, what is known of a directory. */
+  smallFileBytesMax: 65_536,
   /** Bytes of each file of a backup that is no store: format.json and the secrets. */
   backupFileBytesMax: 65_536,
   /** Threads that verify an export offline; one a core up to here. */

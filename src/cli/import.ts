@@ -1,6 +1,8 @@
-import { createReadStream, readFileSync, statSync, type ReadStream } from 'node:fs'
+import { createReadStream, statSync, type ReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createGunzip, type Gunzip } from 'node:zlib'
+import { limits } from '../base/limits.js'
+import { readBounded } from '../bounded-file.js'
 import { parseManifest } from '../proof/export-lines.js'
 import type { Manifest } from '../strand/strand-export.js'
 import { boundedText, errorText } from './bounded-answer.js'
@@ -85,7 +87,10 @@ function readAsked(args: string[]): Asked | string {
     const server = serverAsked(values)
     if (typeof server === 'string') return server
     const seedFile = values['seed-file']
-    const seed = seedFile === undefined ? undefined : readFileSync(seedFile, 'utf8').trim()
+    const seed =
+      seedFile === undefined
+        ? undefined
+        : readBounded(seedFile, limits.smallFileBytesMax).toString('utf8').trim()
     if (seed !== undefined && !/^[0-9a-f]{64}$/i.test(seed)) {
       return 'Expected --seed-file to hold a seed of 64 hex digits'
     }

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { limits } from '../base/limits.js'
+import { readBounded } from '../bounded-file.js'
 import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
 import type { VerifiedExport } from '../proof/export-check.js'
 import { verifyExport } from '../proof/node/verify-export.js'
@@ -50,7 +51,7 @@ export async function compareExport(
   linesOf: (file: string) => AsyncIterable<string>,
 ): Promise<Comparison> {
   const note = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-    readFileSync(asked.checkpoint),
+    readBounded(asked.checkpoint, limits.smallFileBytesMax),
   )
   const strand = { verified, lines: () => linesOf(file) }
   const { log, logKey } = asked
