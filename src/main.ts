@@ -299,7 +299,7 @@ function handlingOf(
     shards,
     context,
     ingest: ingestBy(config, parts, onError),
-    exports: new ExportSender({ shards, readers, onError }),
+    exports: new ExportSender({ shards, readers, uploads, onError }),
     imports: new ImportReceiver({
       shards,
       readers,

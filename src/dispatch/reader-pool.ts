@@ -21,6 +21,15 @@ const shardAway = refuse('unavailable', 'Expected the shard of this agent to be 
   retryAfterSecs: 1,
 })
 
+const noDescriptors = refuse('unavailable', 'The server has too many files open to read a store, try again', {
+  retryAfterSecs: 1,
+})
+
+/** Whether a thread could not open a store. Of a system error no code comes over from a thread, only its text. */
+function isOutOfDescriptors(error: unknown): boolean {
+  return error instanceof Error && /^(?:EMFILE|ENFILE): /.test(error.message)
+}
+
 /** How the readers are run. */
 export interface ReaderPoolOptions {
   /** How long a read waits for a shard that does not serve, milliseconds. */
@@ -121,7 +130,8 @@ export class ReaderPool {
 
   /**
    * @param leaves of a tree that it may have to go through
-   * @throws RefusedError when the shard does not serve and does not come back soon, or no thread can read
+   * @throws RefusedError when the shard does not serve and does not come back soon, no thread can read, or none can open the
+   * store
    */
   async #read<Found>(task: ShardTask, name: string, leaves = 0): Promise<Found> {
     const deadlineMs = limits.readerTaskMs + (leaves * 1_000) / limits.readerLeavesPerSec
@@ -129,6 +139,7 @@ export class ReaderPool {
       try {
         return await this.#pool.run(task, { name, deadlineMs, unless: () => this.#away.has(task.shard) })
       } catch (error) {
+        if (isOutOfDescriptors(error)) throw new RefusedError(noDescriptors, error)
         if (!(error instanceof Skipped)) throw error
       }
       await this.#untilServing(task.shard)

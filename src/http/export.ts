@@ -4,27 +4,32 @@ import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
-import type { ExportRequest } from '../routes/route.js'
+import type { ExportRequest, Principal } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../strand/strand-export.js'
 import { noRoom, type Exchange } from './exchange.js'
+import type { OpenUploads } from './uploads.js'
 
 /** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
 export class ExportSender {
   readonly #shards: Shards
   readonly #readers: ReaderPool
+  readonly #uploads: OpenUploads
   readonly #onError: (error: unknown, requestId: string) => void
 
   constructor(parts: {
     shards: Shards
     readers: ReaderPool
+    uploads: OpenUploads
     onError: (error: unknown, requestId: string) => void
   }) {
     this.#shards = parts.shards
     this.#readers = parts.readers
+    this.#uploads = parts.uploads
     this.#onError = parts.onError
   }
 
-  send(exchange: Exchange, request: ExportRequest | Refusal): void {
+  /** A credential that ends takes its exports along: 401 before anything is out, then the connection is closed. */
+  send(exchange: Exchange, request: ExportRequest | Refusal, principal: Principal): void {
     if ('code' in request) {
       exchange.refuse(request)
       return
@@ -34,6 +39,10 @@ export class ExportSender {
       exchange.refuse(noRoom)
       return
     }
+    const release = this.#uploads.hold(principal, (refusal) => {
+      if (exchange.begun) exchange.abort()
+      else exchange.refuse(refusal)
+    })
     this.#send(exchange, request)
       .catch((error: unknown) => {
         if (error instanceof RefusedError && !exchange.begun) {
@@ -44,7 +53,10 @@ export class ExportSender {
         // In the middle of the answer only a broken connection can still say that it is not whole.
         exchange.abort()
       })
-      .finally(() => exchange.giveRoom(limits.exportPageBytes))
+      .finally(() => {
+        release()
+        exchange.giveRoom(limits.exportPageBytes)
+      })
   }
 
   async #send(exchange: Exchange, request: ExportRequest): Promise<void> {
@@ -84,10 +96,13 @@ export class ExportSender {
     exchange.end(200, `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`)
   }
 
-  /** An export ends with a signed record: a sealed one takes those behind it along, up to the one that seals it. */
+  /**
+   * An export ends with a signed record: a sealed one takes those behind it along, up to the one that seals it. It is asked for
+   * where the end is the head, too: a reader that cannot open the store says so while there is an answer to say it in.
+   */
   async #lastSeq({ shard, agentNo, headSeq }: LocatedOutcome, request: ExportRequest): Promise<number> {
     const seq = Math.min(request.toSeq ?? headSeq, headSeq)
-    return seq === headSeq ? seq : this.#readers.sealEnd({ shard, agentNo, seq })
+    return this.#readers.sealEnd({ shard, agentNo, seq })
   }
 
   /** @returns the hash of the last record */

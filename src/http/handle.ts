@@ -217,7 +217,7 @@ function carryOut(
       handling.imports.receive(exchange, route.toImport(request), request.principal)
       return
     case 'export':
-      handling.exports.send(exchange, route.toExport(request))
+      handling.exports.send(exchange, route.toExport(request), request.principal)
       return
     case 'stream':
       openStream(exchange, { request: route.toStream(request), principal: request.principal }, handling)

@@ -2,11 +2,14 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Principal, TokenUser } from '../routes/route.js'
 
-/** Ends an upload: nothing more of it is taken in. What is written stays, and its answer tells of it. */
+/**
+ * Ends an upload: nothing more of it is taken in. What is written stays, and its answer tells of it. Or ends an export: nothing
+ * more of it goes out.
+ */
 type End = (refusal: Refusal) => void
 
 /**
- * Requests whose bodies are still arriving, by whose they are: a key that is deleted, a session that is ended and a token
+ * Requests whose bodies are still arriving, and exports that are still going out, by whose they are: a key that is deleted, a session that is ended and a token
  * that expires end theirs, as they end streams.
  */
 export class OpenUploads {
@@ -20,7 +23,7 @@ export class OpenUploads {
     this.#expiry ??= setInterval(() => this.endOfUsers(), limits.streamExpiryMs).unref()
   }
 
-  /** Has `end` called when the credential is not good any more. @returns to be called when the body is whole */
+  /** Has `end` called when the credential is not good any more. @returns to be called when all has arrived, or is out */
   hold(principal: Principal, end: End): () => void {
     this.#open.set(end, principal)
     return () => this.#open.delete(end)

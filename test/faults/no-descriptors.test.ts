@@ -23,8 +23,14 @@ afterEach(async () => {
   await server.stop()
 })
 
+interface Answered {
+  status: number
+  text: string
+  retryAfter: string | undefined
+}
+
 /** Sends a request over a connection that is there. */
-function send(route: string, body?: object): Promise<{ status: number; text: string }> {
+function send(route: string, body?: object): Promise<Answered> {
   const [method, path] = route.split(' ')
   const headers = {
     authorization: `Bearer ${server.rootKey}`,
@@ -34,7 +40,7 @@ function send(route: string, body?: object): Promise<{ status: number; text: str
     const sent = request(server.url + path, { method, agent, headers }, async (response) => {
       let text = ''
       for await (const part of response) text += part
-      resolve({ status: response.statusCode ?? 0, text })
+      resolve({ status: response.statusCode ?? 0, text, retryAfter: response.headers['retry-after'] })
     })
     sent.on('error', reject)
     sent.end(body === undefined ? undefined : JSON.stringify(body))
@@ -89,5 +95,32 @@ it.runIf(process.platform === 'linux')(
       headers: { 'content-type': 'application/x-ndjson' },
     })
     expect([taken.status, taken.text]).toEqual([200, expect.stringContaining('"skipped":3')])
+  },
+)
+
+it.runIf(process.platform === 'linux')(
+  'a store that a reader cannot open then is told of by 503 and Retry-After, not by 500',
+  async () => {
+    const agents = Array.from({ length: 8 }, (_none, n) => `away-${n}`)
+    for (const name of agents)
+      await call(server, `POST /v1/collections/${name}/records`, { body: { data: { n: 1 } } })
+    // Both threads stay, with the store of one shard open.
+    const firsts = Array.from({ length: 8 }, () => send(`GET /v1/strand/export?agent=${agents[0]}`))
+    expect((await Promise.all(firsts)).map(({ status }) => status)).toEqual(Array(8).fill(200))
+    await Promise.all(Array.from({ length: CONNECTIONS }, () => send('GET /healthz')))
+    limitFiles(readdirSync(`/proc/${server.process.pid}/fd`).length)
+    const refused: string[] = []
+    for (const name of agents.flatMap((agent) => [`export?agent=${agent}`, `checkpoint?agent=${agent}`])) {
+      const { status, text, retryAfter } = await send(`GET /v1/strand/${name}`)
+      expect([200, 503], text).toContain(status)
+      if (status !== 503) continue
+      expect([JSON.parse(text).code, retryAfter]).toEqual(['unavailable', '1'])
+      refused.push(name)
+    }
+    expect(refused.length).toBeGreaterThan(0)
+    limitFiles()
+    for (const name of refused) {
+      await eventually(async () => (await send(`GET /v1/strand/${name}`)).status === 200)
+    }
   },
 )
