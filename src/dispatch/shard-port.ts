@@ -4,7 +4,7 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ApiKeyChanges } from '../protocol/api-key-messages.js'
 import { Beats } from '../protocol/beats.js'
-import { decodeOutcomes, encodeCommands, type CommandFrame } from '../protocol/frame.js'
+import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
 import type {
   Command,
   Outcome,
@@ -33,6 +33,11 @@ export interface ShardListener {
   imported(agents: string[]): void
   /** Reads failed, though nothing was wrong with what was asked. */
   failed(failures: string[]): void
+  /**
+   * What the thread has told cannot be read. It may have been that a record was erased or a key removed, so this process knows
+   * less than it must to go on.
+   */
+  unreadable(error: unknown): void
   /** The thread ended though nobody asked it to. */
   died(error: Error): void
 }
@@ -60,6 +65,8 @@ export class ShardPort {
   #bytes = 0
   #nextId = 0
   #closing = false
+  /** Something that the thread told could not be read: nothing more is sent or taken. */
+  #isUnreadable = false
   figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
 
   constructor(settings: ShardSettings, listener: ShardListener) {
@@ -73,7 +80,7 @@ export class ShardPort {
   }
 
   get serving(): boolean {
-    return this.#worker !== undefined
+    return this.#worker !== undefined && !this.#isUnreadable
   }
 
   /** Milliseconds that the thread has come no step further though commands wait for it. */
@@ -126,7 +133,7 @@ export class ShardPort {
    * @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving
    */
   send(command: Command, receive: Receive): Refusal | undefined {
-    if (this.#worker === undefined) {
+    if (!this.serving) {
       return refuse('unavailable', 'Expected the shard of this agent to be serving', { retryAfterSecs: 1 })
     }
     if (this.#pending.size >= limits.shardQueueMax || this.#bytes > limits.shardQueueBytesMax) {
@@ -173,7 +180,24 @@ export class ShardPort {
   }
 
   #receive(memory: ArrayBuffer): void {
-    const { outcomes, events, figures, ...told } = decodeOutcomes(memory)
+    if (this.#isUnreadable) return
+    let frame: OutcomeFrame
+    try {
+      frame = decodeOutcomes(memory)
+      assert(
+        frame.outcomes.every(([id]) => this.#pending.has(id)),
+        'an outcome belongs to a command that is under way',
+      )
+    } catch (error) {
+      this.#isUnreadable = true
+      this.#listener.unreadable(error)
+      this.#tellLost()
+      return
+    }
+    this.#take(frame)
+  }
+
+  #take({ outcomes, events, figures, ...told }: OutcomeFrame): void {
     const { failures, policyChanges, erasedOf, changedRecords, importedOf, apiKeyChanges } = told
     if (failures !== undefined) this.#listener.failed(failures)
     if (policyChanges !== undefined) this.#guard(() => this.#listener.policiesChanged(policyChanges))
@@ -184,7 +208,7 @@ export class ShardPort {
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)
-      assert(pending !== undefined, 'an outcome belongs to a command that is under way')
+      if (pending === undefined) continue
       this.#pending.delete(id)
       this.#bytes -= pending.bytes
       this.#guard(() => pending.receive(outcome))
@@ -201,10 +225,15 @@ export class ShardPort {
     }
   }
 
-  /** What was under way may or may not have reached the disk: that is what its callers are told. */
   #end(worker: Worker, error: Error): void {
     assert(this.#worker === worker, 'a thread has no successor before it has ended')
     this.#worker = undefined
+    this.#tellLost()
+    if (!this.#closing) this.#listener.died(error)
+  }
+
+  /** What was under way may or may not have reached the disk: that is what its callers are told. */
+  #tellLost(): void {
     this.#frame = []
     const pending = [...this.#pending.values()]
     this.#pending.clear()
@@ -212,7 +241,6 @@ export class ShardPort {
     for (const { receive, writes } of pending) {
       this.#guard(() => receive({ kind: 'refused', refusal: lost(writes) }))
     }
-    if (!this.#closing) this.#listener.died(error)
   }
 }
 

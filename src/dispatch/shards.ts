@@ -89,6 +89,8 @@ export class Shards {
           apiKeysChanged: (changes) => listener.apiKeysChanged(changes),
           imported: (agents) => listener.imported(agents),
           failed: (failures) => listener.failed(one.shard, failures),
+          unreadable: (error) =>
+            this.#lose(one.shard, `what its thread told cannot be read (${String(error)})`),
           died: (error) => this.#restart(one.shard, error),
         }),
     )

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
 import { Shards } from '../../dist/src/dispatch/shards.js'
+import { encodeOutcomes } from '../../dist/src/protocol/frame.js'
 import type { Command, Outcome, StreamEvent, UserAccess } from '../../dist/src/protocol/messages.js'
 import { testAuthRules } from '../support/shard.js'
 import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
@@ -49,7 +50,7 @@ function makeShards(count: number): Shards {
       restarted: () => restarted(),
       failed: (_shard, some) => failures.push(...some),
       hung: () => undefined,
-      lost: () => undefined,
+      lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
     },
     { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 },
   )
@@ -361,4 +362,28 @@ it('goes on when what is done with an outcome throws, and tells the others their
   await end
   expect(await ask('a', 5)).toMatchObject({ kind: 'reply' })
   expect(died).toHaveLength(1)
+})
+
+describe('a frame of a shard that cannot be read', () => {
+  it('loses the shard for this process, and callers are told that the outcome is not known', async () => {
+    await ask('read', 1)
+    const shard = shards.shardOf('read')
+    const asked = ask('read', 2)
+    // 0xc1 is the one byte that no MessagePack value begins with.
+    capture.latest(`shard-${shard}`).emit('message', new Uint8Array([0, 0, 0, 0, 0xc1]).buffer)
+    expect(await asked).toMatchObject({ kind: 'refused', refusal: { code: 'outcome_unknown' } })
+    expect(told.filter((one) => one.startsWith('lost'))).toEqual([
+      expect.stringMatching(new RegExp(`^lost ${shard}: what its thread told cannot be read`)),
+    ])
+    expect(await ask('read', 3)).toMatchObject({ kind: 'refused', refusal: { code: 'unavailable' } })
+    expect(await shards.abandon()).toBe(true)
+  })
+
+  it('is one that answers a command which nobody sent, too', async () => {
+    const shard = shards.shardOf('read')
+    const frame = { outcomes: [[4_711, { kind: 'done' }]], events: [], figures: {} }
+    capture.latest(`shard-${shard}`).emit('message', encodeOutcomes(frame as never))
+    expect(told.at(-1)).toContain('an outcome belongs to a command that is under way')
+    expect(await shards.abandon()).toBe(true)
+  })
 })
