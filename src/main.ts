@@ -246,10 +246,11 @@ function readsBy(readers: ReaderPool): RouteContext['read'] {
 /** What takes ingest streams in. */
 function ingestBy(
   { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
-  { shards, uploads, slices }: Parts,
+  { shards, uploads, slices, metrics }: Parts,
   onError: Handling['onError'],
 ): IngestReceiver {
-  return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onError })
+  const onRefused = (code: string, count: number) => metrics.linesRefused(code, count)
+  return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onRefused, onError })
 }
 
 function handlingOf(

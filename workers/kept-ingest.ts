@@ -1,6 +1,6 @@
 import type { Refusal } from '../src/base/errors.js'
 import { limits } from '../src/base/limits.js'
-import { namesAgents, type CommandOf, type IngestedOutcome } from '../src/protocol/messages.js'
+import { isKept, type CommandOf, type IngestedOutcome, type Outcome } from '../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Ahead } from './sign-ahead.js'
 import {
@@ -123,10 +123,15 @@ function appendKept(
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
   const decision = writeRead(state, read, { group, ahead })
-  if (typeof decision === 'function' && !isCheck(read.command)) {
+  if (typeof decision === 'function' && !isCheck(read.command) && keeps(decision)) {
     keepAnswer(state, group, { ...request, outcome: decision })
   }
   return decision
+}
+
+function keeps(decision: () => Outcome): boolean {
+  const outcome = decision()
+  return outcome.kind === 'ingested' && isKept(outcome)
 }
 
 function isClean(check: Decision): boolean {
@@ -158,6 +163,6 @@ function sumOf(outcomes: readonly IngestedOutcome[]): IngestedOutcome {
   }
   if (sum.rejected > 0) sum.rejectedByCode = byCode
   sum.faults.sort((left, right) => left.line - right.line).splice(limits.ingestFaultsMax)
-  const replayed = outcomes.every((outcome) => outcome.replayed === true || !namesAgents(outcome))
-  return replayed && namesAgents(sum) ? { ...sum, replayed: true } : sum
+  const replayed = outcomes.every((outcome) => outcome.replayed === true || !isKept(outcome))
+  return replayed && isKept(sum) ? { ...sum, replayed: true } : sum
 }

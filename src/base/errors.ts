@@ -50,7 +50,7 @@ export const errorCatalogue = {
   too_large: { status: 413, title: 'The content is too large' },
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key was used for another request' },
-  ingest_rejected: { status: 422, title: 'A line was refused, so nothing was written' },
+  ingest_rejected: { status: 422, title: 'Lines were refused' },
   too_many_bad_lines: { status: 422, title: 'Too many lines were refused, so the upload was ended' },
   import_rejected: { status: 422, title: 'The export does not verify or cannot be taken in' },
   metadata_too_large: { status: 422, title: 'The metadata takes too many bytes' },
@@ -71,6 +71,11 @@ export const errorCatalogue = {
 
 /** A code of the catalogue. */
 export type ErrorCode = keyof typeof errorCatalogue
+
+/** Whether a text is a code of the catalogue; one that an earlier version kept need not be. */
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(errorCatalogue, text)
+}
 
 /** One fault of a request: a JSON pointer into the body (RFC 6901), a code and what was expected. */
 export interface Fault {

@@ -1,6 +1,7 @@
 import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
 import { changeCall } from './collection.js'
-import type { CallOptions, ChangeOptions, IngestSummary, WriteResponse } from './types.js'
+import { ServiceError } from './errors.js'
+import type { CallOptions, ChangeOptions, IngestFault, IngestSummary, WriteResponse } from './types.js'
 
 /** Options of an ingest of many records. */
 export interface IngestManyOptions extends CallOptions {
@@ -90,14 +91,47 @@ async function sendChunks(
   chunks: AsyncGenerator<string, void>,
 ): Promise<IngestSummary> {
   let summary: IngestSummary | undefined
+  let refused: ServiceError | undefined
   let linesBefore = 0
   for await (const body of chunks) {
     const chunkCall = { ...call, body, repeatable: true, idempotencyKey: newIdempotencyKey() }
-    const chunk = await transport.json<IngestSummary>(chunkCall)
+    const chunk = await transport.json<IngestSummary>(chunkCall).catch((error: unknown) => {
+      // Of this chunk nothing was accepted; of the others something may be.
+      if (!isRejected(error) || call.query?.['on_error'] === 'reject_all') throw error
+      refused ??= error
+      return rejectedSummary(error)
+    })
     summary = summary ? joined(summary, chunk, linesBefore) : chunk
     linesBefore += chunk.accepted + chunk.rejected
   }
+  if (refused !== undefined && summary?.accepted === 0) throw refused
   return summary ?? transport.json<IngestSummary>({ ...call, body: '' })
+}
+
+function isRejected(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.code === 'ingest_rejected'
+}
+
+/** The summary that stands beside a refusal of every line. */
+function rejectedSummary({ problem }: ServiceError): IngestSummary {
+  const { rejected, errors, rejected_by_code: byCode } = problem
+  return {
+    accepted: 0,
+    rejected: typeof rejected === 'number' ? rejected : 0,
+    ...(isCounts(byCode) && { rejected_by_code: byCode }),
+    errors: Array.isArray(errors) ? errors.filter(isFault) : [],
+    first_seq: null,
+    last_seq: null,
+    chain_head: null,
+  }
+}
+
+function isCounts(value: unknown): value is Record<string, number> {
+  return typeof value === 'object' && value !== null
+}
+
+function isFault(value: unknown): value is IngestFault {
+  return typeof value === 'object' && value !== null && 'line' in value
 }
 
 function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: number): IngestSummary {
@@ -109,7 +143,7 @@ function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: numbe
     errors: [...summary.errors, ...errors].slice(0, FAULTS_MAX),
     first_seq: summary.first_seq ?? chunk.first_seq,
     last_seq: chunk.last_seq ?? summary.last_seq,
-    chain_head: chunk.chain_head,
+    chain_head: chunk.chain_head ?? summary.chain_head,
   }
 }
 

@@ -21,6 +21,8 @@ export interface IngestStream {
   lineBytesMax: number
   /** Refused lines after which the upload is ended; 0 for any number. */
   badLinesMax: number
+  /** Counts lines that were refused, by their code. */
+  onRefused(code: string, count: number): void
 }
 
 /** Lines for one shard. */

@@ -1,4 +1,4 @@
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, statusOf, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Outcome } from '../protocol/messages.js'
 import { replayedHeaders } from '../routes/answers.js'
@@ -21,7 +21,7 @@ export class LineIngest {
     bytes: limits.ingestChunkBytes,
     lines: limits.ingestChunkLines,
   })
-  readonly #totals = new IngestTotals()
+  readonly #totals: IngestTotals
   /** Commands that are under way. */
   #inFlight = 0
   #index = 0
@@ -31,6 +31,7 @@ export class LineIngest {
 
   constructor(stream: IngestStream) {
     this.#stream = stream
+    this.#totals = new IngestTotals(stream.onRefused)
   }
 
   /** Takes the body. @returns the answer; undefined when the client has gone */
@@ -113,8 +114,24 @@ export class LineIngest {
   }
 }
 
-/** The answer that sums an ingest up. */
-export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer {
+/**
+ * The answer that sums an ingest up; a refusal where nothing of it was accepted and something refused, since who looks at
+ * the status alone is not to think that it was taken.
+ */
+export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer | Refusal {
+  const summary = summaryOf(stream, totals)
+  if (totals.accepted === 0 && totals.rejected > 0) return allRefused(totals, summary)
   const headers = totals.replayed ? replayedHeaders : []
-  return { status: 200, body: JSON.stringify(summaryOf(stream, totals)), headers }
+  return { status: 200, body: JSON.stringify(summary), headers }
+}
+
+/** What is the server's own matter, as a clock that is behind, is answered as such: the same upload is good later. */
+function allRefused(totals: IngestTotals, summary: object): Refusal {
+  const extra = { ...summary }
+  const passing = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
+  if (passing !== undefined)
+    return refuse(passing, 'The server could not take the lines, try again', { extra })
+  return refuse('ingest_rejected', `Expected lines that can be written, got ${totals.rejected} that cannot`, {
+    extra,
+  })
 }

@@ -1,10 +1,6 @@
+import { isErrorCode, type ErrorCode } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import {
-  namesAgents,
-  type AgentIngested,
-  type IngestedOutcome,
-  type LineFault,
-} from '../protocol/messages.js'
+import { isKept, type AgentIngested, type IngestedOutcome, type LineFault } from '../protocol/messages.js'
 import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 
 /**
@@ -22,8 +18,14 @@ export class IngestTotals {
   #faults: LineFault[] = []
   #accepted = 0
   #rejected = 0
+  readonly #onRefused: (code: string, count: number) => void
   /** True while every chunk was answered from before, under the same Idempotency-Key. */
   #replayed: boolean | undefined
+
+  /** @param onRefused counts lines that are refused now, not when an answer is given again */
+  constructor(onRefused: (code: string, count: number) => void = () => {}) {
+    this.#onRefused = onRefused
+  }
 
   get accepted(): number {
     return this.#accepted
@@ -40,7 +42,7 @@ export class IngestTotals {
   add(outcome: IngestedOutcome): void {
     this.#accepted += outcome.accepted
     this.#rejected += outcome.rejected
-    const kept = namesAgents(outcome) || outcome.replayed === true
+    const kept = isKept(outcome) || outcome.replayed === true
     if (kept) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
     for (const row of outcome.agents) if (row.agent !== '') this.#addAgent(row)
     this.#addCodes(outcome)
@@ -50,6 +52,7 @@ export class IngestTotals {
   /** Adds a line that no shard saw. */
   addFault(fault: LineFault): void {
     this.#rejected++
+    this.#onRefused(fault.refusal.code, 1)
     this.#addCode(fault.refusal.code, 1)
     this.#addFaults([fault])
   }
@@ -78,6 +81,11 @@ export class IngestTotals {
     return this.#truncated ? { ...told, agents_truncated: true } : told
   }
 
+  /** The codes that lines were refused with. */
+  codes(): ErrorCode[] {
+    return [...this.#rejectedByCode.keys()].filter(isErrorCode)
+  }
+
   /** Lines that were written and refused so far. */
   counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'rejected_by_code'> {
     const counts = { accepted: this.#accepted, rejected: this.#rejected }
@@ -90,9 +98,12 @@ export class IngestTotals {
     this.#rejectedByCode.set(code, (this.#rejectedByCode.get(code) ?? 0) + count)
   }
 
-  #addCodes({ rejected, rejectedByCode, faults }: IngestedOutcome): void {
+  #addCodes({ rejected, rejectedByCode, faults, replayed }: IngestedOutcome): void {
     if (rejectedByCode !== undefined) {
-      for (const [code, count] of Object.entries(rejectedByCode)) this.#addCode(code, count)
+      for (const [code, count] of Object.entries(rejectedByCode)) {
+        if (replayed !== true) this.#onRefused(code, count)
+        this.#addCode(code, count)
+      }
       return
     }
     // An answer that an earlier version kept: its first faults are all that is known of its codes.

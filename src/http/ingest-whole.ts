@@ -1,4 +1,4 @@
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, statusOf, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { IngestedOutcome } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
@@ -50,7 +50,9 @@ export class WholeIngest {
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
     const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, options })
-    return answerOf(await shards.ask(agent, command))
+    const answer = answerOf(await shards.ask(agent, command))
+    if ('code' in answer && statusOf(answer) < 500) this.#stream.onRefused(answer.code, 1)
+    return answer
   }
 
   /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
@@ -103,7 +105,7 @@ export class WholeIngest {
     faults: IngestedOutcome['faults'],
   ): Promise<IngestTotals | Refusal> {
     const { shards } = this.#stream
-    const totals = new IngestTotals()
+    const totals = new IngestTotals(this.#stream.onRefused)
     for (const fault of faults) totals.addFault(fault)
     const asked = parts.map(({ shard, command }) => shards.askOne(shard, command))
     for (const outcome of await Promise.all(asked)) {

@@ -18,6 +18,8 @@ export interface IngestParts {
   recordBytesMax: number
   /** Refused lines after which an upload is ended; 0 for any number. */
   badLinesMax: number
+  /** Counts lines that were refused, by their code. */
+  onRefused(code: string, count: number): void
   onError(error: unknown, requestId: string): void
 }
 

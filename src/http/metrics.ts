@@ -28,11 +28,13 @@ export interface RouteWatch {
 export class HttpMetrics {
   readonly #registry = new Registry()
   readonly #requests: { route: Route; statuses: Map<number, number> }[] = []
+  readonly #refusedLines = new Map<string, number>()
   #inFlight = 0
 
   constructor(sources: MetricsSources) {
     collectDefaultMetrics({ register: this.#registry })
     this.#countRequests()
+    this.#countRefusedLines()
     this.#showShards(sources)
     this.#showPools(sources)
     this.#gauge('strandfast_streams_open', 'Open event streams', () => sources.streams())
@@ -65,6 +67,11 @@ export class HttpMetrics {
     }
   }
 
+  /** Counts lines of ingest uploads that were refused with a code. */
+  linesRefused(code: string, count: number): void {
+    this.#refusedLines.set(code, (this.#refusedLines.get(code) ?? 0) + count)
+  }
+
   async text(): Promise<{ text: string; contentType: string }> {
     return { text: await this.#registry.metrics(), contentType: this.#registry.contentType }
   }
@@ -86,6 +93,20 @@ export class HttpMetrics {
             )
           }
         }
+      },
+    })
+  }
+
+  #countRefusedLines(): void {
+    const lines = this.#refusedLines
+    const counter: Counter<'code'> = new Counter({
+      name: 'strandfast_ingest_refused_lines_total',
+      help: 'Lines and records of ingest that were refused, those kept as ingest/rejected among them',
+      labelNames: ['code'],
+      registers: [this.#registry],
+      collect() {
+        counter.reset()
+        for (const [code, count] of lines) counter.inc({ code }, count)
       },
     })
   }

@@ -265,9 +265,12 @@ export interface IngestedOutcome {
   replayed?: boolean
 }
 
-/** Whether any line names an agent: what became of the others is found anew each time, not kept. */
-export function namesAgents({ agents }: IngestedOutcome): boolean {
-  return agents.some(({ agent }) => agent !== '')
+/**
+ * Whether an outcome is kept under its Idempotency-Key. One of which nothing was accepted and something refused is found
+ * anew each time, like any refusal, so that it can be put right; and so is what became of lines that name no agent.
+ */
+export function isKept({ accepted, rejected, agents }: IngestedOutcome): boolean {
+  return (accepted > 0 || rejected === 0) && agents.some(({ agent }) => agent !== '')
 }
 
 /** The lines of one agent that an ingest chunk brought. */

@@ -72,7 +72,7 @@ describe('an upload of lines that are all refused', () => {
     const lines = 150_000
     await expectHarmless(server, async () => {
       const { status, body } = await upload('/v1/ingest', newNames('none', lines), { key: nobody })
-      expect(status).toBe(200)
+      expect(status).toBe(422)
       expect(body).toMatchObject({ accepted: 0, rejected: lines, agents: {} })
       expect(body.rejected_by_code).toEqual({ forbidden: lines })
       expect(body.errors).toHaveLength(100)
@@ -83,7 +83,7 @@ describe('an upload of lines that are all refused', () => {
     for (const path of ['/v1/ingest', '/v1/ingest/junk']) {
       await expectHarmless(server, async () => {
         const { status, body } = await upload(path, repeated('x\n', 200_000))
-        expect([status, body.rejected]).toEqual([200, 200_000])
+        expect([status, body.rejected]).toEqual([422, 200_000])
         expect(body.rejected_by_code).toEqual({ validation_failed: 200_000 })
       })
     }

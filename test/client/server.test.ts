@@ -183,6 +183,19 @@ describe('ingest, against a running server', () => {
     },
   )
 
+  // Such an upload was answered as if it had been taken.
+  it.each(['stream', 'chunks'] as const)(
+    'throws where every record of an ingest is refused, sent as %s',
+    async (upload) => {
+      const bad = Array.from({ length: 4 }, () => ({ text: 'x'.repeat(300_000) }))
+      const refused = client.ingestMany(`none-${upload}`, bad, { upload })
+      await expect(refused).rejects.toMatchObject({ status: 422, code: 'ingest_rejected' })
+      const some = await client.ingestMany(`some-${upload}`, [...bad, { n: 1 }], { upload })
+      expect(some).toMatchObject({ accepted: 1, rejected: 4, first_seq: 1, last_seq: 1 })
+      expect(some.errors.map(({ line }) => line)).toEqual([1, 2, 3, 4])
+    },
+  )
+
   it('writes nothing of an ingest that must be whole and is not', async () => {
     await client.createAgent('whole', undefined, 'free')
     const lines = [{ n: 1 }, { text: 'x'.repeat(300_000) }]

@@ -45,7 +45,7 @@ export function ingestVerdict(
   }
   const lines = asked.lines.flatMap((text, index) => readLine(text, index + 1, { call, asked }))
   const bad = lines.filter(({ code }) => code !== undefined)
-  if (asked.all && bad.length > 0) return refused('ingest_rejected')
+  if (bad.length > 0 && (asked.all || bad.length === lines.length)) return refused('ingest_rejected')
   const firsts = new Map<string, number>()
   const grows: Growth[] = []
   for (const [agent, records] of byAgent(lines)) {

@@ -55,7 +55,13 @@ function slowIngest(request: Partial<IngestRequest>) {
   } as IngestRequest
   const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads() }
   const onError = (error: unknown) => calls.push(String(error))
-  new IngestReceiver({ ...parts, recordBytesMax: 1_000, badLinesMax: 0, onError }).receive(exchange, whole, {
+  new IngestReceiver({
+    ...parts,
+    recordBytesMax: 1_000,
+    badLinesMax: 0,
+    onRefused: () => {},
+    onError,
+  }).receive(exchange, whole, {
     id: 'root',
   } as never)
   return {
