@@ -8,7 +8,7 @@ import { authChange } from './commands/auth/changes.js'
 import { strandThen } from './commands/as-of.js'
 import { authEndedList, authLookup } from './commands/auth/lookups.js'
 import { edgeAdd, edgeList, edgeRemove } from './commands/graph.js'
-import { ingestOne, ingestPieces } from './commands/ingest.js'
+import { ingestOne, ingestPieces, isAllOrNone } from './commands/ingest.js'
 import { recordMutate } from './commands/mutations.js'
 import { organismCreate, organismGet, organismList } from './commands/organisms.js'
 import { policiesGet, policiesSet } from './commands/policies.js'
@@ -81,7 +81,7 @@ function ingestSteps(
 ): Steps<Decision> {
   const { idempotency } = command.options
   if (idempotency === undefined) {
-    return command.mode === 'skip' ? ingestPieces(state, command, turn) : ingestAtOnce(state, command, turn)
+    return isAllOrNone(command) ? ingestAtOnce(state, command, turn) : ingestPieces(state, command, turn)
   }
   if (command.agent === '') return ingestKeyed(state, { command, ...idempotency }, turn)
   const request = keyedRequest(command, { ...idempotency, agent: command.agent })

@@ -6,13 +6,14 @@ import type { Ahead } from './sign-ahead.js'
 import {
   areAllGood,
   ingestPieces,
-  linesByAgent,
+  isAllOrNone,
   readLines,
   signLines,
   stillSigned,
   writeRead,
   type ReadLines,
 } from './commands/ingest.js'
+import { linesByAgent } from './ingest-reader.js'
 import { answeredBefore, isCheck, keepAnswer, keyedRequest, type KeyedRequest } from './kept-answers.js'
 import type { Decision, ShardState } from './shard-state.js'
 import type { Steps, Turn } from './turn.js'
@@ -45,7 +46,7 @@ export function* ingestKeyed(
     parts.push({ chunk, request })
     if (turn.spent()) yield
   }
-  if (command.mode !== 'skip') {
+  if (isAllOrNone(command)) {
     // All or none: what stands in the way of any line is found before the first agent's are written.
     const check = yield* ingestAtOnce(state, { ...command, mode: 'check' }, turn)
     if (isCheck(command) || !isClean(check)) return check
@@ -152,7 +153,8 @@ function outcomeOf(decision: Decision): IngestedOutcome[] {
 function sumOf(outcomes: readonly IngestedOutcome[]): IngestedOutcome {
   const sum: IngestedOutcome = { kind: 'ingested', accepted: 0, rejected: 0, faults: [], agents: [] }
   const byCode: Record<string, number> = {}
-  for (const { accepted, rejected, rejectedByCode, faults, agents } of outcomes) {
+  for (const { accepted, rejected, kept, rejectedByCode, faults, agents } of outcomes) {
+    if (kept !== undefined) sum.kept = (sum.kept ?? 0) + kept
     sum.accepted += accepted
     sum.rejected += rejected
     for (const [code, count] of Object.entries(rejectedByCode ?? {})) {

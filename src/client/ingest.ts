@@ -5,8 +5,11 @@ import type { CallOptions, ChangeOptions, IngestFault, IngestSummary, WriteRespo
 
 /** Options of an ingest of many records. */
 export interface IngestManyOptions extends CallOptions {
-  /** `skip` (default) writes the good lines; `reject_all` writes nothing when one line is refused. */
-  onError?: 'skip' | 'reject_all' | undefined
+  /**
+   * `skip` (default) writes the good lines; `keep` makes a record of type `ingest/rejected` of each refused one;
+   * `reject_all` writes nothing when one line is refused.
+   */
+  onError?: 'skip' | 'keep' | 'reject_all' | undefined
   /**
    * `stream` sends one request while the source is read; `chunks` sends one request after another, each
    * safe to repeat. Default: `stream` where the platform can, which browsers on HTTP/1.1 cannot.
@@ -97,7 +100,7 @@ async function sendChunks(
     const chunkCall = { ...call, body, repeatable: true, idempotencyKey: newIdempotencyKey() }
     const chunk = await transport.json<IngestSummary>(chunkCall).catch((error: unknown) => {
       // Of this chunk nothing was accepted; of the others something may be.
-      if (!isRejected(error) || call.query?.['on_error'] === 'reject_all') throw error
+      if (!isRejected(error) || (call.query?.['on_error'] ?? 'skip') !== 'skip') throw error
       refused ??= error
       return rejectedSummary(error)
     })
@@ -139,6 +142,7 @@ function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: numbe
   return {
     accepted: summary.accepted + chunk.accepted,
     rejected: summary.rejected + chunk.rejected,
+    ...((summary.kept ?? chunk.kept) !== undefined && { kept: (summary.kept ?? 0) + (chunk.kept ?? 0) }),
     ...refusedCodes(summary.rejected_by_code, chunk.rejected_by_code),
     errors: [...summary.errors, ...errors].slice(0, FAULTS_MAX),
     first_seq: summary.first_seq ?? chunk.first_seq,

@@ -41,6 +41,7 @@ export function commandsOf(
 ): { parts: ShardCommand[]; faults: IngestedOutcome['faults']; agents: ReadonlySet<string> } {
   const { request, shards, principal } = stream
   const options = optionsOf(stream, index)
+  const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
   if (request.agent !== undefined) {
     const command: IngestCommand = withAccess(stream, {
@@ -48,13 +49,13 @@ export function commandsOf(
       agent: request.agent,
       chunk: bytes,
       firstLine,
-      mode: 'skip' as const,
+      mode,
       options,
     })
     return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [], agents: noAgents }
   }
-  const where = { shardOf: (agent: string) => shards.shardOf(agent), principal }
-  const { byShard, faults, agents } = addressLines(chunk, where)
+  const where = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
+  const { byShard, faults, refused, agents } = addressLines(chunk, where)
   const parts = [...byShard].map(([shard, lines]) => ({
     shard,
     command: withAccess(stream, {
@@ -63,11 +64,29 @@ export function commandsOf(
       chunk: lines.bytes,
       firstLine,
       lineNumbers: lines.numbers,
-      mode: 'skip' as const,
+      mode,
       options,
     }),
   }))
-  return { parts, faults, agents }
+  const { rejectedAgent: agent } = request
+  if (refused === undefined || agent === undefined) return { parts, faults, agents }
+  const command = withAccess(stream, {
+    kind: 'ingestChunk' as const,
+    agent,
+    chunk: refused.bytes,
+    firstLine,
+    lineNumbers: refused.numbers,
+    refusals: faults.map(({ refusal }) => refusal),
+    mode,
+    options: rejectedOptions(options),
+  })
+  return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
+}
+
+/** The same agent may have lines of its own in the same chunk, so what it keeps has another key. */
+function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions {
+  if (idempotency === undefined) return others
+  return { ...others, idempotency: { ...idempotency, key: `${idempotency.key}\nrejected` } }
 }
 
 const noAgents: ReadonlySet<string> = new Set()

@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import type { LineFault } from '../protocol/messages.js'
+import { agentMember, isSpace } from '../wire/agent-member.js'
 import { agentParameter, agentRefusal } from '../routes/parameters.js'
 import type { Principal } from '../routes/route.js'
 import { LINE_FEED, nextLineFeed, type LineChunk } from './ingest-splitter.js'
@@ -20,6 +21,8 @@ interface FoundLines {
 export interface AddressedLines {
   byShard: Map<number, ShardLines>
   faults: LineFault[]
+  /** The lines at fault, where they are kept. */
+  refused: ShardLines | undefined
   /** The agents that were named, those of lines at fault not among them. */
   agents: Set<string>
 }
@@ -30,12 +33,17 @@ export interface AddressedLines {
  */
 export function addressLines(
   chunk: LineChunk,
-  { shardOf, principal }: { shardOf: (agent: string) => number; principal: Principal },
+  {
+    shardOf,
+    principal,
+    keeps,
+  }: { shardOf: (agent: string) => number; principal: Principal; keeps?: boolean },
 ): AddressedLines {
   const { bytes } = chunk
   const found = new Map<number, FoundLines>()
   const agents = new Set<string>()
   const faults: LineFault[] = []
+  const bad = new Map<number, FoundLines>()
   let line = chunk.firstLine
   for (let from = 0; from < bytes.length; line++) {
     const lineFeed = nextLineFeed(bytes, from)
@@ -46,6 +54,7 @@ export function addressLines(
     const agent = agentOf(bytes.subarray(start, to), principal)
     if (typeof agent !== 'string') {
       faults.push({ line, agent: '', refusal: agent })
+      if (keeps === true) addLine(bad, 0, { start, end: from, line })
       continue
     }
     agents.add(agent)
@@ -53,9 +62,14 @@ export function addressLines(
   }
   const byShard = new Map<number, ShardLines>()
   for (const [shard, lines] of found) {
-    byShard.set(shard, { bytes: joined(bytes, lines.edges), numbers: lines.numbers })
+    byShard.set(shard, linesOf(bytes, lines))
   }
-  return { byShard, faults, agents }
+  const refused = bad.get(0)
+  return { byShard, faults, refused: refused && linesOf(bytes, refused), agents }
+}
+
+function linesOf(bytes: Buffer, { edges, numbers }: FoundLines): ShardLines {
+  return { bytes: joined(bytes, edges), numbers }
 }
 
 function addLine(
@@ -93,78 +107,6 @@ function agentOf(line: Buffer, principal: Principal): string | Refusal {
   const agent = agentParameter(named)
   if (typeof agent !== 'string') return refuse('validation_failed', agent.detail)
   return agentRefusal({ principal }, agent) ?? agent
-}
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BRACKET_OPEN = 0x5b
-const BACKSLASH = 0x5c
-const BRACKET_CLOSE = 0x5d
-const BRACE_OPEN = 0x7b
-const BRACE_CLOSE = 0x7d
-
-/**
- * The member `agent` of the object that a line should be: the text between the quotes, escapes resolved; undefined where
- * there is none. Of what follows it nothing is said. An exception for each of a million lines that are no JSON would take
- * seconds, and so would parsing lines that the shard parses again.
- */
-export function agentMember(line: Buffer): string | undefined {
-  let at = pastSpace(line, 0)
-  if (line[at++] !== BRACE_OPEN) return undefined
-  let depth = 1
-  let atKey = true
-  while (at < line.length && depth > 0) {
-    const byte = line[at]
-    if (byte === QUOTE) {
-      const end = stringEnd(line, at)
-      const after = pastSpace(line, end)
-      if (depth === 1 && atKey && line[after] === COLON && stringOf(line, at, end) === 'agent') {
-        const value = pastSpace(line, after + 1)
-        return line[value] === QUOTE ? stringOf(line, value, stringEnd(line, value)) : undefined
-      }
-      at = end
-      continue
-    }
-    if (byte === BRACE_OPEN || byte === BRACKET_OPEN) depth++
-    else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth--
-    else if (depth === 1 && byte === COMMA) atKey = true
-    else if (depth === 1 && byte === COLON) atKey = false
-    at++
-  }
-  return undefined
-}
-
-/** Where the string that begins at `start` has ended. */
-function stringEnd(line: Buffer, start: number): number {
-  let at = start + 1
-  while (at < line.length && line[at] !== QUOTE) at += line[at] === BACKSLASH ? 2 : 1
-  return at + 1
-}
-
-/** Bytes of a string past which it is neither the name of a member nor that of an agent. */
-const STRING_BYTES_MAX = 1_024
-
-function stringOf(line: Buffer, start: number, end: number): string | undefined {
-  if (end > line.length || end - start > STRING_BYTES_MAX) return undefined
-  const text = line.toString('utf8', start + 1, end - 1)
-  if (!text.includes('\\')) return text
-  try {
-    return String(JSON.parse(`"${text}"`))
-  } catch {
-    // No string of JSON, so no name either.
-    return undefined
-  }
-}
-
-function pastSpace(line: Buffer, from: number): number {
-  let at = from
-  while (isSpace(line[at])) at++
-  return at
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === 0x0d
 }
 
 function isBlank(bytes: Uint8Array, from: number, to: number): boolean {

@@ -115,23 +115,24 @@ export class LineIngest {
 }
 
 /**
- * The answer that sums an ingest up; a refusal where nothing of it was accepted and something refused, since who looks at
- * the status alone is not to think that it was taken.
+ * The answer that sums an ingest up; a refusal where nothing of it was accepted and something refused, or with
+ * on_error=keep something could not be kept: who looks at the status alone is not to think that it was taken.
  */
 export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer | Refusal {
   const summary = summaryOf(stream, totals)
-  if (totals.accepted === 0 && totals.rejected > 0) return allRefused(totals, summary)
+  const lost = totals.rejected - totals.kept
+  const isLost = stream.request.onError === 'keep' ? lost > 0 : totals.accepted === 0 && lost > 0
+  if (isLost) return refusalOf(totals, summary)
   const headers = totals.replayed ? replayedHeaders : []
   return { status: 200, body: JSON.stringify(summary), headers }
 }
 
 /** What is the server's own matter, as a clock that is behind, is answered as such: the same upload is good later. */
-function allRefused(totals: IngestTotals, summary: object): Refusal {
+function refusalOf(totals: IngestTotals, summary: object): Refusal {
   const extra = { ...summary }
   const passing = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
   if (passing !== undefined)
     return refuse(passing, 'The server could not take the lines, try again', { extra })
-  return refuse('ingest_rejected', `Expected lines that can be written, got ${totals.rejected} that cannot`, {
-    extra,
-  })
+  const lost = totals.rejected - totals.kept
+  return refuse('ingest_rejected', `Expected lines that can be written, got ${lost} that cannot`, { extra })
 }

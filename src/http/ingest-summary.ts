@@ -18,6 +18,7 @@ export class IngestTotals {
   #faults: LineFault[] = []
   #accepted = 0
   #rejected = 0
+  #kept = 0
   readonly #onRefused: (code: string, count: number) => void
   /** True while every chunk was answered from before, under the same Idempotency-Key. */
   #replayed: boolean | undefined
@@ -35,6 +36,11 @@ export class IngestTotals {
     return this.#rejected
   }
 
+  /** Refused lines that were kept as records. */
+  get kept(): number {
+    return this.#kept
+  }
+
   get replayed(): boolean {
     return this.#replayed === true
   }
@@ -42,6 +48,7 @@ export class IngestTotals {
   add(outcome: IngestedOutcome): void {
     this.#accepted += outcome.accepted
     this.#rejected += outcome.rejected
+    this.#kept += outcome.kept ?? 0
     const kept = isKept(outcome) || outcome.replayed === true
     if (kept) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
     for (const row of outcome.agents) if (row.agent !== '') this.#addAgent(row)
@@ -87,11 +94,12 @@ export class IngestTotals {
   }
 
   /** Lines that were written and refused so far. */
-  counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'rejected_by_code'> {
+  counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'kept' | 'rejected_by_code'> {
     const counts = { accepted: this.#accepted, rejected: this.#rejected }
     if (this.#rejected === 0) return counts
     const byCode = [...this.#rejectedByCode].sort(([left], [right]) => (left < right ? -1 : 1))
-    return { ...counts, rejected_by_code: Object.fromEntries(byCode) }
+    const kept = this.#kept > 0 ? { kept: this.#kept } : {}
+    return { ...counts, ...kept, rejected_by_code: Object.fromEntries(byCode) }
   }
 
   #addCode(code: string, count: number): void {
@@ -114,7 +122,7 @@ export class IngestTotals {
   #addAgent(row: AgentIngested): void {
     const before = this.#agents.get(row.agent)
     if (before !== undefined) joinRow(before, row)
-    else if (row.accepted > 0) this.#addRow(row)
+    else if (row.accepted > 0 || row.lastSeq >= 0) this.#addRow(row)
     else {
       const refused = this.#onlyRefused.get(row.agent)
       if (refused === undefined && this.#onlyRefused.size >= limits.ingestAgentsNamedMax) return

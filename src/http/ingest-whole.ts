@@ -49,8 +49,15 @@ export class WholeIngest {
     const { request, shards } = this.#stream
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
-    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, options })
-    const answer = answerOf(await shards.ask(agent, command))
+    const keep = request.onError === 'keep' ? { keep: true as const } : {}
+    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...keep, options })
+    const outcome = await shards.ask(agent, command)
+    if (outcome.kind === 'ingested') {
+      const totals = new IngestTotals(this.#stream.onRefused)
+      totals.add(outcome)
+      return answerTotals(this.#stream, totals)
+    }
+    const answer = answerOf(outcome)
     if ('code' in answer && statusOf(answer) < 500) this.#stream.onRefused(answer.code, 1)
     return answer
   }

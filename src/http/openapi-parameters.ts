@@ -84,9 +84,12 @@ const shared = new Set(['agent', 'name', 'hash', 'organism_id', 'proposal_id'])
 const signing = Type.Enum(['record', 'group'], {
   description: 'Sign every record, or the last of each commit, which seals the ones before it',
 })
-const onError = Type.Enum(['skip', 'reject_all'], {
+const onError = Type.Enum(['skip', 'keep', 'reject_all'], {
   default: 'skip',
-  description: 'Leave bad lines out, or write nothing when one is bad',
+  description:
+    'Leave bad lines out; keep each as a signed record of type `ingest/rejected` with the body `{line, code, detail, text}` ' +
+    '(`base64` instead of `text` where it is not UTF-8; of one that no record can hold its beginning, with the `bytes` and ' +
+    '`sha256` of all of it), so that 200 means that all of it is on disk; or write nothing when one is bad',
 })
 
 /** components/parameters: the ones that many operations share. */

@@ -257,6 +257,8 @@ export interface IngestedOutcome {
   kind: 'ingested'
   accepted: number
   rejected: number
+  /** Refused lines that were kept as records. */
+  kept?: number
   /** How many lines were refused with each code; answers that were kept by an earlier version lack it. */
   rejectedByCode?: Record<string, number>
   /** The first of them. */
@@ -269,8 +271,8 @@ export interface IngestedOutcome {
  * Whether an outcome is kept under its Idempotency-Key. One of which nothing was accepted and something refused is found
  * anew each time, like any refusal, so that it can be put right; and so is what became of lines that name no agent.
  */
-export function isKept({ accepted, rejected, agents }: IngestedOutcome): boolean {
-  return (accepted > 0 || rejected === 0) && agents.some(({ agent }) => agent !== '')
+export function isKept({ accepted, rejected, kept = 0, agents }: IngestedOutcome): boolean {
+  return (accepted + kept > 0 || rejected === 0) && agents.some(({ agent }) => agent !== '')
 }
 
 /** The lines of one agent that an ingest chunk brought. */

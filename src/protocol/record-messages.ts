@@ -1,3 +1,4 @@
+import type { Refusal } from '../base/errors.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { RecordAction } from '../strand/proposal.js'
@@ -33,6 +34,8 @@ export interface IngestOne {
   kind: 'ingestOne'
   agent: string
   body: Uint8Array
+  /** A body that is refused becomes a record of type `ingest/rejected`. */
+  keep?: true
   options: WriteOptions
   access?: UserAccess
 }
@@ -41,7 +44,8 @@ export interface IngestOne {
  * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream.
  * With `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and carry those numbers; without,
  * each is the body of a record of `agent`.
- * `mode`: `skip` leaves bad lines out, `reject` writes nothing when one is bad, `check` writes nothing at all.
+ * With `refusals` they are lines that the front thread has refused, and `agent` keeps them.
+ * `mode`: `skip` leaves bad lines out, `keep` makes records of type `ingest/rejected` of them, `reject` writes nothing when one is bad, `check` writes nothing at all.
  */
 export interface IngestChunk {
   kind: 'ingestChunk'
@@ -50,7 +54,8 @@ export interface IngestChunk {
   chunk: Uint8Array
   firstLine: number
   lineNumbers?: number[]
-  mode: 'skip' | 'reject' | 'check'
+  refusals?: Refusal[]
+  mode: 'skip' | 'keep' | 'reject' | 'check'
   options: WriteOptions
   access?: UserAccess
 }

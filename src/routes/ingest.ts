@@ -1,7 +1,9 @@
+import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
+import { AgentAddress } from '../wire/primitives.js'
 import { WriteResponse } from '../wire/records.js'
-import { faultyParameter, reachableAgent, writeOptions } from './parameters.js'
+import { agentParameter, agentRefusal, faultyParameter, reachableAgent, writeOptions } from './parameters.js'
 import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
 const ndjson = {
@@ -43,13 +45,36 @@ const ingestMany: IngestRoute = {
     summary: 'Ingest a stream of records of many agents: lines {agent, data, type?}',
     tag: 'Ingest',
     request: ndjson,
+    query: {
+      rejected_agent: Type.Unsafe<string>({
+        ...AgentAddress,
+        description:
+          'With `on_error=keep`, which needs it: the agent that keeps refused lines which name no agent that the caller may ' +
+          'write to',
+      }),
+    },
     answers: { 200: IngestManySummary },
     idempotent: true,
   },
   toIngest(request) {
-    if (request.headers.ifMatch === '') return toIngest(request, ['ndjson'])
-    return refuse('validation_failed', 'Expected no If-Match: each agent has a chain head of its own')
+    if (request.headers.ifMatch !== '')
+      return refuse('validation_failed', 'Expected no If-Match: each agent has a chain head of its own')
+    const ingest = toIngest(request, ['ndjson'])
+    if ('code' in ingest || ingest.onError !== 'keep') return ingest
+    const rejectedAgent = keeperOf(request)
+    return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
   },
+}
+
+/** The agent that keeps refused lines which name none that the caller may write to. */
+function keeperOf(request: RouteRequest): string | Refusal {
+  const named = request.query.get('rejected_agent')
+  const agent = named === null ? undefined : agentParameter(named)
+  if (typeof agent === 'string') return agentRefusal(request, agent) ?? agent
+  return faultyParameter(
+    '?rejected_agent',
+    'Expected the agent that keeps refused lines which name no agent that you may write to, as on_error=keep needs it',
+  )
 }
 
 function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]): IngestRequest | Refusal {
@@ -63,8 +88,8 @@ function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]
     return refuse('unsupported_media_type', 'Expected Content-Encoding gzip or identity')
   }
   const onError = request.query.get('on_error') ?? 'skip'
-  if (onError !== 'skip' && onError !== 'reject_all') {
-    return faultyParameter('?on_error', 'Expected skip or reject_all')
+  if (onError !== 'skip' && onError !== 'keep' && onError !== 'reject_all') {
+    return faultyParameter('?on_error', 'Expected skip, keep or reject_all')
   }
   const options = writeOptions(request)
   if ('code' in options) return options

@@ -192,7 +192,9 @@ export interface IngestRequest {
   /** One JSON body, or many lines. */
   format: 'json' | 'ndjson'
   gzip: boolean
-  onError: 'skip' | 'reject_all'
+  onError: 'skip' | 'keep' | 'reject_all'
+  /** The agent that keeps refused lines which name none that the caller may write to; only with `keep`, of many. */
+  rejectedAgent?: string
   ifMatch?: string
   idempotencyKey?: string
   signing?: Signing

@@ -16,6 +16,9 @@ export const eraseType = 'sys/erase'
 /** The type of the records of the server log (docs/FORMAT.md, The server log). */
 export const headsType = 'sys/heads'
 
+/** The type of the record that a refused line of an ingest is kept as. */
+export const rejectedType = 'ingest/rejected'
+
 const wholeType = new RegExp(`^${recordTypePattern}$`)
 const wholePattern = /^(?:[a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\*)$/
 

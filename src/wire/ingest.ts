@@ -15,6 +15,12 @@ const counted = {
 }
 
 const refused = {
+  kept: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'Refused lines that are on disk as records of type ingest/rejected; absent where none is',
+    }),
+  ),
   rejected_by_code: Type.Optional(
     Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
       description: 'How many lines were refused with each code; absent where none was',

@@ -89,6 +89,27 @@ describe('an upload of lines that are all refused', () => {
     }
   })
 
+  it('stalls nobody where each is kept, to one agent or to many', async () => {
+    for (const path of [
+      '/v1/ingest?on_error=keep&rejected_agent=kept-junk',
+      '/v1/ingest/kept?on_error=keep',
+    ]) {
+      for (const [line, count] of [
+        ['x\n', 40_000],
+        [`${'\u0001'.repeat(100_000)}\n`, 40],
+        [`{"agent":"kept","data":"${'x'.repeat(100)}"`.padEnd(200, 'y') + '\n', 8_000],
+      ] as const) {
+        await expectHarmless(server, async () => {
+          const { status, body } = await upload(
+            path,
+            Array.from({ length: count }, () => line),
+          )
+          expect([status, body.kept]).toEqual([200, count])
+        })
+      }
+    }
+  })
+
   it('that come compressed stalls nobody', async () => {
     for (const path of ['/v1/ingest', '/v1/ingest/junk']) {
       await expectHarmless(server, async () => {

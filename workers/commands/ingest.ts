@@ -1,46 +1,54 @@
-import type { Policy } from '../../src/auth/row-policy.js'
-import type { Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
-import type {
-  AgentIngested,
-  CommandOf,
-  IngestedOutcome,
-  LineFault,
-  UserAccess,
-  WriteOptions,
-} from '../../src/protocol/messages.js'
-import { readJson } from '../../src/strand/json.js'
+import type { ErrorCode, Refusal } from '../../src/base/errors.js'
+import type { CommandOf } from '../../src/protocol/messages.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
-import { covers, grantOf, notAllowed, type Grant } from '../row-access.js'
+import { ingestRules, Judge, type ReadLine } from '../ingest-judge.js'
+import { rawLines, readLine } from '../ingest-reader.js'
+import { Tally } from '../ingest-tally.js'
+import { notAllowed } from '../row-access.js'
 import type { Decision, ShardState } from '../shard-state.js'
 import { findAgent } from '../shard-state.js'
 import { isGood, signAhead, signedAtOnceMax, type Ahead } from '../sign-ahead.js'
 import type { Steps, Turn } from '../turn.js'
 import { makeAgent } from './agents.js'
-import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from './drafts.js'
-import { appendOne, draftRules, emergeRefusal, targetAgent } from './records.js'
+import { readBareDraft } from './drafts.js'
+import { appendOne, targetAgent } from './records.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 
 /** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
   const draft = readBareDraft(command.body, ingestRules(state, command.options))
-  if ('code' in draft) return draft
-  return appendOne(state, { ...command, emerge: true, draft }, group)
+  const decision = 'code' in draft ? draft : appendOne(state, { ...command, emerge: true, draft }, group)
+  if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
+    return decision
+  return keepOne(state, { command, refusal: decision }, group)
 }
 
-/** Drafts of ingest are marked for good, whether or not a sink is set up: it may be later (docs/adr/0013). */
-function ingestRules(state: ShardState, options: WriteOptions): DraftRules {
-  return { ...draftRules(state, options), ingested: true }
-}
+/** The codes of what is wrong with a record, not with its agent or the moment. */
+const ofTheBody = new Set<ErrorCode>(['validation_failed', 'too_large', 'forbidden'])
 
-/** One line that was read: what to append, or why not. */
-interface ReadLine {
-  line: number
-  agent: string
-  draft: Draft | Refusal
-  /** How the policies of its agent judged it, which holds as long as they are the same. */
-  judged?: { policies: readonly Policy[]; allowed: boolean }
+/** Keeps a refused record, as its one line is kept; refused with what it was refused with where that may not be. */
+function keepOne(
+  state: ShardState,
+  { command, refusal }: { command: CommandOf<'ingestOne'>; refusal: Refusal },
+  group: CommitGroup,
+): Decision {
+  const { agent, body, options, access } = command
+  const target = targetAgent(state, { agent, emerge: false, options, ...(access && { access }) }, group)
+  if ('code' in target && target.code !== 'agent_not_found') return refusal
+  const chunk: IngestChunk = {
+    kind: 'ingestChunk',
+    agent,
+    chunk: body,
+    firstLine: 1,
+    mode: 'keep',
+    options,
+    ...(access && { access }),
+  }
+  const lines = [{ line: 1, agent, bytes: body, draft: refusal }]
+  const tally = new Tally()
+  const fault = writeLines(state, { command: chunk, lines, tally }, group)
+  return fault ?? (tally.kept === 0 ? refusal : () => tally.outcome())
 }
 
 /** Lines of a chunk that were read. */
@@ -79,14 +87,14 @@ export function* readLines(state: ShardState, command: IngestChunk, turn: Turn):
   if (refusal !== undefined) return refusal
   const rules = ingestRules(state, command.options)
   const lines: ReadLine[] = []
-  let judge = new Judge(state, command.access, turn.group)
+  let judge = new Judge(state, command, turn.group)
   for (const raw of rawLines(command)) {
     const line = readLine(command, raw, rules)
     judge.verdict(line)
     lines.push(line)
     if (!turn.spent()) continue
     yield
-    judge = new Judge(state, command.access, turn.group)
+    judge = new Judge(state, command, turn.group)
   }
   return { command, lines }
 }
@@ -102,11 +110,11 @@ export function* signLines(
 ): Steps<Ahead | undefined> {
   const good: { agent: string; draft: Draft }[] = []
   for (const { command, lines } of reads) {
-    const judge = new Judge(state, command.access, turn.group)
+    const judge = new Judge(state, command, turn.group)
     for (const line of lines) {
       const draft = judge.verdict(line)
       if (!('code' in draft)) good.push({ agent: line.agent, draft })
-      else if (command.mode !== 'skip') return undefined
+      else if (isAllOrNone(command)) return undefined
     }
   }
   return good.length > signedAtOnceMax ? yield* signAhead(state, good, turn) : undefined
@@ -120,8 +128,11 @@ export function stillSigned(
 ): Ahead | undefined {
   if (ahead === undefined || !isGood(state, ahead, group)) return undefined
   const same = reads.every(({ command, lines }) => {
-    const judge = new Judge(state, command.access, group)
-    return lines.every((line) => isDraft(judge.verdict(line)) === isSigned(ahead, line))
+    const judge = new Judge(state, command, group)
+    return lines.every((line) => {
+      const verdict = judge.verdict(line)
+      return isDraft(verdict) ? ahead.records.has(verdict) : !isSigned(ahead, line)
+    })
   })
   return same ? ahead : undefined
 }
@@ -130,13 +141,18 @@ function isDraft(verdict: Draft | Refusal): verdict is Draft {
   return !('code' in verdict)
 }
 
-function isSigned(ahead: Ahead, { draft }: ReadLine): boolean {
-  return isDraft(draft) && ahead.records.has(draft)
+function isSigned(ahead: Ahead, { draft, kept }: ReadLine): boolean {
+  return [draft, kept?.draft].some((one) => one !== undefined && isDraft(one) && ahead.records.has(one))
+}
+
+/** Whether nothing of a chunk is written where a line of it is bad. */
+export function isAllOrNone({ mode }: IngestChunk): boolean {
+  return mode === 'reject' || mode === 'check'
 }
 
 /** Whether every line may be written, as a group sees it. */
 export function areAllGood(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
-  const judge = new Judge(state, command.access, group)
+  const judge = new Judge(state, command, group)
   return lines.every((line) => isDraft(judge.verdict(line)))
 }
 
@@ -166,9 +182,9 @@ function writeLines(
 ): Refusal | undefined {
   const refusal = tally.accepted > 0 ? undefined : targetRefusal(state, command, group)
   if (refusal !== undefined) return refusal
-  const judge = new Judge(state, command.access, group)
+  const judge = new Judge(state, command, group)
   const verdicts = lines.map((line) => judge.verdict(line))
-  const writes = command.mode === 'skip' || (command.mode === 'reject' && verdicts.every(isDraft))
+  const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isDraft))
   // All or none: the readings are there for every line, and for the genesis record of an agent that emerges from it.
   const reserves = command.mode === 'reject' && writes && ahead === undefined
   const skew = reserves ? group.reserve(2 * lines.length) : undefined
@@ -180,91 +196,11 @@ function writeLines(
     else {
       const record = appendLine(state, line.agent, { draft, group, ahead })
       if ('code' in record) tally.reject(line, record)
+      else if (line.kept?.draft === draft) tally.keep(line, line.kept.refusal, record)
       else tally.accept(line.agent, record)
     }
   }
   return undefined
-}
-
-/** How the lines of one agent are judged: what a user's policies grant; or that none may be written. */
-type Standing = Refusal | { grant: Grant; policies: readonly Policy[] }
-
-/** Judges lines as one group sees their agents: by what a user's policies allow, a key may write them all. */
-class Judge {
-  readonly #state: ShardState
-  readonly #access: UserAccess | undefined
-  readonly #group: CommitGroup
-  readonly #found = new Map<string, Standing>()
-
-  constructor(state: ShardState, access: UserAccess | undefined, group: CommitGroup) {
-    this.#state = state
-    this.#access = access
-    this.#group = group
-  }
-
-  /** What to append, or why not. */
-  verdict(line: ReadLine): Draft | Refusal {
-    if ('code' in line.draft) return line.draft
-    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
-    if ('code' in found) return found
-    const { grant, policies } = found
-    if (line.judged?.policies !== policies) {
-      line.judged = { policies, allowed: covers(grant, line.draft.body) }
-    }
-    return line.judged.allowed ? line.draft : notAllowed
-  }
-
-  #find(name: string): Standing {
-    const found = this.#standing(name)
-    this.#found.set(name, found)
-    return found
-  }
-
-  #standing(name: string): Standing {
-    const access = this.#access
-    if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
-    const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
-    if ('code' in agent) return agent
-    return { grant: grantOf(agent, 'write', access), policies: agent.policies }
-  }
-}
-
-const everything: Standing = { grant: undefined, policies: [] }
-
-/** Some lines of a chunk, as a chunk of their own. */
-type AgentLines = Required<Pick<IngestChunk, 'chunk' | 'lineNumbers'>>
-
-/** The lines of a chunk by the agents that they name, and those that name none as the strict rules read them. */
-export function* linesByAgent(
-  command: IngestChunk,
-  turn: Turn,
-): Steps<{ nameless: AgentLines | undefined; byAgent: Map<string, AgentLines> }> {
-  const { chunk, lineNumbers = [] } = command
-  const found = new Map<string, { parts: Uint8Array[]; lineNumbers: number[] }>()
-  let at = 0
-  for (const line of lineNumbers) {
-    const lineFeed = chunk.indexOf(0x0a, at)
-    const next = lineFeed === -1 ? chunk.length : lineFeed + 1
-    const bytes = chunk.subarray(at, next)
-    at = next
-    const parsed = readJson(bytes, limits.nestingDepthMax + 1)
-    const agent = 'code' in parsed || !isObject(parsed.value) ? '' : parsed.value['agent']
-    const name = typeof agent === 'string' ? agent : ''
-    const others = found.get(name)
-    if (others === undefined) found.set(name, { parts: [bytes], lineNumbers: [line] })
-    else {
-      others.parts.push(bytes)
-      others.lineNumbers.push(line)
-    }
-    if (turn.spent()) yield
-  }
-  const byAgent = new Map<string, AgentLines>()
-  for (const [name, { parts, lineNumbers }] of found) {
-    byAgent.set(name, { chunk: Buffer.concat(parts), lineNumbers })
-  }
-  const nameless = byAgent.get('')
-  byAgent.delete('')
-  return { nameless, byAgent }
 }
 
 function appendLine(
@@ -281,101 +217,4 @@ function appendLine(
   const agent = targetAgent(state, { agent: name, emerge: true, options: {} }, group)
   if ('code' in agent) return agent
   return chained === undefined ? group.append(agent, draft) : group.appendChained(agent, draft, chained)
-}
-
-/** The bytes of a line and its number. */
-interface RawLine {
-  line: number
-  bytes: Uint8Array
-}
-
-/** The lines of a chunk. Blank ones, which only a chunk for one agent has, are passed over but counted. */
-function* rawLines({ chunk, firstLine, lineNumbers }: IngestChunk): Generator<RawLine> {
-  let place = 0
-  for (let from = 0; from < chunk.length; place++) {
-    const found = chunk.indexOf(0x0a, from)
-    const to = found === -1 ? chunk.length : found
-    const bytes = chunk.subarray(from, to)
-    from = to + 1
-    if (lineNumbers === undefined && isBlank(bytes)) continue
-    yield { line: lineNumbers?.[place] ?? firstLine + place, bytes }
-  }
-}
-
-/** A line of one agent, or `{agent, data, type?}` that the front thread has sent to this shard by its agent. */
-function readLine(
-  { agent: named, lineNumbers }: IngestChunk,
-  { line, bytes }: RawLine,
-  rules: DraftRules,
-): ReadLine {
-  if (lineNumbers === undefined) return { line, agent: named, draft: readBareDraft(bytes, rules) }
-  const parsed = readJson(bytes, limits.nestingDepthMax + 1)
-  if ('code' in parsed) return { line, agent: '', draft: parsed }
-  if (!isObject(parsed.value)) return { line, agent: '', draft: faulty('', 'Expected an object') }
-  const { agent, ...record } = parsed.value
-  if (typeof agent !== 'string')
-    return { line, agent: '', draft: faulty('/agent', 'Expected the name of an agent') }
-  return { line, agent, draft: draftOf(record, '', rules) }
-}
-
-function isBlank(bytes: Uint8Array): boolean {
-  for (const byte of bytes) {
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false
-  }
-  return true
-}
-
-/** Counts what became of the lines, by agent. */
-class Tally {
-  readonly #agents = new Map<string, AgentIngested>()
-  readonly #faults: LineFault[] = []
-  readonly #byCode: Record<string, number> = {}
-  #accepted = 0
-  #rejected = 0
-
-  /** Lines that were written, or that could be. */
-  get accepted(): number {
-    return this.#accepted
-  }
-
-  accept(agent: string, record: PendingRecord): void {
-    const row = this.#row(agent)
-    if (row.firstSeq < 0) row.firstSeq = record.seq
-    row.lastSeq = record.seq
-    row.chainHead = record.hash
-    this.count(agent)
-  }
-
-  /** Counts a line that is good but not written. */
-  count(agent: string): void {
-    this.#row(agent).accepted++
-    this.#accepted++
-  }
-
-  reject({ line, agent }: ReadLine, refusal: Refusal): void {
-    this.#row(agent).rejected++
-    this.#rejected++
-    this.#byCode[refusal.code] = (this.#byCode[refusal.code] ?? 0) + 1
-    if (this.#faults.length < limits.ingestFaultsMax) this.#faults.push({ line, agent, refusal })
-  }
-
-  outcome(): IngestedOutcome {
-    return {
-      kind: 'ingested',
-      accepted: this.#accepted,
-      rejected: this.#rejected,
-      ...(this.#rejected > 0 && { rejectedByCode: this.#byCode }),
-      faults: this.#faults,
-      agents: [...this.#agents.values()],
-    }
-  }
-
-  #row(agent: string): AgentIngested {
-    let row = this.#agents.get(agent)
-    if (row === undefined) {
-      row = { agent, accepted: 0, rejected: 0, firstSeq: -1, lastSeq: -1, chainHead: '' }
-      this.#agents.set(agent, row)
-    }
-    return row
-  }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Namespace } from '../../../src/auth/namespace.js'
-import { addressLines, agentMember } from '../../../src/http/ingest-lines.js'
+import { addressLines } from '../../../src/http/ingest-lines.js'
+import { agentMember } from '../../../src/wire/agent-member.js'
 import type { Principal } from '../../../src/routes/route.js'
 
 function userOf(namespace: Namespace): Principal {

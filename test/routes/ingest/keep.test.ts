@@ -1,0 +1,213 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, headOf, newAgent, scopedKey } from '../../support/answers.js'
+import { startAuthServer } from '../../support/auth-server.js'
+import { startServer, type TestServer } from '../../support/server.js'
+import { signUp } from '../../support/users.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '3', SERVICE_INGEST_BAD_LINES_MAX: '5000' } })
+})
+afterAll(() => server.stop())
+
+const ndjson = { 'content-type': 'application/x-ndjson' }
+
+interface Sent {
+  headers?: Record<string, string>
+  key?: string
+}
+
+const send = (path: string, raw: string | Uint8Array, { headers = {}, key = server.rootKey }: Sent = {}) =>
+  ask(server, `POST /v1/ingest${path}`, { raw, headers: { ...ndjson, ...headers }, key })
+
+/** The bodies of the lines that an agent has kept. */
+async function keptBy(agent: string): Promise<unknown[]> {
+  const body = { type: 'time_range', types: ['ingest/rejected'], limit: 1_000 }
+  const page = await ask(server, `POST /v1/agents/${agent}/query`, { body })
+  return page.body.records.map((record: { payload: unknown }) => record.payload)
+}
+
+const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+describe('on_error=keep for one agent', () => {
+  const query = '?on_error=keep'
+
+  it('keeps each refused line in its place of the strand, and answers 200', async () => {
+    const { status, body } = await send(`/kept${query}`, '{"n":1}\nbad\r\n\n{"n":9007199254740993}\n{"n":2}')
+    expect([status, body]).toMatchObject([
+      200,
+      {
+        accepted: 2,
+        rejected: 2,
+        kept: 2,
+        rejected_by_code: { validation_failed: 2 },
+        first_seq: 1,
+        last_seq: 4,
+      },
+    ])
+    expect(body.chain_head).toBe((await headOf(server, 'kept'))?.chain_head)
+    const code = 'validation_failed'
+    expect(await keptBy('kept')).toEqual([
+      { line: 2, code, detail: 'Expected one JSON value', text: 'bad\r' },
+      { line: 4, code, detail: expect.stringContaining('2^53-1'), text: '{"n":9007199254740993}' },
+    ])
+  })
+
+  it('is 200 where every line is refused, and makes the agent', async () => {
+    const { status, body } = await send(`/only-bad${query}`, 'x\ny\n')
+    expect([status, body]).toMatchObject([
+      200,
+      { accepted: 0, rejected: 2, kept: 2, first_seq: 1, last_seq: 2 },
+    ])
+  })
+
+  it('keeps bytes that are not UTF-8, and the beginning of what no record can hold', async () => {
+    const odd = Buffer.from([0x7b, 0xff, 0xfe, 0x22])
+    const long = `{"text":"${'é'.repeat(200_000)}"}`
+    const control = '\u0001'.repeat(200_000)
+    const raw = Buffer.concat([odd, Buffer.from(`\n${long}\n${control}\n`)])
+    expect((await send(`/odd${query}`, raw)).body).toMatchObject({ accepted: 0, rejected: 3, kept: 3 })
+    const [first, second, third] = await keptBy('odd')
+    expect(first).toEqual({
+      line: 1,
+      code: 'validation_failed',
+      detail: 'Expected UTF-8',
+      base64: odd.toString('base64'),
+    })
+    expect(second).toMatchObject({ code: 'too_large', bytes: Buffer.byteLength(long), sha256: sha256(long) })
+    expect(third).toMatchObject({ bytes: control.length, sha256: sha256(control) })
+    for (const [body, whole] of [
+      [second, long],
+      [third, control],
+    ] as const) {
+      const { text } = body as { text: string }
+      expect(text.length).toBeGreaterThan(20_000)
+      expect(whole.startsWith(text)).toBe(true)
+    }
+  })
+
+  it('keeps one record that is refused, as its only line', async () => {
+    const raw = '{"a":1,\n"a":2}'
+    const json = { 'content-type': 'application/json' }
+    const { status, body } = await send(`/single${query}`, raw, { headers: json })
+    expect([status, body]).toMatchObject([200, { accepted: 0, rejected: 1, kept: 1, last_seq: 1 }])
+    expect(await keptBy('single')).toMatchObject([{ line: 1, text: raw }])
+    expect((await send(`/single${query}`, '{}', { headers: json })).status).toBe(201)
+  })
+
+  it('is written once under an Idempotency-Key, however many lines are kept', async () => {
+    const headers = { 'idempotency-key': 'keep' }
+    const raw = 'x\n{}\n'.repeat(600)
+    const first = await send(`/keyed${query}`, raw, { headers })
+    const again = await send(`/keyed${query}`, raw, { headers })
+    expect([first.status, first.body.kept, again.headers.get('idempotency-replayed')]).toEqual([
+      200,
+      600,
+      'true',
+    ])
+    expect(again.body).toEqual(first.body)
+    expect((await headOf(server, 'keyed'))?.seq).toBe(1_200)
+  })
+
+  it('ends after as many refused lines as without', async () => {
+    const { status, body } = await send(`/many${query}`, 'x\n'.repeat(50_000))
+    expect([status, body.code]).toEqual([422, 'too_many_bad_lines'])
+    expect((await headOf(server, 'many'))?.seq).toBe(body.kept)
+    expect(body.kept).toBeLessThan(50_000)
+  })
+
+  it('keeps nothing of what is not about a line: a head that has moved, an agent that takes no writes', async () => {
+    const headers = { 'if-match': `"${'0'.repeat(64)}"` }
+    expect((await send(`/kept${query}`, 'x', { headers })).status).toBe(412)
+    const { status, body } = await send(`/org::none${query}`, 'x')
+    expect([status, body.code, body.kept]).toEqual([422, 'ingest_rejected', undefined])
+  })
+})
+
+describe('on_error=keep for many agents', () => {
+  const query = '?on_error=keep&rejected_agent=leftovers'
+
+  it('keeps a line with the agent that it names, any other with the one that the query names', async () => {
+    const raw = [
+      '{"agent":"m1","data":{}}',
+      '{"agent":"m1","data":7}',
+      '{"agent":"m2","data":{"n":9007199254740993}}',
+      'bad',
+      '{"agent":"no name","data":{}}',
+      '{"agent":"leftovers","data":{}}',
+    ]
+    const headers = { 'idempotency-key': 'many' }
+    for (let time = 0; time < 2; time++) {
+      const { status, body } = await send(query, raw.join('\n'), { headers })
+      expect([status, body]).toMatchObject([200, { accepted: 2, rejected: 4, kept: 4 }])
+      expect(body.agents.m2).toMatchObject({ accepted: 0, rejected: 1, last_seq: 1 })
+    }
+    expect(await keptBy('m1')).toMatchObject([{ line: 2, text: raw[1] }])
+    expect(await keptBy('m2')).toMatchObject([{ line: 3, text: raw[2] }])
+    const left = (await keptBy('leftovers')) as { line: number; text: string }[]
+    expect(left.map(({ line, text }) => [line, text])).toEqual([
+      [4, raw[3]],
+      [5, raw[4]],
+    ])
+  })
+
+  it('needs the name of an agent that the caller reaches', async () => {
+    const bad = await send('?on_error=keep', 'x')
+    expect([bad.status, bad.body.code, bad.body.errors[0].pointer]).toEqual([
+      400,
+      'validation_failed',
+      '?rejected_agent',
+    ])
+    const { key } = await scopedKey(server, ['ingest'], ['mine*'])
+    expect((await send(query, 'x', { key })).status).toBe(403)
+    const raw = '{"agent":"other","data":1}\n{"agent":"mine-1","data":1}'
+    const mine = await send('?on_error=keep&rejected_agent=mine-left', raw, { key })
+    expect([mine.status, mine.body.kept]).toEqual([200, 2])
+    expect(await headOf(server, 'other')).toBeUndefined()
+    expect(await keptBy('mine-left')).toMatchObject([{ line: 1, code: 'forbidden' }])
+    expect(await keptBy('mine-1')).toMatchObject([{ line: 2 }])
+  })
+})
+
+describe('on_error=keep for a user', () => {
+  it('keeps only what a policy lets the user write', async () => {
+    const token = await signUp(server, 'keeper@example.org')
+    for (const agent of ['bound', 'open', 'shut']) await newAgent(server, agent)
+    const allow = (agent: string, conditions: object[]) => {
+      const body = { policies: [{ actions: ['write'], conditions }] }
+      return ask(server, `PUT /v1/agents/${agent}/policies`, { body })
+    }
+    await allow('bound', [{ field: 'owner', op: 'eq', value: '$jwt.sub' }])
+    await allow('open', [])
+    for (const path of ['/bound?on_error=keep', '/shut?on_error=keep']) {
+      const { status, body } = await send(path, 'x\n{"owner":"me"}', { key: token })
+      expect([status, body.kept]).toEqual([path.startsWith('/shut') ? 403 : 422, undefined])
+    }
+    expect((await send('/open?on_error=keep', 'x', { key: token })).body).toMatchObject({ kept: 1 })
+    const raw = ['open', 'bound', 'shut', 'nowhere']
+      .map((agent) => `{"agent":"${agent}","data":1}`)
+      .join('\n')
+    const many = await send('?on_error=keep&rejected_agent=bound', `${raw}\nx`, { key: token })
+    expect([many.status, many.body]).toMatchObject([422, { accepted: 0, rejected: 5, kept: 1 }])
+    for (const agent of ['bound', 'shut']) expect((await headOf(server, agent))?.seq).toBeLessThan(2)
+    expect(await keptBy('bound')).toEqual([])
+  })
+})
+
+it('keeps what fits where records may have few bytes, and says where not even that does', async () => {
+  for (const [bytes, status] of [
+    ['2000', 200],
+    ['60', 422],
+  ] as const) {
+    const small = await startServer({ env: { SERVICE_RECORD_MAX_BYTES: bytes } })
+    try {
+      const raw = `{"text":"${'x'.repeat(3_000)}"}\n`
+      const answer = await ask(small, 'POST /v1/ingest/a?on_error=keep', { raw, headers: ndjson })
+      expect(answer.status).toBe(status)
+    } finally {
+      await small.stop()
+    }
+  }
+})

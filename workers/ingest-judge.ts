@@ -1,0 +1,94 @@
+import type { Policy } from '../src/auth/row-policy.js'
+import type { Refusal } from '../src/base/errors.js'
+import type { CommandOf, UserAccess, WriteOptions } from '../src/protocol/messages.js'
+import { draftRules, emergeRefusal, targetAgent } from './commands/records.js'
+import type { DraftRules } from './commands/drafts.js'
+import type { CommitGroup, Draft } from './commit-group.js'
+import { rejectedDraft } from './rejected-line.js'
+import { covers, grantOf, notAllowed, type Grant } from './row-access.js'
+import type { ShardState } from './shard-state.js'
+
+/** One line that was read: what to append, or why not. */
+export interface ReadLine {
+  line: number
+  agent: string
+  /** As they came. */
+  bytes: Uint8Array
+  draft: Draft | Refusal
+  /** The record that it is kept as, being refused, and why it is. */
+  kept?: { refusal: Refusal; draft: Draft }
+  /** How the policies of its agent judged it, which holds as long as they are the same. */
+  judged?: { policies: readonly Policy[]; allowed: boolean }
+}
+
+/** Drafts of ingest are marked for good, whether or not a sink is set up: it may be later (docs/adr/0013). */
+export function ingestRules(state: ShardState, options: WriteOptions): DraftRules {
+  return { ...draftRules(state, options), ingested: true }
+}
+
+/** How the lines of one agent are judged: what a user's policies grant; or that none may be written. */
+type Standing = Refusal | { grant: Grant; policies: readonly Policy[] }
+
+/** Judges lines as one group sees their agents: by what a user's policies allow, a key may write them all. */
+export class Judge {
+  readonly #state: ShardState
+  readonly #command: CommandOf<'ingestChunk'>
+  readonly #access: UserAccess | undefined
+  readonly #group: CommitGroup
+  readonly #found = new Map<string, Standing>()
+
+  constructor(state: ShardState, command: CommandOf<'ingestChunk'>, group: CommitGroup) {
+    this.#state = state
+    this.#command = command
+    this.#access = command.access
+    this.#group = group
+  }
+
+  /** What to append, or why not: where refused lines are kept, what they are kept as. */
+  verdict(line: ReadLine): Draft | Refusal {
+    const own = this.#ownVerdict(line)
+    if (!('code' in own) || this.#command.mode !== 'keep' || line.agent === '') return own
+    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    if ('code' in found) return own
+    const draft = this.#keptDraft(line, own)
+    // Who may not write such a record does not get one written by sending a bad line.
+    return draft !== undefined && covers(found.grant, draft.body) ? draft : own
+  }
+
+  #keptDraft(line: ReadLine, refusal: Refusal): Draft | undefined {
+    if (line.kept?.refusal !== refusal) {
+      delete line.kept
+      const rules = ingestRules(this.#state, this.#command.options)
+      const draft = rejectedDraft(line, refusal, rules)
+      if (draft !== undefined) line.kept = { refusal, draft }
+    }
+    return line.kept?.draft
+  }
+
+  #ownVerdict(line: ReadLine): Draft | Refusal {
+    if ('code' in line.draft) return line.draft
+    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    if ('code' in found) return found
+    const { grant, policies } = found
+    if (line.judged?.policies !== policies) {
+      line.judged = { policies, allowed: covers(grant, line.draft.body) }
+    }
+    return line.judged.allowed ? line.draft : notAllowed
+  }
+
+  #find(name: string): Standing {
+    const found = this.#standing(name)
+    this.#found.set(name, found)
+    return found
+  }
+
+  #standing(name: string): Standing {
+    const access = this.#access
+    if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
+    const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
+    if ('code' in agent) return agent
+    return { grant: grantOf(agent, 'write', access), policies: agent.policies }
+  }
+}
+
+const everything: Standing = { grant: undefined, policies: [] }
