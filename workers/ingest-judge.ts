@@ -22,8 +22,11 @@ export interface ReadLine {
 }
 
 /** Drafts of ingest are marked for good, whether or not a sink is set up: it may be later (docs/adr/0013). */
-export function ingestRules(state: ShardState, options: WriteOptions): DraftRules {
-  return { ...draftRules(state, options), ingested: true }
+export function ingestRules(
+  state: ShardState,
+  { options, integers }: { options: WriteOptions; integers?: 'text' },
+): DraftRules {
+  return { ...draftRules(state, options), ingested: true, largeAsText: integers === 'text' }
 }
 
 /** How the lines of one agent are judged: what a user's policies grant; or that none may be written. */
@@ -58,7 +61,7 @@ export class Judge {
   #keptDraft(line: ReadLine, refusal: Refusal): Draft | undefined {
     if (line.kept?.refusal !== refusal) {
       delete line.kept
-      const rules = ingestRules(this.#state, this.#command.options)
+      const rules = ingestRules(this.#state, this.#command)
       const draft = rejectedDraft(line, refusal, rules)
       if (draft !== undefined) line.kept = { refusal, draft }
     }

@@ -45,7 +45,8 @@ export function* linesByAgent(
 }
 
 function nameOf(command: IngestChunk, bytes: Uint8Array): string {
-  const parsed = readJson(bytes, limits.nestingDepthMax + 1)
+  const largeAsText = command.integers === 'text'
+  const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText })
   if ('code' in parsed || !isObject(parsed.value)) return keptWith(command, bytes)
   const agent = parsed.value['agent']
   return typeof agent === 'string' ? agent : ''
@@ -91,7 +92,7 @@ export function readLine(
   const { agent: named, lineNumbers } = command
   if (refusal !== undefined) return { line, agent: named, bytes, draft: refusal }
   if (lineNumbers === undefined) return { line, agent: named, bytes, draft: readBareDraft(bytes, rules) }
-  const parsed = readJson(bytes, limits.nestingDepthMax + 1)
+  const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText: rules.largeAsText === true })
   const none = { line, agent: keptWith(command, bytes), bytes }
   if ('code' in parsed) return { ...none, draft: parsed }
   if (!isObject(parsed.value)) return { ...none, draft: faulty('', 'Expected an object') }

@@ -10,6 +10,8 @@ export interface IngestManyOptions extends CallOptions {
    * `reject_all` writes nothing when one line is refused.
    */
   onError?: 'skip' | 'keep' | 'reject_all' | undefined
+  /** `text` keeps integers beyond ±(2^53-1) as strings of their digits; without it they are refused. */
+  integers?: 'text' | undefined
   /**
    * `stream` sends one request while the source is read; `chunks` sends one request after another, each
    * safe to repeat. Default: `stream` where the platform can, which browsers on HTTP/1.1 cannot.
@@ -46,7 +48,7 @@ export async function ingestMany(
   const call: Call = {
     method: 'POST',
     path: `/v1/ingest/${pathSegment(agent)}`,
-    query: { on_error: options.onError },
+    query: { on_error: options.onError, integers: options.integers },
     headers: { 'content-type': 'application/x-ndjson' },
     repeatable: false,
     signal: options.signal,

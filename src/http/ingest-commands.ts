@@ -43,6 +43,7 @@ export function commandsOf(
   const options = optionsOf(stream, index)
   const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
+  const reading = readingOf(request)
   if (request.agent !== undefined) {
     const command: IngestCommand = withAccess(stream, {
       kind: 'ingestChunk' as const,
@@ -50,6 +51,7 @@ export function commandsOf(
       chunk: bytes,
       firstLine,
       mode,
+      ...reading,
       options,
     })
     return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [], agents: noAgents }
@@ -65,6 +67,7 @@ export function commandsOf(
       firstLine,
       lineNumbers: lines.numbers,
       mode,
+      ...reading,
       options,
     }),
   }))
@@ -78,9 +81,15 @@ export function commandsOf(
     lineNumbers: refused.numbers,
     refusals: faults.map(({ refusal }) => refusal),
     mode,
+    ...reading,
     options: rejectedOptions(options),
   })
   return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
+}
+
+/** How the text of records is read. */
+export function readingOf({ integers }: IngestRequest): { integers?: 'text' } {
+  return integers === undefined ? {} : { integers }
 }
 
 /** The same agent may have lines of its own in the same chunk, so what it keeps has another key. */

@@ -10,6 +10,7 @@ import { GatheredBytes } from './gathered-bytes.js'
 import {
   commandsOf,
   optionsOf,
+  readingOf,
   summaryOf,
   tooManyAgents,
   type IngestCommand,
@@ -49,8 +50,8 @@ export class WholeIngest {
     const { request, shards } = this.#stream
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
-    const keep = request.onError === 'keep' ? { keep: true as const } : {}
-    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...keep, options })
+    const how = { ...readingOf(request), ...(request.onError === 'keep' && { keep: true as const }) }
+    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...how, options })
     const outcome = await shards.ask(agent, command)
     if (outcome.kind === 'ingested') {
       const totals = new IngestTotals(this.#stream.onRefused)

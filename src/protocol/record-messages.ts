@@ -36,6 +36,8 @@ export interface IngestOne {
   body: Uint8Array
   /** A body that is refused becomes a record of type `ingest/rejected`. */
   keep?: true
+  /** `text`: integers beyond ±(2^53-1) are kept as strings. */
+  integers?: 'text'
   options: WriteOptions
   access?: UserAccess
 }
@@ -56,6 +58,8 @@ export interface IngestChunk {
   lineNumbers?: number[]
   refusals?: Refusal[]
   mode: 'skip' | 'keep' | 'reject' | 'check'
+  /** `text`: integers beyond ±(2^53-1) are kept as strings. */
+  integers?: 'text'
   options: WriteOptions
   access?: UserAccess
 }

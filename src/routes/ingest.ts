@@ -91,12 +91,15 @@ function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]
   if (onError !== 'skip' && onError !== 'keep' && onError !== 'reject_all') {
     return faultyParameter('?on_error', 'Expected skip, keep or reject_all')
   }
+  const integers = request.query.get('integers')
+  if (integers !== null && integers !== 'text') return faultyParameter('?integers', 'Expected text')
   const options = writeOptions(request)
   if ('code' in options) return options
   return {
     format,
     gzip: encoding === 'gzip',
     onError,
+    ...(integers === null ? {} : { integers }),
     ...(options.ifMatch === undefined ? {} : { ifMatch: options.ifMatch }),
     ...(options.idempotency === undefined ? {} : { idempotencyKey: options.idempotency.key }),
     ...(options.signing === undefined ? {} : { signing: options.signing }),

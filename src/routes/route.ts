@@ -195,6 +195,8 @@ export interface IngestRequest {
   onError: 'skip' | 'keep' | 'reject_all'
   /** The agent that keeps refused lines which name none that the caller may write to; only with `keep`, of many. */
   rejectedAgent?: string
+  /** `text`: integers beyond ±(2^53-1) are kept as strings. */
+  integers?: 'text'
   ifMatch?: string
   idempotencyKey?: string
   signing?: Signing

@@ -15,14 +15,16 @@ import { type Refusal, refuse } from '../base/errors.js'
  * A number with a fraction or an exponent is the double that is nearest: 9007199254740993.0 is 9007199254740992, and 1e-400
  * is 0 (docs/FORMAT.md, Body). In its canonical form such a number can be an integer beyond ±(2^53-1), which is read where
  * `canonical` says that the text is to be one; whoever says so sees that it is.
+ *
+ * With `largeAsText` an integer literal beyond ±(2^53-1) is read as a string of its digits.
  * @returns the value, or `validation_failed`
  */
 export function readJson(
   bytes: Uint8Array,
   depthMax: number,
-  { canonical = false }: { canonical?: boolean } = {},
+  { canonical = false, largeAsText = false }: { canonical?: boolean; largeAsText?: boolean } = {},
 ): { value: unknown } | Refusal {
-  const buffer = asBuffer(bytes)
+  const buffer = largeAsText ? quoteLarge(asBuffer(bytes)) : asBuffer(bytes)
   const ascii = isAscii(buffer)
   if (!ascii && !isUtf8(buffer)) return invalid('Expected UTF-8')
   const tokens = scan(buffer, { depthMax, canonical })
@@ -127,6 +129,48 @@ function scan(
     }
   }
   return { colons, escapes }
+}
+
+/**
+ * Puts quotes around integer literals beyond ±(2^53-1) that stand where a value may. What is no JSON stays none: names of
+ * members are left as they are, and so is whatever is no number by RFC 8259.
+ */
+function quoteLarge(bytes: Buffer): Buffer {
+  const parts: Buffer[] = []
+  let from = 0
+  for (let at = 0; at < bytes.length;) {
+    const byte = bytes[at]
+    if (byte === QUOTE) at = stringEnd(bytes, at)
+    else if (byte === MINUS || isDigit(byte)) {
+      const end = numberEnd(bytes, at + 1)
+      const isLong = end - at > SAFE_DIGITS
+      const literal = isLong ? bytes.toString('latin1', at, end) : ''
+      if (isLong && isWritten(literal) && isUnsafeInteger(literal) && !isName(bytes, end)) {
+        parts.push(bytes.subarray(from, at), Buffer.from(`"${literal}"`))
+        from = end
+      }
+      at = end
+    } else at += 1
+  }
+  return parts.length === 0 ? bytes : Buffer.concat([...parts, bytes.subarray(from)])
+}
+
+/** Whether an integer is written as JSON writes it: without zeros that lead nowhere. */
+function isWritten(literal: string): boolean {
+  return /^-?[1-9]/.test(literal)
+}
+
+/** Where the string that begins at `start` has ended. */
+function stringEnd(bytes: Buffer, start: number): number {
+  let at = start + 1
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  return at + 1
+}
+
+function isName(bytes: Buffer, end: number): boolean {
+  let at = end
+  while (bytes[at] === 0x20 || bytes[at] === 0x09 || bytes[at] === 0x0a || bytes[at] === 0x0d) at += 1
+  return bytes[at] === COLON
 }
 
 function isDigit(byte: number | undefined): boolean {

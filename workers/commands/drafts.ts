@@ -11,6 +11,8 @@ export interface DraftRules {
   signing: Signing
   /** The drafts come by an ingest route. */
   ingested?: boolean
+  /** Integers beyond ±(2^53-1) are kept as strings. */
+  largeAsText?: boolean
 }
 
 /** The members of one `{data, type?}`. */
@@ -34,7 +36,7 @@ export function readDraft(bytes: Uint8Array, rules: DraftRules): Draft | Refusal
 
 /** The draft of one body that stands by itself: a JSON object of user type `record`. */
 export function readBareDraft(bytes: Uint8Array, rules: DraftRules): Draft | Refusal {
-  const parsed = readJson(bytes, limits.nestingDepthMax)
+  const parsed = readJson(bytes, limits.nestingDepthMax, { largeAsText: rules.largeAsText === true })
   return 'code' in parsed ? parsed : draftOfData({ data: parsed.value, type: defaultRecordType }, '', rules)
 }
 

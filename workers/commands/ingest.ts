@@ -17,7 +17,7 @@ type IngestChunk = CommandOf<'ingestChunk'>
 
 /** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
-  const draft = readBareDraft(command.body, ingestRules(state, command.options))
+  const draft = readBareDraft(command.body, ingestRules(state, command))
   const decision = 'code' in draft ? draft : appendOne(state, { ...command, emerge: true, draft }, group)
   if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
     return decision
@@ -66,7 +66,7 @@ const PIECE_LINES = 64
  */
 export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Turn): Steps<Decision> {
   const tally = new Tally()
-  const rules = ingestRules(state, command.options)
+  const rules = ingestRules(state, command)
   const begun = targetRefusal(state, command, turn.group)
   if (begun !== undefined) return begun
   let lines: ReadLine[] = []
@@ -85,7 +85,7 @@ export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Tur
 export function* readLines(state: ShardState, command: IngestChunk, turn: Turn): Steps<ReadLines | Refusal> {
   const refusal = targetRefusal(state, command, turn.group)
   if (refusal !== undefined) return refusal
-  const rules = ingestRules(state, command.options)
+  const rules = ingestRules(state, command)
   const lines: ReadLine[] = []
   let judge = new Judge(state, command, turn.group)
   for (const raw of rawLines(command)) {
