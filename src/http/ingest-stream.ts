@@ -3,7 +3,8 @@ import { limits } from '../base/limits.js'
 import type { Outcome } from '../protocol/messages.js'
 import { replayedHeaders } from '../routes/answers.js'
 import type { Answer } from '../routes/route.js'
-import type { BodyPart, BodyQueue } from './body-queue.js'
+import type { BodySource } from './array-body.js'
+import type { BodyPart } from './body-queue.js'
 import { commandsOf, summaryOf, type IngestStream } from './ingest-commands.js'
 import { isBlankChunk } from './ingest-lines.js'
 import { IngestSplitter, type LineChunk } from './ingest-splitter.js'
@@ -35,7 +36,7 @@ export class LineIngest {
   }
 
   /** Takes the body. @returns the answer; undefined when the client has gone */
-  async run(body: BodyQueue): Promise<Answer | Refusal | undefined> {
+  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
     let part: BodyPart
     do {
       part = await body.next()
@@ -50,7 +51,7 @@ export class LineIngest {
   }
 
   /** Takes bytes, or the end of the body, in slices of the front. */
-  async #take(bytes: Buffer | undefined, body: BodyQueue): Promise<void> {
+  async #take(bytes: Buffer | undefined, body: BodySource): Promise<void> {
     const { slices, request, lineBytesMax } = this.#stream
     const length = bytes?.length ?? 0
     for (let at = 0; at < length; at += SLICE_BYTES) {
@@ -68,7 +69,7 @@ export class LineIngest {
     if (rest !== undefined) await this.#send(rest, body)
   }
 
-  async #send(chunk: LineChunk, body: BodyQueue): Promise<void> {
+  async #send(chunk: LineChunk, body: BodySource): Promise<void> {
     const { request, slices, shards } = this.#stream
     if (this.#stopped(body)) return
     const index = this.#index++
@@ -88,7 +89,7 @@ export class LineIngest {
   }
 
   /** Whether nothing more is to be written, and why. */
-  #stopped({ broken }: BodyQueue): boolean {
+  #stopped({ broken }: BodySource): boolean {
     const { badLinesMax } = this.#stream
     if (broken !== undefined && 'refusal' in broken) this.#refusal ??= broken.refusal
     if (badLinesMax > 0 && this.#totals.rejected > badLinesMax) {

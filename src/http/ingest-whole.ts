@@ -5,7 +5,7 @@ import { answerOf, unexpected } from '../routes/answers.js'
 import { withAccess } from '../routes/parameters.js'
 import type { Answer } from '../routes/route.js'
 import { tooLarge } from './body.js'
-import type { BodyQueue } from './body-queue.js'
+import type { BodySource } from './array-body.js'
 import { GatheredBytes } from './gathered-bytes.js'
 import {
   commandsOf,
@@ -32,7 +32,7 @@ export class WholeIngest {
   }
 
   /** Takes the body. @returns the answer; undefined when the client has gone */
-  async run(body: BodyQueue): Promise<Answer | Refusal | undefined> {
+  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
     const gathered = new GatheredBytes()
     for (;;) {
       const part = await body.next()
@@ -64,7 +64,7 @@ export class WholeIngest {
   }
 
   /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
-  async #allOrNone(bytes: Buffer, body: BodyQueue): Promise<Answer | Refusal | undefined> {
+  async #allOrNone(bytes: Buffer, body: BodySource): Promise<Answer | Refusal | undefined> {
     if (hasMoreLines(bytes, limits.ingestAtomicLinesMax)) {
       const detail = `Expected at most ${limits.ingestAtomicLinesMax} lines that are written all or none`
       return refuse('too_large', detail)

@@ -1,11 +1,13 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { IngestRequest, Principal } from '../routes/route.js'
+import type { Answer, IngestRequest, Principal } from '../routes/route.js'
+import { ArrayBody, JsonBody, type BodySource } from './array-body.js'
 import { BodyQueue } from './body-queue.js'
 import { readBody, refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import type { FrontSlices } from './front-slices.js'
+import type { IngestStream } from './ingest-commands.js'
 import { LineIngest } from './ingest-stream.js'
 import { WholeIngest } from './ingest-whole.js'
 import type { OpenUploads } from './uploads.js'
@@ -40,12 +42,10 @@ export class IngestReceiver {
     // The text of a record can be longer than its canonical form.
     const lineBytesMax = recordBytesMax * 2 + limits.requestBytesMax
     const stream = { ...this.#parts, exchange, request, principal, lineBytesMax }
-    const whole = request.format === 'json' || request.onError === 'reject_all'
     const body = new BodyQueue(exchange)
     const release = uploads.hold(principal, (refusal) => body.cut(refusal))
     readBody(exchange, request.gzip, body)
-    const taking = whole ? new WholeIngest(stream).run(body) : new LineIngest(stream).run(body)
-    taking
+    take(stream, body)
       .then((answer) => {
         if (answer === undefined) return
         if ('code' in answer) refuseRest(exchange, answer)
@@ -57,4 +57,22 @@ export class IngestReceiver {
       })
       .finally(release)
   }
+}
+
+/** Takes a body as what it is: one record, lines, or an array, whose elements are lines. */
+async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
+  const { request, slices, lineBytesMax } = stream
+  if (request.format === 'ndjson') return takeLines(stream, queue)
+  const json = new JsonBody(queue)
+  if (await json.isArray(lineBytesMax)) {
+    const body = new ArrayBody(json, { slices })
+    return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, body)
+  }
+  if (request.agent !== undefined) return new WholeIngest(stream).run(json)
+  return refuse('validation_failed', 'Expected a JSON array of {agent, data, type?}')
+}
+
+function takeLines(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
+  const all = stream.request.onError === 'reject_all'
+  return all ? new WholeIngest(stream).run(body) : new LineIngest(stream).run(body)
 }

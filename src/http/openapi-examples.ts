@@ -332,22 +332,33 @@ export const schemaExamples: Readonly<Record<string, Readonly<Record<string, unk
   ZoneChanged: { changed: { agent_id: 'sensors', zone: 'protected', seq: 3, record_id: second } },
 }
 
+/** The body of one ingested record: the JSON itself, without a wrapper. */
+export const ingestedRecord = reading
+
+/** Two of them, as elements of an array. */
+export const ingestedRecords = [reading, { ...reading, celsius: 72.1 }]
+
+/** Records of two agents. */
+export const addressedRecords = [
+  { agent: 'sensors', data: reading },
+  { agent: 'doors', data: { door: 'north', open: true } },
+]
+
+function linesOf(values: readonly object[]): string {
+  return values.map((value) => `${JSON.stringify(value)}\n`).join('')
+}
+
 /** Texts of bodies that are not JSON, by operationId and media type. */
 export const textExamples: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   postIngestByAgent: {
-    'application/x-ndjson': `${JSON.stringify(reading)}\n${JSON.stringify({ ...reading, celsius: 72.1 })}\n`,
+    'application/x-ndjson': linesOf(ingestedRecords),
   },
   postIngest: {
-    'application/x-ndjson':
-      `${JSON.stringify({ agent: 'sensors', data: reading })}\n` +
-      `${JSON.stringify({ agent: 'doors', data: { door: 'north', open: true } })}\n`,
+    'application/x-ndjson': linesOf(addressedRecords),
   },
   getAgentStream: { 'text/event-stream': eventExample() },
   getStream: { 'text/event-stream': eventExample() },
 }
-
-/** The body of one ingested record: the JSON itself, without a wrapper. */
-export const ingestedRecord = reading
 
 function eventExample(): string {
   const data = {

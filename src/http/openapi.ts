@@ -4,7 +4,13 @@ import { rootPathOf } from '../routes/organism-auth.js'
 import type { Route } from '../routes/route.js'
 import { scopes } from '../wire/api-keys.js'
 import { JsonObject } from '../wire/primitives.js'
-import { ingestedRecord, schemaExamples, textExamples } from './openapi-examples.js'
+import {
+  addressedRecords,
+  ingestedRecord,
+  ingestedRecords,
+  schemaExamples,
+  textExamples,
+} from './openapi-examples.js'
 import { organismParameter, parameterComponents, parametersOf } from './openapi-parameters.js'
 import { authScope, authSecurity } from './openapi-auth.js'
 import {
@@ -216,15 +222,21 @@ function requestBodyOf(route: Route, operationId: string): unknown {
   if (request === undefined) return undefined
   if (!isText(request)) return { required: true, content: { 'application/json': jsonContent(request) } }
   const content = { [request.mediaType]: textContent(operationId, request.mediaType) }
+  if (route.kind !== 'ingest') return { required: true, description: request.description, content }
+  const one = schemaOf(JsonObject)
+  const many = { type: 'array', items: one }
   // An ingest route that can answer 201 takes one record as JSON, too.
-  if (route.kind !== 'ingest' || answers[201] === undefined) {
-    return { required: true, description: request.description, content }
-  }
-  const one = { schema: schemaOf(JsonObject), examples: { record: { value: ingestedRecord } } }
+  const json =
+    answers[201] === undefined
+      ? { schema: many, examples: { array: { value: addressedRecords } } }
+      : {
+          schema: { oneOf: [one, many] },
+          examples: { record: { value: ingestedRecord }, array: { value: ingestedRecords } },
+        }
   return {
     required: true,
     description: request.description,
-    content: { ...content, 'application/json': one },
+    content: { ...content, 'application/json': json },
   }
 }
 

@@ -8,7 +8,9 @@ import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
 const ndjson = {
   mediaType: 'application/x-ndjson',
-  description: 'One JSON object a line; gzip by Content-Encoding. application/json: one record, answered 201',
+  description:
+    'One JSON object a line; gzip by Content-Encoding. `application/json` and other `application/*+json`: an array of them, ' +
+    'as many as there are, or to one agent a single record, answered 201',
 }
 
 /** POST /v1/ingest/:agent: one record, or a line each of a stream of them. */
@@ -29,7 +31,7 @@ const ingestOne: IngestRoute = {
   toIngest(request) {
     const agent = reachableAgent(request, request.params[0])
     if (typeof agent !== 'string') return agent
-    const ingest = toIngest(request, ['json', 'ndjson'])
+    const ingest = toIngest(request)
     return 'code' in ingest ? ingest : { ...ingest, agent }
   },
 }
@@ -59,7 +61,7 @@ const ingestMany: IngestRoute = {
   toIngest(request) {
     if (request.headers.ifMatch !== '')
       return refuse('validation_failed', 'Expected no If-Match: each agent has a chain head of its own')
-    const ingest = toIngest(request, ['ndjson'])
+    const ingest = toIngest(request)
     if ('code' in ingest || ingest.onError !== 'keep') return ingest
     const rejectedAgent = keeperOf(request)
     return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
@@ -77,11 +79,10 @@ function keeperOf(request: RouteRequest): string | Refusal {
   )
 }
 
-function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]): IngestRequest | Refusal {
+function toIngest(request: RouteRequest): IngestRequest | Refusal {
   const format = formatOf(request.headers.contentType)
-  if (format === undefined || !formats.includes(format)) {
-    const names = formats.map((one) => (one === 'json' ? 'application/json' : 'application/x-ndjson'))
-    return refuse('unsupported_media_type', `Expected Content-Type ${names.join(' or ')}`)
+  if (format === undefined) {
+    return refuse('unsupported_media_type', 'Expected Content-Type application/json or application/x-ndjson')
   }
   const encoding = request.headers.contentEncoding
   if (encoding !== '' && encoding !== 'identity' && encoding !== 'gzip') {
@@ -106,10 +107,10 @@ function toIngest(request: RouteRequest, formats: readonly ('json' | 'ndjson')[]
   }
 }
 
-/** The media type decides between one record and many; JSON when none is named. */
+/** The media type decides between JSON, which is one record or an array of them, and lines; JSON when none is named. */
 function formatOf(contentType: string): 'json' | 'ndjson' | undefined {
   const mediaType = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (mediaType === '' || mediaType === 'application/json') return 'json'
+  if (mediaType === '' || /^application\/(?:[^/]+\+)?json$/.test(mediaType)) return 'json'
   if (['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType)) return 'ndjson'
   return undefined
 }

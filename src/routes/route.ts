@@ -189,7 +189,7 @@ export interface IngestRoute extends RouteBase {
 export interface IngestRequest {
   /** The agent of every line; absent when each line names its own. */
   agent?: string
-  /** One JSON body, or many lines. */
+  /** JSON, which is one record or an array of them, or lines. */
   format: 'json' | 'ndjson'
   gzip: boolean
   onError: 'skip' | 'keep' | 'reject_all'

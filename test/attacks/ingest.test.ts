@@ -26,13 +26,14 @@ afterAll(() => server.stop())
 interface Upload {
   key?: string
   gzip?: boolean
+  type?: string
 }
 
 /** Uploads a body, chunked and at the server's pace; gives the status and the JSON of the answer. */
 async function upload(
   path: string,
   body: Iterable<string | Uint8Array>,
-  { key = server.rootKey, gzip = false }: Upload = {},
+  { key = server.rootKey, gzip = false, type = 'application/x-ndjson' }: Upload = {},
   // Tests look into answers of every shape.
   // oxlint-disable-next-line no-explicit-any
 ): Promise<{ status: number | undefined; body: any }> {
@@ -40,7 +41,7 @@ async function upload(
     method: 'POST',
     headers: {
       authorization: `Bearer ${key}`,
-      'content-type': 'application/x-ndjson',
+      'content-type': type,
       ...(gzip && { 'content-encoding': 'gzip' }),
     },
   })
@@ -195,5 +196,24 @@ describe('lines that are written', () => {
       const { body } = await upload('/v1/ingest', newNames('fresh', 8_000))
       expect(body.accepted).toBe(8_000)
     })
+  })
+})
+
+describe('a JSON array', () => {
+  it('stalls nobody, however long and whatever is in it', async () => {
+    const json = { type: 'application/json' }
+    const bodies: [path: string, piece: string, count: number, status: number][] = [
+      ['/v1/ingest/array', '{},'.repeat(1_000), 40, 400],
+      ['/v1/ingest', '7,'.repeat(1_000), 100, 400],
+      ['/v1/ingest/array', '[['.repeat(50_000), 20, 413],
+      ['/v1/ingest/array', ' '.repeat(100_000), 5, 200],
+      ['/v1/ingest/array?on_error=reject_all', `{"list":${ones(500)}},`.repeat(8), 900, 400],
+    ]
+    for (const [path, piece, count, status] of bodies) {
+      await expectHarmless(server, async () => {
+        const parts = ['[', ...Array.from({ length: count }, () => piece), ...(status === 200 ? [']'] : [])]
+        expect([path, (await upload(path, parts, json)).status]).toEqual([path, status])
+      })
+    }
   })
 })
