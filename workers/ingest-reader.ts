@@ -6,6 +6,7 @@ import { readJson } from '../src/strand/json.js'
 import { agentMember } from '../src/wire/agent-member.js'
 import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from './commands/drafts.js'
 import type { ReadLine } from './ingest-judge.js'
+import { onceKey } from './written-once.js'
 import type { Steps, Turn } from './turn.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
@@ -91,14 +92,24 @@ export function readLine(
 ): ReadLine {
   const { agent: named, lineNumbers } = command
   if (refusal !== undefined) return { line, agent: named, bytes, draft: refusal }
-  if (lineNumbers === undefined) return { line, agent: named, bytes, draft: readBareDraft(bytes, rules) }
+  if (lineNumbers === undefined || command.once?.by === 'event') {
+    const agent = lineNumbers === undefined ? named : (agentMember(asBuffer(bytes)) ?? '')
+    return onceOf(command, { line, agent, bytes, draft: readBareDraft(bytes, rules) })
+  }
   const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText: rules.largeAsText === true })
   const none = { line, agent: keptWith(command, bytes), bytes }
   if ('code' in parsed) return { ...none, draft: parsed }
   if (!isObject(parsed.value)) return { ...none, draft: faulty('', 'Expected an object') }
   const { agent, ...record } = parsed.value
   if (typeof agent !== 'string') return { ...none, draft: faulty('/agent', 'Expected the name of an agent') }
-  return { line, agent, bytes, draft: draftOf(record, '', rules) }
+  return onceOf(command, { line, agent, bytes, draft: draftOf(record, '', rules) })
+}
+
+/** The line with what it is known by, where it is written once. */
+function onceOf({ once }: IngestChunk, read: ReadLine): ReadLine {
+  if (once === undefined || 'code' in read.draft) return read
+  const key = onceKey(once, read.agent, read.draft)
+  return 'code' in key ? { ...read, draft: key } : { ...read, once: key }
 }
 
 function isBlank(bytes: Uint8Array): boolean {

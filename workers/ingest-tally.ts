@@ -17,10 +17,28 @@ export class Tally {
   #accepted = 0
   #rejected = 0
   #kept = 0
+  #duplicates = 0
+  #written = 0
 
   /** Lines that were written, or that could be. */
   get accepted(): number {
     return this.#accepted
+  }
+
+  /** Records that were written. */
+  get written(): number {
+    return this.#written
+  }
+
+  /** Counts a line that was written before; with a refusal, one that was kept before. */
+  duplicate(line: NamedLine, refusal?: Refusal): void {
+    if (refusal === undefined) {
+      this.count(line.agent)
+      this.#duplicates++
+    } else {
+      this.#kept++
+      this.reject(line, refusal)
+    }
   }
 
   /** Refused lines that were kept. */
@@ -41,6 +59,7 @@ export class Tally {
   }
 
   #reach(agent: string, record: PendingRecord): void {
+    this.#written++
     const row = this.#row(agent)
     if (row.firstSeq < 0) row.firstSeq = record.seq
     row.lastSeq = record.seq
@@ -67,6 +86,7 @@ export class Tally {
       rejected: this.#rejected,
       ...(this.#rejected > 0 && { rejectedByCode: this.#byCode }),
       ...(this.#kept > 0 && { kept: this.#kept }),
+      ...(this.#duplicates > 0 && { duplicates: this.#duplicates }),
       faults: this.#faults,
       agents: [...this.#agents.values()],
     }

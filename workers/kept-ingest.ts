@@ -153,7 +153,8 @@ function outcomeOf(decision: Decision): IngestedOutcome[] {
 function sumOf(outcomes: readonly IngestedOutcome[]): IngestedOutcome {
   const sum: IngestedOutcome = { kind: 'ingested', accepted: 0, rejected: 0, faults: [], agents: [] }
   const byCode: Record<string, number> = {}
-  for (const { accepted, rejected, kept, rejectedByCode, faults, agents } of outcomes) {
+  for (const { accepted, rejected, kept, duplicates, rejectedByCode, faults, agents } of outcomes) {
+    if (duplicates !== undefined) sum.duplicates = (sum.duplicates ?? 0) + duplicates
     if (kept !== undefined) sum.kept = (sum.kept ?? 0) + kept
     sum.accepted += accepted
     sum.rejected += rejected

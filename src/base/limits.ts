@@ -65,6 +65,8 @@ export const limits = {
   ingestAtomicLinesMax: 8_192,
   /** Agents in such a body: those that are new are made together with its lines. */
   ingestAtomicAgentsMax: 512,
+  /** Lines that are written in one commit where each is written once: a row of its own is kept of each. */
+  ingestOnceLinesMax: 1_024,
   /** Agents that an ingest summary has a row for. */
   ingestAgentsNamedMax: 4_096,
   /** Refused lines after which an upload is ended, unless SERVICE_INGEST_BAD_LINES_MAX says otherwise. */

@@ -10,6 +10,8 @@ export interface IngestManyOptions extends CallOptions {
    * `reject_all` writes nothing when one line is refused.
    */
   onError?: 'skip' | 'keep' | 'reject_all' | undefined
+  /** `body` writes nothing that was written to the agent before in the same way, for a day. */
+  dedupe?: 'body' | undefined
   /** `text` keeps integers beyond ±(2^53-1) as strings of their digits; without it they are refused. */
   integers?: 'text' | undefined
   /**
@@ -48,7 +50,7 @@ export async function ingestMany(
   const call: Call = {
     method: 'POST',
     path: `/v1/ingest/${pathSegment(agent)}`,
-    query: { on_error: options.onError, integers: options.integers },
+    query: { on_error: options.onError, integers: options.integers, dedupe: options.dedupe },
     headers: { 'content-type': 'application/x-ndjson' },
     repeatable: false,
     signal: options.signal,
@@ -144,6 +146,9 @@ function joined(summary: IngestSummary, chunk: IngestSummary, linesBefore: numbe
   return {
     accepted: summary.accepted + chunk.accepted,
     rejected: summary.rejected + chunk.rejected,
+    ...((summary.duplicates ?? chunk.duplicates) !== undefined && {
+      duplicates: (summary.duplicates ?? 0) + (chunk.duplicates ?? 0),
+    }),
     ...((summary.kept ?? chunk.kept) !== undefined && { kept: (summary.kept ?? 0) + (chunk.kept ?? 0) }),
     ...refusedCodes(summary.rejected_by_code, chunk.rejected_by_code),
     errors: [...summary.errors, ...errors].slice(0, FAULTS_MAX),

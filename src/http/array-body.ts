@@ -51,10 +51,11 @@ export class JsonBody implements BodySource {
 export class ArrayBody implements BodySource {
   readonly #body: BodySource
   readonly #slices: FrontSlices
-  readonly #lines = new ArrayLines()
+  readonly #lines: ArrayLines
   #bytes: Buffer = Buffer.alloc(0)
 
-  constructor(body: BodySource, { slices }: { slices: FrontSlices }) {
+  constructor(body: BodySource, { slices, elementsMax }: { slices: FrontSlices; elementsMax: number }) {
+    this.#lines = new ArrayLines(elementsMax)
     this.#body = body
     this.#slices = slices
   }
@@ -75,6 +76,32 @@ export class ArrayBody implements BodySource {
     const some = this.#bytes.subarray(0, SLICE_BYTES)
     this.#bytes = this.#bytes.subarray(SLICE_BYTES)
     return { bytes: await this.#slices.run(() => this.#lines.push(some)) }
+  }
+}
+
+/** A JSON value as an array of itself. */
+export class OneElement implements BodySource {
+  readonly #body: BodySource
+  #place: 'before' | 'within' | 'behind' = 'before'
+
+  constructor(body: BodySource) {
+    this.#body = body
+  }
+
+  get broken(): BodySource['broken'] {
+    return this.#body.broken
+  }
+
+  async next(): Promise<BodyPart> {
+    if (this.#place === 'before') {
+      this.#place = 'within'
+      return { bytes: Buffer.from('[') }
+    }
+    if (this.#place === 'behind') return { ended: true }
+    const part = await this.#body.next()
+    if (!('ended' in part)) return part
+    this.#place = 'behind'
+    return { bytes: Buffer.from(']') }
   }
 }
 

@@ -28,6 +28,11 @@ export class ArrayLines {
   #begun = false
   #elements = 0
   #broken = false
+  readonly #elementsMax: number
+
+  constructor(elementsMax = Infinity) {
+    this.#elementsMax = elementsMax
+  }
 
   /** Whether what came is no JSON array, or at the end not all of one. */
   get isWhole(): boolean {
@@ -84,6 +89,7 @@ export class ArrayLines {
     const isNone = byte === BRACKET_CLOSE && this.#elements === 0
     if (!this.#begun && !isNone) this.#broken = true
     this.#elements++
+    if (byte === COMMA && this.#elements >= this.#elementsMax) this.#broken = true
     this.#begun = false
     if (byte === BRACKET_CLOSE) {
       this.#state = 'behind'

@@ -1,7 +1,7 @@
 import { limits } from '../base/limits.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { CommandOf, IngestedOutcome, WriteOptions } from '../protocol/messages.js'
+import type { CommandOf, IngestedOutcome, WriteOnce, WriteOptions } from '../protocol/messages.js'
 import { withAccess } from '../routes/parameters.js'
 import type { IngestRequest, Principal } from '../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../wire/ingest.js'
@@ -43,7 +43,7 @@ export function commandsOf(
   const options = optionsOf(stream, index)
   const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
-  const reading = readingOf(request)
+  const reading = readingOf(stream)
   if (request.agent !== undefined) {
     const command: IngestCommand = withAccess(stream, {
       kind: 'ingestChunk' as const,
@@ -87,9 +87,15 @@ export function commandsOf(
   return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
 }
 
-/** How the text of records is read. */
-export function readingOf({ integers }: IngestRequest): { integers?: 'text' } {
-  return integers === undefined ? {} : { integers }
+/** How the text of records is read, and what they are known by where each is written once. */
+export function readingOf({
+  request: { integers, once },
+  principal,
+}: Pick<IngestStream, 'request' | 'principal'>): { integers?: 'text'; once?: WriteOnce } {
+  return {
+    ...(integers !== undefined && { integers }),
+    ...(once !== undefined && { once: { by: once, caller: principal.id } }),
+  }
 }
 
 /** The same agent may have lines of its own in the same chunk, so what it keeps has another key. */

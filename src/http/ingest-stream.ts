@@ -18,10 +18,7 @@ const noBytes = Buffer.alloc(0)
 /** Lines that are written while they arrive; bad ones are left out and named in the summary. */
 export class LineIngest {
   readonly #stream: IngestStream
-  readonly #splitter = new IngestSplitter({
-    bytes: limits.ingestChunkBytes,
-    lines: limits.ingestChunkLines,
-  })
+  readonly #splitter: IngestSplitter
   readonly #totals: IngestTotals
   /** Commands that are under way. */
   #inFlight = 0
@@ -32,6 +29,10 @@ export class LineIngest {
 
   constructor(stream: IngestStream) {
     this.#stream = stream
+    this.#splitter = new IngestSplitter({
+      bytes: limits.ingestChunkBytes,
+      lines: stream.request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax,
+    })
     this.#totals = new IngestTotals(stream.onRefused)
   }
 

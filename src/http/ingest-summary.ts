@@ -19,6 +19,7 @@ export class IngestTotals {
   #accepted = 0
   #rejected = 0
   #kept = 0
+  #duplicates = 0
   readonly #onRefused: (code: string, count: number) => void
   /** True while every chunk was answered from before, under the same Idempotency-Key. */
   #replayed: boolean | undefined
@@ -49,6 +50,7 @@ export class IngestTotals {
     this.#accepted += outcome.accepted
     this.#rejected += outcome.rejected
     this.#kept += outcome.kept ?? 0
+    this.#duplicates += outcome.duplicates ?? 0
     const kept = isKept(outcome) || outcome.replayed === true
     if (kept) this.#replayed = (this.#replayed ?? true) && outcome.replayed === true
     for (const row of outcome.agents) if (row.agent !== '') this.#addAgent(row)
@@ -94,8 +96,9 @@ export class IngestTotals {
   }
 
   /** Lines that were written and refused so far. */
-  counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'kept' | 'rejected_by_code'> {
-    const counts = { accepted: this.#accepted, rejected: this.#rejected }
+  counts(): Pick<IngestSummary, 'accepted' | 'rejected' | 'duplicates' | 'kept' | 'rejected_by_code'> {
+    const duplicates = this.#duplicates > 0 ? { duplicates: this.#duplicates } : {}
+    const counts = { accepted: this.#accepted, rejected: this.#rejected, ...duplicates }
     if (this.#rejected === 0) return counts
     const byCode = [...this.#rejectedByCode].sort(([left], [right]) => (left < right ? -1 : 1))
     const kept = this.#kept > 0 ? { kept: this.#kept } : {}

@@ -50,7 +50,12 @@ export class WholeIngest {
     const { request, shards } = this.#stream
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
-    const how = { ...readingOf(request), ...(request.onError === 'keep' && { keep: true as const }) }
+    const { event } = request
+    const how = {
+      ...readingOf(this.#stream),
+      ...(event !== undefined && { event }),
+      ...(request.onError === 'keep' && { keep: true as const }),
+    }
     const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...how, options })
     const outcome = await shards.ask(agent, command)
     if (outcome.kind === 'ingested') {
@@ -65,8 +70,11 @@ export class WholeIngest {
 
   /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
   async #allOrNone(bytes: Buffer, body: BodySource): Promise<Answer | Refusal | undefined> {
-    if (hasMoreLines(bytes, limits.ingestAtomicLinesMax)) {
-      const detail = `Expected at most ${limits.ingestAtomicLinesMax} lines that are written all or none`
+    const once = this.#stream.request.once !== undefined
+    const linesMax = once ? limits.ingestOnceLinesMax : limits.ingestAtomicLinesMax
+    if (hasMoreLines(bytes, linesMax)) {
+      const what = once ? 'once, all or none' : 'all or none'
+      const detail = `Expected at most ${linesMax} lines that are written ${what}`
       return refuse('too_large', detail)
     }
     const addressed = await this.#addressed(bytes)

@@ -2,7 +2,7 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { Answer, IngestRequest, Principal } from '../routes/route.js'
-import { ArrayBody, JsonBody, type BodySource } from './array-body.js'
+import { ArrayBody, JsonBody, OneElement, type BodySource } from './array-body.js'
 import { BodyQueue } from './body-queue.js'
 import { readBody, refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
@@ -59,17 +59,28 @@ export class IngestReceiver {
   }
 }
 
+const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an object for one'
+
 /** Takes a body as what it is: one record, lines, or an array, whose elements are lines. */
 async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
   const { request, slices, lineBytesMax } = stream
   if (request.format === 'ndjson') return takeLines(stream, queue)
+  if (request.shape === 'one' && request.agent !== undefined) return new WholeIngest(stream).run(queue)
   const json = new JsonBody(queue)
-  if (await json.isArray(lineBytesMax)) {
-    const body = new ArrayBody(json, { slices })
+  const isArray = await json.isArray(lineBytesMax)
+  const isOne = request.shape === 'one' && !isArray
+  if (isOne || (isArray && request.shape !== 'one')) {
+    const body = new ArrayBody(isOne ? new OneElement(json) : json, {
+      slices,
+      elementsMax: isOne ? 1 : Infinity,
+    })
     return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, body)
   }
-  if (request.agent !== undefined) return new WholeIngest(stream).run(json)
-  return refuse('validation_failed', 'Expected a JSON array of {agent, data, type?}')
+  if (request.agent !== undefined && request.shape === undefined) return new WholeIngest(stream).run(json)
+  return refuse(
+    'validation_failed',
+    request.once === 'event' ? expectedEvents : 'Expected a JSON array of {agent, data, type?}',
+  )
 }
 
 function takeLines(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {

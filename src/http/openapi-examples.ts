@@ -344,6 +344,16 @@ export const addressedRecords = [
   { agent: 'doors', data: { door: 'north', open: true } },
 ]
 
+/** An event in the JSON format of CloudEvents; `agent` says whose it is where the path does not. */
+export const cloudEvent = {
+  specversion: '1.0',
+  id: '7f3a',
+  source: '/rooms/boiler',
+  type: 'org.example.reading',
+  agent: 'sensors',
+  data: reading,
+}
+
 function linesOf(values: readonly object[]): string {
   return values.map((value) => `${JSON.stringify(value)}\n`).join('')
 }

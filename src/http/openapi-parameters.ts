@@ -92,6 +92,12 @@ const onError = Type.Enum(['skip', 'keep', 'reject_all'], {
     '`sha256` of all of it), so that 200 means that all of it is on disk; or write nothing when one is bad',
 })
 
+const dedupe = Type.Enum(['body'], {
+  description:
+    'Write no record that the same caller has written to the same agent by ingest with `dedupe=body` within ' +
+    `${limits.idempotencyHours} hours, with the same type and the same body in canonical form: it counts as accepted, and ` +
+    'among `duplicates`. A CloudEvent is always known by its `source` and `id`',
+})
 const integers = Type.Enum(['text'], {
   description:
     'Keep integers beyond ±(2^53-1) as strings of their digits, which are refused otherwise: other readers of JSON would ' +
@@ -128,7 +134,7 @@ export function pathNames(path: string): string[] {
 /** The query parameters that a route documents, and those that its kind brings with it. */
 function queryOf(route: Route): Record<string, TSchema> {
   const own = route.docs.query ?? {}
-  if (route.kind === 'ingest') return { ...own, on_error: onError, integers, signing }
+  if (route.kind === 'ingest') return { ...own, on_error: onError, dedupe, integers, signing }
   return route.docs.request === BatchWriteBody ? { ...own, signing } : own
 }
 

@@ -6,6 +6,7 @@ import { scopes } from '../wire/api-keys.js'
 import { JsonObject } from '../wire/primitives.js'
 import {
   addressedRecords,
+  cloudEvent,
   ingestedRecord,
   ingestedRecords,
   schemaExamples,
@@ -218,16 +219,16 @@ function securityOf(route: Route): unknown[] {
 }
 
 function requestBodyOf(route: Route, operationId: string): unknown {
-  const { request, answers } = route.docs
+  const { request } = route.docs
   if (request === undefined) return undefined
   if (!isText(request)) return { required: true, content: { 'application/json': jsonContent(request) } }
   const content = { [request.mediaType]: textContent(operationId, request.mediaType) }
   if (route.kind !== 'ingest') return { required: true, description: request.description, content }
   const one = schemaOf(JsonObject)
   const many = { type: 'array', items: one }
-  // An ingest route that can answer 201 takes one record as JSON, too.
+  // One record names no agent, so it has to stand in the path.
   const json =
-    answers[201] === undefined
+    route.path === '/v1/ingest'
       ? { schema: many, examples: { array: { value: addressedRecords } } }
       : {
           schema: { oneOf: [one, many] },
@@ -236,7 +237,19 @@ function requestBodyOf(route: Route, operationId: string): unknown {
   return {
     required: true,
     description: request.description,
-    content: { ...content, 'application/json': json },
+    content: { ...content, 'application/json': json, ...eventContents() },
+  }
+}
+
+/** CloudEvents that come as JSON; one of binary mode comes in `ce-` headers. */
+function eventContents(): Record<string, unknown> {
+  const one = schemaOf(JsonObject)
+  return {
+    'application/cloudevents+json': { schema: one, examples: { event: { value: cloudEvent } } },
+    'application/cloudevents-batch+json': {
+      schema: { type: 'array', items: one },
+      examples: { batch: { value: [cloudEvent] } },
+    },
   }
 }
 

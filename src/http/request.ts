@@ -98,6 +98,8 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
       case 'x-forwarded-for':
         headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
         break
+      default:
+        if (name.startsWith('ce-')) headers.event = [...headers.event, [name.slice(3), value]]
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
@@ -109,6 +111,8 @@ function lengthFault(contentLength: string, chunked: boolean): string | undefine
   if (!/^\d{1,15}$/.test(contentLength)) return 'Expected Content-Length to be a number'
   return chunked ? 'Expected Content-Length or Transfer-Encoding, not both' : undefined
 }
+
+const noAttributes: RequestHeaders['event'] = []
 
 function noHeaders(): RequestHeaders {
   return {
@@ -124,6 +128,7 @@ function noHeaders(): RequestHeaders {
     userAgent: '',
     cookie: '',
     agentSeed: '',
+    event: noAttributes,
   }
 }
 

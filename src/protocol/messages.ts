@@ -252,6 +252,13 @@ export interface PageOutcome {
   end: boolean
 }
 
+/** How records are known, so that each is written once by its caller to its agent. */
+export interface WriteOnce {
+  /** By all of it, or by source and id of the CloudEvent that it has to be. */
+  by: 'body' | 'event'
+  caller: string
+}
+
 /** What became of an ingest chunk. */
 export interface IngestedOutcome {
   kind: 'ingested'
@@ -259,6 +266,8 @@ export interface IngestedOutcome {
   rejected: number
   /** Refused lines that were kept as records. */
   kept?: number
+  /** Accepted lines that had been written before. */
+  duplicates?: number
   /** How many lines were refused with each code; answers that were kept by an earlier version lack it. */
   rejectedByCode?: Record<string, number>
   /** The first of them. */

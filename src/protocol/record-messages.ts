@@ -2,7 +2,7 @@ import type { Refusal } from '../base/errors.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { RecordAction } from '../strand/proposal.js'
-import type { UserAccess, WriteOptions } from './messages.js'
+import type { UserAccess, WriteOnce, WriteOptions } from './messages.js'
 import type { Author } from './proposal-messages.js'
 
 /*
@@ -29,6 +29,12 @@ export interface BatchAppend {
   access?: UserAccess
 }
 
+/** A CloudEvent of binary mode without its data (CloudEvents 1.0, HTTP Protocol Binding). */
+export interface EventHead {
+  attributes: Record<string, string>
+  data: 'json' | 'text' | 'base64'
+}
+
 /** Appends one record whose body is the whole request body. */
 export interface IngestOne {
   kind: 'ingestOne'
@@ -38,6 +44,9 @@ export interface IngestOne {
   keep?: true
   /** `text`: integers beyond ±(2^53-1) are kept as strings. */
   integers?: 'text'
+  once?: WriteOnce
+  /** The attributes of the CloudEvent whose data the body is, and what the body is. */
+  event?: EventHead
   options: WriteOptions
   access?: UserAccess
 }
@@ -60,6 +69,7 @@ export interface IngestChunk {
   mode: 'skip' | 'keep' | 'reject' | 'check'
   /** `text`: integers beyond ±(2^53-1) are kept as strings. */
   integers?: 'text'
+  once?: WriteOnce
   options: WriteOptions
   access?: UserAccess
 }

@@ -4,13 +4,16 @@ import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import { AgentAddress } from '../wire/primitives.js'
 import { WriteResponse } from '../wire/records.js'
 import { agentParameter, agentRefusal, faultyParameter, reachableAgent, writeOptions } from './parameters.js'
+import { eventHead, mediaTypeOf } from './cloud-event.js'
 import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
 const ndjson = {
   mediaType: 'application/x-ndjson',
   description:
     'One JSON object a line; gzip by Content-Encoding. `application/json` and other `application/*+json`: an array of them, ' +
-    'as many as there are, or to one agent a single record, answered 201',
+    'as many as there are, or to one agent a single record, answered 201. CloudEvents 1.0, ' +
+    'structured, batched or binary (its attributes in `ce-` headers, the body its data), are records in their JSON format, ' +
+    'each written once by `source` and `id`; to many agents the extension attribute `agent` names the agent of each',
 }
 
 /** POST /v1/ingest/:agent: one record, or a line each of a stream of them. */
@@ -55,14 +58,19 @@ const ingestMany: IngestRoute = {
           'write to',
       }),
     },
-    answers: { 200: IngestManySummary },
+    answers: { 200: IngestManySummary, 201: WriteResponse },
     idempotent: true,
   },
   toIngest(request) {
     if (request.headers.ifMatch !== '')
       return refuse('validation_failed', 'Expected no If-Match: each agent has a chain head of its own')
     const ingest = toIngest(request)
-    if ('code' in ingest || ingest.onError !== 'keep') return ingest
+    if ('code' in ingest) return ingest
+    if (ingest.event !== undefined) {
+      const agent = reachableAgent(request, ingest.event.attributes['agent'])
+      return typeof agent === 'string' ? { ...ingest, agent } : agent
+    }
+    if (ingest.onError !== 'keep') return ingest
     const rejectedAgent = keeperOf(request)
     return typeof rejectedAgent === 'string' ? { ...ingest, rejectedAgent } : rejectedAgent
   },
@@ -80,10 +88,8 @@ function keeperOf(request: RouteRequest): string | Refusal {
 }
 
 function toIngest(request: RouteRequest): IngestRequest | Refusal {
-  const format = formatOf(request.headers.contentType)
-  if (format === undefined) {
-    return refuse('unsupported_media_type', 'Expected Content-Type application/json or application/x-ndjson')
-  }
+  const content = contentOf(request)
+  if ('code' in content) return content
   const encoding = request.headers.contentEncoding
   if (encoding !== '' && encoding !== 'identity' && encoding !== 'gzip') {
     return refuse('unsupported_media_type', 'Expected Content-Encoding gzip or identity')
@@ -92,12 +98,15 @@ function toIngest(request: RouteRequest): IngestRequest | Refusal {
   if (onError !== 'skip' && onError !== 'keep' && onError !== 'reject_all') {
     return faultyParameter('?on_error', 'Expected skip, keep or reject_all')
   }
+  const dedupe = request.query.get('dedupe')
+  if (dedupe !== null && dedupe !== 'body') return faultyParameter('?dedupe', 'Expected body')
   const integers = request.query.get('integers')
   if (integers !== null && integers !== 'text') return faultyParameter('?integers', 'Expected text')
   const options = writeOptions(request)
   if ('code' in options) return options
   return {
-    format,
+    ...(dedupe === null ? {} : { once: dedupe }),
+    ...content,
     gzip: encoding === 'gzip',
     onError,
     ...(integers === null ? {} : { integers }),
@@ -107,9 +116,25 @@ function toIngest(request: RouteRequest): IngestRequest | Refusal {
   }
 }
 
+/** What the body is, by its media type and by the `ce-` headers of a CloudEvent. */
+function contentOf({ headers }: RouteRequest): IngestContent | Refusal {
+  const mediaType = mediaTypeOf(headers.contentType)
+  if (mediaType === 'application/cloudevents+json') return { format: 'json', once: 'event', shape: 'one' }
+  if (mediaType === 'application/cloudevents-batch+json')
+    return { format: 'json', once: 'event', shape: 'array' }
+  if (headers.event.length > 0) {
+    const event = eventHead(headers)
+    return 'code' in event ? event : { format: 'json', once: 'event', shape: 'one', event }
+  }
+  const format = formatOf(mediaType)
+  if (format !== undefined) return { format }
+  return refuse('unsupported_media_type', 'Expected Content-Type application/json or application/x-ndjson')
+}
+
+type IngestContent = Pick<IngestRequest, 'format' | 'once' | 'shape' | 'event'>
+
 /** The media type decides between JSON, which is one record or an array of them, and lines; JSON when none is named. */
-function formatOf(contentType: string): 'json' | 'ndjson' | undefined {
-  const mediaType = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
+function formatOf(mediaType: string): 'json' | 'ndjson' | undefined {
   if (mediaType === '' || /^application\/(?:[^/]+\+)?json$/.test(mediaType)) return 'json'
   if (['application/x-ndjson', 'application/ndjson', 'application/jsonl'].includes(mediaType)) return 'ndjson'
   return undefined

@@ -4,6 +4,7 @@ import type { TokenClaims } from '../auth/jwt.js'
 import type { Namespace } from '../auth/namespace.js'
 import type { Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
+import type { EventHead } from '../protocol/record-messages.js'
 import type { ApiKeyRow } from '../protocol/api-key-messages.js'
 import type { Command, Outcome, Signing, UserAccess } from '../protocol/messages.js'
 import type { Scope } from '../wire/api-keys.js'
@@ -50,6 +51,8 @@ export interface RequestHeaders {
   cookie: string
   /** Of an import; never logged. */
   agentSeed: string
+  /** The attributes of a CloudEvent of binary mode: `ce-` headers, without that prefix. */
+  event: readonly (readonly [name: string, value: string])[]
 }
 
 /** A request as a route sees it: everything copied out of the HTTP library's buffers. */
@@ -197,6 +200,12 @@ export interface IngestRequest {
   rejectedAgent?: string
   /** `text`: integers beyond ±(2^53-1) are kept as strings. */
   integers?: 'text'
+  /** Each record is written once, as known by this. */
+  once?: 'body' | 'event'
+  /** A CloudEvent of binary mode: the body is its data. */
+  event?: EventHead
+  /** What JSON has to be; either where it is absent. */
+  shape?: 'one' | 'array'
   ifMatch?: string
   idempotencyKey?: string
   signing?: Signing

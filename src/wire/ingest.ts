@@ -15,6 +15,12 @@ const counted = {
 }
 
 const refused = {
+  duplicates: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'Accepted records that had been written before, and were not again; absent where none was',
+    }),
+  ),
   kept: Type.Optional(
     Type.Integer({
       minimum: 1,

@@ -217,3 +217,29 @@ describe('a JSON array', () => {
     }
   })
 })
+
+describe('lines that are written once', () => {
+  it('stall nobody, new ones or the same, all or none or not, or as events', async () => {
+    const lines = (count: number) => Array.from({ length: count }, (_none, n) => `{"n":${n}}\n`)
+    const events = Array.from(
+      { length: 8_000 },
+      (_none, n) => `{"specversion":"1.0","id":"${n}","source":"s","type":"t"},`,
+    )
+    const batch = { type: 'application/cloudevents-batch+json' }
+    for (let time = 0; time < 2; time++) {
+      await expectHarmless(server, async () => {
+        const { body } = await upload('/v1/ingest/once?dedupe=body', lines(20_000))
+        expect([body.accepted, body.duplicates ?? 0]).toEqual([20_000, time * 20_000])
+      })
+      await expectHarmless(server, async () => {
+        const { body } = await upload('/v1/ingest/once-all?dedupe=body&on_error=reject_all', lines(1_024))
+        expect([body.accepted, body.duplicates ?? 0]).toEqual([1_024, time * 1_024])
+      })
+      await expectHarmless(server, async () => {
+        const parts = ['[', ...events, '{"specversion":"1.0","id":"x","source":"s","type":"t"}]']
+        const { body } = await upload('/v1/ingest/events', parts, batch)
+        expect([body.accepted, body.duplicates ?? 0]).toEqual([8_001, time * 8_001])
+      })
+    }
+  })
+})

@@ -23,6 +23,7 @@ const folders: Record<string, Exceptions> = {
       'organism-auth': 'the auth routes of organisms, made of those of auth and tested with organisms',
       'agent-creation': 'how agents and organisms make an agent',
       answers: 'answers that features share',
+      'cloud-event': 'reads the head of an event, for ingest',
       parameters: 'readers of paths and queries that features share',
       'docs-page': 'the page that docs answers with',
     },

@@ -538,6 +538,17 @@ describe('ingest', () => {
     expect([organism.status, organism.body.code]).toEqual([404, 'agent_not_found'])
   })
 
+  it('of one event for the agent that it names is answered as a record', async () => {
+    const headers = {
+      'ce-specversion': '1.0',
+      'ce-id': '1',
+      'ce-source': '/s',
+      'ce-type': 't',
+      'ce-agent': 'a',
+    }
+    expect((await ask(server, 'POST /v1/ingest', { raw: '{}', headers })).status).toBe(201)
+  })
+
   it('needs the scope', async () => {
     const { key } = await scopedKey(server, ['records:read', 'records:write'])
     for (const route of ['POST /v1/ingest/a', 'POST /v1/ingest']) {

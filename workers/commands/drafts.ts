@@ -1,6 +1,9 @@
+import { isUtf8 } from 'node:buffer'
+import { asBuffer } from '../../src/base/bytes.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { Signing } from '../../src/protocol/messages.js'
+import type { EventHead } from '../../src/protocol/record-messages.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { defaultRecordType, isRecordType, isReservedType } from '../../src/strand/record-type.js'
 import type { Draft } from '../commit-group.js'
@@ -38,6 +41,25 @@ export function readDraft(bytes: Uint8Array, rules: DraftRules): Draft | Refusal
 export function readBareDraft(bytes: Uint8Array, rules: DraftRules): Draft | Refusal {
   const parsed = readJson(bytes, limits.nestingDepthMax, { largeAsText: rules.largeAsText === true })
   return 'code' in parsed ? parsed : draftOfData({ data: parsed.value, type: defaultRecordType }, '', rules)
+}
+
+/** The draft of one CloudEvent of binary mode: its attributes, and the body as its data, in the JSON format of events. */
+export function readEvent(
+  body: Uint8Array,
+  { attributes, data }: EventHead,
+  rules: DraftRules,
+): Draft | Refusal {
+  const type = defaultRecordType
+  if (body.length === 0) return draftOfData({ data: attributes, type }, '', rules)
+  if (data === 'json') {
+    const parsed = readJson(body, limits.nestingDepthMax - 1, { largeAsText: rules.largeAsText === true })
+    if ('code' in parsed) return parsed
+    return draftOfData({ data: { ...attributes, data: parsed.value }, type }, '', rules)
+  }
+  const raw = asBuffer(body)
+  const held =
+    data === 'text' && isUtf8(raw) ? { data: raw.toString() } : { data_base64: raw.toString('base64') }
+  return draftOfData({ data: { ...attributes, ...held }, type }, '', rules)
 }
 
 /** The draft of one `{data, type?}` that stands at `pointer` of a request's body. */

@@ -1,7 +1,8 @@
 import type { ErrorCode, Refusal } from '../../src/base/errors.js'
-import type { CommandOf } from '../../src/protocol/messages.js'
+import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
 import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
-import { ingestRules, Judge, type ReadLine } from '../ingest-judge.js'
+import { ingestRules, Judge, type Duplicate, type ReadLine, type Verdict } from '../ingest-judge.js'
+import { answeredBefore } from '../kept-answers.js'
 import { rawLines, readLine } from '../ingest-reader.js'
 import { Tally } from '../ingest-tally.js'
 import { notAllowed } from '../row-access.js'
@@ -9,23 +10,55 @@ import type { Decision, ShardState } from '../shard-state.js'
 import { findAgent } from '../shard-state.js'
 import { isGood, signAhead, signedAtOnceMax, type Ahead } from '../sign-ahead.js'
 import type { Steps, Turn } from '../turn.js'
+import { eventReused, keepWritten, onceKey } from '../written-once.js'
 import { makeAgent } from './agents.js'
-import { readBareDraft } from './drafts.js'
+import { readBareDraft, readEvent } from './drafts.js'
 import { appendOne, targetAgent } from './records.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 
 /** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
-  const draft = readBareDraft(command.body, ingestRules(state, command))
-  const decision = 'code' in draft ? draft : appendOne(state, { ...command, emerge: true, draft }, group)
+  const rules = ingestRules(state, command)
+  const { body, event } = command
+  const draft = event === undefined ? readBareDraft(body, rules) : readEvent(body, event, rules)
+  const decision = 'code' in draft ? draft : writeOne(state, { command, draft }, group)
   if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
     return decision
   return keepOne(state, { command, refusal: decision }, group)
 }
 
+function writeOne(
+  state: ShardState,
+  { command, draft }: { command: CommandOf<'ingestOne'>; draft: Draft },
+  group: CommitGroup,
+): Decision {
+  const { once, agent } = command
+  const key = once && onceKey(once, agent, draft)
+  if (key !== undefined && 'code' in key) return key
+  const before = key && answeredBefore(state, group, key)
+  if (before !== undefined) return typeof before === 'function' ? () => onDiskBefore : eventReused
+  const decision = appendOne(state, { ...command, emerge: true, draft }, group)
+  if (key !== undefined && typeof decision === 'function') keepWritten(state, group, key)
+  return decision
+}
+
+const onDiskBefore: IngestedOutcome = {
+  kind: 'ingested',
+  accepted: 1,
+  rejected: 0,
+  duplicates: 1,
+  faults: [],
+  agents: [],
+}
+
 /** The codes of what is wrong with a record, not with its agent or the moment. */
-const ofTheBody = new Set<ErrorCode>(['validation_failed', 'too_large', 'forbidden'])
+const ofTheBody = new Set<ErrorCode>([
+  'validation_failed',
+  'too_large',
+  'forbidden',
+  'idempotency_key_reused',
+])
 
 /** Keeps a refused record, as its one line is kept; refused with what it was refused with where that may not be. */
 function keepOne(
@@ -44,6 +77,7 @@ function keepOne(
     mode: 'keep',
     options,
     ...(access && { access }),
+    ...(command.once && { once: command.once }),
   }
   const lines = [{ line: 1, agent, bytes: body, draft: refusal }]
   const tally = new Tally()
@@ -113,8 +147,8 @@ export function* signLines(
     const judge = new Judge(state, command, turn.group)
     for (const line of lines) {
       const draft = judge.verdict(line)
-      if (!('code' in draft)) good.push({ agent: line.agent, draft })
-      else if (isAllOrNone(command)) return undefined
+      if (isDraft(draft)) good.push({ agent: line.agent, draft })
+      else if ('code' in draft && isAllOrNone(command)) return undefined
     }
   }
   return good.length > signedAtOnceMax ? yield* signAhead(state, good, turn) : undefined
@@ -137,7 +171,11 @@ export function stillSigned(
   return same ? ahead : undefined
 }
 
-function isDraft(verdict: Draft | Refusal): verdict is Draft {
+function isDraft(verdict: Verdict): verdict is Draft {
+  return 'body' in verdict
+}
+
+function isGoodLine(verdict: Verdict): boolean {
   return !('code' in verdict)
 }
 
@@ -153,7 +191,7 @@ export function isAllOrNone({ mode }: IngestChunk): boolean {
 /** Whether every line may be written, as a group sees it. */
 export function areAllGood(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
   const judge = new Judge(state, command, group)
-  return lines.every((line) => isDraft(judge.verdict(line)))
+  return lines.every((line) => isGoodLine(judge.verdict(line)))
 }
 
 /** Writes lines that were read, in one group; `ahead`: as they were signed, which must still hold. */
@@ -180,27 +218,54 @@ function writeLines(
   { command, lines, tally, ahead }: ReadLines & { tally: Tally; ahead?: Ahead | undefined },
   group: CommitGroup,
 ): Refusal | undefined {
-  const refusal = tally.accepted > 0 ? undefined : targetRefusal(state, command, group)
+  const refusal = tally.written > 0 ? undefined : targetRefusal(state, command, group)
   if (refusal !== undefined) return refusal
   const judge = new Judge(state, command, group)
   const verdicts = lines.map((line) => judge.verdict(line))
-  const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isDraft))
+  const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isGoodLine))
   // All or none: the readings are there for every line, and for the genesis record of an agent that emerges from it.
   const reserves = command.mode === 'reject' && writes && ahead === undefined
   const skew = reserves ? group.reserve(2 * lines.length) : undefined
   if (skew !== undefined) return skew
+  const write = { tally, ahead }
   for (const [place, line] of lines.entries()) {
-    const draft = verdicts[place] ?? notAllowed
-    if ('code' in draft) tally.reject(line, draft)
+    const verdict = verdicts[place] ?? notAllowed
+    if ('code' in verdict) tally.reject(line, verdict)
     else if (!writes) tally.count(line.agent)
-    else {
-      const record = appendLine(state, line.agent, { draft, group, ahead })
-      if ('code' in record) tally.reject(line, record)
-      else if (line.kept?.draft === draft) tally.keep(line, line.kept.refusal, record)
-      else tally.accept(line.agent, record)
-    }
+    else writeLine(state, { ...write, line, verdict }, group)
   }
   return undefined
+}
+
+function writeLine(
+  state: ShardState,
+  {
+    line,
+    verdict,
+    tally,
+    ahead,
+  }: { line: ReadLine; verdict: Draft | Duplicate; tally: Tally; ahead: Ahead | undefined },
+  group: CommitGroup,
+): void {
+  const { kept } = line
+  const isKept = isDraft(verdict) ? verdict === kept?.draft : verdict.refusal !== undefined
+  const once = isKept ? kept?.once : line.once
+  const draft = isKept ? kept?.draft : line.draft
+  if (draft === undefined || 'code' in draft) return
+  // One that is like a line before is only on disk where that could be written.
+  const isOnDisk = !isDraft(verdict) && once !== undefined && answeredBefore(state, group, once) !== undefined
+  if (isOnDisk) {
+    tally.duplicate(line, isKept ? kept?.refusal : undefined)
+    return
+  }
+  const record = appendLine(state, line.agent, { draft, group, ahead })
+  if ('code' in record) {
+    tally.reject(line, record)
+    return
+  }
+  if (once !== undefined) keepWritten(state, group, once)
+  if (isKept && kept !== undefined) tally.keep(line, kept.refusal, record)
+  else tally.accept(line.agent, record)
 }
 
 function appendLine(

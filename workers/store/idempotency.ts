@@ -14,7 +14,7 @@ export interface KeptAnswer {
   place: number
 }
 
-/** Expired keys that one commit removes, so that no commit waits for a day's worth. */
+/** Expired keys that one commit removes beyond as many as it adds, so that no commit waits for a day's worth. */
 const SWEEP_KEYS_MAX = 64
 
 const LIFETIME_MS = limits.idempotencyHours * 3_600_000
@@ -46,19 +46,19 @@ export class IdempotencyTable {
   /** Keeps answers and removes some that are over, within the caller's transaction. */
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
-    let any = false
+    let added = 0
     for (const { key, digest, place, kept: outcome } of answers) {
-      any = true
+      added++
       const kept: KeptAnswer = { digest, outcome: outcome(), expiresAtMs, place }
       this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(kept)))
       this.#environment.expiries.put(expiryKey(expiresAtMs, key), Buffer.alloc(0))
     }
-    if (any) this.#sweep(nowMs)
+    if (added > 0) this.#sweep(nowMs, added + SWEEP_KEYS_MAX)
   }
 
-  #sweep(nowMs: number): void {
+  #sweep(nowMs: number, limit: number): void {
     const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs, Buffer.alloc(0)) }
-    const over = [...this.#environment.expiries.getKeys({ ...range, limit: SWEEP_KEYS_MAX })]
+    const over = [...this.#environment.expiries.getKeys({ ...range, limit })]
     for (const key of over) {
       const row = key.subarray(6)
       const value = this.#environment.idempotency.get(row)

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, headOf, newAgent, scopedKey } from '../../support/answers.js'
+import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer({ env: { SERVICE_SHARDS: '2' } })
+  await newAgent(server, 'a')
+})
+afterAll(() => server.stop())
+
+const ndjson = { 'content-type': 'application/x-ndjson' }
+
+function send(
+  path: string,
+  raw: string,
+  ...[headers = ndjson, key = server.rootKey]: Sent
+): Promise<TestAnswer> {
+  return ask(server, `POST /v1/ingest${path}`, { raw, headers, key })
+}
+
+type Sent = [headers?: Record<string, string>, key?: string]
+
+const seqOf = async (agent: string) => (await headOf(server, agent))?.seq
+
+describe('dedupe=body', () => {
+  const query = '?dedupe=body'
+
+  it('writes the same body to the same agent once, in one upload or in many', async () => {
+    const first = await send(`/once${query}`, '{"n":1,"m":2}\n{"m":2, "n":1}\n{"n":2}')
+    expect(first.body).toMatchObject({ accepted: 3, duplicates: 1, rejected: 0, last_seq: 2 })
+    const again = await send(`/once${query}`, '{"n":1,"m":2}\n{"n":2}')
+    expect([again.status, again.body]).toMatchObject([200, { accepted: 2, duplicates: 2, last_seq: null }])
+    const many = await send(query, '{"agent":"once","data":{"n":2}}\n{"agent":"twice","data":{"n":2}}')
+    expect(many.body).toMatchObject({ accepted: 2, duplicates: 1, agents: { twice: { last_seq: 1 } } })
+    const typed = await send(query, '{"agent":"once","data":{"n":2},"type":"reading"}')
+    expect(typed.body.duplicates).toBeUndefined()
+    expect(await seqOf('once')).toBe(3)
+    expect((await send('/once', '{"n":2}')).body.last_seq).toBe(4)
+  })
+
+  it('answers a single record that was written before with the summary', async () => {
+    expect((await send(`/single${query}`, '{"n":1}', {})).status).toBe(201)
+    const { status, body } = await send(`/single${query}`, '{"n":1}', {})
+    expect([status, body]).toMatchObject([200, { accepted: 1, duplicates: 1, first_seq: null }])
+    expect(await seqOf('single')).toBe(1)
+  })
+
+  it('holds for what is sent at the same time, all or none, under a key, and for kept lines', async () => {
+    const raw = Array.from({ length: 1_000 }, (_none, n) => `{"n":${n % 700}}\n`).join('')
+    for (const more of ['', '&on_error=reject_all', '&on_error=keep']) {
+      const path = `/at-once-${more.length}${query}${more}`
+      const answers = await Promise.all([1, 2, 3].map(() => send(path, raw)))
+      for (const { status, body } of answers) expect([status, body.accepted]).toEqual([200, 1_000])
+      expect(await seqOf(`at-once-${more.length}`)).toBe(700)
+      const headers = { ...ndjson, 'idempotency-key': 'k' }
+      expect((await send(path, raw, headers)).body).toMatchObject({ accepted: 1_000, duplicates: 1_000 })
+    }
+    for (let time = 0; time < 2; time++) {
+      const kept = await send(`/kept-once${query}&on_error=keep`, 'x\n{}\nx\n')
+      expect([kept.status, kept.body]).toMatchObject([200, { accepted: 1, rejected: 2, kept: 2 }])
+    }
+    expect(await seqOf('kept-once')).toBe(2)
+  })
+
+  it("is the caller's own: another's record is written", async () => {
+    const { key } = await scopedKey(server, ['ingest'])
+    expect((await send(`/shared${query}`, '{}')).body.duplicates).toBeUndefined()
+    expect((await send(`/shared${query}`, '{}', ndjson, key)).body).toMatchObject({
+      accepted: 1,
+      last_seq: 2,
+    })
+  })
+
+  it('is 400 for anything else, and 413 for too much at once', async () => {
+    expect((await send('/a?dedupe=body&on_error=reject_all', '{}\n'.repeat(1_025))).status).toBe(413)
+    expect((await send('/a?dedupe=hash', '{}')).body).toMatchObject({
+      status: 400,
+      errors: [{ pointer: '?dedupe' }],
+    })
+  })
+})
+
+describe('a CloudEvent', () => {
+  const event = { specversion: '1.0', id: '1', source: '/s', type: 't' }
+  const structured = { 'content-type': 'application/cloudevents+json; charset=utf-8' }
+  const batched = { 'content-type': 'application/cloudevents-batch+json' }
+  const bodies = async (agent: string) => {
+    const page = await ask(server, `POST /v1/agents/${agent}/query`, { body: { type: 'time_range' } })
+    return page.body.records.map((record: { payload: unknown }) => record.payload)
+  }
+
+  it('is a record in its JSON format, however it comes, and written once', async () => {
+    const whole = {
+      ...event,
+      time: '2026-01-01T00:00:00Z',
+      traceparent: 'é b',
+      datacontenttype: 'application/json',
+      data: [1, { n: 2 }],
+    }
+    const binary = {
+      'ce-specversion': '1.0',
+      'ce-id': '1',
+      'ce-source': '/s',
+      'ce-type': 't',
+      'ce-time': '2026-01-01T00:00:00Z',
+      'ce-traceparent': '%C3%A9%20b',
+      'content-type': 'application/json',
+    }
+    expect((await send('/ce', '[1,{"n":2}]', binary)).status).toBe(201)
+    expect((await send('/ce', JSON.stringify(whole, null, 2), structured)).body).toMatchObject({
+      accepted: 1,
+      duplicates: 1,
+    })
+    const two = await send('/ce', JSON.stringify([whole, { ...event, id: '2' }]), batched)
+    expect([two.status, two.body]).toMatchObject([200, { accepted: 2, duplicates: 1 }])
+    expect(await bodies('ce')).toEqual([whole, { ...event, id: '2' }])
+    const other = await send('/ce', JSON.stringify({ ...whole, data: 7 }), structured)
+    expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reused'])
+  })
+
+  it('names its agent by the extension attribute agent where the path does not', async () => {
+    const own = { ...event, agent: 'ce-many' }
+    const one = await send('', JSON.stringify(own, null, 2), structured)
+    expect([one.status, one.body.accepted]).toEqual([200, 1])
+    const some = await send('', JSON.stringify([own, { ...own, id: '2' }, { ...event, id: '3' }]), batched)
+    expect(some.body).toMatchObject({ accepted: 2, duplicates: 1, rejected: 1 })
+    const headers = { 'ce-specversion': '1.0', 'ce-id': '4', 'ce-source': '/s', 'ce-type': 't' }
+    expect((await send('', '', { ...headers, 'ce-agent': 'ce-many' })).status).toBe(201)
+    expect((await send('', '', headers)).status).toBe(400)
+    expect(await seqOf('ce-many')).toBe(3)
+    const { key } = await scopedKey(server, ['ingest'], ['other'])
+    expect((await send('', '', { ...headers, 'ce-agent': 'ce-many' }, key)).status).toBe(403)
+  })
+
+  it('of binary mode keeps any data: JSON, text, or bytes', async () => {
+    const headers = (id: string, type: string) => ({
+      'ce-specversion': '1.0',
+      'ce-id': id,
+      'ce-source': '/s',
+      'ce-type': 't',
+      'content-type': type,
+    })
+    expect((await send('/data', 'a\nb', headers('1', 'text/plain'))).status).toBe(201)
+    expect((await send('/data', 'a\nb', headers('2', 'application/octet-stream'))).status).toBe(201)
+    expect(await bodies('data')).toMatchObject([{ data: 'a\nb' }, { data_base64: 'YQpi' }])
+    for (const [type, raw] of [
+      ['application/json', '{} {}'],
+      ['application/json', '1},"x":{"a":1'],
+    ] as const) {
+      expect((await send('/data', raw, headers('3', type))).status).toBe(400)
+    }
+  })
+
+  it('that lacks what every event has is refused', async () => {
+    for (const missing of ['specversion', 'id', 'source', 'type']) {
+      const partial = Object.fromEntries(Object.entries(event).filter(([name]) => name !== missing))
+      expect((await send('/bad', JSON.stringify(partial), structured)).status).toBe(400)
+      expect((await send('/bad', JSON.stringify([partial]), batched)).status).toBe(422)
+      const headers = Object.fromEntries(
+        Object.entries(partial).map(([name, value]) => [`ce-${name}`, value]),
+      )
+      expect((await send('/bad', '{}', headers)).status).toBe(400)
+    }
+    for (const [raw, headers] of [
+      [JSON.stringify([event]), structured],
+      [JSON.stringify(event), batched],
+      ['{}', { 'ce-specversion': '1.0', 'ce-id': '%ff' }],
+      ['{}', { 'ce-id': '1', 'ce-data': 'x' }],
+      [`${JSON.stringify(event)},${JSON.stringify(event)}`, structured],
+    ] as const) {
+      for (const path of ['/bad', ''])
+        expect([raw, (await send(path, raw, headers)).status]).toEqual([raw, 400])
+    }
+    expect(await headOf(server, 'bad')).toBeUndefined()
+  })
+})
