@@ -196,6 +196,16 @@ describe('ingest, against a running server', () => {
     },
   )
 
+  it('keeps refused records, large integers as text, and writes nothing twice, where asked to', async () => {
+    const records = [{ n: 1 }, { text: 'x'.repeat(300_000) }, { n: 2 ** 60 }]
+    const options = { onError: 'keep', integers: 'text', dedupe: 'body', upload: 'chunks' } as const
+    const first = await client.ingestMany('careful', records, options)
+    expect(first).toMatchObject({ accepted: 2, rejected: 1, kept: 1, first_seq: 1, last_seq: 3 })
+    const again = await client.ingestMany('careful', records, options)
+    expect(again).toMatchObject({ accepted: 2, duplicates: 2, rejected: 1, kept: 1, last_seq: null })
+    expect((await client.agent('careful').head()).record_count).toBe(3)
+  })
+
   it('writes nothing of an ingest that must be whole and is not', async () => {
     await client.createAgent('whole', undefined, 'free')
     const lines = [{ n: 1 }, { text: 'x'.repeat(300_000) }]
