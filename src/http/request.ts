@@ -36,7 +36,8 @@ const idPattern = /^[\x21-\x24\x26-\x3f\x41-\x7e]{1,128}$/
  * @param credentials tells those that were found good before: each of their characters was looked at then
  */
 export function readHead(request: HttpRequest, credentials: Credentials): RequestHead {
-  const headers = noHeaders()
+  const event: [name: string, value: string][] = []
+  const headers = noHeaders(event)
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
@@ -99,7 +100,7 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
         headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
         break
       default:
-        if (name.startsWith('ce-')) headers.event = [...headers.event, [name.slice(3), value]]
+        if (name.startsWith('ce-')) event.push([name.slice(3), value])
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
@@ -112,9 +113,7 @@ function lengthFault(contentLength: string, chunked: boolean): string | undefine
   return chunked ? 'Expected Content-Length or Transfer-Encoding, not both' : undefined
 }
 
-const noAttributes: RequestHeaders['event'] = []
-
-function noHeaders(): RequestHeaders {
+function noHeaders(event: RequestHeaders['event']): RequestHeaders {
   return {
     authorization: '',
     contentType: '',
@@ -128,7 +127,7 @@ function noHeaders(): RequestHeaders {
     userAgent: '',
     cookie: '',
     agentSeed: '',
-    event: noAttributes,
+    event,
   }
 }
 
