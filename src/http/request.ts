@@ -36,8 +36,7 @@ const idPattern = /^[\x21-\x24\x26-\x3f\x41-\x7e]{1,128}$/
  * @param credentials tells those that were found good before: each of their characters was looked at then
  */
 export function readHead(request: HttpRequest, credentials: Credentials): RequestHead {
-  const event: [name: string, value: string][] = []
-  const headers = noHeaders(event)
+  const headers = noHeaders()
   let contentLength: string | undefined
   let fault: string | undefined
   let chunked = false
@@ -58,8 +57,7 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
         contentLength = value
         break
       case 'transfer-encoding':
-        // uWebSockets.js takes any value for this one.
-        if (chunked || value.toLowerCase() !== 'chunked') fault = 'Expected Transfer-Encoding: chunked'
+        fault = codingFault(value, chunked) ?? fault
         chunked = true
         break
       case 'connection':
@@ -100,7 +98,7 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
         headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
         break
       default:
-        if (name.startsWith('ce-')) event.push([name.slice(3), value])
+        if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
@@ -108,12 +106,17 @@ export function readHead(request: HttpRequest, credentials: Credentials): Reques
   return { headers, query: request.getQuery(), contentLength: length, chunked, closes, fault }
 }
 
+/** uWebSockets.js takes any value for this one. */
+function codingFault(coding: string, chunked: boolean): string | undefined {
+  return chunked || coding.toLowerCase() !== 'chunked' ? 'Expected Transfer-Encoding: chunked' : undefined
+}
+
 function lengthFault(contentLength: string, chunked: boolean): string | undefined {
   if (!/^\d{1,15}$/.test(contentLength)) return 'Expected Content-Length to be a number'
   return chunked ? 'Expected Content-Length or Transfer-Encoding, not both' : undefined
 }
 
-function noHeaders(event: RequestHeaders['event']): RequestHeaders {
+function noHeaders(): RequestHeaders & { event: [name: string, value: string][] } {
   return {
     authorization: '',
     contentType: '',
@@ -127,7 +130,7 @@ function noHeaders(event: RequestHeaders['event']): RequestHeaders {
     userAgent: '',
     cookie: '',
     agentSeed: '',
-    event,
+    event: [],
   }
 }
 
