@@ -43,6 +43,7 @@ const shard = new Shard(
     const memory = encodeOutcomes(frame)
     port.postMessage(memory, [memory])
   },
+  () => take(receiveMessageOnPort(port)?.message),
 )
 
 let closing = false

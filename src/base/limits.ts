@@ -32,10 +32,7 @@ export const limits = {
   pageScanRecordsMax: 4_096,
   /** Bytes of bodies in one page, after which it ends early with a cursor. */
   pageBytesMax: 4_194_304,
-  /**
-   * Bytes of bodies that one page call reads and goes over, and that it compares, 64 at least for each condition, before
-   * it answers with a cursor.
-   */
+  /** Bytes that a page call reads, goes over and compares (64 at least for a condition) before it answers with a cursor. */
   pageWorkBytesMax: 8_388_608,
   /** Bytes of rows from which on a query does not go through further records for more of them. */
   pageEnoughBytes: 262_144,
@@ -179,6 +176,8 @@ export const limits = {
   drainPollMs: 20,
   /** How long a shard goes on with long writes in one turn, and then answers reads, milliseconds. */
   shardTurnMs: 40,
+  /** How often a long write goes on for as long again where nobody else waits. */
+  shardTurnsOnMax: 3,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
   /** Bytes of the bodies of short writes in one commit group, past which it takes no further one. */

@@ -151,12 +151,18 @@ export interface Voter {
   vote: Vote
   id: string
   line: string
+  /** When the key was made. */
+  madeAtMs: number
   /** Has the scope `admin:*`. */
   admin: boolean
 }
 
 /** Why a vote is refused. */
-export function voteRefusals(world: World, proposal: Proposal, { vote, id, line, admin }: Voter): string[] {
+export function voteRefusals(
+  world: World,
+  proposal: Proposal,
+  { vote, id, line, madeAtMs, admin }: Voter,
+): string[] {
   const refusals: string[] = []
   const own = proposal.proposer === id
   if (proposal.state !== 'proposed' || world.nowMs >= proposal.expiresAtMs) refusals.push('proposal_closed')
@@ -164,6 +170,7 @@ export function voteRefusals(world: World, proposal: Proposal, { vote, id, line,
   // Keys that come from the same key count as one.
   const sameLine = proposal.votes.some((one) => one.vote === 'approve' && one.line === line)
   if (vote === 'approve' && (proposal.line === line || sameLine)) refusals.push('forbidden')
+  if (vote === 'approve' && madeAtMs > proposal.createdAtMs) refusals.push('forbidden')
   if (vote === 'approve' && proposal.zone === 'immutable_core' && !admin) refusals.push('forbidden')
   if (proposal.votes.some((one) => one.principal === id && one.vote === vote)) refusals.push('already_voted')
   return refusals

@@ -252,7 +252,13 @@ function voteVerdict(
 ): Verdict {
   const proposal = world.proposals.find((one) => one.agent === agent && one.seq === seq)
   if (proposal === undefined) return refused('proposal_not_found')
-  const voter = { vote, id: by.id, line: by.line, admin: by.scopes.includes('admin:*') }
+  const voter = {
+    vote,
+    id: by.id,
+    line: by.line,
+    madeAtMs: by.madeAtMs,
+    admin: by.scopes.includes('admin:*'),
+  }
   const refusals = voteRefusals(world, proposal, voter)
   if (refusals.length > 0) return refused(...refusals)
   const records = [voteRecord(world, proposal, voter)]

@@ -72,7 +72,14 @@ export class Session {
     await this.#serve()
     const genesis = genesisOf(this.world, 'default', { zone: 'governed' })
     await this.#grow([{ agent: 'default', records: [genesis], signed: 'each' }])
-    this.actors.set('root', { id: 'root', line: 'root', key: testRootKey, scopes: ['admin:*'], reach: '' })
+    this.actors.set('root', {
+      id: 'root',
+      line: 'root',
+      key: testRootKey,
+      madeAtMs: 0,
+      scopes: ['admin:*'],
+      reach: '',
+    })
     const all = ['records:read', 'records:write', 'ingest', 'agents:admin', 'proposals:decide'] as const
     await this.#addActor('writer', all.slice(0, 4))
     await this.#addActor('decider', ['records:read', 'proposals:decide'])
@@ -91,7 +98,14 @@ export class Session {
     const agents = reach === '' ? [] : [`${reach}*`]
     const by = this.actor(maker)
     const { key, key_id: id } = await keyMadeBy(this.server, by.key, { scopes, agents })
-    this.actors.set(name, { id, line: by.id === 'root' ? id : by.line, key, scopes, reach })
+    this.actors.set(name, {
+      id,
+      line: by.id === 'root' ? id : by.line,
+      key,
+      madeAtMs: this.world.nowMs,
+      scopes,
+      reach,
+    })
   }
 
   async #serve(): Promise<void> {

@@ -12,6 +12,8 @@ export interface Actor {
   /** The first of the keys that made one another down to this one; itself for others. */
   line: string
   key: string
+  /** When the key was made: one that is younger than a proposal does not approve it. */
+  madeAtMs: number
   scopes: readonly string[]
   /** The beginning of the names of the agents that it reaches; empty for all. */
   reach: string

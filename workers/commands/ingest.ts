@@ -227,12 +227,11 @@ function writeLines(
   const reserves = command.mode === 'reject' && writes && ahead === undefined
   const skew = reserves ? group.reserve(2 * lines.length) : undefined
   if (skew !== undefined) return skew
-  const write = { tally, ahead }
   for (const [place, line] of lines.entries()) {
     const verdict = verdicts[place] ?? notAllowed
     if ('code' in verdict) tally.reject(line, verdict)
     else if (!writes) tally.count(line.agent)
-    else writeLine(state, { ...write, line, verdict }, group)
+    else writeLine(state, { line, verdict, tally, ahead }, group)
   }
   return undefined
 }
