@@ -73,7 +73,8 @@ async function wrongAmong(streams: NumberStream[]): Promise<NumberStream[]> {
   )
 }
 
-describe('a thousand streams of which a hundred', () => {
+// All of it takes a slow machine about a minute.
+describe('a thousand streams of which a hundred', { timeout: 180_000 }, () => {
   it('pause fill no memory; those that read get everything once and in order, and so do the others later', async () => {
     const slow = await openReaders(SLOW, 'loud')
     const fast = [...(await openReaders(LOUD, 'loud')), ...(await openReaders(QUIET, 'quiet'))]
