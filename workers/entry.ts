@@ -43,7 +43,6 @@ const shard = new Shard(
     const memory = encodeOutcomes(frame)
     port.postMessage(memory, [memory])
   },
-  () => take(receiveMessageOnPort(port)?.message),
 )
 
 let closing = false

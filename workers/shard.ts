@@ -48,29 +48,19 @@ export class Shard {
   #underWay: { id: number; steps: Steps<Decision> } | undefined
   /** The long write had no part of the last turn, as there were many others. */
   #longIsDue = false
-  readonly #turn: { group: CommitGroup; endsAtMs: number; mayGoOn: number } & Turn
+  readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
-  /** @param look takes what has arrived; without it a turn never goes on because nobody else waits */
-  constructor(state: ShardState, tell: Tell, look?: () => void) {
+  constructor(state: ShardState, tell: Tell) {
     this.#state = state
     this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
     this.#tell = tell
     this.#figures.agents = state.store.agents.count
-    const othersWait = () => {
-      look?.()
-      return look === undefined || this.#writes.length + this.#reads.length > 0
-    }
     this.#turn = {
       group: new CommitGroup(this.#hlc, state.random),
       endsAtMs: 0,
-      mayGoOn: 0,
       spent() {
         state.beat()
-        if (performance.now() < this.endsAtMs) return false
-        if (this.mayGoOn === 0 || othersWait()) return true
-        this.mayGoOn--
-        this.endsAtMs += limits.shardTurnMs
-        return false
+        return performance.now() >= this.endsAtMs
       },
       held: new Set(),
     }
@@ -116,10 +106,8 @@ export class Shard {
     return this.#underWay !== undefined || this.#longWrites.length > 0
   }
 
-  /** Begins a part of a turn, which goes on a few times as long where nobody else waits: commits are fewer then. */
-  #begin(lastsMs: number, mayGoOn = 0): void {
+  #begin(lastsMs: number): void {
     this.#turn.endsAtMs = performance.now() + lastsMs
-    this.#turn.mayGoOn = mayGoOn
   }
 
   /** Nothing is decided that could not be committed. What is begun goes on: its commit says whether there was room. */
@@ -153,7 +141,7 @@ export class Shard {
   }
 
   #goOnWithLong(decisions: Numbered<Decision>[]): void {
-    this.#begin(limits.shardTurnMs, limits.shardTurnsOnMax)
+    this.#begin(limits.shardTurnMs)
     while (this.#turn.group.size < limits.commitRecordsMax) {
       const first = this.#underWay ?? this.#nextLong()
       if (first === undefined) return

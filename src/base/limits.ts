@@ -176,8 +176,6 @@ export const limits = {
   drainPollMs: 20,
   /** How long a shard goes on with long writes in one turn, and then answers reads, milliseconds. */
   shardTurnMs: 40,
-  /** How often a long write goes on for as long again where nobody else waits. */
-  shardTurnsOnMax: 3,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
   /** Bytes of the bodies of short writes in one commit group, past which it takes no further one. */
