@@ -185,7 +185,8 @@ describe('every route', () => {
     await expectNoStall(
       hostileJson(500_000).flatMap(([, text]) => [
         { line: 'POST /v1/collections/sensors/records', body: `{"data":${text}}` },
-        { line: 'POST /v1/ingest/sensors', body: text },
+        // An array there is an upload of many records, carried out in slices (ingest.test.ts).
+        ...(text.startsWith('[') ? [] : [{ line: 'POST /v1/ingest/sensors', body: text }]),
       ]),
     )
   })
