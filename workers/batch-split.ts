@@ -1,3 +1,13 @@
+import {
+  BACKSLASH,
+  BRACE_CLOSE,
+  BRACE_OPEN,
+  BRACKET_CLOSE,
+  BRACKET_OPEN,
+  COLON,
+  COMMA,
+  QUOTE,
+} from '../src/base/ascii.js'
 import { refuse, type Refusal } from '../src/base/errors.js'
 import { limits } from '../src/base/limits.js'
 import { readJson } from '../src/strand/json.js'
@@ -9,15 +19,6 @@ export interface SplitBatch {
   frame: unknown
   items: Uint8Array[]
 }
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BRACKET_OPEN = 0x5b
-const BACKSLASH = 0x5c
-const BRACKET_CLOSE = 0x5d
-const BRACE_OPEN = 0x7b
-const BRACE_CLOSE = 0x7d
 
 /** Bytes between two looks at how long the turn has lasted. */
 const LOOK_BYTES = 65_536

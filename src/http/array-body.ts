@@ -1,3 +1,4 @@
+import { BRACKET_OPEN } from '../base/ascii.js'
 import { refuse } from '../base/errors.js'
 import { ArrayLines } from './array-lines.js'
 import type { BodyPart, BodyQueue } from './body-queue.js'
@@ -9,8 +10,6 @@ export type BodySource = Pick<BodyQueue, 'next' | 'broken'>
 
 /** Bytes of an array that are made lines of in one slice of the front. */
 const SLICE_BYTES = 65_536
-
-const BRACKET_OPEN = 0x5b
 
 /** A JSON body, of which the first byte that counts is looked at before it is taken. */
 export class JsonBody implements BodySource {

@@ -1,17 +1,17 @@
-import { LINE_FEED } from './ingest-splitter.js'
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const BRACKET_OPEN = 0x5b
-const BACKSLASH = 0x5c
-const BRACKET_CLOSE = 0x5d
-const BRACE_OPEN = 0x7b
-const BRACE_CLOSE = 0x7d
-const SPACE = 0x20
-const TAB = 0x09
-const CARRIAGE_RETURN = 0x0d
-/** No string of JSON holds it raw, as none holds a line feed. */
-const VERTICAL_TAB = 0x0b
+import {
+  BACKSLASH,
+  BRACE_CLOSE,
+  BRACE_OPEN,
+  BRACKET_CLOSE,
+  BRACKET_OPEN,
+  CARRIAGE_RETURN,
+  COMMA,
+  LINE_FEED,
+  QUOTE,
+  SPACE,
+  TAB,
+  VERTICAL_TAB,
+} from '../base/ascii.js'
 
 /**
  * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: what is wrong within an

@@ -1,3 +1,4 @@
+import { LINE_FEED } from '../base/ascii.js'
 import { isUtf8 } from 'node:buffer'
 import { memberAddress, memberOrganism } from '../auth/namespace.js'
 import { authMember } from '../base/organism-id.js'
@@ -15,7 +16,7 @@ import { readBody, refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import { ImportSession } from './import-session.js'
 import { ImportStage } from './import-stage.js'
-import { IngestSplitter, LINE_FEED } from './ingest-splitter.js'
+import { IngestSplitter } from './ingest-splitter.js'
 import type { OpenUploads } from './uploads.js'
 
 /** What imports are carried out with. */

@@ -1,9 +1,10 @@
+import { LINE_FEED } from '../base/ascii.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import type { LineFault } from '../protocol/messages.js'
 import { agentMember, isSpace } from '../wire/agent-member.js'
 import { agentParameter, agentRefusal } from '../routes/parameters.js'
 import type { Principal } from '../routes/route.js'
-import { LINE_FEED, nextLineFeed, type LineChunk } from './ingest-splitter.js'
+import { nextLineFeed, type LineChunk } from './ingest-splitter.js'
 
 /** Lines of one shard: their bytes, each with its line feed, and their numbers. */
 export interface ShardLines {

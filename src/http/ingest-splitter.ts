@@ -1,3 +1,4 @@
+import { LINE_FEED } from '../base/ascii.js'
 import { GatheredBytes } from './gathered-bytes.js'
 
 /** Whole lines and the number of the first of them. */
@@ -7,7 +8,6 @@ export interface LineChunk {
 }
 
 /** What ends a line. */
-export const LINE_FEED = 0x0a
 
 /**
  * Cuts a byte stream into chunks of whole lines. Chunks depend on the bytes alone, not on how they arrive, so that

@@ -1,3 +1,4 @@
+import { LINE_FEED } from '../base/ascii.js'
 import { refuse, statusOf, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { IngestedOutcome } from '../protocol/messages.js'
@@ -18,7 +19,7 @@ import {
   type ShardCommand,
 } from './ingest-commands.js'
 import { answerTotals } from './ingest-stream.js'
-import { IngestSplitter, LINE_FEED, nextLineFeed, type LineChunk } from './ingest-splitter.js'
+import { IngestSplitter, nextLineFeed, type LineChunk } from './ingest-splitter.js'
 import { IngestTotals } from './ingest-summary.js'
 
 /** A body that is taken as one: a single record, or lines that are written all or none. */

@@ -1,3 +1,13 @@
+import {
+  BACKSLASH,
+  BRACE_CLOSE,
+  BRACE_OPEN,
+  BRACKET_CLOSE,
+  BRACKET_OPEN,
+  COMMA,
+  QUOTE,
+} from '../base/ascii.js'
+
 /*
  * Finds members of canonical JSON (RFC 8785) by their paths without parsing it. To parse a mebibyte of JSON takes from 3 to
  * 400 ms, as its shape wants; to pass over it takes about one. What is found is a place in the bytes: of two canonical
@@ -64,14 +74,6 @@ interface Wanted {
   found: (Span | undefined)[]
   last: boolean
 }
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const BACKSLASH = 0x5c
-const BRACKET_OPEN = 0x5b
-const BRACKET_CLOSE = 0x5d
-const BRACE_OPEN = 0x7b
-const BRACE_CLOSE = 0x7d
 
 /** Goes over a value and notes what is wanted in it. @returns where it ends */
 function passValue(text: Buffer, from: number, wanted: Wanted): number {

@@ -1,3 +1,19 @@
+import {
+  BACKSLASH,
+  BRACE_CLOSE,
+  BRACE_OPEN,
+  BRACKET_CLOSE,
+  BRACKET_OPEN,
+  COLON,
+  DOT,
+  LOWER_E,
+  MINUS,
+  NINE,
+  PLUS,
+  QUOTE,
+  UPPER_E,
+  ZERO,
+} from '../base/ascii.js'
 import { isAscii, isUtf8 } from 'node:buffer'
 import canonicalize from 'canonicalize'
 import { assert } from '../base/assert.js'
@@ -69,21 +85,6 @@ function parse(text: string): { value: unknown } | undefined {
     return undefined
   }
 }
-
-const QUOTE = 0x22
-const PLUS = 0x2b
-const MINUS = 0x2d
-const DOT = 0x2e
-const ZERO = 0x30
-const NINE = 0x39
-const COLON = 0x3a
-const UPPER_E = 0x45
-const BRACKET_OPEN = 0x5b
-const BACKSLASH = 0x5c
-const BRACKET_CLOSE = 0x5d
-const BRACE_OPEN = 0x7b
-const BRACE_CLOSE = 0x7d
-const LOWER_E = 0x65
 
 /** Digits that any integer within ±(2^53-1) can have and still need no look at its value. */
 const SAFE_DIGITS = 15
