@@ -140,8 +140,9 @@ export class Shard {
     this.#writes = waiting
   }
 
+  /** Goes on with long writes; for a part of a turn only where short ones wait for its commit. */
   #goOnWithLong(decisions: Numbered<Decision>[]): void {
-    this.#begin(limits.shardTurnMs)
+    this.#begin(decisions.length > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
     while (this.#turn.group.size < limits.commitRecordsMax) {
       const first = this.#underWay ?? this.#nextLong()
       if (first === undefined) return
