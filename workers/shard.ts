@@ -18,7 +18,7 @@ import {
 import { isStreamed, streamEvent } from './commands/stream.js'
 import { CommitGroup } from './commit-group.js'
 import { refused, type Decision, type ShardState } from './shard-state.js'
-import { writeBytesMax } from './store/file-room.js'
+import { importBytesMax, writeBytesMax } from './store/file-room.js'
 import type { Steps, Turn } from './turn.js'
 
 /** Takes what a commit group led to, to where it came from. */
@@ -251,6 +251,10 @@ export class Shard {
 function roomFor(writes: readonly Numbered<Write>[]): number {
   let bytes = 0
   for (const [, command] of writes) {
+    if (command.kind === 'strandImport') {
+      bytes += importBytesMax(command.lastSeq - command.firstSeq + 1, command.chunk.length)
+      continue
+    }
     const body = 'body' in command ? command.body : 'chunk' in command ? command.chunk : undefined
     bytes += writeBytesMax(body?.length ?? 0)
   }

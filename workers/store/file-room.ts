@@ -8,8 +8,9 @@ import type { Environment } from './environment.js'
 const ROOM_BYTES_MIN = 2_097_152
 /** What is added at once where little is written, bytes. */
 const ROOM_BYTES = 4_194_304
+const PAGE_BYTES = 4_096
 /** Bytes that a row can take: a page, and a part of those above it. */
-const ROW_BYTES = 2 * 4_096
+const ROW_BYTES = 2 * PAGE_BYTES
 /** Bytes of a record beside its body: header, signature, its places in the indexes, and its answer where it is kept. */
 const RECORD_BYTES = 1_024
 
@@ -70,6 +71,12 @@ export function writeBytesMax(bodyBytes: number): number {
   return 4 * ROW_BYTES + 2 * (2 * bodyBytes + RECORD_BYTES)
 }
 
+/** The most that imported records can, whose bodies lie in one place each: so many, with so many bytes together. */
+export function importBytesMax(records: number, bytes: number): number {
+  // Of the pages that a large body has to itself, all but one are full.
+  return 4 * ROW_BYTES + bytes + Math.min(bytes, records * PAGE_BYTES) + records * RECORD_BYTES
+}
+
 /** The most that a group can make a data file longer by, bytes: LMDB copies each page that it changes. */
 export function groupBytesMax(group: CommitGroup): number {
   const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
@@ -81,7 +88,7 @@ export function groupBytesMax(group: CommitGroup): number {
   for (const list of lists) bytes += list.length * ROW_BYTES
   // A body can lie in pages of its own, and be copied by an answer.
   for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
-  for (const { body } of imported) bytes += 2 * (body?.length ?? 0) + RECORD_BYTES
+  for (const { body } of imported) bytes += body.length + Math.min(body.length, PAGE_BYTES) + RECORD_BYTES
   return bytes
 }
 
