@@ -95,8 +95,8 @@ export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
 }
 
 /** Checks a part of an export that is imported, and puts its records where they wait; no store is looked at. */
-export function importCheck({ stage, ...task }: ImportStageTask): ImportStaged {
-  const checked = checkLines(task)
+export function importCheck({ stage, lines, ...task }: ImportStageTask): ImportStaged {
+  const checked = checkLines({ ...task, lines: Buffer.concat(lines) })
   if ('fault' in checked) return checked
   const { records, ...found } = checked
   if (records !== undefined && !stagePart(stage, records)) return { full: true }

@@ -2,14 +2,8 @@ const FIRST_BYTES = 1_024
 
 /** Bytes that come in parts and are wanted in one piece: however small the parts are, they take no more than their bytes. */
 export class GatheredBytes {
-  readonly #shared: boolean
-  #buffer: Buffer = Buffer.alloc(0)
+  #buffer = Buffer.alloc(0)
   #length = 0
-
-  /** `shared`: in memory that another thread can be handed without a copy. */
-  constructor({ shared = false }: { shared?: boolean } = {}) {
-    this.#shared = shared
-  }
 
   get length(): number {
     return this.#length
@@ -19,8 +13,7 @@ export class GatheredBytes {
   add(part: Uint8Array): void {
     const length = this.#length + part.length
     if (length > this.#buffer.length) {
-      const room = Math.max(length, 2 * this.#buffer.length, FIRST_BYTES)
-      const larger = this.#shared ? Buffer.from(new SharedArrayBuffer(room)) : Buffer.allocUnsafeSlow(room)
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#buffer.length, FIRST_BYTES))
       this.#buffer.copy(larger, 0, 0, this.#length)
       this.#buffer = larger
     }

@@ -11,8 +11,8 @@ import type { ExportPosition } from '../proof/export-check.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { StrandImported } from '../wire/imports.js'
-import { GatheredBytes } from './gathered-bytes.js'
 import type { ImportStage } from './import-stage.js'
+import { SharedBytes } from './shared-bytes.js'
 import type { ImportParts } from './import.js'
 
 /** Lines before the first record of an export. */
@@ -33,7 +33,7 @@ export class ImportSession {
   readonly #stage: ImportStage
   #position: ExportPosition | undefined
   /** Lines that could not be taken yet, and how many bytes there must be before they are looked at again. */
-  readonly #waiting = new GatheredBytes({ shared: true })
+  readonly #waiting = new SharedBytes()
   #waitFor = 0
   #lines = LINES_BEFORE
   #ended = false
@@ -139,11 +139,10 @@ export class ImportSession {
   }
 
   async #check(): Promise<Refusal | undefined> {
-    const lines = this.#waiting.take()
     const task = {
       manifest: this.#manifest,
       stage: this.#stage.path,
-      lines,
+      lines: this.#waiting.parts,
       ...(this.#position !== undefined && { position: this.#position }),
     }
     const checked = await this.#readers.importCheck(task).catch(refusalOf)
@@ -156,7 +155,7 @@ export class ImportSession {
     this.#position = checked.position
     this.#lines += checked.linesTaken
     this.#ended = checked.ended
-    this.#waiting.add(lines.subarray(checked.bytesTaken))
+    this.#waiting.drop(checked.bytesTaken)
     // A group that is sealed far behind would be read again with each line: so it is with each doubling.
     this.#waitFor =
       checked.bytesTaken === 0 ? Math.min(2 * this.#waiting.length, limits.importSealedBytesMax) : 0

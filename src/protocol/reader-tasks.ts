@@ -62,9 +62,10 @@ export interface ImportCheckTask {
   lines: Uint8Array
 }
 
-/** The same, with the file in which what is checked waits. */
-export interface ImportStageTask extends ImportCheckTask {
+/** The same, its lines in parts, with the file in which what is checked waits. */
+export interface ImportStageTask extends Omit<ImportCheckTask, 'lines'> {
   stage: string
+  lines: readonly Uint8Array[]
 }
 
 /** What was staged, or why not: the disk is full. */

@@ -1,0 +1,40 @@
+/**
+ * Bytes that come in parts and that other threads are handed without a copy. They stay in their parts: in one piece, each
+ * time that it grew all of it would be copied.
+ */
+export class SharedBytes {
+  #parts: Uint8Array[] = []
+  #length = 0
+
+  get length(): number {
+    return this.#length
+  }
+
+  get parts(): readonly Uint8Array[] {
+    return this.#parts
+  }
+
+  /** Adds a copy of the bytes. */
+  add(bytes: Uint8Array): void {
+    const copy = new Uint8Array(new SharedArrayBuffer(bytes.length))
+    copy.set(bytes)
+    this.#parts.push(copy)
+    this.#length += bytes.length
+  }
+
+  /** Lets go of so many of the first bytes. */
+  drop(count: number): void {
+    let left = count
+    while (left > 0) {
+      const first = this.#parts[0]
+      if (first === undefined) break
+      if (first.length > left) {
+        this.#parts[0] = first.subarray(left)
+        break
+      }
+      left -= first.length
+      this.#parts.shift()
+    }
+    this.#length -= count
+  }
+}
