@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { shardOf } from '../dist/src/base/placement.js'
-import { shardsMax } from '../dist/src/shard-settings.js'
+import { shardsMax } from '../dist/src/settings/shards.js'
 
 /**
  * The body of one record of about 230 bytes, as a fleet of devices would send it.

@@ -9,8 +9,8 @@ import { dirname } from 'node:path'
 /** [the document, the built module that it is made from, what makes its text of that module]. */
 const generators = [
   ['docs/errors.md', '../dist/src/base/errors.js', errorsDocument],
-  ['docs/config.md', '../dist/src/config.js', configDocument],
-  ['docs/openapi.json', '../dist/src/http/openapi.js', openApiText],
+  ['docs/config.md', '../dist/src/settings/config.js', configDocument],
+  ['docs/openapi.json', '../dist/src/http/openapi/document.js', openApiText],
 ]
 
 const madeFrom = (source) => `<!-- Made from ${source} by \`npm run generate\`. Change it there. -->`
@@ -57,7 +57,7 @@ function configDocument({ settings }) {
     cell(setting.allowed ?? ''),
     cell(setting.description),
   ])
-  return `${madeFrom('src/config.ts')}
+  return `${madeFrom('src/settings/config.ts')}
 
 # Settings
 

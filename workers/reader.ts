@@ -21,12 +21,12 @@ import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../sr
 import { recordLine } from '../src/strand/strand-export.js'
 import { checkLines } from './import/check.js'
 import { stagePart } from './import/stage.js'
-import { covers } from './row-access.js'
+import { covers } from './shard/row-access.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import { erasedCommitment } from './store/erasures.js'
 import type { StoredRecord } from './store/record-codec.js'
 import { recordBySeq, recordsFrom } from './store/records.js'
-import { SubtreeCache } from './subtree-cache.js'
+import { SubtreeCache } from './shard/subtree-cache.js'
 
 /*
  * Long reads, in a thread of the pool: pure functions of what is on disk, over a read-only view of the shards' stores.

@@ -8,8 +8,8 @@ import { limits } from '../src/base/limits.js'
 import { createLogger } from '../src/base/log.js'
 import { connectPostgres } from '../src/outbound/postgres.js'
 import type { SinkOrder, SinkSettings } from '../src/protocol/sink-messages.js'
-import { SinkLog } from './sink-log.js'
-import { SinkRun } from './sink-run.js'
+import { SinkLog } from './sink/log.js'
+import { SinkRun } from './sink/run.js'
 import { openEnvironment } from './store/environment.js'
 
 /*

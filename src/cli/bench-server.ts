@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import type { Config } from '../config.js'
+import type { Config } from '../settings/config.js'
 
 /** A server of the bench's own. */
 export interface BenchServer {

@@ -1,4 +1,4 @@
-import { describeFaults, readProcessConfig } from '../config.js'
+import { describeFaults, readProcessConfig } from '../settings/config.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
 

@@ -11,12 +11,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Config } from '../config.js'
-import { storeFault } from '../store-fault.js'
-import { freeBytes, missingPieces, storeNames } from '../data-directory.js'
-import { lockDirectory, lockHolder } from '../directory-lock.js'
-import { isFileSystemError } from '../durable-file.js'
-import { readFormat } from '../format-file.js'
+import type { Config } from '../settings/config.js'
+import { storeFault } from '../data-directory/store-fault.js'
+import { freeBytes, missingPieces, storeNames } from '../data-directory/data-directory.js'
+import { lockDirectory, lockHolder } from '../data-directory/lock.js'
+import { isFileSystemError } from '../base/durable-file.js'
+import { readFormat } from '../data-directory/format.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 /** Writes of one measurement, and bytes of each: what a small commit puts on disk. */

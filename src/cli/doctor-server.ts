@@ -1,4 +1,4 @@
-import type { Config } from '../config.js'
+import type { Config } from '../settings/config.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { serverUrl } from './server-url.js'
 

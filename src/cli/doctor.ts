@@ -1,5 +1,5 @@
-import { type Config, describeFaults, readProcessConfig } from '../config.js'
-import { distrustOf } from '../directory-trust.js'
+import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { distrustOf } from '../data-directory/trust.js'
 import { examineDataDirectory } from './doctor-data.js'
 import { examineClock, examineNode, examineOpenFiles } from './doctor-machine.js'
 import { examineServer } from './doctor-server.js'

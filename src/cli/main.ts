@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { version } from '../version.js'
+import { version } from '../base/version.js'
 import { exitCodes } from './exit-codes.js'
 
 /** One command of the command line. `run` answers the exit code. */

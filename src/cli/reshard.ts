@@ -1,8 +1,14 @@
 import { limits } from '../base/limits.js'
-import { type Config, describeFaults, readProcessConfig } from '../config.js'
-import { shardsMax } from '../shard-settings.js'
-import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory.js'
-import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../shard-folders.js'
+import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { shardsMax } from '../settings/shards.js'
+import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory/data-directory.js'
+import {
+  beginBuild,
+  dropBuild,
+  shardBytes,
+  shardFolder,
+  switchOver,
+} from '../data-directory/shard-folders.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'

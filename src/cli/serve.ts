@@ -1,6 +1,6 @@
 import { pooledRandom } from '../base/random.js'
-import { type Config, describeFaults, readProcessConfig } from '../config.js'
-import { type DataDirectory, openDataDirectory } from '../data-directory.js'
+import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { type DataDirectory, openDataDirectory } from '../data-directory/data-directory.js'
 import { exitCodes } from './exit-codes.js'
 import { missingBinary } from './native.js'
 import { readOptions, showUsage } from './read-options.js'

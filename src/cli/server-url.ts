@@ -1,4 +1,4 @@
-import { type Config, describeFaults, readProcessConfig } from '../config.js'
+import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
 
 /** Where a server with these settings is reached from its own machine, without a slash at the end. */
 export function serverUrl(config: Pick<Config, 'host' | 'port' | 'tls'>): string {

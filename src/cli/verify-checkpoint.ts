@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.js'
-import { readBounded } from '../bounded-file.js'
+import { readBounded } from '../base/bounded-file.js'
 import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
 import type { VerifiedExport } from '../proof/export-check.js'
 import { verifyExport } from '../proof/node/verify-export.js'

@@ -1,4 +1,4 @@
-import { readIfThere, writeDurably } from '../durable-file.js'
+import { readIfThere, writeDurably } from '../base/durable-file.js'
 import { logAgent } from '../base/organism-id.js'
 import { parseLine } from '../proof/export-lines.js'
 import { readHeads } from '../proof/heads.js'

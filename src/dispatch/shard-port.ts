@@ -3,7 +3,7 @@ import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ApiKeyChanges } from '../protocol/api-key-messages.js'
-import { Beats } from '../protocol/beats.js'
+import { Beats } from '../protocol/heartbeat.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
 import type {
   Command,
@@ -98,7 +98,7 @@ export class ShardPort {
   async #start(): Promise<void> {
     const beats = new Beats()
     const workerData: ShardWorkerData = { settings: this.#settings, beats: beats.memory }
-    const worker = new Worker(new URL('../../workers/entry.js', import.meta.url), {
+    const worker = new Worker(new URL('../../workers/shard-thread.js', import.meta.url), {
       workerData,
       name: `shard-${this.#settings.shard}`,
     })

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
 import { limits } from '../base/limits.js'
-import type { Beats } from '../protocol/beats.js'
-import { Silence } from './silence.js'
+import type { Beats } from '../protocol/heartbeat.js'
+import { Silence } from './watchdog.js'
 
 /**
  * How a thread was found: `hung` once, when it is told to end; `stuck` when it did not end by that, as in the middle of

@@ -6,11 +6,11 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { AuthCaller } from '../routes/auth-route.js'
 import type { Principal, RequestHeaders, RouteBase, TokenUser } from '../routes/route.js'
-import type { ApiKeys } from './api-keys.js'
+import type { ApiKeys } from './auth/api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
 import { addressText, clientAddress, type AddressRanges } from './client-address.js'
 import { notRated, type RateLimits, type Rated } from './rate-limits.js'
-import type { Tickets } from './tickets.js'
+import type { Tickets } from './streams/tickets.js'
 import type { HttpResponse } from './uws.js'
 
 /** What requests are admitted by. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, isIPv6 } from 'node:net'
-import type { Config } from '../config.js'
+import type { Config } from '../settings/config.js'
 import type { Route } from '../routes/route.js'
 import { boundConnections, type ConnectionBound } from './connections.js'
 import { addFallbacks } from './fallback.js'

@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.js'
-import { Shares } from './shares.js'
+import { Shares } from './streams/shares.js'
 
 /**
  * Bytes that were made for readers and that no socket has taken yet. They are the server's memory and readers decide how

@@ -182,7 +182,7 @@ export interface HandlerRoute extends RouteBase {
   handle(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal>
 }
 
-/** An ingest stream: the body is taken as it comes (src/http/ingest.ts). */
+/** An ingest stream: the body is taken as it comes (src/http/ingest/receiver.ts). */
 export interface IngestRoute extends RouteBase {
   kind: 'ingest'
   toIngest(request: RouteRequest): IngestRequest | Refusal
@@ -211,7 +211,7 @@ export interface IngestRequest {
   signing?: Signing
 }
 
-/** An export that is taken in: the body is taken as it comes (src/http/import.ts). */
+/** An export that is taken in: the body is taken as it comes (src/http/import/receiver.ts). */
 export interface ImportRoute extends RouteBase {
   kind: 'import'
   toImport(request: RouteRequest): ImportRequest | Refusal
@@ -247,7 +247,7 @@ export interface ExportRequest {
   access?: UserAccess
 }
 
-/** A stream of server-sent events (src/http/stream-hub.ts). */
+/** A stream of server-sent events (src/http/streams/hub.ts). */
 export interface StreamRoute extends RouteBase {
   kind: 'stream'
   toStream(request: RouteRequest): StreamRequest | Refusal

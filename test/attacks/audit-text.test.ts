@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { register, tryLogin, usualPassword } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { auditsOf } from '../support/auth-cases.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { call, type TestServer } from '../support/server.js'
+import { register, tryLogin, usualPassword } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { auditsOf } from '../support/auth/auth-cases.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * What is on a strand stays there and is exported. No e-mail, password or token gets onto one by what callers say of

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectHarmless } from '../support/probe.js'
-import { RawConnection } from '../support/raw-http.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 /*
  * What is done with a request before its address is counted is done for everybody, as often as they like.

@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { importTo } from '../support/imports.js'
-import { Forged } from '../support/lying-prover.js'
-import { expectHarmless } from '../support/probe.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { importTo } from '../support/shard/imports.js'
+import { Forged } from '../support/proof/lying-prover.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 /* Exports that are made to cost much by who holds the keys of their strands. */
 

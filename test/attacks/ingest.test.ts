@@ -4,10 +4,10 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startAuthServer } from '../support/auth-server.js'
-import { expectHarmless } from '../support/probe.js'
-import { signUp } from '../support/users.js'
-import { call, type TestServer } from '../support/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { signUp } from '../support/auth/users.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * Uploads that took the server down or kept everybody waiting: a row was kept for each name that was refused, each junk

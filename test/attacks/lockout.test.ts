@@ -1,8 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { linkToken, logIn, outcomeOf, register, tally, tryLogin, usualPassword } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import type { TestServer } from '../support/server.js'
+import {
+  linkToken,
+  logIn,
+  outcomeOf,
+  register,
+  tally,
+  tryLogin,
+  usualPassword,
+} from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import type { TestServer } from '../support/server/server.js'
 
 /* A stranger who locks an e-mail on purpose keeps strangers out, and no device that has signed in before. */
 

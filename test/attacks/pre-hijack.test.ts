@@ -1,12 +1,12 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { logIn, outcomeOf, register, tryLogin, usualPassword } from '../support/accounts.js'
-import { ask, newAgent } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { freePort } from '../support/free-port.js'
-import { addPasskey, passkeyEnv, signInBy } from '../support/passkeys.js'
-import type { TestServer } from '../support/server.js'
-import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/smtp.js'
+import { logIn, outcomeOf, register, tryLogin, usualPassword } from '../support/auth/accounts.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { freePort } from '../support/server/free-port.js'
+import { addPasskey, passkeyEnv, signInBy } from '../support/auth/passkeys.js'
+import type { TestServer } from '../support/server/server.js'
+import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/mail/smtp.js'
 
 /*
  * Somebody registers with another's e-mail, has the mailbox confirmed by its owner, who thinks nothing of it, and waits

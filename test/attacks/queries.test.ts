@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { expectHarmless } from '../support/probe.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

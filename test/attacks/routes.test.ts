@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startAuthServer } from '../support/auth-server.js'
-import { hostileJson, hostileTexts, operationsOf, type Operation } from '../support/hostile.js'
-import { expectHarmless, probed } from '../support/probe.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, testRootKey, type TestServer } from '../support/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { hostileJson, hostileTexts, operationsOf, type Operation } from '../support/http/hostile.js'
+import { expectHarmless, probed } from '../support/server/probe.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
  * Every route of the OpenAPI document, with what is long, deep, many or no text in each place where a caller can put

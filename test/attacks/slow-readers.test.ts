@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
-import { expectHarmless } from '../support/probe.js'
-import { scopedKey } from '../support/answers.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { scopedKey } from '../support/http/answers.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /* Readers that ask for much and read nothing of it. */
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
  * uWebSockets.js takes the two bytes behind the last chunk for a line end whatever they are, so that a trailer can be

@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { openStream } from '../support/events.js'
-import { expectHarmless } from '../support/probe.js'
-import { call, type TestServer } from '../support/server.js'
-import { signUp, subjectOf } from '../support/users.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { openStream } from '../support/http/events.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { call, type TestServer } from '../support/server/server.js'
+import { signUp, subjectOf } from '../support/auth/users.js'
 
 let server: TestServer
 let ann = ''

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { expectHarmless } from '../support/probe.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { expectHarmless } from '../support/server/probe.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
  * A chunk of one byte is six bytes of a connection, and a callback for whoever reads it. As long as the kernel has some,

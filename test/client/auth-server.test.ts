@@ -6,8 +6,8 @@ import {
   ServiceClient,
   type ServiceClientOptions,
 } from '../../src/client/index.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { call, startServer } from '../support/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { call, startServer } from '../support/server/server.js'
 
 let server: Awaited<ReturnType<typeof startAuthServer>>
 let admin: ServiceClient

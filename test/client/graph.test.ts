@@ -6,7 +6,7 @@ import {
   ServiceClient,
   type TraversalResult,
 } from '../../src/client/index.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 import { answerJson, startScriptedServer, type ScriptedServer } from './scripted-server.js'
 
 let scripted: ScriptedServer | undefined

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ServiceClient, verifyAsOf, verifyExport } from '../../src/client/index.js'
-import { checkpointVectors, vectorExport } from '../support/checkpoint-vectors.js'
+import { checkpointVectors, vectorExport } from '../support/proof/checkpoint-vectors.js'
 
 /** An export of the vectors as text. */
 const textOf = (name: string) => `${vectorExport(name).join('\n')}\n`

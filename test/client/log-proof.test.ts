@@ -18,8 +18,8 @@ import {
   pathOf,
 } from '../../src/proof/tree-proof.js'
 import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../../src/strand/merkle.js'
-import { headNow, untilLogged } from '../support/server-log.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { headNow, untilLogged } from '../support/server/server-log.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 const leaves = Array.from({ length: 70 }, (_none, at) => createHash('sha256').update(`leaf ${at}`).digest())
 const reader: LeafReader = { leaves: (start, end) => leaves.slice(start, end) }

@@ -1,8 +1,8 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NotFoundError, ServiceClient } from '../../src/client/index.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { call, type TestServer } from '../support/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 let admin: ServiceClient

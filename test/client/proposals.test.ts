@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
-import { startServer, testRootKey, type TestServer } from '../support/server.js'
+import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 let root: ServiceClient

@@ -7,8 +7,8 @@ import {
   type StreamEvent,
   type Subscription,
 } from '../../src/client/index.js'
-import { freePort } from '../support/free-port.js'
-import { startServer } from '../support/server.js'
+import { freePort } from '../support/server/free-port.js'
+import { startServer } from '../support/server/server.js'
 
 /** Waits that are known and not waited for, but for a moment in which others may run. */
 const soon = { ...systemTiming, pause: (_ms: number, signal: AbortSignal) => systemTiming.pause(20, signal) }

@@ -6,7 +6,7 @@ import {
   type StreamEvent,
   type Subscription,
 } from '../../src/client/index.js'
-import { startServer } from '../support/server.js'
+import { startServer } from '../support/server/server.js'
 import { keyPair } from './signed-strand.js'
 
 interface Reading {

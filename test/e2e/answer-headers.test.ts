@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /* What answers tell of limits and of their connection, beside what was asked for. */
 

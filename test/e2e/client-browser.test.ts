@@ -1,12 +1,12 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { launchBrowser, noBrowser } from '../support/browser.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
 import { eventually } from '../support/eventually.js'
-import { freePort } from '../support/free-port.js'
-import { call } from '../support/server.js'
-import { type StaticServer, startStaticServer } from '../support/static-server.js'
+import { freePort } from '../support/server/free-port.js'
+import { call } from '../support/server/server.js'
+import { type StaticServer, startStaticServer } from '../support/server/static-server.js'
 
 declare global {
   /** The client in the page. */

@@ -3,8 +3,8 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { backUp } from '../support/backup.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { backUp } from '../support/server/backup.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 let directory: string
 let server: TestServer

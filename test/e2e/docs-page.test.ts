@@ -1,12 +1,12 @@
 import type { Browser, BrowserContext, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { errorCatalogue } from '../../src/base/errors.js'
-import { operationIdOf } from '../../src/http/openapi.js'
+import { operationIdOf } from '../../src/http/openapi/document.js'
 import { docsPagePolicy } from '../../src/routes/docs-page.js'
 import { rootPathOf } from '../../src/routes/organism-auth.js'
 import { allRoutes } from '../../src/routes/routes.js'
-import { launchBrowser, noBrowser } from '../support/browser.js'
-import { type TestServer, call, startServer, testRootKey } from '../support/server.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
 
 /** The page shows an auth route once and tells of its twins of organisms in words. */
 const routes = allRoutes('default').filter(

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf } from '../client/signed-strand.js'
-import { checkpointVectors, vectorExport } from '../support/checkpoint-vectors.js'
-import { launchBrowser, noBrowser } from '../support/browser.js'
-import { freePort } from '../support/free-port.js'
-import { type TestServer, call, startServer } from '../support/server.js'
-import { startStaticServer } from '../support/static-server.js'
+import { checkpointVectors, vectorExport } from '../support/proof/checkpoint-vectors.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { freePort } from '../support/server/free-port.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+import { startStaticServer } from '../support/server/static-server.js'
 
 const examples = join(import.meta.dirname, '../../examples')
 const vectors = join(import.meta.dirname, '../vectors')

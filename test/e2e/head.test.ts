@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { allRoutes } from '../../src/routes/routes.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, testRootKey, type TestServer } from '../support/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
  * A client that keeps its connection takes what comes behind the head of an answer to HEAD for the next answer, and the

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { register } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { newOrganism } from '../support/organisms.js'
-import type { TestServer } from '../support/server.js'
+import { register } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { newOrganism } from '../support/auth/organisms.js'
+import type { TestServer } from '../support/server/server.js'
 
 describe('strandfast keys rotate', () => {
   let server: TestServer

@@ -1,9 +1,9 @@
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { usualPassword } from '../support/accounts.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { launchBrowser, noBrowser } from '../support/browser.js'
-import { type StaticServer, startStaticServer } from '../support/static-server.js'
+import { usualPassword } from '../support/auth/accounts.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type StaticServer, startStaticServer } from '../support/server/static-server.js'
 
 declare global {
   /** The client in the page. */

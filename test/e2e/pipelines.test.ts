@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, scopedKey } from '../support/answers.js'
+import { ask, scopedKey } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
-import { leftOut } from '../support/faults.js'
-import { freePort } from '../support/free-port.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { freePort } from '../support/server/free-port.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 /* What docs/PIPELINES.md says, done with what stands there. */
 

@@ -1,11 +1,11 @@
 import type { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
-import { call, startServer, type ServerAddress, type TestServer } from '../support/server.js'
-import { captureWorkers } from '../support/worker-capture.js'
+import { call, startServer, type ServerAddress, type TestServer } from '../support/server/server.js'
+import { captureWorkers } from '../support/server/worker-capture.js'
 import { eventually } from '../support/eventually.js'
-import { startInProcess } from '../support/in-process-server.js'
-import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres.js'
+import { startInProcess } from '../support/server/in-process-server.js'
+import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 
 interface Row {
   content_hash: string

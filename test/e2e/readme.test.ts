@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freePort } from '../support/free-port.js'
+import { freePort } from '../support/server/free-port.js'
 
 /*
  * The README's tour, run as a reader runs it: every block of commands and of code from top to bottom in one shell, and

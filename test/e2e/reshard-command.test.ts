@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFile
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask } from '../support/answers.js'
-import { runReshard } from '../support/reshard.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { ask } from '../support/http/answers.js'
+import { runReshard } from '../support/server/reshard.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 const marker = 'a body that can be found in the file'
 let server: TestServer

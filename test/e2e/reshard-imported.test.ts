@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, newAgent } from '../support/answers.js'
-import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/imports.js'
-import { everyRead, runReshard } from '../support/reshard.js'
-import { startAuthServer } from '../support/auth-server.js'
-import type { TestServer } from '../support/server.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
+import { everyRead, runReshard } from '../support/server/reshard.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import type { TestServer } from '../support/server/server.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'strandfast-imported-'))
 const env = { ...sharedSeed }

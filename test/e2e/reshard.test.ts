@@ -1,14 +1,14 @@
 import { readdirSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { register, type Account } from '../support/accounts.js'
-import { ask, newAgent, scopedKey } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { isCaughtUp, openStream, type TestEvent } from '../support/events.js'
-import { addEdge, removeEdge } from '../support/graph.js'
-import { newOrganism, registerIn } from '../support/organisms.js'
-import { everyRead, runReshard } from '../support/reshard.js'
-import type { TestAnswer, TestCall, TestServer } from '../support/server.js'
+import { register, type Account } from '../support/auth/accounts.js'
+import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { isCaughtUp, openStream, type TestEvent } from '../support/http/events.js'
+import { addEdge, removeEdge } from '../support/shard/graph.js'
+import { newOrganism, registerIn } from '../support/auth/organisms.js'
+import { everyRead, runReshard } from '../support/server/reshard.js'
+import type { TestAnswer, TestCall, TestServer } from '../support/server/server.js'
 
 const ndjson = { 'content-type': 'application/x-ndjson' }
 const upTo = (count: number) => Array.from({ length: count }, (_none, n) => n)

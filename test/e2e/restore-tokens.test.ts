@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { outcomeOf, type Account } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { backUp, restore } from '../support/backup.js'
-import { authBase, newOrganism, registerIn, type Space } from '../support/organisms.js'
-import { testRootKey as rootKey, type TestServer } from '../support/server.js'
+import { outcomeOf, type Account } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { backUp, restore } from '../support/server/backup.js'
+import { authBase, newOrganism, registerIn, type Space } from '../support/auth/organisms.js'
+import { testRootKey as rootKey, type TestServer } from '../support/server/server.js'
 
 const spaces: Space[] = [undefined, 'acme']
 const email = (name: string) => `${name}@example.org`

@@ -18,10 +18,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { openEnvironment } from '../../workers/store/environment.js'
-import { ask, newAgent } from '../support/answers.js'
-import { backUp, restore, startCommand } from '../support/backup.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { backUp, restore, startCommand } from '../support/server/backup.js'
 import { eventually } from '../support/eventually.js'
-import { call, startServer } from '../support/server.js'
+import { call, startServer } from '../support/server/server.js'
 
 const SHARDS = 2
 const RECORDS = 300

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { shardOf } from '../../src/base/placement.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { headNow, logRecords, untilLogged } from '../support/server-log.js'
-import { call as callOnce, startServer, type TestServer } from '../support/server.js'
+import { headNow, logRecords, untilLogged } from '../support/server/server-log.js'
+import { call as callOnce, startServer, type TestServer } from '../support/server/server.js'
 
 const env = { SERVICE_LOG_INTERVAL_SECS: '1', SERVICE_SHARDS: '2' }
 const log = 'server::log'

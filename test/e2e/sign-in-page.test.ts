@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { usualPassword } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { noBrowser } from '../support/browser.js'
-import { authBase, registerIn } from '../support/organisms.js'
-import type { TestServer } from '../support/server.js'
+import { usualPassword } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { noBrowser } from '../support/http/browser.js'
+import { authBase, registerIn } from '../support/auth/organisms.js'
+import type { TestServer } from '../support/server/server.js'
 import {
   byPassword,
   keptTokens,
@@ -19,7 +19,7 @@ import {
   startSignInWorld,
   warns,
   worldOrganism,
-} from '../support/sign-in-page.js'
+} from '../support/auth/sign-in-page.js'
 
 let world: SignInWorld
 let users = 0

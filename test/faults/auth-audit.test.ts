@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditTypes } from '../../src/auth/audit.js'
-import { type Account, linkToken, logIn, register, tryLogin } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { partsOf } from '../support/forging.js'
-import { addPasskey, passkeyEnv, signInBy } from '../support/passkeys.js'
-import { call, type TestServer } from '../support/server.js'
+import { type Account, linkToken, logIn, register, tryLogin } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { partsOf } from '../support/proof/forging.js'
+import { addPasskey, passkeyEnv, signInBy } from '../support/auth/passkeys.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * Everything that happens to accounts stands on the strand, proved by anyone who has the agent's key, and nothing of it

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { linkToken, outcomeOf, register, tryLogin } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { call, type TestServer } from '../support/server.js'
+import { linkToken, outcomeOf, register, tryLogin } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /* An account and the record that tells of it are one transaction, and no answer comes before it is on disk. */
 

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Account, linkToken, logIn, outcomeOf, ownedAgent, register } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { isCaughtUp, openStream, type TestStream } from '../support/events.js'
-import type { TestServer } from '../support/server.js'
+import { type Account, linkToken, logIn, outcomeOf, ownedAgent, register } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { isCaughtUp, openStream, type TestStream } from '../support/http/events.js'
+import type { TestServer } from '../support/server/server.js'
 
 /*
  * What has ended is refused at once, wherever a token opens something: on auth routes, on data routes, on streams that

@@ -2,11 +2,11 @@ import { createPublicKey } from 'node:crypto'
 import { createVerifier, TokenError } from 'fast-jwt'
 import { createRemoteJWKSet, errors, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { logIn, outcomeOf, register } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { partsOf } from '../support/forging.js'
-import type { TestServer } from '../support/server.js'
+import { logIn, outcomeOf, register } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { partsOf } from '../support/proof/forging.js'
+import type { TestServer } from '../support/server/server.js'
 
 /* Other services verify tokens by the published keys alone (contract.md 6.2; RFC 7517, RFC 8037). */
 

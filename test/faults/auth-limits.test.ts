@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { outcomeOf, register, tally, tryLogin, usualPassword } from '../support/accounts.js'
-import { ask, newAgent } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import type { TestAnswer, TestServer } from '../support/server.js'
+import { outcomeOf, register, tally, tryLogin, usualPassword } from '../support/auth/accounts.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import type { TestAnswer, TestServer } from '../support/server/server.js'
 
 /* Lockout and rates hold for the server, not for each of its threads (spec.md, Limits; contract.md 2.5 and 6). */
 

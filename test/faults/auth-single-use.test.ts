@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { linkToken, outcomeOf, register, tally, tryLogin } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import type { TestAnswer, TestServer } from '../support/server.js'
+import { linkToken, outcomeOf, register, tally, tryLogin } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import type { TestAnswer, TestServer } from '../support/server/server.js'
 
 /* What works once works once, however many use it at the same time (spec.md, Tokens; contract.md 6.3). */
 

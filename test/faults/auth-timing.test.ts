@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
-import { registerMany, tryLogin } from '../support/accounts.js'
-import { ask } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { interleavedTimes, type InterleavedTimes } from '../support/interleaved.js'
-import { rankTest } from '../support/rank-test.js'
-import { call, type TestAnswer, type TestServer } from '../support/server.js'
+import { registerMany, tryLogin } from '../support/auth/accounts.js'
+import { ask } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { interleavedTimes, type InterleavedTimes } from '../support/shard/interleaved.js'
+import { rankTest } from '../support/auth/rank-test.js'
+import { call, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /*
  * Whether there is an account is told neither by an answer nor by its time (contract.md 6). The times are compared by

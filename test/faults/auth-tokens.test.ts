@@ -1,13 +1,20 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type JwtKey, jwtKeyOfSeed } from '../../src/auth/jwt-key.js'
-import { type Account, logIn, outcomeOf, ownedAgent, register } from '../support/accounts.js'
-import { ask, newAgent } from '../support/answers.js'
-import { issueLicense, startAuthServer } from '../support/auth-server.js'
-import { isCaughtUp, openStream } from '../support/events.js'
-import { encoded, macToken, partsOf, serverKey, signedToken, type TokenParts } from '../support/forging.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, type TestServer } from '../support/server.js'
+import { type Account, logIn, outcomeOf, ownedAgent, register } from '../support/auth/accounts.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { issueLicense, startAuthServer } from '../support/server/auth-server.js'
+import { isCaughtUp, openStream } from '../support/http/events.js'
+import {
+  encoded,
+  macToken,
+  partsOf,
+  serverKey,
+  signedToken,
+  type TokenParts,
+} from '../support/proof/forging.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * No token but those that the server made is taken, on auth routes or data routes (contract.md 6.2; RFC 8725). The

@@ -13,10 +13,10 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startCommand } from '../support/backup.js'
+import { startCommand } from '../support/server/backup.js'
 import { eventually } from '../support/eventually.js'
-import { leftOut } from '../support/faults.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /* Disks of their own, which root may mount: one for the data, one for the backup. */
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 const MARKER = 'a-body-that-is-damaged-on-the-disk'
 

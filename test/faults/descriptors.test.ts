@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startAuthServer } from '../support/auth-server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
-import { RawConnection } from '../support/raw-http.js'
-import { startServer, testRootKey, type TestServer } from '../support/server.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
  * A connection is an open file, and so is what a store, a thread of a pool or a backup opens later. Clients must not

@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
-import { leftOut } from '../support/faults.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 const missing = spawnSync('strace', ['-V']).status === 0 ? undefined : 'no strace'
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { register } from '../support/accounts.js'
-import { ask, newAgent, scopedKey } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
+import { register } from '../support/auth/accounts.js'
+import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, type TestServer } from '../support/server.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * A credential that ends while an export is still going out: whoever had it went on reading for as long as they liked, slowly

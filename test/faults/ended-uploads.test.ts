@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { logIn, ownedAgent, register } from '../support/accounts.js'
-import { ask, headOf, newAgent, scopedKey } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
+import { logIn, ownedAgent, register } from '../support/auth/accounts.js'
+import { ask, headOf, newAgent, scopedKey } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
-import { exportOf, fill, linesOf } from '../support/imports.js'
-import { openUpload, underWay, type UploadCall } from '../support/open-upload.js'
-import type { TestServer } from '../support/server.js'
-import { subjectOf } from '../support/users.js'
+import { exportOf, fill, linesOf } from '../support/shard/imports.js'
+import { openUpload, underWay, type UploadCall } from '../support/http/open-upload.js'
+import type { TestServer } from '../support/server/server.js'
+import { subjectOf } from '../support/auth/users.js'
 
 /*
  * A credential that ends while a body is still arriving: it went on writing for as long as the body came. Nothing more is

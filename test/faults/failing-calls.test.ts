@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
-import { buildDiskShim, shimMissing, type DiskShim } from '../support/disk-shim.js'
-import { failFromStart, failWhileRunning, type FailedCalls, type Numbers } from '../support/failing-calls.js'
-import type { FailingCall } from '../support/failing-disk.js'
-import { extent, leftOut, runSeed } from '../support/faults.js'
+import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
+import {
+  failFromStart,
+  failWhileRunning,
+  type FailedCalls,
+  type Numbers,
+} from '../support/faults/failing-calls.js'
+import type { FailingCall } from '../support/faults/failing-disk.js'
+import { extent, leftOut, runSeed } from '../support/faults/rounds.js'
 
 /** Every how manieth call is made to fail: of a start and of the requests to a server that runs, one by one in CI. */
 const step = extent({ short: 11, ci: 1, full: 1 })

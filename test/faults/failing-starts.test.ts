@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer } from '../support/server.js'
+import { startServer } from '../support/server/server.js'
 
 /** A process that exits while its threads have stores open hung once in thirty tries. */
 const TRIES = 20

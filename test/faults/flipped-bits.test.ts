@@ -14,9 +14,9 @@ import {
   read,
   startOn,
   type SoundStore,
-} from '../support/damaged-store.js'
-import { extent, runSeed } from '../support/faults.js'
-import { call, type TestServer } from '../support/server.js'
+} from '../support/faults/damaged-store.js'
+import { extent, runSeed } from '../support/faults/rounds.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
 const flips = extent({ short: 12, ci: 36, full: 120 })

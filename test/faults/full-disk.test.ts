@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { eventually } from '../support/eventually.js'
-import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
-import { leftOut } from '../support/faults.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /* A disk of its own, small enough to be filled: a tmpfs, which root may mount. */
 

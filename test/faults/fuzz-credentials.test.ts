@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { JwtKey } from '../../src/auth/jwt-key.js'
-import { linkToken, type Account, ownedAgent, register } from '../support/accounts.js'
-import { ask, scopedKey } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { runSeed } from '../support/faults.js'
-import { encoded, partsOf, serverKey, signedToken, type TokenParts } from '../support/forging.js'
+import { linkToken, type Account, ownedAgent, register } from '../support/auth/accounts.js'
+import { ask, scopedKey } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { runSeed } from '../support/faults/rounds.js'
+import { encoded, partsOf, serverKey, signedToken, type TokenParts } from '../support/proof/forging.js'
 import {
   changedText,
   changes,
@@ -15,9 +15,9 @@ import {
   oddText,
   rawAsk,
   type Change,
-} from '../support/fuzzing.js'
-import { jsonText, spoiled, spoilings } from '../support/odd-json.js'
-import { call, type TestServer } from '../support/server.js'
+} from '../support/faults/fuzzing.js'
+import { jsonText, spoiled, spoilings } from '../support/faults/odd-json.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * Credentials that are nearly good. None of them opens anything, changes a strand, or harms the good one that it was

@@ -1,13 +1,20 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { registerMany } from '../support/accounts.js'
-import { ask, newAgent, scopedKey } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { openStream, type TestEvent } from '../support/events.js'
-import { runSeed } from '../support/faults.js'
-import { changes, changedText, expectNoFailure, fuzz, headerText, oddText } from '../support/fuzzing.js'
-import { fill } from '../support/imports.js'
-import type { TestAnswer, TestServer } from '../support/server.js'
+import { registerMany } from '../support/auth/accounts.js'
+import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { openStream, type TestEvent } from '../support/http/events.js'
+import { runSeed } from '../support/faults/rounds.js'
+import {
+  changes,
+  changedText,
+  expectNoFailure,
+  fuzz,
+  headerText,
+  oddText,
+} from '../support/faults/fuzzing.js'
+import { fill } from '../support/shard/imports.js'
+import type { TestAnswer, TestServer } from '../support/server/server.js'
 
 /*
  * Cursors that the server did not make, or made for something else: refused, or answered by rows that are there, in

@@ -2,11 +2,11 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, newAgent } from '../support/answers.js'
-import { extent, runSeed } from '../support/faults.js'
-import { changed, changes, expectNoFailure, fuzz } from '../support/fuzzing.js'
-import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/imports.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { extent, runSeed } from '../support/faults/rounds.js'
+import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
+import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /*
  * Exports that were changed somewhere: no change is taken in, and none of them keeps the true strand from being taken in

@@ -1,11 +1,11 @@
 import { deflateSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../support/answers.js'
-import { runSeed } from '../support/faults.js'
-import { changed, changes, expectNoFailure, fuzz } from '../support/fuzzing.js'
-import { jsonText, spoiled, spoilings } from '../support/odd-json.js'
-import { call, startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { runSeed } from '../support/faults/rounds.js'
+import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
+import { jsonText, spoiled, spoilings } from '../support/faults/odd-json.js'
+import { call, startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /* Ingest streams of any bytes: the summary tells of every line, and what was accepted is what the lines say. */
 

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { register, usualPassword } from '../support/accounts.js'
-import { ask, newAgent } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { runSeed } from '../support/faults.js'
-import { changed, changes, expectNoFailure, fuzz } from '../support/fuzzing.js'
-import { jsonText, spoiled, spoilings } from '../support/odd-json.js'
-import { call, type TestAnswer, type TestServer } from '../support/server.js'
+import { register, usualPassword } from '../support/auth/accounts.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { runSeed } from '../support/faults/rounds.js'
+import { changed, changes, expectNoFailure, fuzz } from '../support/faults/fuzzing.js'
+import { jsonText, spoiled, spoilings } from '../support/faults/odd-json.js'
+import { call, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 const seed = runSeed('fuzz-json')
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { allRoutes } from '../../src/routes/routes.js'
-import { register } from '../support/accounts.js'
-import { ask, newAgent } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { runSeed } from '../support/faults.js'
-import { expectNoFailure, fuzz, headerText, oddText, rawAsk, rawCall } from '../support/fuzzing.js'
-import { fill } from '../support/imports.js'
-import { newOrganism } from '../support/organisms.js'
-import { call, type TestServer } from '../support/server.js'
+import { register } from '../support/auth/accounts.js'
+import { ask, newAgent } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { runSeed } from '../support/faults/rounds.js'
+import { expectNoFailure, fuzz, headerText, oddText, rawAsk, rawCall } from '../support/faults/fuzzing.js'
+import { fill } from '../support/shard/imports.js'
+import { newOrganism } from '../support/auth/organisms.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * Paths, queries and headers of every route: whatever stands in them, the answer is one that the route documents.

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ask } from '../support/answers.js'
-import { addEdge, edgesOf, makeAgents, removeEdge } from '../support/graph.js'
-import { startServer, type TestAnswer, type TestCall, type TestServer } from '../support/server.js'
+import { ask } from '../support/http/answers.js'
+import { addEdge, edgesOf, makeAgents, removeEdge } from '../support/shard/graph.js'
+import { startServer, type TestAnswer, type TestCall, type TestServer } from '../support/server/server.js'
 
 const ROUNDS = 4
 const WRITERS = 12

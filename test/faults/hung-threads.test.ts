@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { shardOf } from '../../src/base/placement.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { buildDiskShim, shimMissing } from '../support/disk-shim.js'
+import { buildDiskShim, shimMissing } from '../support/faults/disk-shim.js'
 import { eventually } from '../support/eventually.js'
-import { leftOut } from '../support/faults.js'
-import { call, startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { call, startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /** Agents of different shards. */
 const [hung, other] = ['apple', 'pear'] as const
@@ -47,7 +47,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'strandfast-hung-'))
   mkdirSync(join(directory, 'data'), { mode: 0o700 })
   spawnSync('mkfifo', [join(directory, 'pipe')])
-  nodeOptions = ['--import', new URL('../support/hanging-thread.mjs', import.meta.url).href]
+  nodeOptions = ['--import', new URL('../support/faults/hanging-thread.mjs', import.meta.url).href]
 })
 
 afterEach(async () => {

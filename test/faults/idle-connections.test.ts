@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
-import { extent, leftOut } from '../support/faults.js'
-import { memoryBytes, openHandles } from '../support/process-figures.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { extent, leftOut } from '../support/faults/rounds.js'
+import { memoryBytes, openHandles } from '../support/server/process-figures.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 const STREAMS = 10_000
 /** Connections that say nothing, and as many that say nothing any more. */

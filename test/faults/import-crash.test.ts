@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, headOf, newAgent } from '../support/answers.js'
+import { ask, headOf, newAgent } from '../support/http/answers.js'
 import {
   everythingOf,
   exportOf,
@@ -13,8 +13,8 @@ import {
   richStrand,
   rotatedSeed,
   sharedSeed,
-} from '../support/imports.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+} from '../support/shard/imports.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /* Imports while others write, and while the server is killed. */
 

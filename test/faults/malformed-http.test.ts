@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { between, seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
 const smuggledBody = '{"data":{"smuggled":true}}'

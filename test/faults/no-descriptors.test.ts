@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { startAuthServer } from '../support/auth-server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
-import { call, type TestServer } from '../support/server.js'
+import { call, type TestServer } from '../support/server/server.js'
 
 const CONNECTIONS = 12
 const user = { email: 'ada@example.com', password: 'correct horse battery' }

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ask } from '../support/answers.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { ask } from '../support/http/answers.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 const SHARDS = 4
 const AGENTS = 1_000

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildDiskShim, shimMissing, type DiskShim } from '../support/disk-shim.js'
-import { extent, leftOut, runSeed } from '../support/faults.js'
-import { losePower } from '../support/power-loss.js'
+import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
+import { extent, leftOut, runSeed } from '../support/faults/rounds.js'
+import { losePower } from '../support/faults/power-loss.js'
 
 const rounds = extent({ short: 10, ci: 200, full: 200 })
 

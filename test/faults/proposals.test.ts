@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, newAgent, scopedKey } from '../support/answers.js'
+import { ask, newAgent, scopedKey } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
-import { call, startServer, type TestServer } from '../support/server.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
 
 /** Runs `test` on a server, and removes its data whatever happens. */
 async function onServer(

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
-import { memoryBytes, openHandles } from '../support/process-figures.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { memoryBytes, openHandles } from '../support/server/process-figures.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 const credential = `Authorization: Bearer ${testRootKey}\r\n`
 

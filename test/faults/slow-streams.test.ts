@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
-import { NumberStream } from '../support/number-stream.js'
-import { memoryBytes, openHandles } from '../support/process-figures.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { NumberStream } from '../support/http/number-stream.js'
+import { memoryBytes, openHandles } from '../support/server/process-figures.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 /*
  * A thousand streams of which some do not read. What those of `loud` are told is far more than their sockets hold by

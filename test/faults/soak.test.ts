@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { soak } from '../../scripts/soak/run.mjs'
-import { extent, runSeed } from '../support/faults.js'
+import { extent, runSeed } from '../support/faults/rounds.js'
 
 // `npm run soak` goes on for an hour, or as long as one likes.
 const secs = extent({ short: 24, ci: 120, full: 120 })
@@ -34,7 +34,7 @@ describe('a server under a steady load', () => {
   )
 
   it('is found out where it leaks', { timeout: 300_000 }, async () => {
-    const preload = join(import.meta.dirname, '../support/leak.mjs')
+    const preload = join(import.meta.dirname, '../support/faults/leak.mjs')
     const minutes = extent({ short: 12, ci: 60, full: 60 }) / 60
     const { verdicts } = await soak({
       minutes,

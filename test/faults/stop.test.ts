@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
-import { RawConnection } from '../support/raw-http.js'
-import { call, startServer, testRootKey, type TestAnswer, type TestServer } from '../support/server.js'
+import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 const TIMEOUT_SECS = 5
 

@@ -76,10 +76,13 @@ describe('the generated documents', () => {
       "export const errorCatalogue = { not_found: { status: 404, title: 'No such' } }\n",
     )
     plant(
-      'dist/src/config.js',
+      'dist/src/settings/config.js',
       "export const settings = [{ name: 'SERVICE_PORT', default: 8787, description: 'Port', allowed: '0 to 65535' }]\n",
     )
-    plant('dist/src/http/openapi.js', "export const openApiDocument = () => ({ openapi: '3.1.0' })\n")
+    plant(
+      'dist/src/http/openapi/document.js',
+      "export const openApiDocument = () => ({ openapi: '3.1.0' })\n",
+    )
     plant('dist/src/routes/routes.js', 'export const allRoutes = () => []\n')
   })
 

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { layers, rooms } from '../../oxlint.config.mjs'
 
 // oxlint reports a rule that it does not know, or a glob that matches nothing, by finding nothing. So each rule gets a
 // file that breaks it, all of them in one tree beside a copy of the configuration, and one run over that tree.
@@ -23,8 +24,8 @@ const restricted = 'eslint(no-restricted-imports)'
 
 /** [a folder, what it must not import]: the table of layers in oxlint.config.mjs, seen from its other side. */
 const forbiddenImports: [string, string[]][] = [
-  ['src/base', ['../strand/x.js', '../wire/x.js', '../config.js', '../main.js', '../../workers/x.js']],
-  ['src/strand', ['../auth/x.js', '../wire/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
+  ['src/base', ['../strand/x.js', '../wire/x.js', '../settings/x.js', '../main.js', '../../workers/x.js']],
+  ['src/strand', ['../auth/x.js', '../wire/x.js', '../protocol/x.js', '../http/x.js', '../settings/x.js']],
   [
     'src/proof',
     ['../auth/x.js', '../base/x.js', '../strand/keys.js', './node/x.js', 'node:crypto', 'lru-cache'],
@@ -33,19 +34,35 @@ const forbiddenImports: [string, string[]][] = [
   ['src/auth', ['../wire/x.js', '../protocol/x.js', '../routes/x.js', '../../workers/x.js']],
   ['src/wire', ['../auth/x.js', '../protocol/x.js', '../routes/x.js', '../http/x.js']],
   ['src/protocol', ['../routes/x.js', '../wire/x.js', '../dispatch/x.js', '../../workers/x.js']],
-  ['src/outbound', ['../strand/x.js', '../protocol/x.js', '../http/x.js', '../config.js']],
+  ['src/outbound', ['../strand/x.js', '../protocol/x.js', '../http/x.js', '../settings/x.js']],
   ['src/dispatch', ['../strand/x.js', '../wire/x.js', '../http/x.js', '../../workers/x.js']],
   ['src/routes', ['../dispatch/x.js', '../http/x.js', '../cli/x.js', '../../workers/x.js']],
   ['src/routes/deeper', ['../../dispatch/x.js', '../../http/x.js', '../../../workers/x.js']],
   ['src/http', ['../outbound/x.js', '../client/x.js', '../cli/x.js', '../main.js', '../../workers/x.js']],
-  ['src/cli', ['../client/x.js']],
+  ['src/http/ingest', ['../streams/x.js', '../openapi/x.js', '../../outbound/x.js']],
+  ['src/http/import', ['../ingest/x.js']],
+  ['src/http/openapi', ['../auth/x.js', '../../server/x.js']],
+  ['src/http/streams', ['../ingest/x.js']],
+  ['src/http/auth', ['../streams/x.js']],
+  ['src/settings', ['../http/x.js', '../data-directory/x.js', '../../workers/x.js']],
+  ['src/data-directory', ['../backup/x.js', '../dispatch/x.js', '../http/x.js']],
+  ['src/backup', ['../http/x.js', '../settings/x.js', '../server/x.js']],
+  ['src/server', ['../cli/x.js', '../client/x.js', '../../workers/x.js', '../main.js']],
+  ['src/cli', ['../client/x.js', '../http/x.js', '../server/x.js']],
   [
     'src/client',
     ['../wire/x.js', '../base/x.js', '../strand/x.js', '../proof/node/x.js', 'msgpackr', 'node:fs'],
   ],
   ['workers', ['../src/dispatch/x.js', '../src/http/x.js', '../src/routes/x.js', '../src/outbound/x.js']],
-  ['workers/commands', ['../../src/http/x.js', '../../src/client/x.js', '../../src/config.js']],
-  ['workers/store', ['../../src/http/x.js', '../../src/dispatch/x.js']],
+  ['workers/commands', ['../../src/http/x.js', '../../src/client/x.js', '../../src/settings/config.js']],
+  ['workers/store', ['../../src/http/x.js', '../../src/dispatch/x.js', '../shard/x.js', '../commands/x.js']],
+  ['workers/store/check', ['../../shard/x.js']],
+  ['workers/shard', ['../reshard/x.js', '../import/x.js']],
+  ['workers/sink', ['../shard/x.js', '../../src/http/x.js']],
+  ['workers/auth', ['../commands/x.js']],
+  ['workers/import', ['../commands/x.js']],
+  ['workers/mutations', ['../commands/x.js', '../import/x.js']],
+  ['workers/reshard', ['../shard/x.js']],
 ]
 
 /** [a folder, what it may import, or what its types may]: the rule must not be so wide that it forbids everything. */
@@ -58,8 +75,15 @@ const allowedImports: [string, string[]][] = [
   ['src/client', ['../proof/x.js', './x.js']],
   ['src/dispatch', ['../base/x.js', '../protocol/x.js', 'node:worker_threads']],
   ['src/routes', ['../wire/x.js', '../outbound/x.js', '../protocol/x.js']],
-  ['src/http', ['../routes/x.js', '../dispatch/x.js', '../config.js']],
-  ['src/cli', ['../http/x.js', '../../workers/x.js', '../config.js']],
+  ['src/http', ['../routes/x.js', '../dispatch/x.js', '../settings/x.js', './streams/x.js']],
+  ['src/cli', ['../backup/x.js', '../../workers/x.js', '../settings/x.js', '../main.js']],
+  ['src/settings', ['../auth/x.js', '../base/x.js']],
+  ['src/data-directory', ['../settings/x.js', '../strand/x.js']],
+  ['src/backup', ['../data-directory/x.js', '../dispatch/x.js']],
+  ['src/server', ['../http/streams/x.js', '../settings/x.js', '../outbound/x.js']],
+  ['src/http/streams', ['../auth/x.js', '../../auth/x.js', './x.js']],
+  ['workers/shard', ['../commands/x.js', '../store/x.js']],
+  ['workers/commands/auth', ['../../auth/x.js', '../x.js']],
   ['workers', ['./store/x.js', '../src/wire/x.js', '../src/protocol/x.js']],
   ['workers/commands', ['../store/x.js', '../../src/strand/x.js']],
 ]
@@ -74,8 +98,8 @@ const doors: { name: string; door: string; elsewhere: string[] }[] = [
     name: 'lmdb',
     door: 'workers/store/environment.ts',
     elsewhere: [
-      'workers/shard.ts',
-      'workers/entry.ts',
+      'workers/shard/shard.ts',
+      'workers/shard-thread.ts',
       'workers/commands/lmdb.ts',
       'src/cli/lmdb.ts',
       'src/http/lmdb.ts',
@@ -95,7 +119,7 @@ const postgres = ['pg', 'pg-copy-streams'].map((name) => ({
     `src/http/${name}.ts`,
     `src/dispatch/${name}.ts`,
     `workers/${name}.ts`,
-    `workers/sink-${name}.ts`,
+    `workers/sink/${name}.ts`,
   ],
 }))
 
@@ -118,12 +142,12 @@ const violations: Violation[] = [
   ...[...doors, ...postgres].flatMap(({ name, elsewhere }) =>
     elsewhere.map((path) => ({ path, code: imports(name), rule: restricted })),
   ),
-  { path: 'workers/sink-http.ts', code: imports('../src/http/x.js'), rule: restricted },
-  { path: 'workers/sink-port.ts', code: parentPort, rule: restricted },
+  { path: 'workers/sink/http.ts', code: imports('../../src/http/x.js'), rule: restricted },
+  { path: 'workers/sink/port.ts', code: parentPort, rule: restricted },
   { path: 'workers/port.ts', code: parentPort, rule: restricted },
   { path: 'src/dispatch/port.ts', code: parentPort, rule: restricted },
   { path: 'workers/store/port.ts', code: parentPort, rule: restricted },
-  { path: 'src/base/config-type.ts', code: importsType('../config.js'), rule: restricted },
+  { path: 'src/base/config-type.ts', code: importsType('../settings/config.js'), rule: restricted },
   { path: 'src/base/any.ts', code: 'export const value: any = 1\n', rule: 'typescript(no-explicit-any)' },
   { path: 'src/auth/long-file.ts', code: longFile, rule: 'eslint(max-lines)' },
   { path: 'workers/long-file.ts', code: longFile, rule: 'eslint(max-lines)' },
@@ -180,11 +204,11 @@ const clean: Planted[] = [
   ...[...doors, ...postgres].map(({ name, door }) => ({ path: door, code: imports(name) })),
   { path: 'workers/password.ts', code: parentPort },
   { path: 'workers/sink.ts', code: imports('../src/outbound/x.js') + parentPort },
-  { path: 'workers/sink-outbound.ts', code: imports('../src/outbound/x.js') },
+  { path: 'workers/sink/outbound.ts', code: imports('../../src/outbound/x.js') },
   { path: 'src/client/types.ts', code: importsType('../wire/x.js') },
   { path: 'src/client/index.ts', code: "export * from './types.js'\n" },
-  { path: 'src/dispatch/config-type.ts', code: importsType('../config.js') },
-  { path: 'src/config.ts', code: environment },
+  { path: 'src/dispatch/config-type.ts', code: importsType('../settings/config.js') },
+  { path: 'src/settings/config.ts', code: environment },
   { path: 'src/cli/print.ts', code: "console.log('x')\n" },
   { path: 'src/wire/assertion.ts', code: assertion },
   { path: 'src/protocol/frame.ts', code: assertion },
@@ -225,6 +249,23 @@ beforeAll(() => {
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
 
 describe('the lint rules', () => {
+  it('have a line for every folder of src, of workers and of src/http, with a planted violation', () => {
+    const inside = (folder: string) =>
+      readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => name)
+        .sort()
+    expect(Object.keys(layers).sort()).toEqual(inside('src'))
+    for (const [folder, known] of Object.entries(rooms))
+      expect(Object.keys(known).sort()).toEqual(inside(folder))
+    const planted = new Set(forbiddenImports.map(([folder]) => folder))
+    const all = [
+      ...inside('src').map((name) => `src/${name}`),
+      ...Object.keys(rooms).flatMap((folder) => inside(folder).map((name) => `${folder}/${name}`)),
+    ]
+    expect(all.filter((folder) => !planted.has(folder))).toEqual([])
+  })
+
   it('plants each file once', () => {
     const paths = [...violations, ...clean].map(({ path }) => path)
     expect(paths.length).toBe(new Set(paths).size)

@@ -20,7 +20,7 @@ function named(pattern: RegExp): string[] {
 
 it('has a file for each thread that the program starts', () => {
   const threads = named(/new URL\("\.\.\/\.\.\/workers\/([^"]+)"/g)
-  expect(threads).toContain('entry.js')
+  expect(threads).toContain('shard-thread.js')
   expect(threads.filter((name) => !existsSync(join(program, 'workers', name)))).toEqual([])
 })
 

@@ -1,4 +1,4 @@
-import { ask } from '../support/answers.js'
+import { ask } from '../support/http/answers.js'
 import { agree } from './matching.js'
 import { momentOf } from './moments.js'
 import { pagesOf, refusedFor } from './pages.js'

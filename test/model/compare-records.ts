@@ -1,6 +1,6 @@
 import { verifyAsOf, type AsOfResponse } from '../../src/client/index.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
-import { ask } from '../support/answers.js'
+import { ask } from '../support/http/answers.js'
 import { recordView } from './answers.js'
 import { agree, anything } from './matching.js'
 import { rootOf } from './merkle.js'

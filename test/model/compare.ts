@@ -1,4 +1,4 @@
-import { ask } from '../support/answers.js'
+import { ask } from '../support/http/answers.js'
 import { proposalView, recordView } from './answers.js'
 import { agreeOnAsOf, agreeOnQuery } from './compare-records.js'
 import { agreeOnEdges, agreeOnTraversal } from './compare-graph.js'

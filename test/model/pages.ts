@@ -1,4 +1,4 @@
-import type { TestAnswer } from '../support/server.js'
+import type { TestAnswer } from '../support/server/server.js'
 import { agree } from './matching.js'
 import type { Session } from './session.js'
 

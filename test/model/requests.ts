@@ -1,4 +1,4 @@
-import type { TestCall } from '../support/server.js'
+import type { TestCall } from '../support/server/server.js'
 import type { Asked, Call, Item, Mutation } from './world.js'
 
 /*

@@ -1,5 +1,5 @@
-import { openStream, type TestEvent, type TestStream } from '../support/events.js'
-import type { TestServer } from '../support/server.js'
+import { openStream, type TestEvent, type TestStream } from '../support/http/events.js'
+import type { TestServer } from '../support/server/server.js'
 import { agree } from './matching.js'
 import { viewOf, written, type ChainRecord } from './strand.js'
 import type { World } from './world.js'

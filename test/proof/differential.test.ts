@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/verifiers.js'
+import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/proof/verifiers.js'
 
 /* Files that are nearly right: whatever they are, every verifier says the same of them. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { SignedStrand } from '../client/signed-strand.js'
-import { byClient, byCommandLine, byLines, byPython } from '../support/verifiers.js'
+import { byClient, byCommandLine, byLines, byPython } from '../support/proof/verifiers.js'
 
 const LINE_BYTES = 8_388_608
 const lines = new SignedStrand().append().exportText().trimEnd().split('\n')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Lie, lies } from '../support/lying-prover.js'
-import { byClient, byCommandLine, byPython, python } from '../support/verifiers.js'
+import { type Lie, lies } from '../support/proof/lying-prover.js'
+import { byClient, byCommandLine, byPython, python } from '../support/proof/verifiers.js'
 
 /* `npm test` tries the same lies on every machine; CI draws a new seed, which fast-check prints where a run fails. */
 

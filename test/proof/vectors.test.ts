@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/verifiers.js'
+import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/proof/verifiers.js'
 
 function vectors<T>(name: string): T {
   const read: T = JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'))

@@ -4,8 +4,15 @@ import { agentChangeRoutes } from '../../src/routes/agent-changes.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { zones } from '../../src/strand/zone.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestAnswer, type TestCall, type TestServer } from '../support/server.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { startServer, type TestAnswer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

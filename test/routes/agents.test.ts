@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentRoutes } from '../../src/routes/agents.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { zones } from '../../src/strand/zone.js'
-import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

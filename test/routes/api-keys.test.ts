@@ -3,8 +3,15 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeyRoutes } from '../../src/routes/api-keys.js'
 import { scopes, type Scope } from '../../src/wire/api-keys.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestCall, type TestServer } from '../support/server.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

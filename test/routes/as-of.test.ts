@@ -3,10 +3,10 @@ import { verifyAsOf } from '../../src/client/index.js'
 import { asOfRoute } from '../../src/routes/as-of.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
-import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import type { TestServer } from '../support/server.js'
-import { signUp, subjectOf } from '../support/users.js'
+import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import type { TestServer } from '../support/server/server.js'
+import { signUp, subjectOf } from '../support/auth/users.js'
 
 let server: TestServer
 

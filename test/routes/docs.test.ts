@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { docsRoutes } from '../../src/routes/docs.js'
 import { allRoutes } from '../../src/routes/routes.js'
-import { ask, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { ask, unseenSuccesses } from '../support/http/answers.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

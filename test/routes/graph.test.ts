@@ -2,12 +2,27 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import { shardOf } from '../../src/base/placement.js'
 import { graphRoutes } from '../../src/routes/graph.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { restartedFull } from '../support/auth-cases.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { addEdge, edgesOf, edgeText, inSlices, makeAgents, removeEdge, type Link } from '../support/graph.js'
-import type { TestAnswer, TestServer } from '../support/server.js'
-import { signUp } from '../support/users.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { restartedFull } from '../support/auth/auth-cases.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import {
+  addEdge,
+  edgesOf,
+  edgeText,
+  inSlices,
+  makeAgents,
+  removeEdge,
+  type Link,
+} from '../support/shard/graph.js'
+import type { TestAnswer, TestServer } from '../support/server/server.js'
+import { signUp } from '../support/auth/users.js'
 
 const SHARDS = 3
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { healthRoutes } from '../../src/routes/health.js'
-import { ask, leavesUnchanged, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { ask, leavesUnchanged, unseenSuccesses } from '../support/http/answers.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

@@ -3,9 +3,16 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ingestRoutes } from '../../src/routes/ingest.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { RawConnection } from '../support/raw-http.js'
-import { startServer, testRootKey, type TestCall, type TestServer } from '../support/server.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { startServer, testRootKey, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

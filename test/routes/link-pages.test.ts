@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linkPageRoutes } from '../../src/routes/link-pages.js'
-import { ask, headOf } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { linkToken, register } from '../support/accounts.js'
-import type { TestServer } from '../support/server.js'
+import { ask, headOf } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { linkToken, register } from '../support/auth/accounts.js'
+import type { TestServer } from '../support/server/server.js'
 
 describe('the pages behind mailed links', () => {
   let server: TestServer

@@ -4,10 +4,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
 import { mutationRoutes } from '../../src/routes/mutations.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { isCaughtUp, openStream } from '../support/events.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { isCaughtUp, openStream } from '../support/http/events.js'
 import { eventually } from '../support/eventually.js'
-import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import { startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

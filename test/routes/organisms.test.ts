@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { organismAuthRoutes } from '../../src/routes/organism-auth.js'
 import { organismRoutes } from '../../src/routes/organisms.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
-import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { restartedFull } from '../support/auth-cases.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { newOrganism } from '../support/organisms.js'
-import { startServer, type TestCall, type TestServer } from '../support/server.js'
+import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { restartedFull } from '../support/auth/auth-cases.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { newOrganism } from '../support/auth/organisms.js'
+import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

@@ -2,10 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Policy } from '../../src/auth/row-policy.js'
 import { limits } from '../../src/base/limits.js'
 import { policyRoutes } from '../../src/routes/policies.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { type TestAnswer, type TestServer } from '../support/server.js'
-import { signUp } from '../support/users.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { type TestAnswer, type TestServer } from '../support/server/server.js'
+import { signUp } from '../support/auth/users.js'
 
 let server: TestServer
 /** A token of a user of the root namespace. */

@@ -3,9 +3,9 @@ import { proofRoutes } from '../../src/routes/proof.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { checkpointOrigin } from '../../src/strand/checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestServer } from '../support/server.js'
-import { verifyConsistency, verifyInclusion } from '../support/tree-proofs.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { startServer, type TestServer } from '../support/server/server.js'
+import { verifyConsistency, verifyInclusion } from '../support/proof/tree-proofs.js'
 
 let server: TestServer
 let strand = ''

@@ -3,10 +3,17 @@ import { encodeCursor } from '../../src/routes/parameters.js'
 import { proposalRoutes } from '../../src/routes/proposals.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
-import { subjectOf, signUp } from '../support/users.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import type { TestAnswer, TestServer } from '../support/server.js'
+import { subjectOf, signUp } from '../support/auth/users.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import type { TestAnswer, TestServer } from '../support/server/server.js'
 
 let server: TestServer
 /** Two keys that decide about proposals, and one that proposes. */

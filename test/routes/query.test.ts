@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryRoutes } from '../../src/routes/query.js'
 import { formatHlc, parseHlc } from '../../src/strand/hlc.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

@@ -1,8 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { recordRoutes } from '../../src/routes/records.js'
 import { canonicalJson } from '../../src/strand/json.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestCall, type TestServer } from '../support/server.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

@@ -2,8 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exportRoute } from '../../src/routes/strand-export.js'
 import type { VerifiedExport } from '../../src/proof/export-check.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startServer, type TestAnswer, type TestServer } from '../support/server.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
+import { startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 let publicKey = ''

@@ -2,7 +2,14 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { importRoute } from '../../src/routes/strand-import.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
+import {
+  ask,
+  headOf,
+  leavesUnchanged,
+  newAgent,
+  scopedKey,
+  unseenSuccesses,
+} from '../support/http/answers.js'
 import {
   everythingOf,
   exportOf,
@@ -12,11 +19,11 @@ import {
   richStrand,
   rotatedSeed,
   sharedSeed,
-} from '../support/imports.js'
+} from '../support/shard/imports.js'
 import { eventually } from '../support/eventually.js'
-import { newOrganism } from '../support/organisms.js'
-import { startAuthServer } from '../support/auth-server.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { newOrganism } from '../support/auth/organisms.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 let source: TestServer
 let target: TestServer

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
-import { Tickets } from '../../src/http/tickets.js'
+import { Tickets } from '../../src/http/streams/tickets.js'
 import { streamRoutes } from '../../src/routes/stream.js'
-import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../support/events.js'
-import { startServer, type TestServer } from '../support/server.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../support/http/events.js'
+import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whoamiRoute } from '../../src/routes/whoami.js'
-import { ask, scopedKey, unseenSuccesses } from '../support/answers.js'
-import { startAuthServer } from '../support/auth-server.js'
+import { ask, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 

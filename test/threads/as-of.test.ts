@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { parseHlc, type Hlc } from '../../src/strand/hlc.js'
 import { zones, type Zone } from '../../src/strand/zone.js'
-import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard.js'
+import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 

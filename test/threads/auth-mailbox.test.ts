@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
-import { AuthShard, codeOf } from '../support/auth-shard.js'
-import { testAuthRules } from '../support/shard.js'
+import { AuthShard, codeOf } from '../support/shard/auth-shard.js'
+import { testAuthRules } from '../support/shard/shard.js'
 
 /* What anyone can do to the mailbox and the links of somebody else by asking for mails there. */
 

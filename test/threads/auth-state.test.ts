@@ -11,7 +11,7 @@ import type {
   Lookup,
 } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { TestShard } from '../support/shard.js'
+import { TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { limits } from '../../src/base/limits.js'
-import { answerOf, AuthShard, codeOf } from '../support/auth-shard.js'
-import { testAuthRules } from '../support/shard.js'
+import { answerOf, AuthShard, codeOf } from '../support/shard/auth-shard.js'
+import { testAuthRules } from '../support/shard/shard.js'
 
 /* What somebody without a credential can have written, by e-mails that are made up: no more the more are made up. */
 

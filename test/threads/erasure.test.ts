@@ -8,7 +8,7 @@ import { formatHlc } from '../../src/strand/hlc.js'
 import { openEnvironment } from '../../workers/store/environment.js'
 import { erasedCommitment } from '../../workers/store/erasures.js'
 import { recordBySeq } from '../../workers/store/records.js'
-import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard.js'
+import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 
 let shard: TestShard
 const agent = 'notes'

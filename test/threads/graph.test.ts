@@ -5,7 +5,7 @@ import type { Hlc } from '../../src/strand/hlc.js'
 import { parseHlc } from '../../src/strand/hlc.js'
 import type { Zone } from '../../src/strand/zone.js'
 import { edgesOf, findEdge } from '../../workers/store/edges.js'
-import { codeOf, keyed, replyOf, TestShard } from '../support/shard.js'
+import { codeOf, keyed, replyOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 

@@ -4,7 +4,7 @@ import { makeOneTimeToken } from '../../src/auth/one-time-token.js'
 import { pooledRandom } from '../../src/base/random.js'
 import type { AuthChange, AuthOutcome, Change, Lookup } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { TestShard } from '../support/shard.js'
+import { TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 

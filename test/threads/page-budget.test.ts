@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Policy } from '../../src/auth/row-policy.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
-import { TestShard, replyOf } from '../support/shard.js'
+import { TestShard, replyOf } from '../support/shard/shard.js'
 
 const access = { claims: { sub: 'u', email: 'u@example.org', app_metadata: {}, user_metadata: {} } }
 

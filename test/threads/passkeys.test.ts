@@ -12,7 +12,7 @@ import type {
   ChangeOf,
 } from '../../src/protocol/auth-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { TestShard } from '../support/shard.js'
+import { TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Policy, PolicyClaims } from '../../src/auth/row-policy.js'
 import type { Command, UserAccess } from '../../src/protocol/messages.js'
 import { recordBySeq } from '../../workers/store/records.js'
-import { TestShard, codeOf, keyed, replyOf } from '../support/shard.js'
+import { TestShard, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 
 const own: Policy = {
   actions: ['read', 'write', 'delete'],

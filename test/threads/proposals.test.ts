@@ -9,7 +9,7 @@ import type { Zone } from '../../src/strand/zone.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
 import { recordsFrom } from '../../workers/store/records.js'
 import { copyStore } from '../../workers/store/store-copy.js'
-import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard.js'
+import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 
 const MINUTE_MS = 60_000
 const WEEK_MS = 7 * 86_400_000

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ReaderPool } from '../../dist/src/dispatch/reader-pool.js'
 import type { Outcome } from '../../src/protocol/messages.js'
-import { appendNumber, TestShard } from '../support/shard.js'
+import { appendNumber, TestShard } from '../support/shard/shard.js'
 
 const RECORDS = 600
 

@@ -10,17 +10,17 @@ import {
   parseClockCursor,
   unpassed,
   type ClockCursor,
-} from '../../src/http/stream-cursor.js'
-import { storeName } from '../../src/sink-parts.js'
+} from '../../src/http/streams/cursor.js'
+import { storeName } from '../../src/server/sink.js'
 import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import type { LogPlace } from '../../src/strand/log-place.js'
 import { reshard, strayUsers } from '../../workers/reshard/reshard.js'
-import { SinkLog } from '../../workers/sink-log.js'
+import { SinkLog } from '../../workers/sink/log.js'
 import { authKey } from '../../workers/store/auth-table.js'
 import { commitDurably, openEnvironment } from '../../workers/store/environment.js'
 import { lastBlockNo } from '../../workers/store/ingest-log.js'
 import { blockKey, importedBlocksFrom } from '../../workers/store/tables.js'
-import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shard.js'
+import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shard/shard.js'
 
 let folder = mkdtempSync(join(tmpdir(), 'strandfast-reshard-'))
 let open: TestShard[] = []

@@ -10,8 +10,8 @@ import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
 import { readHeads, type ToldRecord } from '../../src/proof/heads.js'
 import { openEnvironment } from '../../workers/store/environment.js'
 import { recordsFrom } from '../../workers/store/records.js'
-import { testAuthRules } from '../support/shard.js'
-import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
+import { testAuthRules } from '../support/shard/shard.js'
+import { captureWorkers, type WorkerCapture } from '../support/server/worker-capture.js'
 
 const log = 'server::log'
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
-import { isCaughtUp, numbersOf, openStream } from '../support/events.js'
+import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
 import { eventually } from '../support/eventually.js'
-import { startInProcess, type InProcessServer } from '../support/in-process-server.js'
-import { call } from '../support/server.js'
-import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
+import { startInProcess, type InProcessServer } from '../support/server/in-process-server.js'
+import { call } from '../support/server/server.js'
+import { captureWorkers, type WorkerCapture } from '../support/server/worker-capture.js'
 
 let capture: WorkerCapture
 let server: InProcessServer

@@ -3,7 +3,7 @@ import { limits } from '../../src/base/limits.js'
 import type { Command } from '../../src/protocol/messages.js'
 import { parseHlc } from '../../src/strand/hlc.js'
 import { recordBySeq } from '../../workers/store/records.js'
-import { TestShard, appendNumber, codeOf, keyed, replyOf, signed } from '../support/shard.js'
+import { TestShard, appendNumber, codeOf, keyed, replyOf, signed } from '../support/shard/shard.js'
 
 const HOUR_MS = 3_600_000
 

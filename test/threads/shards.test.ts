@@ -6,8 +6,8 @@ import { limits } from '../../dist/src/base/limits.js'
 import { Shards } from '../../dist/src/dispatch/shards.js'
 import { encodeOutcomes } from '../../dist/src/protocol/frame.js'
 import type { Command, Outcome, StreamEvent, UserAccess } from '../../dist/src/protocol/messages.js'
-import { testAuthRules } from '../support/shard.js'
-import { captureWorkers, type WorkerCapture } from '../support/worker-capture.js'
+import { testAuthRules } from '../support/shard/shard.js'
+import { captureWorkers, type WorkerCapture } from '../support/server/worker-capture.js'
 
 let directory: string
 let capture: WorkerCapture

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import { createLogger } from '../../src/base/log.js'
 import type { SinkBatch, SinkConnection, SinkCursor } from '../../src/outbound/postgres.js'
-import { SinkLog } from '../../workers/sink-log.js'
-import { SinkRun } from '../../workers/sink-run.js'
-import { appendNumber, TestShard } from '../support/shard.js'
+import { SinkLog } from '../../workers/sink/log.js'
+import { SinkRun } from '../../workers/sink/run.js'
+import { appendNumber, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 let log: SinkLog

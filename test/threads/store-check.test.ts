@@ -6,12 +6,12 @@ import type { AgentRow } from '../../workers/store/agents.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
 import type { CheckedTable, Table } from '../../workers/store/checked-table.js'
 import { openEnvironment, type Environment } from '../../workers/store/environment.js'
-import { putPart } from '../../workers/store/hash-format.js'
+import { putPart } from '../../workers/store/hash-index/format.js'
 import { blockCount, encodeBlock, recordAt, type StoredRecord } from '../../workers/store/record-codec.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { copyStore } from '../../workers/store/store-copy.js'
-import { fillShard } from '../support/full-shard.js'
-import { TestShard, appendNumber, signed } from '../support/shard.js'
+import { fillShard } from '../support/shard/full-shard.js'
+import { TestShard, appendNumber, signed } from '../support/shard/shard.js'
 
 let shard: TestShard
 let directory: string

@@ -6,14 +6,14 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../src/base/random.js'
 import type { Command } from '../../src/protocol/messages.js'
-import { CommitGroup } from '../../workers/commit-group.js'
+import { CommitGroup } from '../../workers/shard/commit-group.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
 import { headsRoot } from '../../workers/store/heads.js'
 import { openEnvironment } from '../../workers/store/environment.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { closeSnapshot, takeSnapshots } from '../../workers/store/snapshots.js'
 import { copyStore } from '../../workers/store/store-copy.js'
-import { TestShard, appendNumber, replyOf } from '../support/shard.js'
+import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 
 let shard: TestShard
 let directory: string
@@ -164,7 +164,7 @@ describe('snapshots of several stores', () => {
   it('show them as they were at one moment, while each is written after the one before', async () => {
     const paths = Array.from({ length: 8 }, (_none, number) => join(directory, `shard-${number}`))
     for (const path of paths) mkdirSync(path)
-    const writer = new Worker(join(import.meta.dirname, '../support/chained-writer.mjs'), {
+    const writer = new Worker(join(import.meta.dirname, '../support/faults/chained-writer.mjs'), {
       workerData: paths,
     })
     await once(writer, 'message')

@@ -3,11 +3,11 @@ import { limits } from '../../src/base/limits.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { parseManifest } from '../../src/proof/export-lines.js'
 import { checkLines } from '../../workers/import/check.js'
-import { SinkLog } from '../../workers/sink-log.js'
+import { SinkLog } from '../../workers/sink/log.js'
 import { blockCount } from '../../workers/store/record-codec.js'
 import { importedBlocksFrom, isImportedBlock } from '../../workers/store/tables.js'
 import { SignedStrand, textOf } from '../client/signed-strand.js'
-import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard.js'
+import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard
 

@@ -17,7 +17,7 @@ let told: string[]
 function open(settings: { threads: number; waitMs?: number }): ThreadPool {
   return new ThreadPool({
     name: 'tests',
-    file: new URL('../support/pool-tasks.mjs', import.meta.url),
+    file: new URL('../support/server/pool-tasks.mjs', import.meta.url),
     workerData: { noStart },
     niced: false,
     idleMs: AGES_MS,

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import { ThreadWatch, type Verdict } from '../../src/dispatch/thread-watch.js'
-import { Beats } from '../../src/protocol/beats.js'
+import { Beats } from '../../src/protocol/heartbeat.js'
 
 const silenceMaxMs = 30_000
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { compareHlc, zeroHlc } from '../../src/strand/hlc.js'
 import { blocksAfter, recordsFrom } from '../../workers/store/records.js'
-import { appendNumber, codeOf, keyed, TestShard } from '../support/shard.js'
+import { appendNumber, codeOf, keyed, TestShard } from '../support/shard/shard.js'
 
 /*
  * A shard carries a long write out in turns, between which others get on. All or none stays true, and so does the order

@@ -1,6 +1,6 @@
 import type { OauthProviderName, ProviderIdentity } from '../../src/auth/oauth.js'
 import type { UserRow } from '../../src/auth/user.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 import { userById } from './users.js'
 
 /** Who somebody is at a provider, for good: e-mails change, and are given to others. */

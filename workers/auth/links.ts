@@ -2,7 +2,7 @@ import { limits } from '../../src/base/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { takeMailRoom } from './mail-rooms.js'
 import { putMail } from './outbox.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /** A link that works once, found by the SHA-256 of its token. */
 export interface LinkRow {

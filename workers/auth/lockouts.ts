@@ -1,7 +1,7 @@
 import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
 import { afterFailure, type LockoutState, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 import { countTogether, nobodysId } from './strangers.js'
 
 /** The lockout of one e-mail or one device, with the failures that no audit record has told of yet. */

@@ -1,6 +1,6 @@
 import type { AuthMail } from '../../src/auth/outbox-message.js'
 import { takeRoom } from '../../src/auth/mail-room.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /** When a mailbox has all of its room back for the mails of each kind, Unix milliseconds. */
 type RoomsRow = Partial<Record<AuthMail['kind'], number>>

@@ -2,7 +2,7 @@ import type { UserRow } from '../../src/auth/user.js'
 import { dropLinks } from './links.js'
 import { dropPasskeys } from './passkeys.js'
 import { endSessions } from './sessions.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /**
  * The user after it has shown to own its mailbox by a way in: a magic link or a password reset by mail, or a provider's

@@ -2,11 +2,11 @@ import type { AuthMail, OutboxMessage } from '../../src/auth/outbox-message.js'
 import { assert } from '../../src/base/assert.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { seal, type SealedPlace, unseal } from '../../src/strand/seal.js'
-import type { CommitGroup } from '../commit-group.js'
-import type { Decision, ShardState } from '../shard-state.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { Decision, ShardState } from '../shard/state.js'
 import { findMail, mailKey, mailsDue } from '../store/mails.js'
 import { takeMailRoom } from './mail-rooms.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /** Mails are sealed in the store: the token of a link is in them, of which nothing else keeps more than the hash. */
 const place: SealedPlace = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }

@@ -1,6 +1,6 @@
 import type { Ceremony, PasskeyRow } from '../../src/auth/passkey.js'
 import type { PasskeySessionDraft } from '../../src/protocol/auth-messages.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /** A ceremony that has begun, found by the SHA-256 of its session token. */
 export interface PasskeySessionRow {

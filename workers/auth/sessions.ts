@@ -2,7 +2,7 @@ import { limits } from '../../src/base/limits.js'
 import { openSession, type SessionRow } from '../../src/auth/session.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { SignedIn } from '../../src/protocol/auth-messages.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 import { putUser, withoutPassword } from './users.js'
 
 /** Opens a session of a user who has just come in. @param amr how (RFC 8176) */

@@ -1,5 +1,5 @@
 import type { AuditType } from '../../src/auth/audit.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /*
  * What strangers do to e-mails that no account has, or do to one e-mail again and again: it is counted, and told of

@@ -1,6 +1,6 @@
 import type { AuthUser } from '../../src/protocol/auth-messages.js'
 import { newUserId, type UserRow } from '../../src/auth/user.js'
-import type { AuthSpace } from './space.js'
+import type { AuthSpace } from './namespace-state.js'
 
 /** The account of an e-mail as `normalizeEmail` gives it. */
 export function userByEmail(space: AuthSpace, email: string): UserRow | undefined {

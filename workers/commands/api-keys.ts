@@ -4,10 +4,10 @@ import { limits } from '../../src/base/limits.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { ApiKeyDeleted } from '../../src/wire/api-keys.js'
-import { apiKeyTold, auditStrand, keyAt, putApiKey, tellAudit } from '../audit.js'
-import type { CommitGroup } from '../commit-group.js'
+import { apiKeyTold, auditStrand, keyAt, putApiKey, tellAudit } from '../shard/audit.js'
+import type { CommitGroup } from '../shard/commit-group.js'
 import { makeProposal, proposedAs } from '../mutations/propose.js'
-import type { Decision, ShardState } from '../shard-state.js'
+import type { Decision, ShardState } from '../shard/state.js'
 import { isAdmin } from '../store/api-keys.js'
 
 const KEY_BYTES = 32

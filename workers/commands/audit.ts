@@ -1,8 +1,8 @@
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
-import { auditStrand, tellAudit } from '../audit.js'
-import type { CommitGroup } from '../commit-group.js'
-import type { Decision, ShardState } from '../shard-state.js'
+import { auditStrand, tellAudit } from '../shard/audit.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { Decision, ShardState } from '../shard/state.js'
 import { lastTold } from '../store/last-told.js'
 
 /** Makes the server's audit strand where there is none; 503 clock_skew. */

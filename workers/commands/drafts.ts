@@ -6,7 +6,7 @@ import type { Signing } from '../../src/protocol/messages.js'
 import type { EventHead } from '../../src/protocol/record-messages.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { defaultRecordType, isRecordType, isReservedType } from '../../src/strand/record-type.js'
-import type { Draft } from '../commit-group.js'
+import type { Draft } from '../shard/commit-group.js'
 
 /** What drafts are made under. */
 export interface DraftRules {

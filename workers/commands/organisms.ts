@@ -4,9 +4,9 @@ import type { AuthAnswer, AuthChange } from '../../src/protocol/auth-messages.js
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { OrganismRow } from '../../src/protocol/organism-messages.js'
 import type { OrganismCreated } from '../../src/wire/organisms.js'
-import { AuthSpace } from '../auth/space.js'
-import type { CommitGroup } from '../commit-group.js'
-import { findAgent, noSuchOrganism, refused, type Decision, type ShardState } from '../shard-state.js'
+import { AuthSpace } from '../auth/namespace-state.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import { findAgent, noSuchOrganism, refused, type Decision, type ShardState } from '../shard/state.js'
 import { findOrganism, listOrganisms } from '../store/organisms.js'
 import { makeAgent } from './agents.js'
 

@@ -2,9 +2,9 @@ import { policyWarnings } from '../../src/auth/row-policy.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'
-import type { CommitGroup } from '../commit-group.js'
-import { askForMutation } from '../mutations/ask.js'
-import { noSuchAgent, refused, type Decision, type ShardState } from '../shard-state.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import { askForMutation } from '../mutations/request.js'
+import { noSuchAgent, refused, type Decision, type ShardState } from '../shard/state.js'
 import { targetAgent } from './records.js'
 
 /**

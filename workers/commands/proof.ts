@@ -1,7 +1,7 @@
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
-import { agentToRead, covers, grantOf } from '../row-access.js'
-import { importOpen, noSuchAgent, refused, type ShardState } from '../shard-state.js'
+import { agentToRead, covers, grantOf } from '../shard/row-access.js'
+import { importOpen, noSuchAgent, refused, type ShardState } from '../shard/state.js'
 import { noSuchRecord } from './records.js'
 
 /**

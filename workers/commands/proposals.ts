@@ -13,9 +13,9 @@ import {
 import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
-import type { CommitGroup } from '../commit-group.js'
-import { keepProposal, proposalAt } from '../mutations/book.js'
-import { approvalsNeeded, end, recordsToSettle, settle, type Open } from '../mutations/settle.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import { keepProposal, proposalAt } from '../mutations/pending.js'
+import { approvalsNeeded, end, recordsToSettle, settle, type Open } from '../mutations/resolve.js'
 import {
   findAgent,
   importOpen,
@@ -23,7 +23,7 @@ import {
   refused,
   type Decision,
   type ShardState,
-} from '../shard-state.js'
+} from '../shard/state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
 /** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */

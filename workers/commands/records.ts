@@ -7,9 +7,10 @@ import { isServerAgent } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome, UserAccess, WriteOptions } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
-import type { CommitGroup, Draft, PendingRecord } from '../commit-group.js'
-import { splitBatch } from '../batch-split.js'
-import { agentToRead, covers, grantOf, hasPolicy, notAllowed } from '../row-access.js'
+import type { CommitGroup, Draft } from '../shard/commit-group.js'
+import type { PendingRecord } from '../store/write-set.js'
+import { splitBatch } from '../shard/batch-split.js'
+import { agentToRead, covers, grantOf, hasPolicy, notAllowed } from '../shard/row-access.js'
 import {
   findAgent,
   importOpen,
@@ -17,9 +18,9 @@ import {
   refused,
   type Decision,
   type ShardState,
-} from '../shard-state.js'
+} from '../shard/state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
-import type { Ready, Steps, Turn } from '../turn.js'
+import type { Ready, Steps, Turn } from '../shard/turn.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 

@@ -5,8 +5,8 @@ import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.
 import { isBehind, tieOf } from '../../src/strand/log-place.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
-import { PageBudget } from '../page-budget.js'
-import { noSuchAgent, refused, type ShardState } from '../shard-state.js'
+import { PageBudget } from '../shard/page-budget.js'
+import { noSuchAgent, refused, type ShardState } from '../shard/state.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/records.js'
 

@@ -18,7 +18,7 @@ import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { Manifest, RecordLine, Trailer } from '../../src/strand/strand-export.js'
 import { encodeBlock, type StoredRecord } from '../store/record-codec.js'
-import { meaningOf } from './meanings.js'
+import { meaningOf } from './system-record-effects.js'
 
 /*
  * The checks of an import, part by part: all that a verifier checks (docs/FORMAT.md, Checking an export), and what the

@@ -1,7 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
-import type { Steps, Turn } from '../turn.js'
+import type { Steps, Turn } from '../shard/turn.js'
 import { blockCount, recordAt, type StoredRecord } from '../store/record-codec.js'
 
 /** Records that are read between two looks at the time. */

@@ -10,12 +10,12 @@ import {
 import { canonicalJson } from '../../src/strand/json.js'
 import { proposalId } from '../../src/strand/proposal.js'
 import type { Proposed } from '../../src/wire/proposals.js'
-import { keyFacts } from '../audit.js'
-import type { CommitGroup } from '../commit-group.js'
-import type { Decision, ShardState } from '../shard-state.js'
+import { keyFacts } from '../shard/audit.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { Decision, ShardState } from '../shard/state.js'
 import { proposalTarget } from '../store/proposals.js'
-import { keepProposal, openAbout, openCount, openShares, type OpenShare } from './book.js'
-import { isOfAgent, type Asked } from './carry-out.js'
+import { keepProposal, openAbout, openCount, openShares, type OpenShare } from './pending.js'
+import { isOfAgent, type Asked } from './apply.js'
 
 /** Makes a proposal, and answers with it: 202. Refused as by `makeProposal`. */
 export function propose(state: ShardState, asked: Asked, group: CommitGroup): Decision {

@@ -1,7 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
 import { commitDurably, type Environment } from '../store/environment.js'
-import { HashIndex, prefixOf } from '../store/hash-index.js'
+import { HashIndex, prefixOf } from '../store/hash-index/hash-index.js'
 import {
   blockBytes,
   blockOf,

@@ -17,7 +17,7 @@ import { syncDirectory } from '../../src/base/sync-directory.js'
 import { CheckedTable, type Table } from './checked-table.js'
 import { StrandRuns } from './strand-runs.js'
 
-/** What the name of an environment that is not made yet ends in (src/data-directory.ts). */
+/** What the name of an environment that is not made yet ends in (src/data-directory/data-directory.ts). */
 const unfinishedSuffix = '.tmp'
 
 /** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
@@ -118,7 +118,7 @@ function refuseDamaged(path: string): void {
 function makeDurably(path: string): void {
   const unfinished = `${path}${unfinishedSuffix}`
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
-  // The directory itself stays: by it a store that was never made is told from one that is gone (src/data-directory.ts).
+  // The directory itself stays: by it a store that was never made is told from one that is gone (src/data-directory/data-directory.ts).
   for (const name of readdirSync(unfinished)) rmSync(join(unfinished, name))
   const { root } = openTables(unfinished, 'write')
   // Nothing is under way in it, so it is closed when this returns.

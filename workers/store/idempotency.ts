@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../src/base/limits.js'
-import type { KeptOutcome, PendingAnswer } from '../commit-group.js'
+import type { KeptOutcome, PendingAnswer } from './write-set.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
 

@@ -1,12 +1,13 @@
 import { assert } from '../../src/base/assert.js'
 import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { CommitGroup, ImportedRecord, PendingRecord } from '../commit-group.js'
+import type { WriteSet } from './write-set.js'
+import type { ImportedRecord, PendingRecord } from './write-set.js'
 import { AgentTable, type Agent } from './agents.js'
 import { ApiKeyTable } from './api-keys.js'
 import { AuthTable } from './auth-table.js'
 import type { Table } from './checked-table.js'
 import { commitDurably, openEnvironment, type Environment } from './environment.js'
-import { HashIndex, prefixOf } from './hash-index.js'
+import { HashIndex, prefixOf } from './hash-index/hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
 import {
   blockBytes,
@@ -22,7 +23,7 @@ import {
 } from './record-codec.js'
 import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
-import { FileRoom, groupBytesMax } from './file-room.js'
+import { FileRoom, groupBytesMax } from './preallocation.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { putLastTold } from './last-told.js'
 import { LoggedHeads } from './logged-heads.js'
@@ -133,7 +134,7 @@ export class ShardStore {
    * Takes a sealed group to disk in one transaction and returns when it is fsynced.
    * @throws Error when it failed: the outcome is unknown and the shard must stop
    */
-  commit(group: CommitGroup, nowMs: number): void {
+  commit(group: WriteSet, nowMs: number): void {
     if (!this.#room.reserve(groupBytesMax(group))) throw new Error('The disk has no room for a commit')
     commitDurably(this.environment, () => {
       for (const [name, row] of group.newAgents) this.agents.put(name, row)

@@ -13,7 +13,7 @@ import type { KeyEpochs, SignedIn } from '../../protocol/auth-messages.js'
 import type { IssuedTokens, TokenIssuer } from '../../routes/auth-route.js'
 import type { Principal, TokenUser } from '../../routes/route.js'
 import { agentSeed } from '../../strand/agent-seed.js'
-import type { EndedTokens } from './ended.js'
+import type { EndedTokens } from './revocations.js'
 
 /** What tokens are made and checked with. */
 export interface UserTokensParts {

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../../src/proof/node/verify-export.js'
-import { ask, newAgent, scopedKey } from '../../support/answers.js'
+import { ask, newAgent, scopedKey } from '../../support/http/answers.js'
 import { eventually } from '../../support/eventually.js'
-import { exportOf, fill, importTo } from '../../support/imports.js'
-import { call, startServer, type TestServer } from '../../support/server.js'
+import { exportOf, fill, importTo } from '../../support/shard/imports.js'
+import { call, startServer, type TestServer } from '../../support/server/server.js'
 
 const audit = 'server::audit'
 

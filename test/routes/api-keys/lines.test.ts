@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Scope } from '../../../src/wire/api-keys.js'
-import { ask, newAgent } from '../../support/answers.js'
-import { exportOf } from '../../support/imports.js'
-import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+import { ask, newAgent } from '../../support/http/answers.js'
+import { exportOf } from '../../support/shard/imports.js'
+import { startServer, type TestAnswer, type TestServer } from '../../support/server/server.js'
 
 const audit = 'server::audit'
 const all: Scope[] = ['records:read', 'records:write', 'agents:admin', 'proposals:decide']

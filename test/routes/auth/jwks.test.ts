@@ -1,11 +1,11 @@
 import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { jwksRoutes } from '../../../src/routes/auth/jwks.js'
-import { register } from '../../support/accounts.js'
-import { ask, leavesUnchanged, unseenSuccesses } from '../../support/answers.js'
-import { restartedFull } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
+import { register } from '../../support/auth/accounts.js'
+import { ask, leavesUnchanged, unseenSuccesses } from '../../support/http/answers.js'
+import { restartedFull } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

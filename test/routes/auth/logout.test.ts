@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { logoutRoutes } from '../../../src/routes/auth/logout.js'
-import { type Account, logIn, outcomeOf, register } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
-import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
-import { subjectOf } from '../../support/users.js'
+import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
+import { subjectOf } from '../../support/auth/users.js'
 
 let server: TestServer
 let ada: Account

@@ -1,14 +1,14 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { magicLinkRoutes } from '../../../src/routes/auth/magic-link.js'
-import { linkToken, logIn, register, tryLogin, usualPassword } from '../../support/accounts.js'
-import { ask, scopedKey, unseenSuccesses } from '../../support/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
+import { linkToken, logIn, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
+import { ask, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
 import { eventually } from '../../support/eventually.js'
-import { freePort } from '../../support/free-port.js'
-import type { TestServer } from '../../support/server.js'
-import { linkIn, startSmtpProcess } from '../../support/smtp.js'
+import { freePort } from '../../support/server/free-port.js'
+import type { TestServer } from '../../support/server/server.js'
+import { linkIn, startSmtpProcess } from '../../support/mail/smtp.js'
 
 let server: TestServer
 

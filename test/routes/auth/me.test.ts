@@ -1,17 +1,17 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { meRoutes } from '../../../src/routes/auth/me.js'
-import { type Account, logIn, outcomeOf, register } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
+import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import {
   auditsOf,
   refused,
   refusesOtherBodies,
   restartedFull,
   takesUsersOnly,
-} from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
+} from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 let ada: Account

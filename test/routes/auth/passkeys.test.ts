@@ -2,17 +2,17 @@ import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import { passkeyRoutes } from '../../../src/routes/auth/passkeys.js'
-import { type Account, linkToken, outcomeOf, register, tally, tryLogin } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
+import { type Account, linkToken, outcomeOf, register, tally, tryLogin } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import {
   auditsOf,
   refused,
   refusesOtherBodies,
   restartedFull,
   takesUsersOnly,
-} from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { type Deviation, SoftAuthenticator } from '../../support/authenticator.js'
+} from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { type Deviation, SoftAuthenticator } from '../../support/auth/authenticator.js'
 import {
   addPasskey,
   beginRegistration,
@@ -22,8 +22,8 @@ import {
   passkeyEnv,
   passkeyPlace,
   signInBy,
-} from '../../support/passkeys.js'
-import type { TestServer } from '../../support/server.js'
+} from '../../support/auth/passkeys.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 let ada: Account

@@ -8,18 +8,18 @@ import {
   register,
   tryLogin,
   usualPassword,
-} from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
+} from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import {
   auditsOf,
   refused,
   refusesOtherBodies,
   restartedFull,
   takesUsersOnly,
-} from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { addPasskey, passkeyEnv, signInBy } from '../../support/passkeys.js'
-import type { TestServer } from '../../support/server.js'
+} from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { addPasskey, passkeyEnv, signInBy } from '../../support/auth/passkeys.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 let ada: Account

@@ -1,12 +1,12 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { refreshRoutes } from '../../../src/routes/auth/refresh.js'
-import { logIn, outcomeOf, register } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
+import { logIn, outcomeOf, register } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
 import { eventually } from '../../support/eventually.js'
-import type { TestServer } from '../../support/server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

@@ -1,11 +1,11 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerRoutes } from '../../../src/routes/auth/register.js'
-import { linkToken, register, tryLogin, usualPassword } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
+import { linkToken, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

@@ -1,11 +1,11 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sessionRoutes } from '../../../src/routes/auth/sessions.js'
-import { type Account, linkToken, logIn, outcomeOf, register } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
-import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
+import { type Account, linkToken, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 let ada: Account

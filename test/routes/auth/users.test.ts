@@ -10,17 +10,17 @@ import {
   registerMany,
   tryLogin,
   usualPassword,
-} from '../../support/accounts.js'
-import { ask, scopedKey, unseenSuccesses } from '../../support/answers.js'
+} from '../../support/auth/accounts.js'
+import { ask, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
 import {
   auditsOf,
   refused,
   refusesOtherBodies,
   restartedFull,
   takesAdminsOnly,
-} from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
+} from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 let ada: Account

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyEmailRoutes } from '../../../src/routes/auth/verify-email.js'
-import { linkToken, logIn, register } from '../../support/accounts.js'
-import { ask, unseenSuccesses } from '../../support/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth-cases.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
+import { linkToken, logIn, register } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, leavesUnchanged } from '../../support/answers.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { ask, headOf, leavesUnchanged } from '../../support/http/answers.js'
+import { startServer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, newAgent, scopedKey } from '../../support/answers.js'
-import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
+import { startServer, type TestAnswer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask } from '../../support/answers.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { ask } from '../../support/http/answers.js'
+import { startServer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
 

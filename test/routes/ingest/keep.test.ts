@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, newAgent, scopedKey } from '../../support/answers.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { startServer, type TestServer } from '../../support/server.js'
-import { signUp } from '../../support/users.js'
+import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { startServer, type TestServer } from '../../support/server/server.js'
+import { signUp } from '../../support/auth/users.js'
 
 let server: TestServer
 

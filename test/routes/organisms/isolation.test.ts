@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Account } from '../../support/accounts.js'
-import { ask, headOf } from '../../support/answers.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { secretKinds, triesOf } from '../../support/namespace-secrets.js'
-import { auditAgent, authBase, newOrganism, registerIn, type Space } from '../../support/organisms.js'
-import { passkeyEnv } from '../../support/passkeys.js'
-import type { TestServer } from '../../support/server.js'
+import type { Account } from '../../support/auth/accounts.js'
+import { ask, headOf } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { secretKinds, triesOf } from '../../support/auth/namespace-secrets.js'
+import { auditAgent, authBase, newOrganism, registerIn, type Space } from '../../support/auth/organisms.js'
+import { passkeyEnv } from '../../support/auth/passkeys.js'
+import type { TestServer } from '../../support/server/server.js'
 
 const email = 'ada@example.com'
 const spaces: Space[] = [undefined, 'alpha', 'beta']

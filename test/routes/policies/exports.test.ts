@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyExport as verifyInClient } from '../../../src/client/index.js'
 import { verifyExport } from '../../../src/proof/node/verify-export.js'
-import { ask, newAgent } from '../../support/answers.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
-import { signUp, subjectOf } from '../../support/users.js'
+import { ask, newAgent } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
+import { signUp, subjectOf } from '../../support/auth/users.js'
 
 /* Row policies on exports: the chain stays whole, and what is hidden has neither salt nor body (docs/FORMAT.md). */
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/answers.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { type TestAnswer, type TestServer } from '../../support/server.js'
-import { signUp, subjectOf } from '../../support/users.js'
+import { ask, newAgent } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { type TestAnswer, type TestServer } from '../../support/server/server.js'
+import { signUp, subjectOf } from '../../support/auth/users.js'
 
 /* Row policies on every way to read but exports and streams (contract.md 3). */
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/answers.js'
-import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../../support/events.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import type { TestServer } from '../../support/server.js'
-import { signUp, subjectOf } from '../../support/users.js'
+import { ask, newAgent } from '../../support/http/answers.js'
+import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../../support/http/events.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestServer } from '../../support/server/server.js'
+import { signUp, subjectOf } from '../../support/auth/users.js'
 
 /* Row policies on streams, replay and live (contract.md 3). */
 

@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, leavesUnchanged, newAgent } from '../../support/answers.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { type TestAnswer, type TestServer } from '../../support/server.js'
-import { signUp, subjectOf } from '../../support/users.js'
+import { ask, headOf, leavesUnchanged, newAgent } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { type TestAnswer, type TestServer } from '../../support/server/server.js'
+import { signUp, subjectOf } from '../../support/auth/users.js'
 
 /* Row policies on every way to write (contract.md 3). */
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/answers.js'
-import { exportOf, importTo, linesOf, sharedSeed } from '../../support/imports.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { ask, newAgent } from '../../support/http/answers.js'
+import { exportOf, importTo, linesOf, sharedSeed } from '../../support/shard/imports.js'
+import { startServer, type TestServer } from '../../support/server/server.js'
 
 /* What a write takes, an export and an import give back, byte for byte. */
 

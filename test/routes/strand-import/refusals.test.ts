@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf, type Line } from '../../client/signed-strand.js'
-import { ask, headOf, newAgent } from '../../support/answers.js'
-import { importTo } from '../../support/imports.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { ask, headOf, newAgent } from '../../support/http/answers.js'
+import { importTo } from '../../support/shard/imports.js'
+import { startServer, type TestServer } from '../../support/server/server.js'
 
 /*
  * Strands made by another implementation, each with one thing wrong: what is refused, by which line and record, and that

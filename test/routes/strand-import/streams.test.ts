@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask, newAgent } from '../../support/answers.js'
-import { isCaughtUp, numbersOf, openStream, type TestStream } from '../../support/events.js'
-import { exportOf, fill, importTo, sharedSeed } from '../../support/imports.js'
-import { startServer, type TestServer } from '../../support/server.js'
+import { ask, newAgent } from '../../support/http/answers.js'
+import { isCaughtUp, numbersOf, openStream, type TestStream } from '../../support/http/events.js'
+import { exportOf, fill, importTo, sharedSeed } from '../../support/shard/imports.js'
+import { startServer, type TestServer } from '../../support/server/server.js'
 
 /* What streams show of imports: those of the agent all of it, those of many nothing, and neither misses anything else. */
 

@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { ask, headOf, newAgent } from '../../support/answers.js'
+import { ask, headOf, newAgent } from '../../support/http/answers.js'
 import { eventually } from '../../support/eventually.js'
-import { Forged } from '../../support/lying-prover.js'
-import { openUpload, underWay } from '../../support/open-upload.js'
-import { startServer, testRootKey, type TestServer } from '../../support/server.js'
+import { Forged } from '../../support/proof/lying-prover.js'
+import { openUpload, underWay } from '../../support/http/open-upload.js'
+import { startServer, testRootKey, type TestServer } from '../../support/server/server.js'
 
 /* An import has no name, and changes nothing, before its trailer holds. */
 

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf } from '../../client/signed-strand.js'
-import { ask, headOf, leavesUnchanged, newAgent, scopedKey } from '../../support/answers.js'
-import { startAuthServer } from '../../support/auth-server.js'
-import { exportOf, fill, importTo, sharedSeed } from '../../support/imports.js'
-import { newOrganism, registerIn } from '../../support/organisms.js'
-import { startServer, type TestAnswer, type TestServer } from '../../support/server.js'
+import { ask, headOf, leavesUnchanged, newAgent, scopedKey } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import { exportOf, fill, importTo, sharedSeed } from '../../support/shard/imports.js'
+import { newOrganism, registerIn } from '../../support/auth/organisms.js'
+import { startServer, type TestAnswer, type TestServer } from '../../support/server/server.js'
 
 /*
  * Strands that are here and are gone on with from outside, by somebody who has the seed of their agent: what would take a

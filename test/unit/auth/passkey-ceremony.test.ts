@@ -3,8 +3,8 @@ import { verifyAuthenticationResponse, verifyRegistrationResponse } from '@simpl
 import { describe, expect, it } from 'vitest'
 import type { PasskeyRow } from '../../../src/auth/passkey.js'
 import { PasskeyCeremony } from '../../../src/auth/passkey-ceremony.js'
-import { cborMap } from '../../support/cbor.js'
-import { type Deviation, SoftAuthenticator } from '../../support/authenticator.js'
+import { cborMap } from '../../support/auth/cbor.js'
+import { type Deviation, SoftAuthenticator } from '../../support/auth/authenticator.js'
 
 const place = { rpId: 'example.org', origin: 'https://example.org' }
 const ceremony = new PasskeyCeremony({ ...place, name: 'Test' })

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readBounded } from '../../../src/bounded-file.js'
-import { startCommand } from '../../support/backup.js'
+import { readBounded } from '../../../src/base/bounded-file.js'
+import { startCommand } from '../../support/server/backup.js'
 
 /* Files that a command is told to read may have no end, as /dev/zero, or lie behind a link. */
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { printable, printableLines } from '../../../src/cli/printable.js'
-import { startCommand, type EndedCommand } from '../../support/backup.js'
+import { startCommand, type EndedCommand } from '../../support/server/backup.js'
 
 /** Clears the screen, sets the title, and hides what follows. */
 const evil = '\u001b[2J\u001b]0;owned\u0007\u009b8m\u202e\r'

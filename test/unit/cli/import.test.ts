@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand } from '../../client/signed-strand.js'
-import { headOf } from '../../support/answers.js'
-import { startServer, testRootKey, type TestServer } from '../../support/server.js'
+import { headOf } from '../../support/http/answers.js'
+import { startServer, testRootKey, type TestServer } from '../../support/server/server.js'
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { verifyCommand } from '../../../src/cli/verify.js'
-import { checkpointVectors, vectorExport } from '../../support/checkpoint-vectors.js'
+import { checkpointVectors, vectorExport } from '../../support/proof/checkpoint-vectors.js'
 
 let directory = ''
 let out = ''

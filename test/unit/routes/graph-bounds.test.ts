@@ -5,7 +5,7 @@ import type { EdgeList, EdgePlace, EdgeRow } from '../../../src/protocol/graph-m
 import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import { edgePage } from '../../../src/routes/graph/page.js'
 import { traverse, type Traversal, type TraversalRequest } from '../../../src/routes/graph/traverse.js'
-import { replyOf, TestShard } from '../../support/shard.js'
+import { replyOf, TestShard } from '../../support/shard/shard.js'
 
 const everywhere = { reach: [] }
 

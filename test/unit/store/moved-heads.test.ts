@@ -3,7 +3,7 @@ import { limits } from '../../../src/base/limits.js'
 import { zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
 import { movedHeads } from '../../../workers/store/moved-heads.js'
 import { blockKey } from '../../../workers/store/tables.js'
-import { TestShard, appendNumber, replyOf } from '../../support/shard.js'
+import { TestShard, appendNumber, replyOf } from '../../support/shard/shard.js'
 
 let shard: TestShard
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command } from '../../../src/protocol/messages.js'
 import { blockKey } from '../../../workers/store/tables.js'
-import { TestShard, appendNumber, codeOf, replyOf, signed } from '../../support/shard.js'
+import { TestShard, appendNumber, codeOf, replyOf, signed } from '../../support/shard/shard.js'
 
 let shard: TestShard
 

@@ -10,7 +10,7 @@ import { keyPairFromSeed } from '../../../src/strand/keys.js'
 import { treeRoot } from '../../../src/strand/merkle.js'
 import { verifyExport } from '../../../src/proof/node/verify-export.js'
 import { SignedStrand, keyPair } from '../../client/signed-strand.js'
-import { checkpointVectors, vectorExport } from '../../support/checkpoint-vectors.js'
+import { checkpointVectors, vectorExport } from '../../support/proof/checkpoint-vectors.js'
 
 /** What an export shows of a checkpoint, once it is found right itself. */
 async function compared(

@@ -8,7 +8,7 @@ import {
   inclusionPath,
   treeRoot,
 } from '../../../src/strand/merkle.js'
-import { verifyConsistency, verifyInclusion } from '../../support/tree-proofs.js'
+import { verifyConsistency, verifyInclusion } from '../../support/proof/tree-proofs.js'
 
 const leaves = Array.from({ length: 1_100 }, (_, at) => createHash('sha256').update(`leaf ${at}`).digest())
 const reader: LeafReader = { leaves: (start, end) => leaves.slice(start, end) }

@@ -1,6 +1,6 @@
 import type { KeyEpochs } from '../../../src/protocol/auth-messages.js'
 import { tokensEndAtMs } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/space.js'
+import type { AuthSpace } from '../../auth/namespace-state.js'
 
 /** The signing keys of a namespace by their epochs; the first is in force until a rotation. */
 export function keyEpochs(space: AuthSpace): KeyEpochs {

@@ -3,7 +3,7 @@ import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { clearFailures, countFailure, guesserOf, lockoutOf } from '../../auth/lockouts.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/space.js'
+import type { AuthSpace } from '../../auth/namespace-state.js'
 import { putUser, userByEmail } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 

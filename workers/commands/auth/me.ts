@@ -2,7 +2,7 @@ import { metadataRefusal } from '../../../src/auth/metadata.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import type { AuthOutcome, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { sessionById } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/space.js'
+import type { AuthSpace } from '../../auth/namespace-state.js'
 import { putUser, userById, withoutPassword } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 

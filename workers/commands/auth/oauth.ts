@@ -5,7 +5,7 @@ import type { UserRow } from '../../../src/auth/user.js'
 import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/space.js'
+import type { AuthSpace } from '../../auth/namespace-state.js'
 import { createUser, userByEmail } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 

@@ -1,5 +1,5 @@
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import type { AuthSpace } from '../../auth/space.js'
+import type { AuthSpace } from '../../auth/namespace-state.js'
 import type { Changed } from './changes.js'
 
 /** Has one token refused until it has expired; its session goes on (spec.md, Authentication 9). */

@@ -1,7 +1,7 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { takeLink } from '../../auth/links.js'
-import type { AuthSpace } from '../../auth/space.js'
+import type { AuthSpace } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import type { Changed } from './changes.js'
 

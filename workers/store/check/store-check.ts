@@ -3,7 +3,7 @@ import { Interrupted, type ShardCheck } from '../../../src/protocol/store-tasks.
 import { compareHlc, formatHlc, zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { AgentRow } from '../agents.js'
 import { openEnvironment, type Environment } from '../environment.js'
-import { HashIndex, prefixOf } from '../hash-index.js'
+import { HashIndex, prefixOf } from '../hash-index/hash-index.js'
 import { blockCount, recordAt } from '../record-codec.js'
 import { isImportedBlock, packLocation } from '../tables.js'
 import { checkStrand } from './strand-check.js'

@@ -1,0 +1,47 @@
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
+import { controlPath } from './control.js'
+import type { ShardCopy } from '../protocol/store-tasks.js'
+import { type ControlRequest, parseControlAnswer } from '../wire/control.js'
+
+/**
+ * Has the server of a data directory copy its stores, which go on being written.
+ * @param to absolute; each is there and empty
+ * @throws Error when there is no server that takes requests, it refuses, fails or goes, or `signal` aborts
+ */
+export async function askForCopy(
+  dataDir: string,
+  to: string[],
+  { signal, onBytes }: { signal: AbortSignal; onBytes(bytes: number): void },
+): Promise<ShardCopy[]> {
+  const socket = connect(controlPath(dataDir))
+  const onAbort = () => socket.destroy(new Error('Interrupted'))
+  signal.addEventListener('abort', onAbort)
+  try {
+    const request: ControlRequest = { copy_to: to }
+    socket.write(`${JSON.stringify(request)}\n`)
+    for await (const line of linesOf(socket)) {
+      const answer = parseControlAnswer(line)
+      if (answer === undefined) throw new Error('The server answers in a way that this version does not know')
+      if ('copied' in answer) return answer.copied
+      if ('failed' in answer) throw new Error(answer.failed)
+      onBytes(answer.copied_bytes)
+    }
+    throw new Error('The server has gone')
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    socket.destroy()
+  }
+}
+
+/** The lines of a socket. @throws what the socket fails with, which readline alone does not tell */
+async function* linesOf(socket: ReturnType<typeof connect>): AsyncGenerator<string> {
+  let failure: Error | undefined
+  const input = createInterface({ input: socket })
+  socket.on('error', (error) => {
+    failure = error
+    input.close()
+  })
+  yield* input
+  if (failure !== undefined) throw failure
+}

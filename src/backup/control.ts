@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, readdirSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { isAbsolute, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { copyWithinSpace } from './space.js'
+import { limits } from '../base/limits.js'
+import type { Logger } from '../base/log.js'
+import { shardDirectory } from '../data-directory/data-directory.js'
+import { StorePool } from '../dispatch/store-pool.js'
+import { isFileSystemError } from '../base/durable-file.js'
+import { type ControlAnswer, parseControlRequest } from '../wire/control.js'
+
+/*
+ * The control socket of a running server, in its data directory: whoever may read the data may use it. It copies the
+ * stores for `strandfast backup`, since LMDB may lose a commit when another process opens a store that is being written
+ * (docs/adr/0020-backup.md).
+ */
+
+/** What the control socket works on. */
+interface Controlled {
+  path: string
+  shards: number
+  /** Free space of its disk below which the server only reads, bytes. */
+  freeBytesMin: number
+  /** Whether every shard serves. */
+  serving(): boolean
+  log: Logger
+}
+
+/** Name of the socket in the data directory. */
+export const controlFile = 'control.sock'
+
+/** Where the server of a data directory listens; Windows has names for this instead of files. */
+export function controlPath(dataDir: string): string {
+  if (process.platform !== 'win32') return join(dataDir, controlFile)
+  return `\\\\.\\pipe\\strandfast-${createHash('sha256').update(dataDir).digest('hex').slice(0, 32)}`
+}
+
+/** The control socket of this process, which has the lock of the data directory. */
+export class Control {
+  readonly #controlled: Controlled
+  readonly #server: Server
+  #socket: Socket | undefined
+  #pool: StorePool | undefined
+  #copying: Promise<void> = Promise.resolve()
+
+  private constructor(controlled: Controlled) {
+    this.#controlled = controlled
+    this.#server = createServer((socket) => void this.#serve(socket))
+  }
+
+  /** Listens; where the file system has no sockets, or the path is too long for one, it says so and does without. */
+  static async open(controlled: Controlled): Promise<Control> {
+    const control = new Control(controlled)
+    const path = controlPath(controlled.path)
+    try {
+      // Of a server that was killed.
+      if (process.platform !== 'win32') rmSync(path, { force: true })
+      control.#server.listen(path)
+      await once(control.#server, 'listening')
+      if (process.platform !== 'win32') chmodSync(path, 0o600)
+    } catch (error) {
+      controlled.log.warn({ err: error }, 'no control socket: backups are possible only while stopped')
+    }
+    return control
+  }
+
+  /** Ends the copying under way, as when a shard's thread dies: its store must be let go of. */
+  abort(): void {
+    this.#pool?.stop()
+  }
+
+  async close(): Promise<void> {
+    this.abort()
+    this.#socket?.destroy()
+    // Its view of the stores has gone by then.
+    await this.#copying
+    if (!this.#server.listening) return
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    socket.on('error', () => {})
+    socket.on('data', () => {
+      if (socket.bytesRead > limits.requestBytesMax) socket.destroy()
+    })
+    const tell = (answer: ControlAnswer) => void socket.write(`${JSON.stringify(answer)}\n`)
+    for await (const line of createInterface({ input: socket })) {
+      const request = parseControlRequest(line)
+      if (request?.copy_to.length === this.#controlled.shards) {
+        const copying = this.#copy(socket, request.copy_to, tell)
+        if (this.#socket === socket) this.#copying = copying
+        await copying
+      } else tell({ failed: 'The request makes no sense to this version of the server' })
+      break
+    }
+    socket.end()
+  }
+
+  async #copy(socket: Socket, to: string[], tell: (answer: ControlAnswer) => void): Promise<void> {
+    if (this.#pool !== undefined) return tell({ failed: 'Another backup is being made' })
+    if (!this.#controlled.serving()) return tell({ failed: 'A shard does not serve' })
+    const fault = targetFault(to)
+    if (fault !== undefined) return tell({ failed: fault })
+    const pool = new StorePool(true)
+    this.#pool = pool
+    this.#socket = socket
+    // Whoever asked has gone: nobody will use the copy.
+    socket.once('close', () => pool.stop())
+    const timer = setInterval(() => tell({ copied_bytes: pool.done }), limits.backupProgressMs)
+    try {
+      const { path, freeBytesMin } = this.#controlled
+      const from = to.map((_path, shard) => join(path, shardDirectory(shard)))
+      const copied = await copyWithinSpace(pool, { from, to, source: { dataDir: path, freeBytesMin } })
+      tell({ copied })
+    } catch (error) {
+      tell({ failed: error instanceof Error ? error.message : String(error) })
+    } finally {
+      clearInterval(timer)
+      await pool.close()
+      this.#pool = undefined
+      this.#socket = undefined
+    }
+  }
+}
+
+/** Why stores cannot be copied to these directories: LMDB would make what is missing, and add to what is there. */
+function targetFault(to: readonly string[]): string | undefined {
+  try {
+    const taken = to.find((path) => !isAbsolute(path) || readdirSync(path).length > 0)
+    return taken === undefined ? undefined : `Expected ${taken} to be absolute and empty`
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return `The server, which makes the copy, cannot use the directory: ${error.message}`
+  }
+}

@@ -1,0 +1,252 @@
+import { existsSync, lstatSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { systemClock } from '../base/clock.js'
+import { limits } from '../base/limits.js'
+import type { RandomBytes } from '../base/random.js'
+import { isSeedOf, restoringFile, seedFile, shardDirectory } from '../data-directory/data-directory.js'
+import { copyFile, readSmall } from './digested-file.js'
+import { lockDirectory } from '../data-directory/lock.js'
+import { distrust } from '../data-directory/trust.js'
+import { isFileSystemError, makeDirectory, syncDirectory } from '../base/durable-file.js'
+import { type Format, formatFile, readFormat, writeFormat } from '../data-directory/format.js'
+import { leaveRestoredMarker } from '../data-directory/restored-marker.js'
+import {
+  type StoreOutcome,
+  type StoreWork,
+  checkStores,
+  discardFilled,
+  manifestFile,
+  mebibytes,
+  nameWithin,
+  secretFiles,
+  storeFile,
+} from './stores.js'
+import { type BackupManifest, parseBackupManifest } from '../wire/backup-manifest.js'
+
+/** A restore that is asked for. */
+export interface RestoreRequest {
+  /** The backup. */
+  source: string
+  /** Where the data directory is to be, absent or empty. */
+  dataDir: string
+  /** Where a setting gives it. */
+  masterSeed: Buffer | undefined
+  random: RandomBytes
+}
+
+/** Random bytes of an era: eight thousand restores, one of another, are counted without loss. */
+const ERA_BYTES = 5
+
+/** Why nothing can come of it. */
+type Refusal = Extract<StoreOutcome, { ok: false }>
+
+/**
+ * Makes a data directory of a backup: each file has to be as the manifest says, and every strand of what was written has
+ * to verify (contract.md 8). Where one does not, or the restore is interrupted, nothing is left. One that was killed
+ * leaves a directory that no server starts on and that the next restore takes over.
+ */
+export async function restore(request: RestoreRequest, work: StoreWork): Promise<StoreOutcome> {
+  const source = resolve(request.source)
+  const manifest = readManifest(source)
+  if ('ok' in manifest) return manifest
+  const misfit = seedFault(request, source, manifest)
+  if (misfit !== undefined) return misfit
+  const claim = claimTarget(request.dataDir)
+  if ('ok' in claim) return claim
+  let outcome: StoreOutcome | undefined
+  try {
+    outcome = await fill({ ...request, source }, manifest, work)
+    return outcome
+  } finally {
+    if (outcome?.ok !== true) {
+      discardFilled(request.dataDir)
+      // The lock stays where the directory was there before: another process may be waiting at it.
+      if (claim.made) rmSync(request.dataDir, { recursive: true, force: true })
+    }
+    claim.release()
+  }
+}
+
+async function fill(
+  { source, dataDir, random }: RestoreRequest,
+  manifest: BackupManifest,
+  work: StoreWork,
+): Promise<StoreOutcome> {
+  const shards = manifest.shards.map((_shard, number) => number)
+  const paths = shards.map((shard) => join(dataDir, shardDirectory(shard)))
+  // The name says, from the first file on, what the directory is until it is whole.
+  const copied = await copyFiles({ source, dataDir }, manifest, work)
+  if (copied !== undefined) return copied
+  const format = readCopiedFormat({ source, dataDir }, manifest)
+  if ('ok' in format) return format
+  const records = manifest.shards.reduce((sum, shard) => sum + shard.records, 0)
+  const { checks, headsRoot, faults } = await checkStores(paths, records, work)
+  if (faults.length > 0) return { ok: false, because: 'found', details: faults }
+  const counted = checks.map(({ agents, records, lastHlc }) => ({ agents, records, last_hlc: lastHlc }))
+  if (JSON.stringify(counted) !== JSON.stringify(manifest.shards) || headsRoot !== manifest.heads_root) {
+    return found('The strands are not those that the manifest tells of')
+  }
+  leaveRestoredMarker(dataDir, manifest, systemClock())
+  for (const path of paths) syncDirectory(path)
+  syncDirectory(dataDir)
+  work.signal.throwIfAborted()
+  writeFormat(dataDir, { ...format, tokenEra: eraAfter(format.tokenEra, random) }, restoringFile)
+  renameSync(join(dataDir, restoringFile), join(dataDir, formatFile))
+  syncDirectory(dataDir)
+  return { ok: true, manifest }
+}
+
+/** Copies every file that the manifest names. @returns what is wrong with one */
+async function copyFiles(
+  { source, dataDir }: { source: string; dataDir: string },
+  manifest: BackupManifest,
+  { show, signal }: StoreWork,
+): Promise<Refusal | undefined> {
+  const allBytes = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
+  let done = 0
+  show(() => `copied ${mebibytes(done)} of ${mebibytes(allBytes)}`)
+  const reading = { signal, onBytes: (bytes: number) => void (done += bytes) }
+  const inOrder = manifest.files.toSorted(
+    (one, other) => Number(other.path === formatFile) - Number(one.path === formatFile),
+  )
+  for (const { path, bytes, sha256 } of inOrder) {
+    const to = join(dataDir, path === formatFile ? restoringFile : path)
+    if (path.includes('/')) mkdirSync(dirname(to), { mode: 0o700 })
+    const digest = await copyFile(join(source, path), to, { ...reading, bytesMax: bytes })
+    if (digest.bytes !== bytes || digest.sha256 !== sha256) {
+      return found(`The file ${join(source, path)} is not the one that the manifest tells of`)
+    }
+    syncDirectory(dataDir)
+  }
+  return undefined
+}
+
+/** The manifest of a backup whose files are all there, in their lengths. */
+function readManifest(source: string): BackupManifest | Refusal {
+  const file = join(source, manifestFile)
+  try {
+    const bytes = readSmall(file, limits.manifestBytesMax)
+    if (bytes === undefined) return found(`The file ${file} is no manifest of a backup`)
+    const manifest = parseBackupManifest(bytes)
+    if (manifest === undefined)
+      return found(`The file ${file} is no manifest of a backup that this version reads`)
+    return filesFault(source, manifest) ?? manifest
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    if (error.code !== 'ENOENT') return found(`The backup cannot be read: ${error.message}`)
+    return found(`The directory ${source} has no ${manifestFile}: it is no backup, or one that was cut off`)
+  }
+}
+
+/** Whether a backup has the files that its manifest names, and that names those which it needs and no others. */
+function filesFault(source: string, manifest: BackupManifest): Refusal | undefined {
+  const named = manifest.files.map(({ path }) => path)
+  const stores = manifest.shards.map((_shard, number) => storeFile(number))
+  const missing = [formatFile, ...stores].find((path) => !named.includes(path))
+  if (missing !== undefined) return found(`The manifest does not name ${missing}`)
+  const known = new Set([formatFile, ...stores, ...secretFiles])
+  const foreign = named.find((path, index) => !known.has(path) || named.indexOf(path) !== index)
+  if (foreign !== undefined)
+    return found(`The manifest names ${JSON.stringify(foreign)}, which no backup has, or twice`)
+  const within = realpathSync(source)
+  for (const { path, bytes } of manifest.files) {
+    const file = join(source, path)
+    const facts = lstatSync(file, { throwIfNoEntry: false })
+    if (facts === undefined) return found(`The file ${file} is missing`)
+    // A link could lead to a file that no backup has, or to a device without end.
+    if (!facts.isFile() || realpathSync(file) !== join(within, path))
+      return found(`Expected ${file} to be a regular file of the backup, and no link`)
+    if (facts.size !== bytes) return found(`The file ${file} has ${facts.size} bytes, not ${bytes}`)
+    if (!stores.includes(path) && bytes > limits.backupFileBytesMax)
+      return found(`The file ${file} is longer than any of its kind`)
+  }
+  return undefined
+}
+
+/** Whether the master seed is there that the backup was made with, from a setting or in the backup. */
+function seedFault(
+  { masterSeed }: RestoreRequest,
+  source: string,
+  { files, source: { master_seed_fingerprint: masterSeedFingerprint } }: BackupManifest,
+): Refusal | undefined {
+  const kept = files.some(({ path }) => path === seedFile)
+  if (masterSeed === undefined && !kept) {
+    return usage('The backup holds no master seed: give the one that it was made with by SERVICE_MASTER_SEED')
+  }
+  if (masterSeed !== undefined && !isSeedOf(masterSeed, { masterSeedFingerprint })) {
+    return usage('The master seed given is not the one that the backup was made with')
+  }
+  if (!kept) return undefined
+  const text = readSmall(join(source, seedFile), limits.backupFileBytesMax)?.toString('utf8').trim() ?? ''
+  return /^[0-9a-f]{64}$/.test(text) && isSeedOf(Buffer.from(text, 'hex'), { masterSeedFingerprint })
+    ? undefined
+    : found(`The file ${join(source, seedFile)} does not hold the master seed that the backup was made with`)
+}
+
+/** What the copied format.json says, where it tells of the same data directory as the manifest. */
+function readCopiedFormat(
+  { source, dataDir }: { source: string; dataDir: string },
+  { shards, source: of }: BackupManifest,
+): Format | Refusal {
+  const format = readFormat(dataDir, restoringFile)
+  if (typeof format === 'string') return found(format)
+  return format?.shards === shards.length &&
+    format.createdAtMs === of.created_at_ms &&
+    format.masterSeedFingerprint === of.master_seed_fingerprint
+    ? format
+    : found(`The file ${join(source, formatFile)} is of another data directory than the manifest`)
+}
+
+/**
+ * The era of tokens in a restored directory. Random, because nothing in a backup tells which eras and rotations of keys
+ * came after it: a token of any of them must not be good here.
+ */
+function eraAfter(era: number, random: RandomBytes): number {
+  return era + 1 + Buffer.from(random(ERA_BYTES)).readUIntBE(0, ERA_BYTES)
+}
+
+/** Makes the directory, locks it and empties it of what an earlier restore has left. */
+function claimTarget(dataDir: string): { made: boolean; release(): void } | Refusal {
+  try {
+    const made = makeDirectory(dataDir)
+    const distrusted = distrust(dataDir)
+    if (distrusted !== undefined) return usage(distrusted)
+    // Looked at before the lock, which leaves a file in whatever directory was named, and under it.
+    const early = occupied(dataDir)
+    if (early !== undefined) return early
+    const locking = lockDirectory(dataDir)
+    if (!locking.ok) {
+      return usage(
+        `The data directory ${dataDir} is in use by process ${locking.holder ?? 'of unknown number'}`,
+      )
+    }
+    const late = occupied(dataDir)
+    if (late !== undefined) {
+      locking.release()
+      return late
+    }
+    discardFilled(dataDir)
+    return { made, release: locking.release }
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return usage(`The data directory ${dataDir} cannot be used: ${error.message}`)
+  }
+}
+
+/** Whether a directory holds anything but what an earlier restore has left. */
+function occupied(dataDir: string): Refusal | undefined {
+  const whole = existsSync(join(dataDir, formatFile))
+  if (!whole && existsSync(join(dataDir, restoringFile))) return undefined
+  const name = whole ? formatFile : nameWithin(dataDir, ['lock'])
+  return name === undefined
+    ? undefined
+    : usage(`Expected the data directory ${dataDir} to be absent or empty: it holds ${name}`)
+}
+
+function usage(detail: string): Refusal {
+  return { ok: false, because: 'usage', details: [detail] }
+}
+
+function found(detail: string): Refusal {
+  return { ok: false, because: 'found', details: [detail] }
+}

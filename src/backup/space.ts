@@ -1,0 +1,69 @@
+import { statSync } from 'node:fs'
+import { limits } from '../base/limits.js'
+import { freeBytes } from '../data-directory/data-directory.js'
+import type { StorePool } from '../dispatch/store-pool.js'
+import type { ShardCopy } from '../protocol/store-tasks.js'
+import { mebibytes } from './stores.js'
+
+/*
+ * Room that a backup needs and leaves (docs/adr/0020-backup.md). While it reads its snapshots the stores cannot use the
+ * pages again that were in use then, so the files of a server that writes grow meanwhile.
+ */
+
+/** A data directory, and the free space below which its server only reads (0: never). */
+export interface BackedUp {
+  dataDir: string
+  freeBytesMin: number
+}
+
+/**
+ * Why there is no room for a copy of so many bytes, which takes as many at the most.
+ * @returns undefined where there is
+ */
+export function spaceFault(target: string, bytes: number, source: BackedUp): string | undefined {
+  const shared = statSync(target).dev === statSync(source.dataDir).dev
+  const needed = bytes + limits.backupTargetSpareBytes + (shared ? leftToServer(source) : 0)
+  const free = freeBytes(target)
+  if (free >= needed) return undefined
+  return `Expected ${mebibytes(needed)} of free space for the copy at ${target}, got ${mebibytes(free)}`
+}
+
+/**
+ * Copies stores as they are at one moment, and gives that up when room runs low where they are or where they go to.
+ * @throws Error that says where room is low; whatever the copying throws
+ */
+export async function copyWithinSpace(
+  pool: StorePool,
+  { from, to, source }: { from: string[]; to: string[]; source: BackedUp },
+): Promise<ShardCopy[]> {
+  let low = lowSpace(to, source)
+  if (low !== undefined) throw new Error(low)
+  const timer = setInterval(() => {
+    low ??= lowSpace(to, source)
+    if (low !== undefined) pool.stop()
+  }, limits.backupSpaceMs)
+  try {
+    return await pool.copy(from, to)
+  } catch (error) {
+    if (low === undefined) throw error
+    throw new Error(low, { cause: error })
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+function lowSpace(to: readonly string[], source: BackedUp): string | undefined {
+  const target = to[0] ?? source.dataDir
+  const free = freeBytes(source.dataDir)
+  if (free < leftToServer(source))
+    return `Given up, so that the server can go on writing: ${mebibytes(free)} are free on the disk of ${source.dataDir}`
+  const freeAtTarget = freeBytes(target)
+  if (freeAtTarget < limits.backupTargetSpareBytes / 2)
+    return `Given up, as the disk of the copy fills up: ${mebibytes(freeAtTarget)} are free at ${target}`
+  return undefined
+}
+
+/** A quarter above the mark: the backup goes before anything else is refused. */
+function leftToServer({ freeBytesMin }: BackedUp): number {
+  return Math.ceil(freeBytesMin * 1.25)
+}

@@ -1,0 +1,84 @@
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { restoringFile, rootKeyFile, seedFile, shardDirectory } from '../data-directory/data-directory.js'
+import type { StorePool } from '../dispatch/store-pool.js'
+import { unfinishedSuffix } from '../base/durable-file.js'
+import { formatFile } from '../data-directory/format.js'
+import { authorityFile } from '../data-directory/license-authority.js'
+import type { ShardCheck } from '../protocol/store-tasks.js'
+import { restoredFile } from '../data-directory/restored-marker.js'
+import type { BackupManifest } from '../wire/backup-manifest.js'
+
+/*
+ * What `strandfast backup` and `restore` have in common (docs/adr/0020-backup.md).
+ */
+
+/** What a backup or a restore works with, beside directories. */
+export interface StoreWork {
+  pool: StorePool
+  /** Has the user be shown what goes on, by a text that is asked for now and then. */
+  show(describe: () => string): void
+  /** Aborts when the user has had enough; the pool is stopped then, too. */
+  signal: AbortSignal
+}
+
+/** What a backup or a restore came to. `usage` is about the arguments and settings, `found` about the data. */
+export type StoreOutcome =
+  | { ok: true; manifest: BackupManifest }
+  | { ok: false; because: 'usage' | 'found'; details: string[] }
+
+/** The file that is written last. */
+export const manifestFile = 'manifest.json'
+
+/** Where the records of a shard are, within a data directory or a backup. */
+export function storeFile(shard: number): string {
+  return `${shardDirectory(shard)}/data.mdb`
+}
+
+/** Files of a data directory that a backup has where the directory has them. */
+export const secretFiles: readonly string[] = [seedFile, rootKeyFile, authorityFile]
+
+/** A name in a directory that is to be filled and is not empty; new volumes carry lost+found or hidden files. */
+export function nameWithin(path: string, besides: readonly string[] = []): string | undefined {
+  return readdirSync(path).find(
+    (name) => name !== 'lost+found' && !name.startsWith('.') && !besides.includes(name),
+  )
+}
+
+/** Removes what a backup or a restore has put into a directory, that last by which it is known. */
+export function discardFilled(path: string): void {
+  for (const name of readdirSync(path)) {
+    if (/^shard-\d+$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
+  }
+  const whole = [formatFile, manifestFile, restoredFile, ...secretFiles, restoringFile]
+  for (const name of [...whole.map((one) => one + unfinishedSuffix), ...whole]) {
+    rmSync(join(path, name), { force: true })
+  }
+}
+
+/**
+ * Checks every strand of every store, and puts the chain heads into one root.
+ * @param paths of the stores, in the order of the shards
+ * @param records how many there are to be
+ */
+export async function checkStores(
+  paths: readonly string[],
+  records: number,
+  { pool, show }: StoreWork,
+): Promise<{ checks: ShardCheck[]; headsRoot: string; faults: string[] }> {
+  show(() => `verified ${Math.floor(pool.done / 2)} of ${records} records`)
+  const checks = await pool.check(paths)
+  const faults = checks.flatMap((check) => check.faults)
+  if (faults.length > 0) return { checks, headsRoot: '', faults }
+  const agents = checks.reduce((sum, check) => sum + check.agents, 0)
+  show(() => `took the heads of ${pool.done} of ${agents} agents`)
+  const headsRoot = await pool.headsRoot(paths)
+  // Reading leaves lock files of LMDB, which say nothing.
+  for (const path of paths) rmSync(join(path, 'lock.mdb'), { force: true })
+  return { checks, headsRoot, faults }
+}
+
+/** A size for people. */
+export function mebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1_048_576)} MiB`
+}

@@ -1,0 +1,49 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { limits } from './limits.js'
+import { syncDirectory } from './sync-directory.js'
+import { readBounded } from './bounded-file.js'
+
+export { syncDirectory }
+
+/** What the name of an unfinished file ends in. A start removes them. */
+export const unfinishedSuffix = '.tmp'
+
+/**
+ * Writes a file so that it is there whole or not at all, whenever the machine stops, and is on disk when this
+ * returns. Mode 0600.
+ */
+export function writeDurably(file: string, text: string): void {
+  const unfinished = file + unfinishedSuffix
+  const fd = openSync(unfinished, 'w', 0o600)
+  try {
+    writeFileSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(unfinished, file)
+  syncDirectory(dirname(file))
+}
+
+/** Makes a directory where there is none, mode 0700, its name on disk. @returns whether it was made */
+export function makeDirectory(path: string): boolean {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (made !== undefined) syncDirectory(dirname(made))
+  return made !== undefined
+}
+
+/** The text of a small file, or undefined when there is no such file. @throws Error of the file system, EFBIG too */
+export function readIfThere(file: string): string | undefined {
+  try {
+    return readBounded(file, limits.smallFileBytesMax).toString('utf8')
+  } catch (error) {
+    if (isFileSystemError(error) && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Whether an error comes from the file system rather than from a bug. */
+export function isFileSystemError(error: unknown): error is Error & { code: string } {
+  return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
+}

@@ -1,0 +1,331 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { assert } from '../base/assert.js'
+import { type Clock, systemClock } from '../base/clock.js'
+import type { RandomBytes } from '../base/random.js'
+import type { Config } from '../settings/config.js'
+import { shardsMax } from '../settings/shards.js'
+import { type Locking, lockDirectory } from './lock.js'
+import { distrust } from './trust.js'
+import {
+  isFileSystemError,
+  makeDirectory,
+  readIfThere,
+  unfinishedSuffix,
+  writeDurably,
+} from '../base/durable-file.js'
+import { type Format, formatFile, parseFormatOf, writeFormat } from './format.js'
+import { isAuthorityFile } from './license-authority.js'
+import { settleFolders } from './shard-folders.js'
+import { deriveSeed, seedBytes } from '../strand/keys.js'
+
+/** A data directory that this process holds the lock of. */
+export interface DataDirectory {
+  /** Absolute. */
+  readonly path: string
+  /** Fixed when the directory was made. */
+  readonly shards: number
+  /** Another number after each restore (src/data-directory/format.ts). */
+  readonly tokenEra: number
+  /** 32 bytes, never logged. */
+  readonly masterSeed: Buffer
+  /** SHA-256 of the root key's text. */
+  readonly rootKeyDigest: Buffer
+  /** The root key, where this start made it: to be shown once. */
+  readonly rootKeyCreated?: string
+  /** Gives the lock back. */
+  close(): void
+}
+
+/** What `openDataDirectory` answers. The detail is for the operator; the exit code is 78. */
+export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok: false; detail: string }
+
+/** The settings that a data directory is opened by. */
+export type DataDirectorySettings = Pick<Config, 'dataDir' | 'shards' | 'masterSeed' | 'rootApiKey'>
+
+/** Keeps the master seed where no setting gives it. */
+export const seedFile = 'master.seed'
+
+/** Keeps the root key where no setting gives it. */
+export const rootKeyFile = 'root.key'
+
+/** What format.json is called while a restore is under way: a directory that has it is no data directory yet. */
+export const restoringFile = 'format.json.restoring'
+
+/** Name of the directory of a shard's store. */
+export function shardDirectory(shard: number): string {
+  return `shard-${shard}`
+}
+
+const FINGERPRINT_INFO = 'strandfast/master-seed-fingerprint/v1'
+const ROOT_KEY_PREFIX = 'sf_root_'
+const ROOT_KEY_BYTES = 32
+
+/**
+ * Opens the data directory, and makes it at the first start (contract.md 1, Data and Identity).
+ *
+ * Secrets are on disk before format.json is, and that is written last: a directory without it is one whose first
+ * start was cut off, which the next start completes with the secrets that are there already.
+ */
+export function openDataDirectory(
+  config: DataDirectorySettings,
+  random: RandomBytes,
+  clock: Clock = systemClock,
+): DataDirectoryOpening {
+  const path = config.dataDir
+  let locking: Locking | undefined
+  let opening: DataDirectoryOpening | undefined
+  try {
+    makeDirectory(path)
+    const distrusted = distrust(path)
+    if (distrusted !== undefined) return refuse(distrusted)
+    locking = lockDirectory(path)
+    if (!locking.ok) return refuse(describeHolder(path, locking.holder))
+    opening = openLocked(config, { random, clock, close: locking.release })
+    return opening
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return refuse(`The data directory ${path} cannot be used: ${error.message}`)
+  } finally {
+    if (locking?.ok === true && opening?.ok !== true) locking.release()
+  }
+}
+
+/** A data directory whose shards are about to be moved, locked by this process. */
+export interface IdleDirectory {
+  /** Absolute. */
+  readonly path: string
+  readonly format: Format
+  /** Gives the lock back. */
+  close(): void
+}
+
+/** Opens a data directory that is there, without its secrets, after ending what a reshard before left behind. */
+export function openIdleDirectory(
+  path: string,
+): { ok: true; directory: IdleDirectory } | { ok: false; detail: string } {
+  let locking: Locking | undefined
+  let format: Format | string | undefined
+  try {
+    if (!existsSync(join(path, formatFile))) {
+      return { ok: false, detail: `There is no data directory at ${path}: expected ${formatFile} in it` }
+    }
+    const distrusted = distrust(path)
+    if (distrusted !== undefined) return { ok: false, detail: distrusted }
+    locking = lockDirectory(path)
+    if (!locking.ok) return { ok: false, detail: describeHolder(path, locking.holder) }
+    const found = parseFormatOf(path)
+    format = typeof found === 'object' ? settleFolders(path, found) : found
+    if (typeof format !== 'object')
+      return { ok: false, detail: format ?? `Expected ${formatFile} in ${path}` }
+    return { ok: true, directory: { path, format, close: locking.release } }
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return { ok: false, detail: `The data directory ${path} cannot be used: ${error.message}` }
+  } finally {
+    if (locking?.ok === true && typeof format !== 'object') locking.release()
+  }
+}
+
+/** Bytes that this process may still write to the file system of `path`. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize
+}
+
+interface Opener {
+  random: RandomBytes
+  clock: Clock
+  close(): void
+}
+
+function openLocked(config: DataDirectorySettings, opener: Opener): DataDirectoryOpening {
+  const path = config.dataDir
+  const found = parseFormatOf(path)
+  if (typeof found === 'string') return refuse(found)
+  const format = found === undefined ? undefined : settleFolders(path, found)
+  const fault = placesFault(path, format)
+  if (fault !== undefined) return refuse(fault)
+  if (format !== undefined && config.shards !== undefined && config.shards !== format.shards) {
+    return refuse(
+      `The data directory ${path} has ${format.shards} shards and SERVICE_SHARDS asks for ${config.shards}: unset ` +
+        `it, or change the directory by: strandfast reshard --shards ${config.shards}`,
+    )
+  }
+  removeUnfinished(path)
+  const masterSeed = readSeed(config, format, opener.random)
+  if (typeof masterSeed === 'string') return refuse(masterSeed)
+  const rootKey = readRootKey(config, format, opener.random)
+  if (typeof rootKey === 'string') return refuse(rootKey)
+  const shards = format?.shards ?? config.shards ?? Math.min(availableParallelism(), shardsMax)
+  if (format === undefined) {
+    // Each is taken away when its store is made, so that one which is gone is not taken for one which was never there.
+    for (const name of storeNames(shards)) makeDirectory(join(path, name + unfinishedSuffix))
+    const masterSeedFingerprint = fingerprint(masterSeed)
+    writeFormat(path, {
+      shards,
+      createdAtMs: opener.clock(),
+      masterSeedFingerprint,
+      layout: 0,
+      switching: false,
+      tokenEra: 0,
+    })
+  }
+  const tokenEra = format?.tokenEra ?? 0
+  return { ok: true, directory: { path, shards, tokenEra, masterSeed, ...rootKey, close: opener.close } }
+}
+
+/**
+ * What a data directory that was made before lacks, or has that it cannot use, one sentence each. Makes and changes
+ * nothing.
+ * @param format what `readFormat` says
+ */
+export function missingPieces(config: DataDirectorySettings, format: Format | undefined): string[] {
+  const fault = placesFault(config.dataDir, format)
+  const faults = fault === undefined ? [] : [fault]
+  if (format === undefined) return faults
+  const seed = readSeed(config, format, noRandom)
+  if (typeof seed === 'string') faults.push(seed)
+  const file = join(config.dataDir, rootKeyFile)
+  if (config.rootApiKey !== undefined) return faults
+  if (readIfThere(file) === undefined) {
+    faults.push(`The file ${file} is missing: restore it, or the next start makes another root key`)
+    return faults
+  }
+  const rootKey = readRootKey(config, format, noRandom)
+  if (typeof rootKey === 'string') faults.push(rootKey)
+  return faults
+}
+
+/** A directory that was made before has its secrets; none is made by looking at it. */
+function noRandom(): never {
+  throw new Error('Expected a data directory that has its secrets')
+}
+
+/** Why a directory is none of ours, or not whole: what stands in it, or does not. */
+function placesFault(path: string, format: Format | undefined): string | undefined {
+  if (format === undefined) {
+    const foreign = foreignName(path)
+    if (existsSync(join(path, restoringFile))) {
+      return `A restore to ${path} was cut off: begin it again by strandfast restore`
+    }
+    if (foreign === undefined) return undefined
+    return (
+      `The directory ${path} holds ${foreign} but no ${formatFile}: expected an empty one, or one that this ` +
+      'program made'
+    )
+  }
+  const missing = storeNames(format.shards).find(
+    (name) => !existsSync(join(path, name, 'data.mdb')) && !existsSync(join(path, name + unfinishedSuffix)),
+  )
+  return missing === undefined
+    ? undefined
+    : `The store ${join(path, missing)} is missing: restore it from a backup`
+}
+
+/** The directories in which the shards have their stores. */
+export function storeNames(shards: number): string[] {
+  return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
+}
+
+/** What stands for a store that is still to be made. */
+const unmade = /^shard-\d+\.tmp$/
+
+/** A name in a directory without format.json that no first start of ours can have left there. */
+function foreignName(path: string): string | undefined {
+  const ours = [seedFile, rootKeyFile, 'lock', ...unfinishedNames()]
+  // A license may have been issued before the first start. A new volume carries lost+found or hidden files.
+  return readdirSync(path).find(
+    (name) =>
+      !ours.includes(name) &&
+      !unmade.test(name) &&
+      !isAuthorityFile(name) &&
+      name !== 'lost+found' &&
+      !name.startsWith('.'),
+  )
+}
+
+function unfinishedNames(): string[] {
+  return [formatFile, seedFile, rootKeyFile].map((name) => name + unfinishedSuffix)
+}
+
+function removeUnfinished(path: string): void {
+  for (const name of unfinishedNames()) rmSync(join(path, name), { force: true })
+}
+
+/** The master seed, made when there is none; a text says why it cannot be used. */
+function readSeed(
+  config: DataDirectorySettings,
+  format: Format | undefined,
+  random: RandomBytes,
+): Buffer | string {
+  const file = join(config.dataDir, seedFile)
+  if (config.masterSeed !== undefined) {
+    if (format === undefined || isSeedOf(config.masterSeed, format)) return config.masterSeed
+    return (
+      `The master seed given is not the one that the data directory ${config.dataDir} was made with: give that ` +
+      `one${readIfThere(file) === undefined ? '' : `, or unset SERVICE_MASTER_SEED to use ${seedFile}`}`
+    )
+  }
+  const kept = readIfThere(file)?.trim()
+  if (kept !== undefined) {
+    const seed = /^[0-9a-f]{64}$/.test(kept) ? Buffer.from(kept, 'hex') : undefined
+    if (seed !== undefined && (format === undefined || isSeedOf(seed, format))) return seed
+    return `The file ${file} does not hold the master seed that the data directory was made with: restore it`
+  }
+  if (format !== undefined) {
+    return `The file ${file} is missing: restore it, or give the master seed by SERVICE_MASTER_SEED`
+  }
+  const made = Buffer.from(random(seedBytes))
+  assert(made.length === seedBytes, 'a master seed has 32 bytes')
+  writeDurably(file, `${made.toString('hex')}\n`)
+  return made
+}
+
+/** Whether a seed is the one that a data directory was made with. */
+export function isSeedOf(seed: Buffer, format: Pick<Format, 'masterSeedFingerprint'>): boolean {
+  return fingerprint(seed) === format.masterSeedFingerprint
+}
+
+/** What format.json keeps of a master seed: enough to know it again, nothing to find it by. */
+function fingerprint(seed: Buffer): string {
+  return deriveSeed(seed, FINGERPRINT_INFO).toString('hex')
+}
+
+type RootKey = Pick<DataDirectory, 'rootKeyDigest' | 'rootKeyCreated'>
+
+/** The root key's digest, the key made when there is none; a text says why it cannot be used. */
+function readRootKey(
+  config: DataDirectorySettings,
+  format: Format | undefined,
+  random: RandomBytes,
+): RootKey | string {
+  if (config.rootApiKey !== undefined) return { rootKeyDigest: digest(config.rootApiKey) }
+  const file = join(config.dataDir, rootKeyFile)
+  const kept = readIfThere(file)?.trim()
+  if (kept !== undefined) {
+    if (!/^[\x21-\x7e]{32,512}$/.test(kept)) {
+      return `The file ${file} does not hold a root key: restore it, or remove it to have a new one made`
+    }
+    // A first start that was cut off may not have come to showing the key.
+    return { rootKeyDigest: digest(kept), ...(format === undefined && { rootKeyCreated: kept }) }
+  }
+  const made = ROOT_KEY_PREFIX + Buffer.from(random(ROOT_KEY_BYTES)).toString('base64url')
+  writeDurably(file, `${made}\n`)
+  return { rootKeyDigest: digest(made), rootKeyCreated: made }
+}
+
+function digest(rootKey: string): Buffer {
+  return createHash('sha256').update(rootKey).digest()
+}
+
+function describeHolder(path: string, holder: number | undefined): string {
+  const who = holder === undefined ? 'another process' : `process ${holder}`
+  return `The data directory ${path} is in use by ${who}: one process at a time can use it`
+}
+
+function refuse(detail: string): DataDirectoryOpening {
+  return { ok: false, detail }
+}

@@ -1,0 +1,87 @@
+import { dirname, join } from 'node:path'
+import { shardsMax } from '../settings/shards.js'
+import { readIfThere, writeDurably } from '../base/durable-file.js'
+
+/** What format.json says. */
+export interface Format {
+  shards: number
+  createdAtMs: number
+  masterSeedFingerprint: string
+  /** How often strands were moved to another number of shards. */
+  layout: number
+  /** True from the moment that a new number of shards is in force until its folders are in their place. */
+  switching: boolean
+  /** Another number after each restore: what signs tokens and finds links goes by it (docs/adr/0030-restored-tokens.md). */
+  tokenEra: number
+}
+
+/** The format version of directories that this program makes and reads. */
+export const formatVersion = 1
+
+/** The file that makes a directory a data directory. */
+export const formatFile = 'format.json'
+
+/**
+ * Reads format.json, whatever state the directory is in. `name`: what it is called while a restore is under way.
+ * @returns undefined when the directory has none; a text says what is wrong with it
+ */
+export function parseFormatOf(path: string, name: string = formatFile): Format | string | undefined {
+  const text = readIfThere(join(path, name))
+  return text === undefined ? undefined : parseFormat(join(path, name), text)
+}
+
+/**
+ * Reads format.json of a directory whose shards are in their place.
+ * @returns undefined when the directory has none; a text says what is wrong with it
+ */
+export function readFormat(path: string, name: string = formatFile): Format | string | undefined {
+  const format = parseFormatOf(path, name)
+  if (typeof format !== 'object' || !format.switching) return format
+  return (
+    `In the data directory ${path} a reshard was cut off while its shards were put in their place: start the server, ` +
+    'or run strandfast reshard again, to complete it'
+  )
+}
+
+/** Writes format.json whole or not at all; it is on disk when this returns. */
+export function writeFormat(path: string, format: Format, name: string = formatFile): void {
+  const members = {
+    format: formatVersion,
+    shards: format.shards,
+    created_at_ms: format.createdAtMs,
+    master_seed_fingerprint: format.masterSeedFingerprint,
+    ...(format.layout > 0 && { layout: format.layout }),
+    ...(format.switching && { switching: true }),
+    ...(format.tokenEra > 0 && { token_era: format.tokenEra }),
+  }
+  writeDurably(join(path, name), `${JSON.stringify(members, undefined, 2)}\n`)
+}
+
+function parseFormat(file: string, text: string): Format | string {
+  const damaged = `The file ${file} is damaged: restore it from a backup`
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    return damaged
+  }
+  if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
+  if (json.format !== formatVersion) {
+    return (
+      `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
+      `format ${formatVersion}: use the version of the program that made it`
+    )
+  }
+  if (!('shards' in json && 'created_at_ms' in json && 'master_seed_fingerprint' in json)) return damaged
+  const { shards, created_at_ms: createdAtMs, master_seed_fingerprint: masterSeedFingerprint } = json
+  if (typeof shards !== 'number' || !Number.isInteger(shards) || shards < 1 || shards > shardsMax)
+    return damaged
+  if (typeof createdAtMs !== 'number' || typeof masterSeedFingerprint !== 'string') return damaged
+  const layout = 'layout' in json ? json.layout : 0
+  const switching = 'switching' in json ? json.switching : false
+  if (typeof layout !== 'number' || !Number.isInteger(layout) || typeof switching !== 'boolean')
+    return damaged
+  const tokenEra = 'token_era' in json ? json.token_era : 0
+  if (typeof tokenEra !== 'number' || !Number.isSafeInteger(tokenEra) || tokenEra < 0) return damaged
+  return { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra }
+}

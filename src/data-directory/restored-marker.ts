@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Type, type Static } from 'typebox'
+import { readIfThere, syncDirectory, writeDurably } from '../base/durable-file.js'
+import type { BackupManifest } from '../wire/backup-manifest.js'
+import { Hash, UnixMs } from '../wire/primitives.js'
+import { reader } from '../wire/validate.js'
+
+/** Tells, in a data directory that was restored, of what: the next start writes it to the audit strand and removes it. */
+export const restoredFile = 'restored.json'
+
+const RestoredMarker = Type.Object({
+  /** Drawn, so that a start which is cut off tells of one restore once. */
+  id: Type.String({ pattern: '^[0-9a-f]{32}$' }),
+  restored_at_ms: UnixMs,
+  backup_made_at_ms: UnixMs,
+  backup_version: Type.String(),
+  heads_root: Hash,
+})
+
+/** What it tells. */
+export type RestoredMarker = Static<typeof RestoredMarker>
+
+const markers = reader(RestoredMarker)
+
+/** Leaves it in a directory that is being restored. @throws Error of the file system */
+export function leaveRestoredMarker(dataDir: string, manifest: BackupManifest, nowMs: number): void {
+  const marker: RestoredMarker = {
+    id: randomBytes(16).toString('hex'),
+    restored_at_ms: nowMs,
+    backup_made_at_ms: manifest.created_at_ms,
+    backup_version: manifest.version,
+    heads_root: manifest.heads_root,
+  }
+  writeDurably(join(dataDir, restoredFile), `${JSON.stringify(marker)}\n`)
+}
+
+/** Reads it; undefined where there is none, or none that can be read. */
+export function readRestoredMarker(dataDir: string): RestoredMarker | undefined {
+  const text = readIfThere(join(dataDir, restoredFile))
+  if (text === undefined) return undefined
+  const read = markers.bytes(Buffer.from(text))
+  return 'value' in read ? read.value : undefined
+}
+
+/** Removes it: what it tells of is on the audit strand. */
+export function removeRestoredMarker(dataDir: string): void {
+  rmSync(join(dataDir, restoredFile), { force: true })
+  syncDirectory(dataDir)
+}

@@ -1,0 +1,77 @@
+import { type Stats, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { isFileSystemError } from '../base/durable-file.js'
+
+/** Names of a data directory that something is read from or written to before anything proves them. */
+const files: readonly string[] = ['format.json', 'lock', 'master.seed', 'root.key', 'license-authority.seed']
+const folders = /^(?:shard-\d+|reshard)(?:\.tmp)?$/
+const storeFile = 'data.mdb'
+
+const ROOT = 0
+const WRITE_BY_OTHERS = 0o022
+
+/**
+ * Why what is in a data directory may be somebody else's work: another user owns it or could have put its files there.
+ * Whoever knows the master seed or the root key of a directory can do everything that its server can. Windows has neither
+ * owners nor modes of this kind.
+ * @returns undefined when it can be used, as also one that is not there
+ * @throws Error of the file system
+ */
+export function distrust(path: string): string | undefined {
+  const user = process.geteuid?.()
+  if (user === undefined) return undefined
+  const directory = factsOf(path)
+  if (directory === undefined) return undefined
+  const fault = faultOf(path, user, 'directory')
+  // Those who cannot write to it have put nothing into it.
+  if (fault !== undefined || !directory.isDirectory()) return fault
+  for (const name of readdirSync(path)) {
+    const inside = join(path, name)
+    const found = files.includes(name)
+      ? faultOf(inside, user, 'file')
+      : folders.test(name)
+        ? (faultOf(inside, user, 'directory') ?? faultOf(join(inside, storeFile), user, 'store'))
+        : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** As `distrust`; an error of the file system is a reason, too. */
+export function distrustOf(path: string): string | undefined {
+  try {
+    return distrust(path)
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return `The data directory ${path} cannot be used: ${error.message}`
+  }
+}
+
+function faultOf(path: string, user: number, kind: 'directory' | 'file' | 'store'): string | undefined {
+  const facts = factsOf(path)
+  if (facts === undefined) return undefined
+  const { uid, mode } = facts
+  if (kind === 'directory' ? !facts.isDirectory() : !facts.isFile()) return `Expected ${path} to be a ${kind}`
+  if (uid !== user && uid !== ROOT) {
+    return (
+      `${path} belongs to user ${uid}, and this process is user ${user}: use a data directory of its own user, or give ` +
+      `this one to it by chown -R, if nobody else could write there`
+    )
+  }
+  // LMDB makes its files so that a group may write, in a folder that only their owner reaches.
+  if (kind === 'store' || (mode & WRITE_BY_OTHERS) === 0) return undefined
+  return (
+    `Others than its owner can write to ${path} (mode ${(mode & 0o777).toString(8)}): take that from them by ` +
+    `chmod go-w ${path}, if nobody else wrote there`
+  )
+}
+
+function factsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    // A name that leads nowhere holds nothing to be read.
+    if (isFileSystemError(error) && error.code === 'ENOTDIR') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,74 @@
+import { limits } from '../../base/limits.js'
+import type { Shards } from '../../dispatch/shards.js'
+import type { ApiKeyChanges } from '../../protocol/api-key-messages.js'
+import type { ApiKeys } from './api-keys.js'
+
+/** What the scoped keys in memory are kept up with. */
+export interface ApiKeyUpkeepParts {
+  shards: Shards
+  keys: ApiKeys
+  /** True while nothing may be written. */
+  readOnly(): boolean
+  nowMs(): number
+}
+
+/** The shard that keeps the scoped keys. */
+const KEY_SHARD = 0
+
+/** Keeps the scoped keys in memory as the first shard has them, and that told when they were last used. */
+export class ApiKeyUpkeep {
+  readonly #parts: ApiKeyUpkeepParts
+  readonly #timers: NodeJS.Timeout[]
+
+  constructor(parts: ApiKeyUpkeepParts) {
+    this.#parts = parts
+    this.#timers = [
+      setInterval(() => parts.keys.endExpired(parts.nowMs()), limits.apiKeyExpiryMs),
+      setInterval(() => void this.#keepUses(), limits.apiKeyUsesMs),
+    ]
+  }
+
+  /** Reads all keys. @throws Error when they cannot be read */
+  async load(): Promise<void> {
+    const { shards, keys } = this.#parts
+    const there = new Set<string>()
+    let after = ''
+    for (let more = true; more;) {
+      const page = await shards.askOne(KEY_SHARD, { kind: 'apiKeyList', after, limit: limits.apiKeyLoadRows })
+      if (page.kind !== 'apiKeys') throw new Error(`The API keys could not be read: ${JSON.stringify(page)}`)
+      for (const row of page.rows) {
+        keys.add(row)
+        there.add(row.keyId)
+      }
+      after = page.rows.at(-1)?.keyId ?? after
+      more = page.more
+    }
+    keys.keepOnly(there)
+  }
+
+  /** A commit has made or removed keys. */
+  changed({ made, gone }: ApiKeyChanges): void {
+    for (const row of made) this.#parts.keys.add(row)
+    for (const keyId of gone) this.#parts.keys.remove(keyId)
+  }
+
+  /** A shard's thread is new: what its last one committed may not have been told. */
+  restarted(shard: number): void {
+    // Where the thread ends again, another one is started, which leads here again.
+    if (shard === KEY_SHARD) this.load().catch(() => undefined)
+  }
+
+  /** Keeps the last uses. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    await this.#keepUses()
+  }
+
+  /** What cannot be kept now is kept with the next use. */
+  async #keepUses(): Promise<void> {
+    if (this.#parts.readOnly()) return
+    const uses = this.#parts.keys.takeUses()
+    if (uses.length === 0) return
+    await this.#parts.shards.askOne(KEY_SHARD, { kind: 'apiKeysUsed', uses, options: {} })
+  }
+}

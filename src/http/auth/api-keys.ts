@@ -1,0 +1,93 @@
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
+import type { ApiKeyRegistry, ApiKeyUse, Principal } from '../../routes/route.js'
+
+/** A scoped key as credentials are checked against it. */
+interface KnownKey extends Principal {
+  key: ApiKeyUse
+}
+
+/** The scoped keys in memory, found by the SHA-256 of what the caller sends. */
+export class ApiKeys implements ApiKeyRegistry {
+  readonly #byDigest = new Map<string, KnownKey>()
+  readonly #byId = new Map<string, KnownKey>()
+  /** Ids of keys that will expire. */
+  readonly #expiring = new Set<string>()
+  /** Those that were used since that was last kept. */
+  readonly #used = new Set<KnownKey>()
+  readonly #onRemoved: (principalId: string) => void
+  /** Counts removals: what was found before the last one may not be there any more. */
+  removals = 0
+
+  constructor(onRemoved: (principalId: string) => void) {
+    this.#onRemoved = onRemoved
+  }
+
+  find(digest: string): Principal | undefined {
+    return this.#byDigest.get(digest)
+  }
+
+  /** Takes a key in; one that is there stays, as keys do not change. */
+  add(row: ApiKeyRow): void {
+    if (this.#byId.has(row.keyId)) return
+    const key = { row, lastUsedAtMs: row.lastUsedAtMs ?? 0 }
+    const known = { id: row.keyId, scopes: new Set(row.scopes), agents: row.agents, key }
+    this.#byId.set(row.keyId, known)
+    this.#byDigest.set(row.digest, known)
+    if (row.expiresAtMs !== undefined) this.#expiring.add(row.keyId)
+  }
+
+  remove(keyId: string): void {
+    const known = this.#byId.get(keyId)
+    if (known === undefined) return
+    this.#byId.delete(keyId)
+    this.#byDigest.delete(known.key.row.digest)
+    this.#expiring.delete(keyId)
+    this.#used.delete(known)
+    this.removals++
+    this.#onRemoved(keyId)
+  }
+
+  /** Leaves those that are named, and removes all others. */
+  keepOnly(keyIds: ReadonlySet<string>): void {
+    for (const keyId of this.#byId.keys()) if (!keyIds.has(keyId)) this.remove(keyId)
+  }
+
+  lastUsedAtMs(keyId: string): number {
+    return this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0
+  }
+
+  /** Notes that a key is used; 401 where it has expired. Other principals pass. */
+  use(principal: Principal, nowMs: number): Principal | Refusal {
+    const { key } = principal
+    if (key === undefined) return principal
+    if (isExpired(key.row, nowMs)) return expired
+    key.lastUsedAtMs = nowMs
+    const known = this.#byId.get(key.row.keyId)
+    if (known !== undefined) this.#used.add(known)
+    return principal
+  }
+
+  /** Ends what is open by keys that have expired meanwhile. They stay in lists until they are deleted. */
+  endExpired(nowMs: number): void {
+    for (const keyId of this.#expiring) {
+      const known = this.#byId.get(keyId)
+      if (known === undefined || !isExpired(known.key.row, nowMs)) continue
+      this.#expiring.delete(keyId)
+      this.#onRemoved(keyId)
+    }
+  }
+
+  /** When keys were last used, of those that were used since this was asked before. */
+  takeUses(): [keyId: string, atMs: number][] {
+    const uses = [...this.#used].map(({ id, key }): [string, number] => [id, key.lastUsedAtMs])
+    this.#used.clear()
+    return uses
+  }
+}
+
+const expired = refuse('unauthorized', 'Expected a key that has not expired')
+
+function isExpired({ expiresAtMs }: ApiKeyRow, nowMs: number): boolean {
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs
+}

@@ -1,0 +1,166 @@
+import { LINE_FEED } from '../../base/ascii.js'
+import { isUtf8 } from 'node:buffer'
+import { memberAddress, memberOrganism } from '../../auth/namespace.js'
+import { authMember } from '../../base/organism-id.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { ReaderPool } from '../../dispatch/reader-pool.js'
+import type { Shards } from '../../dispatch/shards.js'
+import { unexpected } from '../../routes/answers.js'
+import type { ImportRequest, Principal } from '../../routes/route.js'
+import type { AuditEntry } from '../../protocol/audit-messages.js'
+import type { AgentHead } from '../../protocol/server-log-messages.js'
+import { parseManifest } from '../../proof/export-lines.js'
+import { BodyQueue } from '../body-queue.js'
+import { readBody, refuseRest } from '../body-stream.js'
+import type { Exchange } from '../exchange.js'
+import { ImportSession } from './session.js'
+import { ImportStage } from './stage.js'
+import { IngestSplitter } from '../line-splitter.js'
+import type { OpenUploads } from '../uploads.js'
+
+/** What imports are carried out with. */
+export interface ImportParts {
+  shards: Shards
+  readers: ReaderPool
+  uploads: OpenUploads
+  /** The folder in which what is checked waits for the end of its export. */
+  stageFolder: string
+  /** Why nothing more is taken in now; undefined while all is well. */
+  refusal(): Refusal | undefined
+  /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
+  tellHead?(head: AgentHead): Promise<boolean>
+  /** Writes to the audit strand. @returns the seq of the record; undefined while that cannot be */
+  tellAudit(entry: AuditEntry): Promise<number | undefined>
+  onError(error: unknown, requestId: string): void
+}
+
+/** Bytes of the first line of an export. */
+const MANIFEST_BYTES_MAX = 65_536
+
+/**
+ * Takes exports in. Part by part they are checked while they arrive, and wait in a file; once the export is whole they are
+ * committed: memory does not grow with the strand, and of an export that is not whole nothing is taken.
+ */
+export class ImportReceiver {
+  readonly #parts: ImportParts
+
+  constructor(parts: ImportParts) {
+    this.#parts = parts
+  }
+
+  receive(exchange: Exchange, request: ImportRequest | Refusal, principal: Principal): void {
+    if ('code' in request) {
+      exchange.refuse(request)
+      return
+    }
+    const body = new BodyQueue(exchange)
+    const release = this.#parts.uploads.hold(principal, (refusal) => body.cut(refusal))
+    readBody(exchange, request.gzip, body)
+    const stage = new ImportStage(this.#parts.stageFolder)
+    new ImportStream(this.#parts, request, stage)
+      .run(body)
+      .then((answer) => {
+        if (answer === undefined) return
+        if ('code' in answer) refuseRest(exchange, answer)
+        else exchange.answer({ status: 200, body: JSON.stringify(answer) })
+      })
+      .catch((error: unknown) => {
+        this.#parts.onError(error, exchange.requestId)
+        refuseRest(exchange, refuse('internal_error', 'Expected the server to take the export in'))
+      })
+      .finally(() => {
+        release()
+        stage.remove().catch((error: unknown) => this.#parts.onError(error, exchange.requestId))
+      })
+  }
+}
+
+/** One import: cuts the body into lines, reads the manifest and hands what follows to the session. */
+class ImportStream {
+  readonly #parts: ImportParts
+  readonly #request: ImportRequest
+  readonly #stage: ImportStage
+  readonly #splitter = new IngestSplitter({ bytes: limits.importChunkBytes, lines: limits.importChunkLines })
+  #session: ImportSession | undefined
+
+  constructor(parts: ImportParts, request: ImportRequest, stage: ImportStage) {
+    this.#parts = parts
+    this.#request = request
+    this.#stage = stage
+  }
+
+  /** Takes the body, and tells the audit strand how it ended. @returns the answer; undefined when the client has gone */
+  async run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
+    const answer = await this.#run(body)
+    await this.#session?.tellEnd(answer !== undefined && 'code' in answer ? answer.code : undefined)
+    return answer
+  }
+
+  async #run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
+    for (;;) {
+      const part = await body.next()
+      if ('gone' in part) return undefined
+      const refusal =
+        'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined, body)
+      if (refusal !== undefined) return this.#session?.toldOf(refusal) ?? refusal
+      if ('bytes' in part) continue
+      // The credential may have ended behind the last byte, and what is at its end opens the agent for writes.
+      const cut = ended(body)
+      if (cut !== undefined) return this.#session?.toldOf(cut) ?? cut
+      if (this.#session === undefined) return rejectedLine(1, 'The export is empty')
+      const ending = await this.#session.end(() => ended(body) ?? this.#parts.refusal())
+      return ending === undefined ? this.#session.told() : this.#session.toldOf(ending)
+    }
+  }
+
+  /** Takes bytes, or the end of the body. */
+  async #push(bytes: Buffer | undefined, body: BodyQueue): Promise<Refusal | undefined> {
+    const rest = bytes === undefined ? this.#splitter.end() : undefined
+    const chunks = bytes === undefined ? (rest === undefined ? [] : [rest]) : this.#splitter.push(bytes)
+    if (this.#splitter.waiting > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
+    for (const chunk of chunks) {
+      const refusal = ended(body) ?? this.#parts.refusal() ?? (await this.#take(chunk.bytes))
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  async #take(lines: Buffer): Promise<Refusal | undefined> {
+    if (this.#session !== undefined) return this.#session.take(lines)
+    const found = lines.indexOf(LINE_FEED)
+    const end = found === -1 ? lines.length : found
+    const session = await this.#begin(lines.subarray(0, end))
+    if ('code' in session) return session
+    this.#session = session
+    return end + 1 < lines.length ? session.take(lines.subarray(end + 1)) : undefined
+  }
+
+  /** Reads the manifest; 403 for an agent that the caller may not import, 404 organism_not_found. */
+  async #begin(line: Buffer): Promise<ImportSession | Refusal> {
+    const isReadable = line.length <= MANIFEST_BYTES_MAX && isUtf8(line)
+    const manifest = isReadable ? parseManifest(line.toString('utf8')) : undefined
+    if (manifest === undefined) return rejectedLine(1, 'The first line is no strand-export/v1 manifest')
+    const { agent } = manifest
+    const forbidden = this.#request.agentRefusal(agent)
+    if (forbidden !== undefined) return forbidden
+    const organismId = memberOrganism(agent)
+    if (organismId !== undefined) {
+      const owner = memberAddress(organismId, authMember)
+      const outcome = await this.#parts.shards.ask(owner, { kind: 'organismGet', agent: owner, organismId })
+      if (outcome.kind !== 'organism') return unexpected(outcome)
+    }
+    return new ImportSession(this.#parts, { manifest, request: this.#request, stage: this.#stage })
+  }
+}
+
+/** Why a body was cut off: its credential has ended. */
+function ended({ broken }: BodyQueue): Refusal | undefined {
+  return broken !== undefined && 'refusal' in broken ? broken.refusal : undefined
+}
+
+const lineTooLong = refuse('too_large', `Expected lines of at most ${limits.importLineBytesMax} bytes`)
+
+function rejectedLine(line: number, reason: string): Refusal {
+  return refuse('import_rejected', `Line ${line}: ${reason}`, { extra: { line } })
+}

@@ -1,0 +1,135 @@
+import { limits } from '../../base/limits.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { Shards } from '../../dispatch/shards.js'
+import type { CommandOf, IngestedOutcome, WriteOnce, WriteOptions } from '../../protocol/messages.js'
+import { withAccess } from '../../routes/parameters.js'
+import type { IngestRequest, Principal } from '../../routes/route.js'
+import type { IngestManySummary, IngestSummary } from '../../wire/ingest.js'
+import type { Exchange } from '../exchange.js'
+import type { FrontSlices } from '../front-slices.js'
+import { addressLines } from './lines.js'
+import type { LineChunk } from '../line-splitter.js'
+import type { IngestTotals } from './summary.js'
+
+/** One ingest request and what it works with. */
+export interface IngestStream {
+  exchange: Exchange
+  request: IngestRequest
+  principal: Principal
+  shards: Shards
+  slices: FrontSlices
+  lineBytesMax: number
+  /** Refused lines after which the upload is ended; 0 for any number. */
+  badLinesMax: number
+  /** Counts lines that were refused, by their code. */
+  onRefused(code: string, count: number): void
+}
+
+/** Lines for one shard. */
+export type IngestCommand = CommandOf<'ingestChunk'>
+
+/** A command and the shard that it is for. */
+export interface ShardCommand {
+  shard: number
+  command: IngestCommand
+}
+
+/** The commands of one chunk, each for one shard, and the lines that go to none. */
+export function commandsOf(
+  stream: IngestStream,
+  { chunk, index }: { chunk: LineChunk; index: number },
+): { parts: ShardCommand[]; faults: IngestedOutcome['faults']; agents: ReadonlySet<string> } {
+  const { request, shards, principal } = stream
+  const options = optionsOf(stream, index)
+  const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
+  const { bytes, firstLine } = chunk
+  const reading = readingOf(stream)
+  if (request.agent !== undefined) {
+    const command: IngestCommand = withAccess(stream, {
+      kind: 'ingestChunk' as const,
+      agent: request.agent,
+      chunk: bytes,
+      firstLine,
+      mode,
+      ...reading,
+      options,
+    })
+    return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [], agents: noAgents }
+  }
+  const where = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
+  const { byShard, faults, refused, agents } = addressLines(chunk, where)
+  const parts = [...byShard].map(([shard, lines]) => ({
+    shard,
+    command: withAccess(stream, {
+      kind: 'ingestChunk' as const,
+      agent: '',
+      chunk: lines.bytes,
+      firstLine,
+      lineNumbers: lines.numbers,
+      mode,
+      ...reading,
+      options,
+    }),
+  }))
+  const { rejectedAgent: agent } = request
+  if (refused === undefined || agent === undefined) return { parts, faults, agents }
+  const command = withAccess(stream, {
+    kind: 'ingestChunk' as const,
+    agent,
+    chunk: refused.bytes,
+    firstLine,
+    lineNumbers: refused.numbers,
+    refusals: faults.map(({ refusal }) => refusal),
+    mode,
+    ...reading,
+    options: rejectedOptions(options),
+  })
+  return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
+}
+
+/** How the text of records is read, and what they are known by where each is written once. */
+export function readingOf({
+  request: { integers, once },
+  principal,
+}: Pick<IngestStream, 'request' | 'principal'>): { integers?: 'text'; once?: WriteOnce } {
+  return {
+    ...(integers !== undefined && { integers }),
+    ...(once !== undefined && { once: { by: once, caller: principal.id } }),
+  }
+}
+
+/** The same agent may have lines of its own in the same chunk, so what it keeps has another key. */
+function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions {
+  if (idempotency === undefined) return others
+  return { ...others, idempotency: { ...idempotency, key: `${idempotency.key}\nrejected` } }
+}
+
+const noAgents: ReadonlySet<string> = new Set()
+
+/**
+ * If-Match holds for the first chunk. Each chunk has an idempotency key of its own, made of the stream's; the line
+ * break keeps it apart from any that a client can send.
+ */
+export function optionsOf({ request, principal }: IngestStream, index: number): WriteOptions {
+  const options: WriteOptions = {}
+  if (request.signing !== undefined) options.signing = request.signing
+  if (request.ifMatch !== undefined && index === 0) options.ifMatch = request.ifMatch
+  if (request.idempotencyKey !== undefined) {
+    options.idempotency = { caller: principal.id, key: `${request.idempotencyKey}\n${index}` }
+  }
+  return options
+}
+
+/** What became of an ingest, of one agent or of many. */
+export function summaryOf(
+  { request }: IngestStream,
+  totals: IngestTotals,
+): IngestSummary | IngestManySummary {
+  return request.agent === undefined ? totals.many() : totals.one(request.agent)
+}
+
+/** 413 for more agents than are written all or none. */
+export const tooManyAgents: Refusal = refuse(
+  'too_large',
+  `Expected at most ${limits.ingestAtomicAgentsMax} agents in lines that are written all or none`,
+)

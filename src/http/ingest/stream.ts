@@ -1,0 +1,140 @@
+import { refuse, statusOf, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { Outcome } from '../../protocol/messages.js'
+import { replayedHeaders } from '../../routes/answers.js'
+import type { Answer } from '../../routes/route.js'
+import type { BodySource } from './array-body.js'
+import type { BodyPart } from '../body-queue.js'
+import { commandsOf, summaryOf, type IngestStream } from './commands.js'
+import { isBlankChunk } from './lines.js'
+import { IngestSplitter, type LineChunk } from '../line-splitter.js'
+import { IngestTotals } from './summary.js'
+
+/** Bytes of a body that are cut into lines in one slice of the front. */
+const SLICE_BYTES = 65_536
+
+const noBytes = Buffer.alloc(0)
+
+/** Lines that are written while they arrive; bad ones are left out and named in the summary. */
+export class LineIngest {
+  readonly #stream: IngestStream
+  readonly #splitter: IngestSplitter
+  readonly #totals: IngestTotals
+  /** Commands that are under way. */
+  #inFlight = 0
+  #index = 0
+  #refusal: Refusal | undefined
+  /** Of who waits for fewer commands under way. */
+  #wake: (() => void) | undefined
+
+  constructor(stream: IngestStream) {
+    this.#stream = stream
+    this.#splitter = new IngestSplitter({
+      bytes: limits.ingestChunkBytes,
+      lines: stream.request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax,
+    })
+    this.#totals = new IngestTotals(stream.onRefused)
+  }
+
+  /** Takes the body. @returns the answer; undefined when the client has gone */
+  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
+    let part: BodyPart
+    do {
+      part = await body.next()
+      if ('gone' in part) return undefined
+      if ('refusal' in part) this.#refusal ??= part.refusal
+      else await this.#take('bytes' in part ? part.bytes : undefined, body)
+    } while ('bytes' in part && this.#refusal === undefined)
+    await this.#untilInFlight(0)
+    const gone = body.broken
+    if (gone !== undefined && 'gone' in gone) return undefined
+    return this.#refusal === undefined ? answerTotals(this.#stream, this.#totals) : this.#told(this.#refusal)
+  }
+
+  /** Takes bytes, or the end of the body, in slices of the front. */
+  async #take(bytes: Buffer | undefined, body: BodySource): Promise<void> {
+    const { slices, request, lineBytesMax } = this.#stream
+    const length = bytes?.length ?? 0
+    for (let at = 0; at < length; at += SLICE_BYTES) {
+      const some = bytes?.subarray(at, at + SLICE_BYTES) ?? noBytes
+      const chunks = await slices.run(() => this.#splitter.push(some))
+      for (const chunk of chunks) await this.#send(chunk, body)
+      if (this.#splitter.waiting > lineBytesMax + limits.ingestChunkBytes) {
+        this.#refusal ??= refuse('too_large', `Expected lines of at most ${lineBytesMax} bytes`)
+      }
+      if (this.#refusal !== undefined) return
+    }
+    // Chunks cut by arrival would be other chunks when the same upload is sent again.
+    const early = this.#inFlight === 0 && request.idempotencyKey === undefined
+    const rest = bytes === undefined ? this.#splitter.end() : early ? this.#splitter.flushLines() : undefined
+    if (rest !== undefined) await this.#send(rest, body)
+  }
+
+  async #send(chunk: LineChunk, body: BodySource): Promise<void> {
+    const { request, slices, shards } = this.#stream
+    if (this.#stopped(body)) return
+    const index = this.#index++
+    // The first one is sent whatever is in it: its shard says whether the agent may be written to at all.
+    if (index > 0 && (await slices.run(() => isBlankChunk(chunk.bytes)))) return
+    const { parts, faults } = await slices.run(() => commandsOf(this.#stream, { chunk, index }))
+    for (const fault of faults) this.#totals.addFault(fault)
+    // Where the first chunk is refused nothing may be written, so the others wait for its answer.
+    const first = request.ifMatch !== undefined || request.idempotencyKey !== undefined
+    await this.#untilInFlight(index === 1 && first ? 0 : limits.ingestChunksInFlightMax - 1)
+    if (this.#stopped(body)) return
+    // Counted first: a shard whose queue is full answers at once.
+    this.#inFlight += parts.length
+    for (const { shard, command } of parts) {
+      shards.sendTo(shard, command, (outcome) => this.#done(outcome))
+    }
+  }
+
+  /** Whether nothing more is to be written, and why. */
+  #stopped({ broken }: BodySource): boolean {
+    const { badLinesMax } = this.#stream
+    if (broken !== undefined && 'refusal' in broken) this.#refusal ??= broken.refusal
+    if (badLinesMax > 0 && this.#totals.rejected > badLinesMax) {
+      this.#refusal ??= refuse('too_many_bad_lines', `Expected at most ${badLinesMax} lines that are refused`)
+    }
+    return this.#refusal !== undefined || broken !== undefined
+  }
+
+  #done(outcome: Outcome): void {
+    this.#inFlight--
+    this.#wake?.()
+    if (outcome.kind === 'ingested') this.#totals.add(outcome)
+    else if (outcome.kind === 'refused') this.#refusal ??= outcome.refusal
+  }
+
+  async #untilInFlight(most: number): Promise<void> {
+    while (this.#inFlight > most) await new Promise<void>((resolve) => (this.#wake = resolve))
+  }
+
+  /** What was written before stays written, so a refusal says how far that was. */
+  #told(refusal: Refusal): Refusal {
+    return { ...refusal, extra: { ...refusal.extra, ...this.#totals.counts() } }
+  }
+}
+
+/**
+ * The answer that sums an ingest up; a refusal where nothing of it was accepted and something refused, or with
+ * on_error=keep something could not be kept: who looks at the status alone is not to think that it was taken.
+ */
+export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer | Refusal {
+  const summary = summaryOf(stream, totals)
+  const lost = totals.rejected - totals.kept
+  const isLost = stream.request.onError === 'keep' ? lost > 0 : totals.accepted === 0 && lost > 0
+  if (isLost) return refusalOf(totals, summary)
+  const headers = totals.replayed ? replayedHeaders : []
+  return { status: 200, body: JSON.stringify(summary), headers }
+}
+
+/** What is the server's own matter, as a clock that is behind, is answered as such: the same upload is good later. */
+function refusalOf(totals: IngestTotals, summary: object): Refusal {
+  const extra = { ...summary }
+  const passing = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
+  if (passing !== undefined)
+    return refuse(passing, 'The server could not take the lines, try again', { extra })
+  const lost = totals.rejected - totals.kept
+  return refuse('ingest_rejected', `Expected lines that can be written, got ${lost} that cannot`, { extra })
+}

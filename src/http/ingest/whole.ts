@@ -1,0 +1,181 @@
+import { LINE_FEED } from '../../base/ascii.js'
+import { refuse, statusOf, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { IngestedOutcome } from '../../protocol/messages.js'
+import { answerOf, unexpected } from '../../routes/answers.js'
+import { withAccess } from '../../routes/parameters.js'
+import type { Answer } from '../../routes/route.js'
+import { tooLarge } from '../body.js'
+import type { BodySource } from './array-body.js'
+import { GatheredBytes } from '../gathered-bytes.js'
+import {
+  commandsOf,
+  optionsOf,
+  readingOf,
+  summaryOf,
+  tooManyAgents,
+  type IngestCommand,
+  type IngestStream,
+  type ShardCommand,
+} from './commands.js'
+import { answerTotals } from './stream.js'
+import { IngestSplitter, nextLineFeed, type LineChunk } from '../line-splitter.js'
+import { IngestTotals } from './summary.js'
+
+/** A body that is taken as one: a single record, or lines that are written all or none. */
+export class WholeIngest {
+  readonly #stream: IngestStream
+  readonly #bytesMax: number
+
+  constructor(stream: IngestStream) {
+    this.#stream = stream
+    this.#bytesMax = stream.request.format === 'json' ? stream.lineBytesMax : limits.ingestAtomicBytesMax
+  }
+
+  /** Takes the body. @returns the answer; undefined when the client has gone */
+  async run(body: BodySource): Promise<Answer | Refusal | undefined> {
+    const gathered = new GatheredBytes()
+    for (;;) {
+      const part = await body.next()
+      if ('gone' in part) return undefined
+      if ('refusal' in part) return part.refusal
+      if ('ended' in part) break
+      if (gathered.length + part.bytes.length > this.#bytesMax) return tooLarge(this.#bytesMax)
+      gathered.add(part.bytes)
+    }
+    const bytes = gathered.take()
+    return this.#stream.request.format === 'json' ? this.#one(bytes) : this.#allOrNone(bytes, body)
+  }
+
+  async #one(body: Buffer): Promise<Answer | Refusal> {
+    const { request, shards } = this.#stream
+    const agent = request.agent ?? ''
+    const options = optionsOf(this.#stream, 0)
+    const { event } = request
+    const how = {
+      ...readingOf(this.#stream),
+      ...(event !== undefined && { event }),
+      ...(request.onError === 'keep' && { keep: true as const }),
+    }
+    const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...how, options })
+    const outcome = await shards.ask(agent, command)
+    if (outcome.kind === 'ingested') {
+      const totals = new IngestTotals(this.#stream.onRefused)
+      totals.add(outcome)
+      return answerTotals(this.#stream, totals)
+    }
+    const answer = answerOf(outcome)
+    if ('code' in answer && statusOf(answer) < 500) this.#stream.onRefused(answer.code, 1)
+    return answer
+  }
+
+  /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
+  async #allOrNone(bytes: Buffer, body: BodySource): Promise<Answer | Refusal | undefined> {
+    const once = this.#stream.request.once !== undefined
+    const linesMax = once ? limits.ingestOnceLinesMax : limits.ingestAtomicLinesMax
+    if (hasMoreLines(bytes, linesMax)) {
+      const what = once ? 'once, all or none' : 'all or none'
+      const detail = `Expected at most ${linesMax} lines that are written ${what}`
+      return refuse('too_large', detail)
+    }
+    const addressed = await this.#addressed(bytes)
+    if ('code' in addressed) return addressed
+    const { parts, faults } = addressed
+    const keyed = this.#stream.request.idempotencyKey !== undefined
+    if (parts.length > 1 || faults.length > 0 || keyed) {
+      // What the check refuses is not kept, so that it can be put right and sent again under its key.
+      const checks = parts.map(({ shard, command }) => ({ shard, command: checkOf(command) }))
+      const checked = await this.#totalsOf(checks, faults)
+      if ('code' in checked) return checked
+      if (checked.rejected > 0) return this.#rejected(checked)
+    }
+    // The credential may have ended while the lines were looked at.
+    if (body.broken !== undefined) return 'refusal' in body.broken ? body.broken.refusal : undefined
+    const writes = parts.map(({ shard, command }) => ({
+      shard,
+      command: { ...command, mode: 'reject' as const },
+    }))
+    const written = await this.#totalsOf(writes, [])
+    if ('code' in written) return written
+    return written.rejected > 0 ? this.#rejected(written) : answerTotals(this.#stream, written)
+  }
+
+  /** The command of each shard; lines that name their agents are looked at slice by slice. */
+  async #addressed(bytes: Buffer): Promise<Addressed | Refusal> {
+    const whole = { bytes, firstLine: 1 }
+    if (this.#stream.request.agent !== undefined) return commandsOf(this.#stream, { chunk: whole, index: 0 })
+    const found: Addressed = { parts: [], faults: [] }
+    const agents = new Set<string>()
+    for (const chunk of chunksOf(bytes)) {
+      const some = await this.#stream.slices.run(() => commandsOf(this.#stream, { chunk, index: 0 }))
+      for (const agent of some.agents) agents.add(agent)
+      if (agents.size > limits.ingestAtomicAgentsMax) return tooManyAgents
+      found.parts.push(...some.parts)
+      found.faults.push(...some.faults)
+    }
+    return { ...found, parts: joinedByShard(found.parts) }
+  }
+
+  /** What became of the commands, and of lines that went to no shard; a refusal of a shard. */
+  async #totalsOf(
+    parts: readonly ShardCommand[],
+    faults: IngestedOutcome['faults'],
+  ): Promise<IngestTotals | Refusal> {
+    const { shards } = this.#stream
+    const totals = new IngestTotals(this.#stream.onRefused)
+    for (const fault of faults) totals.addFault(fault)
+    const asked = parts.map(({ shard, command }) => shards.askOne(shard, command))
+    for (const outcome of await Promise.all(asked)) {
+      if (outcome.kind !== 'ingested') return unexpected(outcome)
+      totals.add(outcome)
+    }
+    return totals
+  }
+
+  #rejected(totals: IngestTotals): Refusal {
+    totals.nothingWritten()
+    const detail = `Expected every line to be valid, got ${totals.rejected} that are not`
+    return refuse('ingest_rejected', detail, { extra: { ...summaryOf(this.#stream, totals) } })
+  }
+}
+
+interface Addressed {
+  parts: ShardCommand[]
+  faults: IngestedOutcome['faults']
+}
+
+/** Whether a body has more lines than `most`, the last one counted though it need not end in a line feed. */
+function hasMoreLines(body: Buffer, most: number): boolean {
+  let lines = body.at(-1) === LINE_FEED ? 0 : 1
+  for (let at = body.indexOf(LINE_FEED); at !== -1 && lines <= most; at = nextLineFeed(body, at + 1)) lines++
+  return lines > most
+}
+
+/** The lines of a body in the slices that they are looked at in. */
+function* chunksOf(body: Buffer): Generator<LineChunk> {
+  const splitter = new IngestSplitter({ bytes: limits.ingestChunkBytes, lines: limits.ingestChunkLines })
+  for (let at = 0; at < body.length; at += limits.ingestChunkBytes) {
+    yield* splitter.push(body.subarray(at, at + limits.ingestChunkBytes))
+  }
+  const rest = splitter.end()
+  if (rest !== undefined) yield rest
+}
+
+/** One command a shard: its lines are written all or none. */
+function joinedByShard(parts: readonly ShardCommand[]): ShardCommand[] {
+  const byShard = new Map<number, ShardCommand[]>()
+  for (const part of parts) byShard.set(part.shard, [...(byShard.get(part.shard) ?? []), part])
+  return [...byShard].flatMap(([shard, own]) => {
+    const [first] = own
+    if (first === undefined || own.length === 1) return own
+    const chunk = Buffer.concat(own.map(({ command }) => command.chunk))
+    const lineNumbers = own.flatMap(({ command }) => command.lineNumbers ?? [])
+    return [{ shard, command: { ...first.command, firstLine: 1, chunk, lineNumbers } }]
+  })
+}
+
+/** Whether the lines may be written, and under their key: that one of If-Match is left to the write. */
+function checkOf(command: IngestCommand): IngestCommand {
+  const { idempotency } = command.options
+  return { ...command, mode: 'check', options: idempotency === undefined ? {} : { idempotency } }
+}

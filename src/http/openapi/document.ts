@@ -1,0 +1,301 @@
+import { STATUS_CODES } from 'node:http'
+import type { TSchema } from 'typebox'
+import { rootPathOf } from '../../routes/organism-auth.js'
+import type { Route } from '../../routes/route.js'
+import { scopes } from '../../wire/api-keys.js'
+import { JsonObject } from '../../wire/primitives.js'
+import {
+  addressedRecords,
+  cloudEvent,
+  ingestedRecord,
+  ingestedRecords,
+  schemaExamples,
+  textExamples,
+} from './examples.js'
+import { organismParameter, parameterComponents, parametersOf } from './parameters.js'
+import { authScope, authSecurity } from './auth.js'
+import { catalogueRows, everyAnswerHeaders, problemAnswers, RefusalGroups, refusalsOf } from './problems.js'
+import { componentName, schemaComponents, schemaOf } from './schemas.js'
+
+/*
+ * The OpenAPI document is made from the route table and the schemas that validate, so it cannot say anything else
+ * than what the server does.
+ */
+
+type MediaText = { mediaType: string; description: string }
+
+const introduction = `Strandfast keeps JSON records in append-only strands: each record is signed with Ed25519 and names the hash of the \
+one before it. A write is answered when it is on disk. Any strand can be exported and verified offline, with nothing \
+but the file and the public key.
+
+An agent owns one strand. A collection is an agent that is made by its first write.
+
+Every refusal is \`application/problem+json\` (RFC 9457) with a stable \`code\`. Each answer carries \`X-Request-Id\`.`
+
+/** Tags in the order in which they are read. A tag that is not here stands behind them. */
+const tagDescriptions: Readonly<Record<string, string>> = {
+  Records: 'Append, read, query, delete and restore records.',
+  Agents: 'The owners of strands: their zone, public key and chain head.',
+  Ingest: 'Streams of records, a line each, at the pace of the disk.',
+  Streams: 'Records as they are written, by server-sent events, with replay from any moment.',
+  Graph: 'Typed, directed edges between agents.',
+  Strands: 'Exports, signed checkpoints and proofs for whoever does not trust this server.',
+  'Server log':
+    'Where all strands stand, in one strand: for witnesses, and whoever kept an earlier checkpoint.',
+  Organisms:
+    'Groups of agents that are made together. After init, every route below `/v1/auth` has a twin below ' +
+    '`/v1/organisms/{organism_id}/auth`, with users, keys and sessions of its own: nothing of one namespace works in ' +
+    'another. A twin also answers 404 `organism_not_found` and `namespace_not_found`, and its routes for administrators ' +
+    'take the scope `admin:organisms` too.',
+  Proposals: 'Mutations that wait for an approval.',
+  Authentication: 'Users, sessions and tokens.',
+  Administration: 'Scoped API keys.',
+  Operation: 'Health, metrics and this document.',
+}
+
+const headers = {
+  'X-Request-Id': [
+    'Id of the request, as it was sent (1 to 128 printable ASCII characters but `@` and `%`) or as it was made. Audit ' +
+      'records carry one that the server made: the same where none was sent',
+  ],
+  ETag: ['The chain head in quotes, as If-Match takes it'],
+  'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
+  'WWW-Authenticate': ['`Bearer`'],
+  'Retry-After': ['Seconds to wait', 'integer'],
+  RateLimit: [
+    'What is left of each quota that counts the request, as `"global";r=57` (draft-ietf-httpapi-ratelimit-headers); with ' +
+      '`t`, seconds until there is more. Absent where no limit counts it',
+  ],
+  'RateLimit-Policy': [
+    'These quotas, as `"global";q=200;w=2`: so many requests, which come back in so many seconds',
+  ],
+  'Keep-Alive': [
+    '`timeout=` and the seconds for which the connection stays open without a request; absent where it ends behind the answer',
+  ],
+} as const
+
+/**
+ * The OpenAPI 3.1 document of these routes.
+ * @param version of the server, as in package.json
+ */
+export function openApiDocument(routes: readonly Route[], version: string): object {
+  const steps = openApiSteps(routes, version)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
+/** Makes it in steps of a few milliseconds: a server that is asked for it serves others in between. */
+export function* openApiSteps(
+  routes: readonly Route[],
+  version: string,
+): Generator<undefined, object, undefined> {
+  const paths: Record<string, Record<string, unknown>> = {}
+  const refusals = new RefusalGroups()
+  for (const route of routes) {
+    refusals.add(route, operationIdOf(route))
+    const path = shownPath(route.path)
+    const root = route.kind === 'auth' ? rootPathOf(route) : undefined
+    const method = route.method === 'del' ? 'delete' : route.method
+    paths[path] =
+      root === undefined ? { ...paths[path], [method]: operationOf(route) } : twinItem(shownPath(root))
+    yield
+  }
+  const schemas = schemaComponents()
+  yield
+  const responses = refusals.components()
+  yield
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Strandfast',
+      version,
+      summary: 'Append-only, signed, hash-chained JSON records',
+      description: introduction,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags: tagsOf(routes),
+    paths,
+    components: {
+      schemas,
+      responses,
+      parameters: parameterComponents(),
+      headers: Object.fromEntries(
+        Object.entries(headers).map(([name, [description, type = 'string']]) => [
+          name,
+          { description, schema: { type } },
+        ]),
+      ),
+      securitySchemes: securitySchemes(),
+    },
+    'x-error-catalogue': catalogueRows,
+  }
+}
+
+/** A path as the document writes it. */
+function shownPath(path: string): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}')
+}
+
+/** The operations of an organism's namespace are those of the root namespace, described once. */
+function twinItem(rootPath: string): Record<string, unknown> {
+  const pointer = rootPath.replaceAll('~', '~0').replaceAll('/', '~1')
+  return {
+    $ref: `#/paths/${encodeURIComponent(pointer)}`,
+    summary: `${rootPath} in the auth namespace of an organism`,
+    parameters: [organismParameter],
+  }
+}
+
+function tagsOf(routes: readonly Route[]): unknown[] {
+  const used = new Set(routes.map((route) => route.docs.tag))
+  const known = Object.keys(tagDescriptions).filter((name) => used.has(name))
+  const others = [...used].filter((name) => tagDescriptions[name] === undefined)
+  return [...known, ...others].map((name) => {
+    const description = tagDescriptions[name]
+    return description === undefined ? { name } : { name, description }
+  })
+}
+
+function securitySchemes(): Record<string, unknown> {
+  const ticket = 'A ticket of POST /v1/stream/tickets: single use, for readers that can send no header'
+  return {
+    rootKey: { type: 'http', scheme: 'bearer', description: 'The root key: every scope, every agent' },
+    scopedKey: {
+      type: 'http',
+      scheme: 'bearer',
+      description:
+        `A key of POST /v1/admin/api-keys with the scope named, out of ${scopes.join(', ')}; ` +
+        'every key is taken as the password of HTTP Basic, too, whatever the user name',
+    },
+    userToken: {
+      type: 'http',
+      scheme: 'bearer',
+      bearerFormat: 'JWT',
+      description: 'The token of a user; on routes of agents, the row policies of the agent decide',
+    },
+    streamTicket: { type: 'apiKey', in: 'query', name: 'ticket', description: ticket },
+  }
+}
+
+function operationOf(route: Route): unknown {
+  const { docs, scope } = route
+  const operationId = operationIdOf(route)
+  const parameters = parametersOf(route, operationId)
+  const requestBody = requestBodyOf(route, operationId)
+  const answers = Object.entries(docs.answers).map(([status, answer]) => [
+    status,
+    answerOf(route, { status, answer, operationId }),
+  ])
+  return {
+    operationId,
+    summary: docs.summary,
+    tags: [docs.tag],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses: { ...Object.fromEntries(answers), ...problemAnswers(refusalsOf(route, operationId)) },
+    security: securityOf(route),
+    'x-scope': route.kind === 'auth' ? authScope(route) : scope,
+  }
+}
+
+function securityOf(route: Route): unknown[] {
+  if (route.kind === 'auth') return authSecurity(route)
+  const { scope, orScope, kind, users } = route
+  if (scope === 'none') return []
+  const named = orScope === undefined ? [scope] : [scope, orScope]
+  const scoped = scope === 'any' ? [{ scopedKey: [] }] : named.map((one) => ({ scopedKey: [one] }))
+  const keys = [{ rootKey: [] }, ...scoped]
+  const others = users === true ? [{ userToken: [] }] : []
+  return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
+}
+
+function requestBodyOf(route: Route, operationId: string): unknown {
+  const { request } = route.docs
+  if (request === undefined) return undefined
+  if (!isText(request)) return { required: true, content: { 'application/json': jsonContent(request) } }
+  const content = { [request.mediaType]: textContent(operationId, request.mediaType) }
+  if (route.kind !== 'ingest') return { required: true, description: request.description, content }
+  const one = schemaOf(JsonObject)
+  const many = { type: 'array', items: one }
+  // One record names no agent, so it has to stand in the path.
+  const json =
+    route.path === '/v1/ingest'
+      ? { schema: many, examples: { array: { value: addressedRecords } } }
+      : {
+          schema: { oneOf: [one, many] },
+          examples: { record: { value: ingestedRecord }, array: { value: ingestedRecords } },
+        }
+  return {
+    required: true,
+    description: request.description,
+    content: { ...content, 'application/json': json, ...eventContents() },
+  }
+}
+
+/** CloudEvents that come as JSON; one of binary mode comes in `ce-` headers. */
+function eventContents(): Record<string, unknown> {
+  const one = schemaOf(JsonObject)
+  return {
+    'application/cloudevents+json': { schema: one, examples: { event: { value: cloudEvent } } },
+    'application/cloudevents-batch+json': {
+      schema: { type: 'array', items: one },
+      examples: { batch: { value: [cloudEvent] } },
+    },
+  }
+}
+
+function answerOf(
+  route: Route,
+  { status, answer, operationId }: { status: string; answer: TSchema | MediaText; operationId: string },
+): unknown {
+  const names = ['X-Request-Id', ...everyAnswerHeaders]
+  if (route.docs.idempotent === true) names.push('Idempotency-Replayed')
+  if (route.path.endsWith('/head')) names.push('ETag')
+  const shown = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+  if (!isText(answer)) {
+    const description = STATUS_CODES[status] ?? 'Answer'
+    return { description, headers: shown, content: { 'application/json': jsonContent(answer) } }
+  }
+  const content = { [answer.mediaType]: textContent(operationId, answer.mediaType) }
+  return { description: answer.description, headers: shown, content }
+}
+
+function isText(body: TSchema | MediaText): body is MediaText {
+  return 'mediaType' in body
+}
+
+function jsonContent(schema: TSchema): unknown {
+  const examples = schemaExamples[componentName(schema) ?? '']
+  if (examples === undefined) return { schema: schemaOf(schema) }
+  const named = Object.entries(examples).map(([name, value]) => [name, { value }])
+  return { schema: schemaOf(schema), examples: Object.fromEntries(named) }
+}
+
+function textContent(operationId: string, mediaType: string): unknown {
+  if (mediaType === 'application/json') return { schema: { type: 'object' } }
+  const example = textExamples[operationId]?.[mediaType]
+  return example === undefined ? { schema: { type: 'string' } } : { schema: { type: 'string' }, example }
+}
+
+/**
+ * A name for generated clients, out of method and path: `postAgentRecords`, `deleteAgentRecord`. A plural before a
+ * parameter is one of them; another word before a parameter gets the parameter's name behind it.
+ */
+export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
+  const parts = path.split('/').filter((part) => part !== '' && part !== 'v1')
+  const words = parts.flatMap((part, place) => {
+    if (part.startsWith(':')) return []
+    const parameter = parts[place + 1]
+    if (parameter?.startsWith(':') !== true) return [pascal(part)]
+    return part.endsWith('s') ? [pascal(part.slice(0, -1))] : [pascal(part), 'By', pascal(parameter)]
+  })
+  return (method === 'del' ? 'delete' : method) + words.join('')
+}
+
+function pascal(text: string): string {
+  const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}

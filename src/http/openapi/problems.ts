@@ -1,0 +1,220 @@
+import { STATUS_CODES } from 'node:http'
+import { errorCatalogue, refuse, type ErrorCode } from '../../base/errors.js'
+import type { Route } from '../../routes/route.js'
+import { problemOf } from '../../wire/problem.js'
+import { BatchWriteBody, RecordWriteBody } from '../../wire/records.js'
+import { authCodes, authOwnCodes, tokenInBody } from './auth.js'
+
+/** Writes to an agent that no parameter of the path names. */
+const writesElsewhere = new Set([
+  'postGraphEdges',
+  'deleteGraphEdges',
+  'postCollectionRecords',
+  'postCollectionRecordsBatch',
+  'postProposalApprove',
+  'postProposalReject',
+  'postProposalCancel',
+])
+
+const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'already_erased', 'proposal_open']
+const voteCodes: readonly ErrorCode[] = ['proposal_not_found', 'proposal_closed', 'already_voted']
+
+/** What only one operation answers, by its operationId. */
+export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
+  ...authOwnCodes,
+  postAgents: ['agent_exists', 'key_in_use'],
+  deleteAgentRecord: ['already_deleted', ...mutationCodes],
+  postAgentRecordRestore: ['not_deleted', ...mutationCodes],
+  postAgentRecordErase: mutationCodes,
+  deleteAdminApiKey: ['not_found'],
+  putAgentPolicies: ['proposal_open'],
+  putAgentZone: ['proposal_open'],
+  postAgentRotateKey: ['key_in_use', 'proposal_open'],
+  postProposalApprove: voteCodes,
+  postProposalReject: voteCodes,
+  postProposalCancel: voteCodes,
+  postGraphEdges: ['agent_not_found'],
+  deleteGraphEdges: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open'],
+  postStrandImport: [
+    'unsupported_media_type',
+    'agent_exists',
+    'organism_not_found',
+    'namespace_not_found',
+    'key_in_use',
+    'import_conflict',
+    'import_rejected',
+  ],
+  postStreamTickets: ['too_many_streams'],
+  postOrganisms: ['organism_exists'],
+  postOrganismAgents: ['agent_exists', 'key_in_use'],
+  postOrganismAuthInit: ['namespace_exists'],
+  getLogCheckpoint: ['not_found'],
+  getLogConsistency: ['not_found'],
+  getLogProof: ['not_found', 'head_not_logged'],
+}
+
+const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>
+  isCode(name) ? [name] : [],
+)
+
+function isCode(name: string): name is ErrorCode {
+  return Object.hasOwn(errorCatalogue, name)
+}
+
+/** The whole catalogue, for readers of the document. */
+export const catalogueRows = codes.map((code) => ({ code, ...errorCatalogue[code] }))
+
+/** The codes that a route can answer with, in the order of the catalogue. */
+export function codesOf(route: Route, operationId: string): ErrorCode[] {
+  const applying = new Set<ErrorCode>([
+    'malformed_request',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+    ...(ownCodes[rootIdOf(operationId)] ?? []),
+    ...placeCodes(route),
+    ...kindCodes(route),
+    ...(takesNoWrites(route, operationId) ? (['import_open'] as const) : []),
+  ])
+  return codes.filter((code) => applying.has(code))
+}
+
+/** The operation of the root namespace whose twin this one is; any other as it is. */
+function rootIdOf(operationId: string): string {
+  const root = operationId.replace('OrganismAuth', 'Auth')
+  return Object.hasOwn(ownCodes, operationId) ? operationId : root
+}
+
+/** A code that an operation answers with, and the status that it has there. */
+export interface Refused {
+  code: ErrorCode
+  status: number
+}
+
+/** The codes that a route can answer with, each with its status. */
+export function refusalsOf(route: Route, operationId: string): Refused[] {
+  return codesOf(route, operationId).map((code) => ({
+    code,
+    status:
+      code === 'invalid_token' && tokenInBody.has(rootIdOf(operationId)) ? 400 : errorCatalogue[code].status,
+  }))
+}
+
+/** Whether it is refused while the agent that it writes to is being imported; auth routes while their audit agent is. */
+function takesNoWrites(route: Route, operationId: string): boolean {
+  const { method, path, scope } = route
+  if (route.kind === 'auth') return method !== 'get' || route.writes === true
+  const writes = method !== 'get' && scope !== 'records:read'
+  if (writes && (path.includes('/:agent') || writesElsewhere.has(operationId))) return true
+  return operationId === 'getStrandCheckpoint' || operationId === 'getStrandProof'
+}
+
+function kindCodes(route: Route): ErrorCode[] {
+  if (route.kind === 'auth') return authCodes(route)
+  return route.scope === 'none' ? ['overloaded'] : guardedCodes(route)
+}
+
+function guardedCodes(route: Route): ErrorCode[] {
+  const { docs, scope, method } = route
+  // Whose a token is comes first, on routes too that take no users: one that is not good is refused as such.
+  const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
+  found.push('forbidden', 'overloaded')
+  if (docs.idempotent === true) found.push('idempotency_key_reused')
+  if (docs.ifMatch === true) found.push('head_mismatch')
+  if (docs.request !== undefined) found.push('validation_failed', 'too_large')
+  if (docs.query !== undefined) found.push('validation_failed')
+  if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large', 'unsupported_media_type')
+  if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
+  if (route.kind === 'ingest') {
+    found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected', 'too_many_bad_lines')
+  }
+  if (route.kind === 'stream') found.push('too_many_streams')
+  const writes = method !== 'get' && scope !== 'records:read'
+  if (writes) found.push('outcome_unknown', 'clock_skew', 'storage_full')
+  return found
+}
+
+/** What is not there, by the names in the path and the query. */
+function placeCodes({ path, docs }: Route): ErrorCode[] {
+  const found: ErrorCode[] = []
+  const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
+  if (names.length > 0) found.push('validation_failed')
+  if (names.includes('organism_id')) found.push('organism_not_found')
+  if (names.includes('agent') || docs.query?.['agent'] !== undefined) found.push('agent_not_found')
+  if (names.includes('hash') || docs.query?.['hash'] !== undefined) found.push('record_not_found')
+  return found
+}
+
+/** The error answers of a route, each a reference into the components. */
+export function problemAnswers(applying: readonly Refused[]): Record<string, { $ref: string }> {
+  const answers = Object.fromEntries(
+    byStatus(applying).map(([status, group]) => [status, { $ref: referenceOf(responseName(group)) }]),
+  )
+  return { ...answers, default: { $ref: referenceOf('Problem') } }
+}
+
+/** components/responses: one for each set of codes that some route answers under one status. */
+export class RefusalGroups {
+  readonly #named = new Map<string, [status: number, group: readonly ErrorCode[]]>()
+
+  add(route: Route, operationId: string): void {
+    for (const [status, group] of byStatus(refusalsOf(route, operationId))) {
+      this.#named.set(responseName(group), [status, group])
+    }
+  }
+
+  components(): Record<string, unknown> {
+    const named = [...this.#named].toSorted(([left], [right]) => (left < right ? -1 : 1))
+    return {
+      Problem: {
+        description: 'Any other refusal, in the same shape',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+      ...Object.fromEntries(named.map(([name, [status, group]]) => [name, problemResponse(status, group)])),
+    }
+  }
+}
+
+function problemResponse(status: number, group: readonly ErrorCode[]): unknown {
+  return {
+    description: `${STATUS_CODES[status]}: ${group.map((code) => errorCatalogue[code].title).join('; or: ')}`,
+    headers: headersOf(status),
+    content: {
+      'application/problem+json': {
+        schema: {
+          allOf: [
+            { $ref: '#/components/schemas/Problem' },
+            { type: 'object', properties: { code: { enum: [...group] } } },
+          ],
+        },
+        examples: Object.fromEntries(group.map((code) => [code, { value: exampleOf(code, status) }])),
+      },
+    },
+  }
+}
+
+/** What an answer of any status can carry, beside the id of its request. */
+export const everyAnswerHeaders: readonly string[] = ['RateLimit', 'RateLimit-Policy', 'Keep-Alive']
+
+function headersOf(status: number): Record<string, unknown> {
+  const names = ['X-Request-Id', ...everyAnswerHeaders]
+  if (status === 401) names.push('WWW-Authenticate')
+  if (status === 429 || status === 503 || status === 507) names.push('Retry-After')
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+function exampleOf(code: ErrorCode, status: number): unknown {
+  const problem = problemOf(refuse(code, errorCatalogue[code].title), '01994e2c-7f3a-7c51-9a70-3f6f0c1d2b4e')
+  return { ...problem, status }
+}
+
+function byStatus(applying: readonly Refused[]): [status: number, group: ErrorCode[]][] {
+  const groups = new Map<number, ErrorCode[]>()
+  for (const { code, status } of applying) {
+    groups.set(status, [...(groups.get(status) ?? []), code])
+  }
+  return [...groups].toSorted(([left], [right]) => left - right)
+}
+
+const responseName = (group: readonly ErrorCode[]): string => group.join('-or-')
+const referenceOf = (name: string): string => `#/components/responses/${name}`

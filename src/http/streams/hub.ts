@@ -1,0 +1,393 @@
+import { assert } from '../../base/assert.js'
+import { systemClock } from '../../base/clock.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { Shards } from '../../dispatch/shards.js'
+import type { Outcome, StrandLocate, StreamEvent } from '../../protocol/messages.js'
+import { unexpected } from '../../routes/answers.js'
+import type { Principal, StreamRequest, TokenUser } from '../../routes/route.js'
+import type { Condition } from '../../strand/condition.js'
+import { zeroHlc } from '../../strand/hlc.js'
+import { momentLower } from '../../strand/moment.js'
+import type { Exchange } from '../exchange.js'
+import { FanOut } from './fan-out.js'
+import { PageQueue } from './page-queue.js'
+import { before, parseClockCursor, parseSeqCursor, type ClockCursor } from './cursor.js'
+import { RecentEvents } from './recent-events.js'
+import { EventBatch } from './seen-event.js'
+import { Shares } from './shares.js'
+import { retryLine } from './events.js'
+import { badCursor, revoked, tokenRevoked, tooManyStreams } from './refusals.js'
+import { unsentEvents } from '../unsent.js'
+import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
+
+/** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
+export class StreamHub {
+  readonly #shards: Shards
+  /** Streams of one agent, by that agent; `uses` counts those too that are being opened. */
+  readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number; recent: RecentEvents }>()
+  readonly #global = new Set<Stream>()
+  /** Those of both kinds that were opened by a user's token. */
+  readonly #ofUsers = new Set<Stream>()
+  readonly #heartbeat: NodeJS.Timeout
+  readonly #expiry: NodeJS.Timeout
+  /** Streams that are being opened, and who opens them. */
+  readonly #opening = new Map<Exchange, Principal>()
+  /** How many streams each principal has, those included that are being opened. */
+  readonly #shares: Shares
+  readonly #fanOut = new FanOut()
+  /** By shard. */
+  readonly #pages: readonly PageQueue[]
+  readonly #unsent = unsentEvents()
+  #count = 0
+  /** How often what users may read has, or may have, changed. */
+  #policyChanges = 0
+
+  /** @param perPrincipal streams that one principal can have open at once */
+  constructor(shards: Shards, perPrincipal: number) {
+    this.#shards = shards
+    this.#shares = new Shares(perPrincipal)
+    this.#pages = Array.from(
+      { length: shards.count },
+      (_none, shard) =>
+        new PageQueue((command, receive) =>
+          // Behind the events that came before it, and as these a few at a time.
+          shards.sendTo(shard, command, (outcome) => this.#fanOut.each([outcome], receive)),
+        ),
+    )
+    this.#heartbeat = setInterval(() => this.#beat(), limits.streamHeartbeatMs)
+    const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > systemClock()
+    this.#expiry = setInterval(() => this.endOfUsers(unexpired), limits.streamExpiryMs)
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  open(exchange: Exchange, request: StreamRequest | Refusal, principal: Principal): void {
+    if ('code' in request) exchange.refuse(request)
+    else if (this.#count >= limits.streamsMax) {
+      exchange.refuse(refuse('overloaded', 'Expected fewer open streams', { retryAfterSecs: 5 }))
+    } else if (!this.#shares.take(principal.id)) {
+      exchange.refuse(tooManyStreams)
+    } else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
+    else void this.#openGlobal(exchange, request, principal)
+  }
+
+  /** Events of one shard's commit, in the order that they were committed. */
+  events(shard: number, events: readonly StreamEvent[]): void {
+    const byAgent = new Map<string, StreamEvent[]>()
+    for (const event of events) {
+      const others = byAgent.get(event.agent)
+      if (others === undefined) byAgent.set(event.agent, [event])
+      else others.push(event)
+    }
+    for (const [agent, own] of byAgent) this.#tellAgent(shard, agent, own)
+    if (this.#global.size > 0) this.#tell(this.#global, shard, new EventBatch(events))
+  }
+
+  /** A shard's thread is new: it watches nothing yet, and may have committed what nobody heard of. */
+  restarted(shard: number): void {
+    for (const [agent, { recent }] of this.#byAgent) {
+      if (this.#shards.shardOf(agent) !== shard) continue
+      recent.clear()
+      this.#watch(shard, { agent, on: true })
+    }
+    if (this.#global.size > 0) this.#watch(shard, { agent: '', on: true })
+    this.#policyChanges++
+    for (const stream of this.#all()) {
+      for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
+      // Of a change of policies that was on its way when the thread died nobody has heard either.
+      const isUsers = stream.readable !== undefined
+      if (isUsers && stream.lanes.some((lane) => lane.shard === shard)) this.#finish(stream)
+    }
+  }
+
+  /** Ends the streams that users have of agents whose policies changed: they connect again and are judged anew. */
+  endUsersOf(agents: readonly string[]): void {
+    this.#policyChanges++
+    const affected = [...this.#ofUsers].filter(({ readable }) => agents.some((agent) => readable?.has(agent)))
+    this.#finishAll(affected)
+  }
+
+  /** Forgets the latest events of agents: a body among them may be erased now. */
+  forget(agents: readonly string[]): void {
+    for (const agent of agents) this.#byAgent.get(agent)?.recent.clear()
+  }
+
+  /** Has the streams of agents go on from the store: their strands grew by records that came as no events. */
+  readAgain(agents: readonly string[]): void {
+    for (const agent of agents) {
+      const watched = this.#byAgent.get(agent)
+      if (watched === undefined) continue
+      watched.recent.clear()
+      for (const stream of watched.streams) {
+        for (const lane of stream.lanes) stream.fallBehind(lane)
+      }
+    }
+  }
+
+  /** Ends the streams of a credential that is no longer good. */
+  endOf(principalId: string): void {
+    for (const [exchange, { id }] of this.#opening) if (id === principalId) exchange.refuse(revoked)
+    this.#finishAll(this.#all().filter(({ principal }) => principal.id === principalId))
+  }
+
+  /** Ends the streams of users whose tokens are not good any more. */
+  endOfUsers(isGood: (user: TokenUser) => boolean): void {
+    for (const [exchange, { user }] of this.#opening) {
+      if (user !== undefined && !isGood(user)) exchange.refuse(tokenRevoked)
+    }
+    const ended = [...this.#ofUsers].filter(({ principal: { user } }) => user !== undefined && !isGood(user))
+    this.#finishAll(ended)
+  }
+
+  /** Ends every stream; clients connect again after a while. */
+  close(): void {
+    clearInterval(this.#heartbeat)
+    clearInterval(this.#expiry)
+    for (const stream of this.#all()) this.#finish(stream)
+  }
+
+  #openAgent(exchange: Exchange, request: StreamRequest, principal: Principal): void {
+    const [agent = ''] = request.agents ?? []
+    const cursor = request.cursor === undefined ? undefined : parseSeqCursor(request.cursor)
+    if (request.cursor !== undefined && cursor === undefined) {
+      this.#refuse(exchange, badCursor, principal)
+      return
+    }
+    const shard = this.#shards.shardOf(agent)
+    const lane: Lane = { shard, live: false, asking: false, nextSeq: 0, reached: zeroHlc }
+    if (cursor !== undefined) lane.nextSeq = cursor + 1
+    else if (request.since !== undefined) lane.since = momentLower(request.since) ?? zeroHlc
+    // Watching first: what is committed after the answer to the second command comes as an event.
+    this.#retain(agent)
+    this.#opening.set(exchange, principal)
+    this.#shards.send(agent, locateCommand(agent, request), (outcome) => {
+      this.#opening.delete(exchange)
+      if (outcome.kind !== 'located' || !exchange.open) {
+        this.#release(agent)
+        this.#refuse(exchange, unexpected(outcome), principal)
+        return
+      }
+      if (cursor === undefined && request.since === undefined) {
+        lane.nextSeq = outcome.headSeq + 1
+        lane.live = true
+      }
+      const watched = this.#byAgent.get(agent)
+      assert(watched !== undefined, 'an agent is watched while a stream of it is being opened')
+      const { readable } = outcome
+      const about = {
+        request,
+        principal,
+        lanes: [lane],
+        recent: watched.recent,
+        readable: readable === undefined ? undefined : new Map([[agent, readable]]),
+      }
+      const stream = this.#begin(exchange, about)
+      watched.streams.add(stream)
+      exchange.onGone(() => this.#end(stream))
+      stream.catchUp()
+    })
+  }
+
+  async #openGlobal(exchange: Exchange, request: StreamRequest, principal: Principal): Promise<void> {
+    const from = this.#startOf(request)
+    if (from !== undefined && 'code' in from) {
+      this.#refuse(exchange, from, principal)
+      return
+    }
+    let readable: Readable | undefined
+    if (request.access !== undefined) {
+      this.#opening.set(exchange, principal)
+      const located = await this.#readableBy(request)
+      this.#opening.delete(exchange)
+      if ('code' in located || !exchange.open) {
+        this.#refuse(exchange, 'code' in located ? located : revoked, principal)
+        return
+      }
+      readable = located
+    }
+    const lanes: Lane[] = []
+    for (let shard = 0; shard < this.#shards.count; shard++) {
+      // A lane asks for nothing before its shard has told where it stands.
+      const reached = from?.reached[shard] ?? zeroHlc
+      lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached })
+    }
+    const about = { request, principal, lanes, readable, seen: from?.seen ?? [] }
+    const stream = this.#begin(exchange, about)
+    this.#global.add(stream)
+    exchange.onGone(() => this.#end(stream))
+    for (const lane of lanes) {
+      this.#watch(lane.shard, { agent: '', on: true }, (outcome) => {
+        if (!exchange.open) return
+        if (outcome.kind !== 'watching') {
+          // A shard that tells nothing would be missed in silence: the client connects again.
+          this.#finish(stream)
+          return
+        }
+        lane.asking = false
+        // A live stream begins at what is committed now, and later commits come as events.
+        if (from === undefined) {
+          lane.reached = outcome.reached
+          lane.live = true
+        }
+        stream.catchUp()
+      })
+    }
+  }
+
+  /** Where a global stream begins; undefined for now. */
+  #startOf(request: StreamRequest): ClockCursor | Refusal | undefined {
+    if (request.cursor !== undefined) return parseClockCursor(request.cursor, this.#shards.count) ?? badCursor
+    if (request.since === undefined) return undefined
+    const start = before(momentLower(request.since) ?? zeroHlc)
+    return { reached: Array.from({ length: this.#shards.count }, () => start), seen: [] }
+  }
+
+  /** What a user may read of the agents that it names; 403 for one that it may not, asked again when policies changed. */
+  async #readableBy(request: StreamRequest): Promise<Readable | Refusal> {
+    for (let tries = 0; tries < READABLE_TRIES_MAX; tries++) {
+      const changes = this.#policyChanges
+      const readable = await this.#locateAll(request)
+      if (changes === this.#policyChanges || 'code' in readable) return readable
+    }
+    return refuse('overloaded', 'Expected row policies that stay for a moment', { retryAfterSecs: 1 })
+  }
+
+  async #locateAll(request: StreamRequest): Promise<Readable | Refusal> {
+    const readable = new Map<string, Condition[][]>()
+    const agents = request.agents ?? []
+    const outcomes = await Promise.all(
+      agents.map((agent) => this.#shards.ask(agent, locateCommand(agent, request))),
+    )
+    for (const [place, agent] of agents.entries()) {
+      const outcome = outcomes[place]
+      assert(outcome !== undefined, 'each agent has its outcome')
+      if (outcome.kind !== 'located') return unexpected(outcome)
+      readable.set(agent, outcome.readable ?? [])
+    }
+    return readable
+  }
+
+  #begin(exchange: Exchange, about: Omit<StreamParts, 'unsent' | 'onRoom'>): Stream {
+    exchange.begin(200, 'text/event-stream', [
+      ['Cache-Control', 'no-store'],
+      ['X-Accel-Buffering', 'no'],
+    ])
+    const wanted = () => exchange.open
+    const parts = { ...about, unsent: this.#unsent, onRoom: () => this.#goOn() }
+    const stream = new Stream(exchange, parts, (shard, command, receive) =>
+      this.#pages[shard]?.ask({ command, receive, wanted }),
+    )
+    exchange.write(retryLine)
+    this.#count++
+    if (about.principal.user !== undefined) this.#ofUsers.add(stream)
+    return stream
+  }
+
+  #tellAgent(shard: number, agent: string, events: StreamEvent[]): void {
+    const watched = this.#byAgent.get(agent)
+    if (watched === undefined) return
+    const { streams, recent } = watched
+    if (streams.size >= limits.streamRecentReadersMin) recent.push(events)
+    else recent.clear()
+    if (streams.size > 0) this.#tell(streams, shard, new EventBatch(events))
+  }
+
+  /** Tells streams of events, a few at a time; where too much of that waits already, they go on from the store. */
+  #tell(streams: Iterable<Stream>, shard: number, batch: EventBatch): void {
+    if (this.#fanOut.backlogBytes <= limits.streamBacklogBytesMax) {
+      this.#fanOut.each(streams, (stream) => stream.live(shard, batch), batch.size)
+      return
+    }
+    const paused = [...streams].filter((stream) => stream.pause(shard))
+    this.#fanOut.each(paused, (stream) => stream.catchUp())
+  }
+
+  /** Has streams say nothing from now on, and ends them. */
+  #finishAll(streams: readonly Stream[]): void {
+    for (const stream of streams) stream.mute()
+    this.#fanOut.each(streams, (stream) => this.#finish(stream))
+  }
+
+  #refuse(exchange: Exchange, refusal: Refusal, principal: Principal): void {
+    this.#shares.give(principal.id)
+    exchange.refuse(refusal)
+  }
+
+  /** Ends a stream from this side: its client connects again after a while. */
+  #finish(stream: Stream): void {
+    if (!stream.exchange.open) return
+    stream.exchange.end(200, retryLine)
+    this.#end(stream)
+  }
+
+  #end(stream: Stream): void {
+    this.#count--
+    this.#shares.give(stream.principal.id)
+    if (stream.release()) this.#goOn()
+    this.#ofUsers.delete(stream)
+    if (stream.request.scope === 'global') {
+      this.#global.delete(stream)
+      if (this.#global.size > 0) return
+      for (let shard = 0; shard < this.#shards.count; shard++) this.#watch(shard, { agent: '', on: false })
+      return
+    }
+    const [agent = ''] = stream.request.agents ?? []
+    this.#byAgent.get(agent)?.streams.delete(stream)
+    this.#release(agent)
+  }
+
+  /** Makes sure that the shard tells of the agent. */
+  #retain(agent: string): void {
+    const used = this.#byAgent.get(agent)
+    if (used !== undefined) {
+      used.uses++
+      return
+    }
+    this.#byAgent.set(agent, { streams: new Set(), uses: 1, recent: new RecentEvents() })
+    this.#watch(this.#shards.shardOf(agent), { agent, on: true })
+  }
+
+  #release(agent: string): void {
+    const used = this.#byAgent.get(agent)
+    if (used === undefined || --used.uses > 0) return
+    this.#byAgent.delete(agent)
+    this.#watch(this.#shards.shardOf(agent), { agent, on: false })
+  }
+
+  #watch(
+    shard: number,
+    { agent, on }: { agent: string; on: boolean },
+    receive: (outcome: Outcome) => void = ignore,
+  ): void {
+    this.#shards.sendTo(shard, { kind: 'watch', agent, on }, receive)
+  }
+
+  #beat(): void {
+    this.#fanOut.each(this.#all(), (stream) => {
+      stream.heartbeat()
+      stream.catchUp()
+    })
+  }
+
+  #goOn(): void {
+    this.#fanOut.each(this.#all(), (stream) => stream.catchUp())
+  }
+
+  #all(): Stream[] {
+    return [...[...this.#byAgent.values()].flatMap(({ streams }) => [...streams]), ...this.#global]
+  }
+}
+
+/** How often the policies of a stream's agents are asked for before the client is sent away for a second. */
+const READABLE_TRIES_MAX = 4
+
+function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
+  const command: StrandLocate = { kind: 'strandLocate', agent }
+  return access === undefined ? command : { ...command, access }
+}
+
+/** A shard that cannot watch now is told again when it is back. */
+function ignore(): void {}

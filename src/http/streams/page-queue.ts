@@ -1,0 +1,57 @@
+import { limits } from '../../base/limits.js'
+import type { Command, Outcome } from '../../protocol/messages.js'
+
+/** A page that a stream asks a shard for. */
+export interface PageAsked {
+  command: Command
+  receive(outcome: Outcome): void
+  /** Whether anybody still waits for it. */
+  wanted(): boolean
+}
+
+/**
+ * Asks one shard for the pages of streams, a few at once: when a thousand streams fall behind together, the shard that
+ * makes their pages and the front that sends them still do something else in between.
+ */
+export class PageQueue {
+  readonly #send: (command: Command, receive: (outcome: Outcome) => void) => void
+  readonly #waiting: PageAsked[] = []
+  #at = 0
+  #underWay = 0
+
+  constructor(send: (command: Command, receive: (outcome: Outcome) => void) => void) {
+    this.#send = send
+  }
+
+  ask(asked: PageAsked): void {
+    this.#waiting.push(asked)
+    this.#goOn()
+  }
+
+  #goOn(): void {
+    while (this.#underWay < limits.streamPagesAtOnce) {
+      const asked = this.#next()
+      if (asked === undefined) return
+      if (!asked.wanted()) continue
+      this.#underWay++
+      const receive = (outcome: Outcome) => {
+        this.#underWay--
+        asked.receive(outcome)
+        this.#goOn()
+      }
+      this.#send(asked.command, receive)
+    }
+  }
+
+  #next(): PageAsked | undefined {
+    const asked = this.#waiting[this.#at++]
+    if (asked === undefined || this.#at > QUEUE_TRIM) {
+      this.#waiting.splice(0, Math.min(this.#at, this.#waiting.length))
+      this.#at = 0
+    }
+    return asked
+  }
+}
+
+/** Places of the queue that are given back at once. */
+const QUEUE_TRIM = 1_024

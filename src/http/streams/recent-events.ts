@@ -1,0 +1,67 @@
+import { limits } from '../../base/limits.js'
+import type { StreamEvent } from '../../protocol/messages.js'
+import { recordEvent } from './events.js'
+
+/** A part of the latest events; `end` when nothing is known behind it. */
+export interface RecentPage {
+  text: string
+  nextSeq: number
+  end: boolean
+}
+
+/**
+ * The latest events of one agent, ready to be written. Readers that have fallen a little behind are served from here:
+ * when a thousand of them fall behind at once, none of them costs the shard a page.
+ */
+export class RecentEvents {
+  #events: { seq: number; text: string }[] = []
+  #bytes = 0
+
+  push(events: readonly StreamEvent[]): void {
+    for (const event of events) {
+      const text = recordEvent(String(event.seq), event)
+      this.#events.push({ seq: event.seq, text })
+      this.#bytes += text.length
+    }
+    let dropped = 0
+    while (this.#bytes > limits.streamRecentBytes && dropped < this.#events.length) {
+      this.#bytes -= this.#events[dropped]?.text.length ?? 0
+      dropped++
+    }
+    if (dropped > 0) this.#events = this.#events.slice(dropped)
+  }
+
+  /** Forgets everything: events may have been missed. */
+  clear(): void {
+    this.#events = []
+    this.#bytes = 0
+  }
+
+  /** One write's worth of the events from `nextSeq` on; undefined when the store must be asked for older ones. */
+  from(nextSeq: number): RecentPage | undefined {
+    const [oldest] = this.#events
+    if (oldest === undefined || nextSeq < oldest.seq) return undefined
+    let at = this.#firstFrom(nextSeq)
+    let text = ''
+    let next = nextSeq
+    for (; at < this.#events.length; at++) {
+      const event = this.#events[at]
+      if (event === undefined || (text !== '' && text.length + event.text.length > limits.streamBufferBytes))
+        break
+      text += event.text
+      next = event.seq + 1
+    }
+    return { text, nextSeq: next, end: at === this.#events.length }
+  }
+
+  #firstFrom(seq: number): number {
+    let low = 0
+    let high = this.#events.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#events[middle]?.seq ?? 0) < seq) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,98 @@
+import { allows } from '../../auth/row-policy.js'
+import { assert } from '../../base/assert.js'
+import type { StreamEvent } from '../../protocol/messages.js'
+import type { Condition } from '../../strand/condition.js'
+import { parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
+import { Fields } from '../../strand/json-fields.js'
+import { recordEvent } from './events.js'
+
+/** What a stream shows of an agent: to a user what its policies allow, and of that what has the field of the filter. */
+export interface View {
+  /** Equal views have equal keys. */
+  readonly key: string
+  readonly filter: string | undefined
+  /** Undefined for a key, which row policies do not bind. */
+  readonly readable: Condition[][] | undefined
+}
+
+/** The view of a stream that leaves out nothing. */
+export const wholeView: View = { key: '', filter: undefined, readable: undefined }
+
+/** Makes a view; the one of everything is always the same object. */
+export function viewOf(filter: string | undefined, readable: Condition[][] | undefined): View {
+  if (filter === undefined && readable === undefined) return wholeView
+  return { key: JSON.stringify([filter, readable]), filter, readable }
+}
+
+/** An event as many streams look at it: into its payload once for all that show the same. */
+export class SeenEvent {
+  readonly event: StreamEvent
+  readonly hlc: Hlc
+  readonly #verdicts = new Map<string, boolean>()
+  #payload: Buffer | undefined
+
+  constructor(event: StreamEvent) {
+    this.event = event
+    this.hlc = parseHlc(event.hlc) ?? zeroHlc
+  }
+
+  /** Whether it is shown. What policies hide is not looked at any further. */
+  isShown(view: View): boolean {
+    if (view === wholeView) return true
+    const known = this.#verdicts.get(view.key)
+    if (known !== undefined) return known
+    const { readable, filter } = view
+    const shown =
+      (readable === undefined || allows(readable, this.#body())) &&
+      (filter === undefined || hasField(this.#body(), filter))
+    this.#verdicts.set(view.key, shown)
+    return shown
+  }
+
+  /** The body of the record, canonical JSON. */
+  #body(): Buffer {
+    this.#payload ??= payloadOf(this.event)
+    return this.#payload
+  }
+}
+
+/** Events of one shard that were committed together. */
+export class EventBatch {
+  readonly events: readonly SeenEvent[]
+  /** Characters of their data. */
+  readonly size: number
+  readonly #texts = new Map<string, Buffer>()
+
+  constructor(events: readonly StreamEvent[]) {
+    this.events = events.map((event) => new SeenEvent(event))
+    this.size = events.reduce((sum, event) => sum + event.data.length, 0)
+  }
+
+  /** The bytes that all streams of one agent with that view are sent, each event under its seq. */
+  textOf(view: View): Buffer {
+    const known = this.#texts.get(view.key)
+    if (known !== undefined) return known
+    const shown = this.events.filter((seen) => seen.isShown(view))
+    const text = Buffer.from(shown.map(({ event }) => recordEvent(String(event.seq), event)).join(''))
+    this.#texts.set(view.key, text)
+    return text
+  }
+}
+
+const payloadField = new Fields()
+payloadField.add(['payload'])
+
+function payloadOf(event: StreamEvent): Buffer {
+  const data = Buffer.from(event.data)
+  const [span] = payloadField.find(data)
+  assert(span !== undefined, 'each event has its payload')
+  return data.subarray(span.from, span.to)
+}
+
+/** Whether a body has the field that a stream is filtered by: a member, or a dotted path. */
+function hasField(body: Buffer, field: string): boolean {
+  const fields = new Fields()
+  fields.add([field])
+  fields.add(field.split('.'))
+  return fields.find(body).some((span) => span !== undefined)
+}

@@ -1,0 +1,281 @@
+import { limits } from '../../base/limits.js'
+import type { Command, Outcome, PageOutcome } from '../../protocol/messages.js'
+import type { Principal, StreamRequest } from '../../routes/route.js'
+import type { Condition } from '../../strand/condition.js'
+import type { Hlc } from '../../strand/hlc.js'
+import { compareHlc } from '../../strand/hlc.js'
+import type { Exchange } from '../exchange.js'
+import type { RecentEvents } from './recent-events.js'
+import { laterPlace, type LogPlace } from '../../strand/log-place.js'
+import { formatClockCursor, unpassed } from './cursor.js'
+import type { UnsentBytes } from '../unsent.js'
+import { SeenEvent, viewOf, wholeView, type EventBatch, type View } from './seen-event.js'
+import { caughtUpEvent, heartbeat, recordEvent } from './events.js'
+
+/**
+ * One shard's part of a stream. While it is not live, its records come from the store in pages; a page that reaches
+ * the end of what is committed makes it live, because everything committed later comes as an event behind that page
+ * (the shard's answers and events arrive in order).
+ */
+export interface Lane {
+  shard: number
+  live: boolean
+  /** True while a page, or the shard's first word, is on its way. */
+  asking: boolean
+  /** One agent's stream: the next seq. */
+  nextSeq: number
+  /** One agent's stream: the moment that its first page begins at. */
+  since?: Hlc
+  /** A stream of many: the place up to which everything was sent. */
+  reached: LogPlace
+}
+
+/** What a user may read, by agent: the conditions of its policies, of one of which all must hold. */
+export type Readable = ReadonlyMap<string, Condition[][]>
+
+/** How a stream asks a shard for a page. */
+export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
+
+/** What a stream is made of. */
+export interface StreamParts {
+  request: StreamRequest
+  principal: Principal
+  lanes: Lane[]
+  recent?: RecentEvents
+  readable?: Readable | undefined
+  /** What a cursor of other numbers of shards had told. */
+  seen?: LogPlace[][]
+  /** Bytes of all streams that wait for their readers. */
+  unsent: UnsentBytes
+  /** Called when streams that waited for one another's readers can go on. */
+  onRoom(): void
+}
+
+/** One open stream of server-sent events. */
+export class Stream {
+  readonly exchange: Exchange
+  readonly request: StreamRequest
+  readonly principal: Principal
+  readonly lanes: Lane[]
+  /** Undefined for a key, which row policies do not bind. */
+  readonly readable: Readable | undefined
+  readonly #agents: ReadonlySet<string> | undefined
+  readonly #recent: RecentEvents | undefined
+  /** What a cursor of other numbers of shards had told; empty once all of it lies behind. */
+  #seen: LogPlace[][]
+  readonly #ask: AskShard
+  readonly #onRoom: () => void
+  /** False from a write that the socket did not take whole until it wants more. */
+  #drained = true
+  readonly #unsent: UnsentBytes
+  /** Bytes of it that its socket did not take yet, at the most. */
+  #waiting = 0
+  #caughtUp = false
+  #muted = false
+  /** What it shows, by agent; under no name where that is the same of all. */
+  readonly #views = new Map<string, View>()
+
+  constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
+    this.#onRoom = about.onRoom
+    this.exchange = exchange
+    this.request = about.request
+    this.principal = about.principal
+    this.lanes = about.lanes
+    this.readable = about.readable
+    this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)
+    // The texts that are kept carry every event, so they are of no use to a stream that leaves some out.
+    this.#recent = this.#showsAll ? about.recent : undefined
+    this.#seen = about.seen ?? []
+    this.#unsent = about.unsent
+    this.#ask = ask
+    exchange.onWritable(() => this.#onWritable())
+  }
+
+  /** Whether it leaves out none of its agents' events. */
+  get #showsAll(): boolean {
+    return this.request.filter === undefined && this.readable === undefined
+  }
+
+  /** Whether its socket wants more, and what its principal has unsent is not too much. */
+  get #takesMore(): boolean {
+    return this.#drained && this.#unsent.hasRoom(this.principal.id)
+  }
+
+  /** Gives back the room that what was not sent yet has taken. @returns whether others have room again by that */
+  release(): boolean {
+    const { id } = this.principal
+    const wasFull = !this.#unsent.hasRoom(id)
+    this.#unsent.give(id, this.#waiting)
+    this.#waiting = 0
+    return wasFull && this.#unsent.hasRoom(id)
+  }
+
+  /** Nothing more is sent: it is about to end. */
+  mute(): void {
+    this.#muted = true
+  }
+
+  /** Starts or goes on catching up, where it is not live. */
+  catchUp(): void {
+    for (const lane of this.lanes) this.#askPage(lane)
+    this.#announce()
+  }
+
+  /**
+   * Events of one shard that were committed a moment ago. What the stream has had of them meanwhile, by a page of the
+   * store, is left out.
+   */
+  live(shard: number, batch: EventBatch): void {
+    const lane = this.lanes.find((one) => one.shard === shard)
+    const [first] = batch.events
+    const last = batch.events.at(-1)
+    if (lane === undefined || !lane.live || first === undefined || last === undefined) return
+    // More than one write's worth goes out in pages, at each reader's own pace.
+    if (!this.#takesMore || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
+      this.fallBehind(lane)
+    } else if (this.request.scope === 'agent' && this.#caughtUp && first.event.seq >= lane.nextSeq) {
+      lane.nextSeq = last.event.seq + 1
+      lane.reached = last.hlc
+      this.#send(batch.textOf(this.#viewOf(first.event.agent)))
+    } else {
+      const fresh = batch.events.filter((seen) => this.#isFresh(lane, seen))
+      this.#send(this.#textOf(lane, fresh))
+    }
+  }
+
+  #isFresh(lane: Lane, { event, hlc }: SeenEvent): boolean {
+    return this.request.scope === 'agent' ? event.seq >= lane.nextSeq : compareHlc(hlc, lane.reached) > 0
+  }
+
+  /** Takes no more events of a shard until it has caught up. @returns whether it would have taken some */
+  pause(shard: number): boolean {
+    const lane = this.lanes.find((one) => one.shard === shard)
+    if (lane === undefined || !lane.live) return false
+    lane.live = false
+    return true
+  }
+
+  /** From here on the lane's records come from the store again. */
+  fallBehind(lane: Lane): void {
+    lane.live = false
+    if (this.#drained) this.#askPage(lane)
+  }
+
+  heartbeat(): void {
+    if (this.#drained) this.#send(heartbeat)
+  }
+
+  #onWritable(): void {
+    this.#drained = true
+    if (this.release()) this.#onRoom()
+    const behind = this.lanes.filter((lane) => !lane.live)
+    // Something must be written: see Exchange.onWritable.
+    this.#send(heartbeat)
+    for (const lane of behind) this.#askPage(lane)
+  }
+
+  #askPage(lane: Lane): void {
+    if (!lane.asking) this.#takeRecent(lane)
+    if (lane.live || lane.asking || !this.#takesMore || this.#muted || !this.exchange.open) return
+    lane.asking = true
+    this.#ask(lane.shard, this.#pageCommand(lane), (outcome) => {
+      lane.asking = false
+      if (outcome.kind === 'page') this.#onPage(lane, outcome)
+      // A shard that cannot answer now is asked again when it is back, or by the next heartbeat.
+    })
+  }
+
+  /** Catches up from the agent's latest events, as far as they reach back. */
+  #takeRecent(lane: Lane): void {
+    while (!lane.live && lane.since === undefined && this.#takesMore && this.exchange.open) {
+      const page = this.#recent?.from(lane.nextSeq)
+      if (page === undefined) return
+      lane.nextSeq = page.nextSeq
+      lane.live = page.end
+      this.#send(page.text)
+    }
+  }
+
+  #pageCommand(lane: Lane): Command {
+    const limit = limits.streamPageRows
+    const [agent = ''] = this.request.agents ?? []
+    if (this.request.scope === 'agent') {
+      const page: Command = { kind: 'streamPage', agent, fromSeq: lane.nextSeq, limit }
+      return lane.since === undefined ? page : { ...page, since: lane.since }
+    }
+    return {
+      kind: 'logPage',
+      after: lane.reached,
+      limit,
+      ...(this.#seen.length > 0 && { seen: this.#seen }),
+      ...(this.request.agents !== undefined && { agents: [...this.request.agents] }),
+    }
+  }
+
+  #onPage(lane: Lane, page: PageOutcome): void {
+    if (!this.exchange.open) return
+    delete lane.since
+    lane.live = page.end
+    const seen = page.events.map((event) => new SeenEvent(event))
+    const text = this.#textOf(lane, seen)
+    lane.nextSeq = Math.max(lane.nextSeq, page.nextSeq)
+    lane.reached = laterPlace(lane.reached, page.reached)
+    if (text !== '') this.#send(text)
+    this.#announce()
+    this.#askPage(lane)
+  }
+
+  /** The text of the events that this stream shows; the lane's place is behind them then. */
+  #textOf(lane: Lane, events: readonly SeenEvent[]): string {
+    let text = ''
+    for (const seen of events) {
+      const { event, hlc } = seen
+      if (this.#agents !== undefined && !this.#agents.has(event.agent)) continue
+      lane.nextSeq = event.seq + 1
+      lane.reached = { ...hlc, ...(event.tie !== undefined && { tie: event.tie }) }
+      if (seen.isShown(this.#viewOf(event.agent))) text += recordEvent(this.#cursor(), event)
+    }
+    return text
+  }
+
+  /** What it shows of an agent: nothing of one of which nobody said what a user may read. */
+  #viewOf(agent: string): View {
+    if (this.#showsAll) return wholeView
+    const name = this.readable === undefined ? '' : agent
+    const known = this.#views.get(name)
+    if (known !== undefined) return known
+    const readable = this.readable === undefined ? undefined : (this.readable.get(agent) ?? [])
+    const view = viewOf(this.request.filter, readable)
+    this.#views.set(name, view)
+    return view
+  }
+
+  #announce(): void {
+    if (this.#caughtUp || !this.lanes.every(isLive)) return
+    this.#caughtUp = true
+    this.#send(caughtUpEvent(this.#cursor()))
+  }
+
+  #cursor(): string {
+    const [lane] = this.lanes
+    if (this.request.scope === 'agent') return String(Math.max(0, (lane?.nextSeq ?? 1) - 1))
+    const reached = this.lanes.map((one) => one.reached)
+    this.#seen = unpassed(this.#seen, reached)
+    return formatClockCursor({ reached, seen: this.#seen })
+  }
+
+  #send(text: string | Uint8Array): void {
+    if (text.length === 0 || this.#muted) return
+    this.#drained = this.exchange.write(text)
+    if (this.#drained) return
+    const bytes = Buffer.byteLength(text)
+    this.#unsent.add(this.principal.id, bytes)
+    this.#waiting += bytes
+    // What follows would pile up behind the slow reader: it comes from the store when the socket wants more.
+    for (const lane of this.lanes) lane.live = false
+  }
+}
+
+function isLive(lane: Lane): boolean {
+  return lane.live
+}

@@ -1,0 +1,56 @@
+import { auditAgent } from '../base/organism-id.js'
+import type { Logger } from '../base/log.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { AuditEntry, LicenseTold } from '../protocol/audit-messages.js'
+import { readRestoredMarker, removeRestoredMarker } from '../data-directory/restored-marker.js'
+
+/** What the server tells of at its start. */
+export interface StartTold {
+  dataDir: string
+  /** The license in force; absent while the auth add-on is off. */
+  license: LicenseTold | undefined
+}
+
+/**
+ * Makes the server's audit strand where there is none, and tells on it what has changed since the last start: that the
+ * directory was restored, and another license (docs/FORMAT.md, The audit strand). What cannot be told now, as behind a
+ * clock that was set back, is told by the next start.
+ */
+export async function tellStart(shards: Shards, told: StartTold, log: Logger): Promise<void> {
+  const opened = await shards.ask(auditAgent, { kind: 'auditOpen', agent: auditAgent, options: {} })
+  const marker = readRestoredMarker(told.dataDir)
+  let ok = opened.kind === 'done'
+  if (ok && marker !== undefined) {
+    const { id, ...body } = marker
+    const key = { caller: 'server', key: `restored ${id}` }
+    const entry: AuditEntry = { type: 'sys/restored', body }
+    ok = (await appended(shards, { entry, changesOnly: false, key })) !== undefined
+    if (ok) removeRestoredMarker(told.dataDir)
+  }
+  if (ok && told.license !== undefined) {
+    const entry: AuditEntry = { type: 'sys/license', body: told.license }
+    ok = (await appended(shards, { entry, changesOnly: true })) !== undefined
+  }
+  if (!ok) log.warn('the audit strand cannot be written now: what this start changed is told by the next one')
+}
+
+/** Writes a record to the audit strand. @returns its seq; undefined while that cannot be */
+export async function tellAudit(shards: Shards, entry: AuditEntry): Promise<number | undefined> {
+  return (await appended(shards, { entry, changesOnly: false }))?.seq
+}
+
+async function appended(
+  shards: Shards,
+  { entry, changesOnly, key }: Append,
+): Promise<{ seq?: number } | undefined> {
+  const options = key === undefined ? {} : { idempotency: key }
+  const command = { kind: 'auditAppend', agent: auditAgent, entry, changesOnly, options } as const
+  const outcome = await shards.ask(auditAgent, command)
+  return outcome.kind === 'audited' ? outcome : undefined
+}
+
+interface Append {
+  entry: AuditEntry
+  changesOnly: boolean
+  key?: { caller: string; key: string }
+}

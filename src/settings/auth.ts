@@ -1,0 +1,254 @@
+import { mailAddress, publicKey, smtpUrl, webBase } from './auth-parsers.js'
+import * as parsers from './parsers.js'
+import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+
+const yearSecs = 31_536_000
+
+/** The settings of the auth add-on, its license and its mail (contract.md 1 and 6; spec.md, Limits). */
+export const authSettings = {
+  authEnabled: setting({
+    name: 'SERVICE_AUTH_ENABLED',
+    default: false,
+    description: 'Switches the auth add-on on. It also needs SERVICE_LICENSE_KEY.',
+    allowed: 'true or false',
+    parse: parsers.boolean,
+  }),
+  licenseKey: setting<string | undefined>({
+    name: 'SERVICE_LICENSE_KEY',
+    default: undefined,
+    description: 'The license of the auth add-on. Without a valid one every auth route answers 402.',
+    allowed: 'a token as strandfast license issue prints it',
+    secret: true,
+    // Whether it is valid shows in the answers of the routes: a license that ran out keeps no data from being served.
+    parse: (text) => text.trim(),
+  }),
+  licensePublicKey: setting<string | undefined>({
+    name: 'SERVICE_LICENSE_PUBLIC_KEY',
+    default: undefined,
+    defaultText: 'that of the authority that strandfast license issue made in the data directory',
+    description: 'The Ed25519 public key of the authority that licenses are checked against.',
+    allowed: '64 hex digits',
+    parse: publicKey,
+  }),
+  authIssuer: setting({
+    name: 'SERVICE_AUTH_ISSUER',
+    default: 'strandfast',
+    description:
+      'The `iss` of the tokens, by which services that check them tell issuers apart: best the public address of the ' +
+      'server. Changing it ends every token.',
+    allowed: '1 to 256 visible ASCII characters without quotes and backslashes',
+    parse: parsers.matching(/^(?!.*["'\\])[\x21-\x7e]{1,256}$/),
+  }),
+  jwtExpirySecs: setting({
+    name: 'SERVICE_AUTH_JWT_EXPIRY_SECS',
+    default: 3600,
+    unit: 'seconds',
+    description: 'How long a token is valid.',
+    allowed: `an integer from 1 to ${yearSecs}`,
+    parse: parsers.integer(1, yearSecs),
+  }),
+  magicLinkExpirySecs: setting({
+    name: 'SERVICE_AUTH_MAGIC_LINK_EXPIRY_SECS',
+    default: 900,
+    unit: 'seconds',
+    description: 'How long a magic link works.',
+    allowed: `an integer from 1 to ${yearSecs}`,
+    parse: parsers.integer(1, yearSecs),
+  }),
+  refreshTokenExpirySecs: setting({
+    name: 'SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS',
+    default: 2_592_000,
+    unit: 'seconds',
+    description: 'How long a refresh token is valid.',
+    allowed: `an integer from 1 to ${yearSecs * 10}`,
+    parse: parsers.integer(1, yearSecs * 10),
+  }),
+  maxLoginAttempts: setting({
+    name: 'SERVICE_AUTH_MAX_LOGIN_ATTEMPTS',
+    default: 5,
+    unit: 'failed logins',
+    description: 'Failed logins by password after which an e-mail is locked.',
+    allowed: 'an integer from 1 to 1000',
+    parse: parsers.integer(1, 1000),
+  }),
+  lockoutDurationSecs: setting({
+    name: 'SERVICE_AUTH_LOCKOUT_DURATION_SECS',
+    default: 900,
+    unit: 'seconds',
+    description: 'How long an e-mail stays locked.',
+    allowed: `an integer from 1 to ${yearSecs}`,
+    parse: parsers.integer(1, yearSecs),
+  }),
+  metadataBytesMax: setting({
+    name: 'SERVICE_AUTH_METADATA_MAX_BYTES',
+    default: 4096,
+    unit: 'bytes',
+    description:
+      'The most that app_metadata and user_metadata of one user may take together. Tokens carry both.',
+    allowed: 'an integer from 16 to 8192',
+    // A token is sent in a header, and a header block holds 16 KiB.
+    parse: parsers.integer(16, 8192),
+  }),
+  requireEmailVerify: setting({
+    name: 'SERVICE_AUTH_REQUIRE_EMAIL_VERIFY',
+    default: false,
+    description: 'Lets users sign in by password only once their e-mail is verified.',
+    allowed: 'true or false',
+    parse: parsers.boolean,
+  }),
+  authRateLimitRps: setting({
+    name: 'SERVICE_AUTH_RATE_LIMIT_RPS',
+    default: 10,
+    unit: 'requests per second',
+    description: 'Requests per client address on auth routes, beside SERVICE_RATE_LIMIT_RPS; 0 is off.',
+    allowed: 'an integer from 0 to 1000000',
+    parse: parsers.integer(0, 1_000_000),
+  }),
+  authRateLimitBurst: setting({
+    name: 'SERVICE_AUTH_RATE_LIMIT_BURST',
+    default: 20,
+    unit: 'requests',
+    description: 'Capacity of the bucket of one client address on auth routes; 0 switches the limit off.',
+    allowed: 'an integer from 0 to 1000000',
+    parse: parsers.integer(0, 1_000_000),
+  }),
+  passwordBlocklist: setting({
+    name: 'SERVICE_AUTH_PASSWORD_BLOCKLIST',
+    default: true,
+    description: 'Refuses passwords on the list of common ones that comes with the server.',
+    allowed: 'true or false',
+    parse: parsers.boolean,
+  }),
+  mailEnabled: setting({
+    name: 'SERVICE_MAIL_ENABLED',
+    default: false,
+    description: 'Sends mail. While it is off, answers carry the tokens that mails would.',
+    allowed:
+      'true or false; true only with SERVICE_MAIL_SMTP_URL, SERVICE_MAIL_FROM and SERVICE_MAIL_LINK_BASE_URL',
+    parse: parsers.boolean,
+  }),
+  mailSmtpUrl: setting<string | undefined>({
+    name: 'SERVICE_MAIL_SMTP_URL',
+    default: undefined,
+    description:
+      'The mail server with its credentials. `smtps:` is TLS; `smtp:` takes STARTTLS where the server offers it, and ' +
+      'only so with `?requireTLS=true`.',
+    allowed: 'a URL as smtps://user:password@mail.example.com, together with SERVICE_MAIL_ENABLED',
+    secret: true,
+    parse: smtpUrl,
+  }),
+  mailFrom: setting<string | undefined>({
+    name: 'SERVICE_MAIL_FROM',
+    default: undefined,
+    description: 'The sender of all mail.',
+    allowed: 'an address as no-reply@example.com or Name <no-reply@example.com>',
+    parse: mailAddress,
+  }),
+  mailLinkBaseUrl: setting<string | undefined>({
+    name: 'SERVICE_MAIL_LINK_BASE_URL',
+    default: undefined,
+    description:
+      'The address below which the pages lie that mails link to: `magic-link`, `verify-email` and `reset-password`, ' +
+      'each opened with `?token=`.',
+    allowed: 'a URL as https://app.example.com/account, without query, fragment and credentials',
+    parse: webBase,
+  }),
+} as const
+
+/** The settings of the auth add-on, frozen. */
+export interface AuthConfig {
+  readonly enabled: boolean
+  /** Never logged; not checked yet. Absent: there is none. */
+  readonly licenseKey?: string
+  /** 64 hex digits, lower case. Absent: that of the data directory's authority. */
+  readonly licensePublicKey?: string
+  readonly issuer: string
+  readonly jwtExpirySecs: number
+  readonly magicLinkExpirySecs: number
+  readonly refreshTokenExpirySecs: number
+  readonly maxLoginAttempts: number
+  readonly lockoutDurationSecs: number
+  readonly metadataBytesMax: number
+  readonly requireEmailVerify: boolean
+  /** Per second and client address; 0 is off. */
+  readonly rateLimitRps: number
+  readonly rateLimitBurst: number
+  readonly passwordBlocklist: boolean
+}
+
+/** Where mail goes, frozen. */
+export interface MailConfig {
+  /** Holds credentials: never logged. */
+  readonly smtpUrl: string
+  readonly from: string
+  readonly linkBaseUrl: string
+}
+
+/** The auth part of the configuration. */
+export function readAuth(value: ValueOf): AuthConfig {
+  const licenseKey = value(authSettings.licenseKey)
+  const licensePublicKey = value(authSettings.licensePublicKey)
+  return Object.freeze({
+    enabled: value(authSettings.authEnabled),
+    ...(licenseKey !== undefined && licenseKey !== '' && { licenseKey }),
+    ...(licensePublicKey !== undefined && { licensePublicKey }),
+    issuer: value(authSettings.authIssuer),
+    jwtExpirySecs: value(authSettings.jwtExpirySecs),
+    magicLinkExpirySecs: value(authSettings.magicLinkExpirySecs),
+    refreshTokenExpirySecs: value(authSettings.refreshTokenExpirySecs),
+    maxLoginAttempts: value(authSettings.maxLoginAttempts),
+    lockoutDurationSecs: value(authSettings.lockoutDurationSecs),
+    metadataBytesMax: value(authSettings.metadataBytesMax),
+    requireEmailVerify: value(authSettings.requireEmailVerify),
+    rateLimitRps: value(authSettings.authRateLimitRps),
+    rateLimitBurst: value(authSettings.authRateLimitBurst),
+    passwordBlocklist: value(authSettings.passwordBlocklist),
+  })
+}
+
+/** The mail part of the configuration, or undefined where mail is off. */
+export function readMail(value: ValueOf): MailConfig | undefined {
+  const enabled = value(authSettings.mailEnabled)
+  const smtpUrl = value(authSettings.mailSmtpUrl)
+  const from = value(authSettings.mailFrom)
+  const linkBaseUrl = value(authSettings.mailLinkBaseUrl)
+  if (!enabled || smtpUrl === undefined || from === undefined || linkBaseUrl === undefined) return undefined
+  return Object.freeze({ smtpUrl, from, linkBaseUrl })
+}
+
+/** Faults of mail that is on without all that it needs. */
+export function mailFaults(env: Environment): SettingFault[] {
+  const { mailEnabled, mailSmtpUrl, mailFrom, mailLinkBaseUrl } = authSettings
+  if (env[mailEnabled.name] !== 'true') return []
+  return [mailSmtpUrl, mailFrom, mailLinkBaseUrl]
+    .filter(({ name }) => env[name] === undefined)
+    .map(({ name, allowed }) => ({ name, given: 'nothing', allowed }))
+}
+
+/** Warnings, sentences without a full stop, of settings that are allowed and seldom meant. */
+export function authWarnings({
+  auth,
+  mail,
+  environment,
+}: {
+  auth: AuthConfig
+  mail?: MailConfig
+  environment: 'development' | 'production'
+}): string[] {
+  if (!auth.enabled) return []
+  const warnings: string[] = []
+  if (auth.licenseKey === undefined) {
+    warnings.push('SERVICE_LICENSE_KEY is not set: every auth route answers 402')
+  }
+  if (environment !== 'production') return warnings
+  if (mail === undefined) {
+    warnings.push(
+      'SERVICE_MAIL_ENABLED is not true in production: magic links and verify tokens go nowhere but to the root key',
+    )
+  } else if (new URL(mail.linkBaseUrl).protocol !== 'https:') {
+    warnings.push(
+      'SERVICE_MAIL_LINK_BASE_URL is not https in production: whoever listens on the way can take the tokens of links',
+    )
+  }
+  return warnings
+}

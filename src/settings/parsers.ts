@@ -1,0 +1,96 @@
+import { constants, accessSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
+import { limits } from '../base/limits.js'
+import { readBounded } from '../base/bounded-file.js'
+import { seedBytes } from '../strand/keys.js'
+
+/** Makes the value of a setting's text. @returns undefined when the text is not allowed */
+export type Parse<T> = (text: string) => T | undefined
+
+/** A decimal integer within bounds, both included. Signs, fractions and leading zeros are refused. */
+export function integer(min: number, max: number): Parse<number> {
+  return (text) => {
+    if (!/^(0|[1-9]\d{0,15})$/.test(text)) return undefined
+    const value = Number(text)
+    return value >= min && value <= max ? value : undefined
+  }
+}
+
+/** Exactly `true` or `false`. */
+export const boolean: Parse<boolean> = (text) =>
+  text === 'true' ? true : text === 'false' ? false : undefined
+
+/** One word of a fixed list. */
+export function oneOf<const T extends string>(words: readonly T[]): Parse<T> {
+  return (text) => words.find((word) => word === text)
+}
+
+/** A text that a pattern matches whole. */
+export function matching(pattern: RegExp): Parse<string> {
+  return (text) => (pattern.test(text) ? text : undefined)
+}
+
+/** An IP address without brackets, or a host name (RFC 1123). */
+export const host: Parse<string> = (text) =>
+  isIP(text) !== 0 || /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9]([a-z0-9-]{0,62}))*$/i.test(text)
+    ? text
+    : undefined
+
+/** A path, made absolute against the working directory. */
+export const path: Parse<string> = (text) => (text === '' || text.includes('\0') ? undefined : resolve(text))
+
+/** A path of a file that this process can read, made absolute. */
+export const readableFile: Parse<string> = (text) => {
+  const file = path(text)
+  if (file === undefined) return undefined
+  try {
+    accessSync(file, constants.R_OK)
+    return file
+  } catch {
+    return undefined
+  }
+}
+
+/** 64 hex digits, as 32 bytes. */
+export const seed: Parse<Buffer> = (text) =>
+  /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : undefined
+
+/** A path of a file that holds a seed: 64 hex digits and at most white space around them, or the 32 bytes. */
+export const seedFile: Parse<Buffer> = (text) => {
+  const file = path(text)
+  if (file === undefined) return undefined
+  try {
+    const bytes = readBounded(file, limits.smallFileBytesMax)
+    return bytes.length === seedBytes ? bytes : seed(bytes.toString('latin1').trim())
+  } catch {
+    return undefined
+  }
+}
+
+/** Items between commas, white space around them dropped; an empty text is an empty list. */
+export function list(item: (text: string) => boolean): Parse<readonly string[]> {
+  return (text) => {
+    const items = text.trim() === '' ? [] : text.split(',').map((part) => part.trim())
+    return items.every(item) ? Object.freeze(items) : undefined
+  }
+}
+
+/** Whether a text is an address range as `10.0.0.0/8` or `fd00::/8`. */
+export function isCidr(text: string): boolean {
+  // The library also takes octal and shortened IPv4 forms, which people and programs read in different ways.
+  const address = text.slice(0, text.lastIndexOf('/'))
+  return isIP(address) !== 0 && ipaddr.isValidCIDR(text)
+}
+
+/** The address of a PostgreSQL database (PostgreSQL manual, Connection URIs), one host at most. */
+export const postgresUrl: Parse<string> = (text) =>
+  /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) ? text : undefined
+
+/** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
+export function isOrigin(text: string): boolean {
+  // URL parsing takes a star for a host name, where people mean any subdomain.
+  if (!/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
+  return new URL(text).origin === text
+}

@@ -1,0 +1,79 @@
+import type { RelyingParty } from '../auth/passkey.js'
+import { isOrigin, matching, type Parse } from './parsers.js'
+import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+
+/** A host name without scheme, port and final dot, lower-case; no IP address, which cannot own passkeys. */
+const domain: Parse<string> = (text) => {
+  const name = text.toLowerCase()
+  const shape =
+    /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+  return shape.test(name) ? name : undefined
+}
+
+/** The origin of pages that browsers let use passkeys: https, or http on this very machine. */
+const pageOrigin: Parse<string> = (text) => {
+  if (!isOrigin(text)) return undefined
+  const { protocol, hostname } = new URL(text)
+  if (domain(hostname) === undefined) return undefined
+  const isLocal = hostname === 'localhost' || hostname.endsWith('.localhost')
+  return protocol === 'https:' || isLocal ? text : undefined
+}
+
+/** The settings of passkeys (spec.md, Authentication 4; contract.md 6.10). */
+export const passkeySettings = {
+  webauthnRpId: setting<string | undefined>({
+    name: 'SERVICE_WEBAUTHN_RP_ID',
+    default: undefined,
+    description:
+      'The domain that passkeys belong to. Without it and SERVICE_WEBAUTHN_ORIGIN the passkey routes answer 501. ' +
+      'Changing it makes every passkey useless.',
+    allowed: 'a domain as example.com, without scheme and port',
+    parse: domain,
+  }),
+  webauthnOrigin: setting<string | undefined>({
+    name: 'SERVICE_WEBAUTHN_ORIGIN',
+    default: undefined,
+    description:
+      'The web origin of the pages that use passkeys; for browsers it must be in SERVICE_CORS_ORIGINS, too.',
+    allowed:
+      'an origin as https://app.example.com, or http://localhost:3000 for development, within the domain of ' +
+      'SERVICE_WEBAUTHN_RP_ID',
+    parse: pageOrigin,
+  }),
+  webauthnRpName: setting({
+    name: 'SERVICE_WEBAUTHN_RP_NAME',
+    default: 'Strandfast',
+    description: 'The name that browsers show when they ask for a passkey.',
+    allowed: '1 to 64 characters, none of them a control character',
+    parse: matching(/^[^\p{Cc}\p{Cs}]{1,64}$/u),
+  }),
+} as const
+
+/** Whom passkeys are made for, frozen; undefined unless both domain and origin are set. */
+export function readPasskeys(value: ValueOf): RelyingParty | undefined {
+  const rpId = value(passkeySettings.webauthnRpId)
+  const origin = value(passkeySettings.webauthnOrigin)
+  const name = value(passkeySettings.webauthnRpName)
+  return rpId === undefined || origin === undefined ? undefined : Object.freeze({ rpId, origin, name })
+}
+
+/** The fault of an origin outside the domain of the passkeys: browsers would refuse every one of them. */
+export function passkeyFaults(env: Environment): SettingFault[] {
+  const { webauthnRpId, webauthnOrigin } = passkeySettings
+  const rpId = webauthnRpId.parse(env[webauthnRpId.name] ?? '')
+  const origin = webauthnOrigin.parse(env[webauthnOrigin.name] ?? '')
+  if (rpId === undefined || origin === undefined) return []
+  const { hostname } = new URL(origin)
+  if (hostname === rpId || hostname.endsWith(`.${rpId}`)) return []
+  return [{ name: webauthnOrigin.name, given: `${origin} with ${rpId}`, allowed: webauthnOrigin.allowed }]
+}
+
+/** A warning, where one of the two settings is there without the other. */
+export function passkeyWarnings(env: Environment): string[] {
+  const { webauthnRpId, webauthnOrigin } = passkeySettings
+  const set = [webauthnRpId.name, webauthnOrigin.name].filter((name) => env[name] !== undefined)
+  const [only] = set
+  if (only === undefined || set.length === 2) return []
+  const missing = only === webauthnRpId.name ? webauthnOrigin.name : webauthnRpId.name
+  return [`${only} is set without ${missing}: the passkey routes answer 501`]
+}

@@ -1,0 +1,53 @@
+import type { Parse } from './parsers.js'
+
+/** One line of the table of settings, which docs/config.md is made from. */
+export interface Setting<T> {
+  /** The environment variable. */
+  name: string
+  /** The value when the variable is not set. */
+  default: T
+  /** The default in words, as documents show it. */
+  defaultText: string
+  /** What a number counts; absent where the value has no unit. */
+  unit?: string
+  description: string
+  /** What is allowed, in words: shown in a fault. */
+  allowed: string
+  /** The value is never shown, only its length. */
+  secret?: true
+  parse: Parse<T>
+}
+
+/** One wrong setting: its name, what was given (of a secret only the length) and what is allowed. */
+export interface SettingFault {
+  name: string
+  given: string
+  allowed: string
+}
+
+/** Environment variables by name. */
+export type Environment = Record<string, string | undefined>
+
+/** Gives the value of a setting, or its default where the variable is not set or is wrong. */
+export type ValueOf = <T>(from: Setting<T>) => T
+
+type SettingLine<T> = Omit<Setting<T>, 'defaultText'> & { defaultText?: string }
+
+/** Makes a line of the table; the default in words is that of the value unless it has words of its own. */
+export function setting<T>(line: SettingLine<T>): Setting<T> {
+  const { default: value } = line
+  const unset = value === undefined || (Array.isArray(value) && value.length === 0)
+  return { defaultText: unset ? 'none' : String(value), ...line }
+}
+
+/** Characters of a wrong value that a fault shows. */
+const GIVEN_CHARS_MAX = 100
+
+/** A wrong value as a fault shows it: cut, and of a secret its length alone. */
+export function describeGiven(secret: true | undefined, text: string): string {
+  if (text === '') return 'an empty text'
+  // A seed put into the setting beside its own, as into SERVICE_MASTER_SEED_FILE, is still a seed.
+  if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
+  const shown = text.slice(0, GIVEN_CHARS_MAX)
+  return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
+}

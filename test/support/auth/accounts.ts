@@ -1,0 +1,85 @@
+import { expect } from 'vitest'
+import { ask, newAgent } from '../http/answers.js'
+import type { TestAnswer, TestServer } from '../server/server.js'
+
+/** A user with a password, and the tokens of its first session. */
+export interface Account {
+  email: string
+  password: string
+  userId: string
+  token: string
+  refreshToken: string
+}
+
+/** Good enough for every account of a test that is not about passwords. */
+export const usualPassword = 'nine slow herons by the weir'
+
+/** Registers a user. */
+export async function register(
+  server: TestServer,
+  email: string,
+  password = usualPassword,
+): Promise<Account> {
+  const answer = await ask(server, 'POST /v1/auth/register', { key: null, body: { email, password } })
+  expect(answer.status, answer.text).toBe(201)
+  const { user_id: userId, token, refresh_token: refreshToken } = answer.body
+  return { email, password, userId, token, refreshToken }
+}
+
+/** Registers users, a few at a time: no more than passwords may wait for a thread. */
+export async function registerMany(server: TestServer, emails: readonly string[]): Promise<Account[]> {
+  const accounts: Account[] = []
+  for (let from = 0; from < emails.length; from += 32) {
+    const some = emails.slice(from, from + 32)
+    accounts.push(...(await Promise.all(some.map((email) => register(server, email)))))
+  }
+  return accounts
+}
+
+/** Tries a login by password. */
+export function tryLogin(server: TestServer, email: string, password: string): Promise<TestAnswer> {
+  return ask(server, 'POST /v1/auth/login', { key: null, body: { email, password } })
+}
+
+/** Signs an account in once more. */
+export async function logIn(
+  server: TestServer,
+  { email, password }: Pick<Account, 'email' | 'password'>,
+): Promise<{ token: string; refreshToken: string }> {
+  const { status, body, text } = await tryLogin(server, email, password)
+  expect(status, text).toBe(200)
+  return { token: body.token, refreshToken: body.refresh_token }
+}
+
+/** Has a link sent, mail being off, and gives its token. */
+export async function linkToken(
+  server: TestServer,
+  kind: 'magic-link/send' | 'verify-email/send' | 'password/reset-request',
+  email: string,
+): Promise<string> {
+  const { status, body } = await ask(server, `POST /v1/auth/${kind}`, { key: null, body: { email } })
+  expect([status, body.sent]).toEqual([200, false])
+  return body.token
+}
+
+/** Makes an agent of zone `free` whose records users read and write where `owner` is their id. */
+export async function ownedAgent(server: TestServer, name: string): Promise<string> {
+  await newAgent(server, name)
+  const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
+  const body = { policies: [{ actions: ['read', 'write'], conditions }] }
+  expect((await ask(server, `PUT /v1/agents/${name}/policies`, { body })).status).toBe(200)
+  return name
+}
+
+/** How a call went, as `200` or `401 token_revoked`. */
+export async function outcomeOf(calling: Promise<TestAnswer>): Promise<string> {
+  const { status, body } = await calling
+  return status < 400 ? String(status) : `${status} ${body?.code}`
+}
+
+/** How often each value occurs. */
+export function tally(values: readonly string[]): Record<string, number> {
+  const counts = new Map<string, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return Object.fromEntries(counts)
+}

@@ -1,0 +1,105 @@
+import { expect } from 'vitest'
+import { authRoutes } from '../../../src/routes/auth/auth-routes.js'
+import { usualPassword, type Account } from './accounts.js'
+import { ask } from '../http/answers.js'
+import { SoftAuthenticator } from './authenticator.js'
+import { authBase, type Space } from './organisms.js'
+import { passkeyPlace } from './passkeys.js'
+import type { TestCall, TestServer } from '../server/server.js'
+
+/*
+ * Everything that a namespace gives out and that must be worth nothing in another one. A new way to sign in adds its
+ * secret here, and test/routes/organisms/isolation.test.ts tries it everywhere.
+ */
+
+/** One kind of secret: how to come by one, and where a body takes it. */
+export interface SecretKind {
+  /** A secret of `account`, which is a user of `space`. */
+  take(server: TestServer, space: Space, account: Account): Promise<string>
+  /** Route below the namespace's and body that the secret is meant for; absent where it is sent as Bearer only. */
+  place?: { route: string; body(secret: string): Record<string, unknown> }
+}
+
+const linkOf =
+  (route: string): SecretKind['take'] =>
+  async (server, space, { email }) => {
+    const { status, body } = await ask(server, `POST ${authBase(space)}/${route}`, {
+      key: null,
+      body: { email },
+    })
+    expect([status, body.sent]).toEqual([200, false])
+    return body.token
+  }
+
+/** A finished sign-in by a new passkey, as the JSON of its body. */
+const passkeyAssertion: SecretKind['take'] = async (server, space, { token, email }) => {
+  const base = authBase(space)
+  const post = async (path: string, key: string | null, body?: object) => {
+    const answer = await ask(server, `POST ${base}/passkey/${path}`, { key, body })
+    expect(answer.status, answer.text).toBe(200)
+    return answer.body
+  }
+  const authenticator = new SoftAuthenticator(passkeyPlace)
+  const { session_token, creation_options } = await post('register-challenge', token)
+  await post('register', token, { session_token, registration: authenticator.register(creation_options) })
+  const begun = await post('authenticate-challenge', null, { email })
+  const assertion = authenticator.assert(begun.request_options)
+  return JSON.stringify({ session_token: begun.session_token, assertion })
+}
+
+/** The body of a finished sign-in; other secrets are put in the place of its session token. */
+function assertionBody(secret: string): Record<string, unknown> {
+  return secret.startsWith('{') ? JSON.parse(secret) : { session_token: secret, assertion: {} }
+}
+
+/** Every kind of secret, by its name. */
+export const secretKinds: Readonly<Record<string, SecretKind>> = {
+  'access token': { take: async (_server, _space, { token }) => token },
+  'refresh token': {
+    take: async (_server, _space, { refreshToken }) => refreshToken,
+    place: { route: 'POST refresh', body: (secret) => ({ refresh_token: secret }) },
+  },
+  'magic link': {
+    take: linkOf('magic-link/send'),
+    place: { route: 'POST magic-link/verify', body: (token) => ({ token }) },
+  },
+  'verify token': {
+    take: linkOf('verify-email/send'),
+    place: { route: 'POST verify-email', body: (token) => ({ token }) },
+  },
+  'reset token': {
+    take: linkOf('password/reset-request'),
+    place: { route: 'POST password/reset', body: (token) => ({ token, password: `${usualPassword}!` }) },
+  },
+  'passkey session': {
+    take: passkeyAssertion,
+    place: { route: 'POST passkey/authenticate', body: assertionBody },
+  },
+}
+
+/** One call that tries a secret in a namespace. */
+export interface Try {
+  route: string
+  call: TestCall
+}
+
+/** Calls that try a secret wherever a namespace takes any: in each body of `secretKinds`, and as Bearer. */
+export function triesOf(space: Space, secret: string, account: Account): Try[] {
+  const base = authBase(space)
+  const inBodies = Object.values(secretKinds).flatMap(({ place }): Try[] => {
+    if (place === undefined) return []
+    const [method, path] = place.route.split(' ')
+    return [{ route: `${method} ${base}/${path}`, call: { key: null, body: place.body(secret) } }]
+  })
+  return [...inBodies, ...guardedRoutes(space, account).map((route) => ({ route, call: { key: secret } }))]
+}
+
+/** Every auth route of a namespace that wants a credential. */
+function guardedRoutes(space: Space, { email }: Account): string[] {
+  return authRoutes
+    .filter(({ caller, path }) => caller !== 'anyone' && path.startsWith('/v1/auth/'))
+    .map(({ method, path }) => {
+      const own = path.replace(':email', email).replaceAll(/:[a-z_]+/g, '0'.repeat(32))
+      return `${method === 'del' ? 'DELETE' : method.toUpperCase()} ${authBase(space)}${own.slice('/v1/auth'.length)}`
+    })
+}

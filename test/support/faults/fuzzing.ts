@@ -1,0 +1,202 @@
+import fc from 'fast-check'
+import { Agent, request as httpRequest } from 'node:http'
+import { expect, vi } from 'vitest'
+import { checkAnswer } from '../http/answers.js'
+import { extent } from './rounds.js'
+import type { ServerAddress, TestAnswer } from '../server/server.js'
+
+/*
+ * Random requests: what they are made of, how they are sent, and what every answer is held to. A server may refuse
+ * whatever comes, by a code that its route documents; it may not fail.
+ */
+
+vi.setConfig({ testTimeout: extent({ short: 60_000, full: 180_000 }) })
+
+/** What a fuzz test draws. */
+export interface Fuzzing<T> {
+  seed: number
+  /** Cases of the short and of the full form. */
+  runs: { short: number; full: number }
+  draw: fc.Arbitrary<T>
+  /** Whether a case can be tried once only; then what fails is not made smaller. */
+  once?: boolean
+}
+
+/** Has each case that is drawn pass `check`; what fails is made smaller, and told with its seed and path. */
+export async function fuzz<T>(
+  { seed, runs, draw, once = false }: Fuzzing<T>,
+  check: (drawn: T) => Promise<void>,
+): Promise<void> {
+  await fc.assert(fc.asyncProperty(draw, check), { seed, numRuns: extent(runs), endOnFailure: once })
+}
+
+/** A request whose parts go out as they are: the path is not normalised. */
+export interface RawCall {
+  method: string
+  path: string
+  headers?: Record<string, string>
+  body?: string | Uint8Array
+}
+
+const connections = new Agent({ keepAlive: true })
+
+/** Calls the server with the root key, unless a header says otherwise. Of a stream only the head is read. */
+export function rawCall(
+  server: ServerAddress,
+  { method, path, headers, body }: RawCall,
+): Promise<TestAnswer> {
+  const { hostname, port } = new URL(server.url)
+  // Said for DELETE too: by itself node:http sends such a body without saying so, and it would be read as a request.
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+  return new Promise((resolve, reject) => {
+    const options = {
+      hostname,
+      port,
+      method,
+      path,
+      headers: { authorization: `Bearer ${server.rootKey}`, ...headers, ...length },
+      agent: connections,
+    }
+    const sent = httpRequest(options, (response) => {
+      const answered = new Headers()
+      for (const [name, values] of Object.entries(response.headersDistinct)) {
+        for (const value of values ?? []) answered.append(name, value)
+      }
+      const parts: Buffer[] = []
+      const finish = () =>
+        resolve(answerOf(response.statusCode ?? 0, answered, Buffer.concat(parts).toString()))
+      if (answered.get('content-type')?.startsWith('text/event-stream') === true) {
+        finish()
+        sent.destroy()
+        return
+      }
+      response.on('data', (part: Buffer) => parts.push(part))
+      response.on('end', finish)
+      response.on('error', reject)
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+function answerOf(status: number, headers: Headers, text: string): TestAnswer {
+  const type = headers.get('content-type') ?? ''
+  const isJson = type.includes('json') && !type.includes('ndjson') && text !== ''
+  return { status, headers, text, body: isJson ? JSON.parse(text) : undefined }
+}
+
+/** The same, and holds the answer to what its route documents. The server has not failed. */
+export async function rawAsk(server: ServerAddress, sent: RawCall): Promise<TestAnswer> {
+  const answer = await rawCall(server, sent)
+  checkAnswer(`${sent.method} ${sent.path}`, answer)
+  expectNoFailure(answer)
+  return answer
+}
+
+/** Not set up is no failure (501). */
+export function expectNoFailure({ status, text }: Pick<TestAnswer, 'status' | 'text'>): void {
+  if (status !== 501) expect(status, text).toBeLessThan(500)
+}
+
+/** Texts that programs trip over, and any other. Encoded in a path or a query they fit into a header block. */
+export const oddText: fc.Arbitrary<string> = fc.oneof(
+  fc.string({ unit: 'grapheme' }),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '',
+    ' ',
+    '\0',
+    'a\0b',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    '\ud800',
+    'a\udfffb',
+    '\ufeff',
+    '\u2028',
+    '-0',
+    'NaN',
+    'null',
+    'true',
+    '1e999',
+    '9007199254740993',
+    '18446744073709551616',
+    '../../etc/passwd',
+    '%00',
+    '%',
+    '%2e%2e%2f',
+    '*',
+    'a::b',
+    '::',
+    "' OR 1=1 --",
+    '${x}',
+    'default',
+  ),
+  fc
+    .tuple(fc.constantFrom('a', 'é', '0', '%41', '{', '['), fc.integer({ min: 100, max: 1_000 }))
+    .map(([text, times]) => text.repeat(times)),
+)
+
+/** Without the characters that no header may have. */
+export function headerText(text: string): string {
+  return text.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '')
+}
+
+/** One change of some bytes. */
+export type Change =
+  | { do: 'set'; at: number; byte: number }
+  | { do: 'flip'; at: number; bit: number }
+  | { do: 'cut'; at: number }
+  | { do: 'drop'; at: number; bytes: number }
+  | { do: 'insert'; at: number; bytes: Uint8Array }
+  | { do: 'repeat'; at: number; bytes: number }
+
+const at = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true })
+
+/** Changes, each at a place between 0 and 1 of the whole. */
+export const changes: fc.Arbitrary<Change[]> = fc.array(
+  fc.oneof(
+    fc.record({ do: fc.constant('set' as const), at, byte: fc.integer({ min: 0, max: 255 }) }),
+    fc.record({ do: fc.constant('flip' as const), at, bit: fc.integer({ min: 0, max: 7 }) }),
+    fc.record({ do: fc.constant('cut' as const), at }),
+    fc.record({ do: fc.constant('drop' as const), at, bytes: fc.integer({ min: 1, max: 16 }) }),
+    fc.record({
+      do: fc.constant('insert' as const),
+      at,
+      bytes: fc.uint8Array({ minLength: 1, maxLength: 16 }),
+    }),
+    fc.record({ do: fc.constant('repeat' as const), at, bytes: fc.integer({ min: 1, max: 64 }) }),
+  ),
+  { minLength: 1, maxLength: 4 },
+)
+
+/** The bytes after the changes, one after the other. */
+export function changed(bytes: Uint8Array, by: readonly Change[]): Uint8Array {
+  return by.reduce(applied, bytes)
+}
+
+function applied(bytes: Uint8Array, change: Change): Uint8Array {
+  const place = Math.floor(change.at * bytes.length)
+  const before = bytes.subarray(0, place)
+  const byte = bytes[place] ?? 0
+  switch (change.do) {
+    case 'set':
+      return Buffer.concat([before, Buffer.of(change.byte), bytes.subarray(place + 1)])
+    case 'flip':
+      return Buffer.concat([before, Buffer.of(byte ^ (1 << change.bit)), bytes.subarray(place + 1)])
+    case 'cut':
+      return before
+    case 'drop':
+      return Buffer.concat([before, bytes.subarray(place + change.bytes)])
+    case 'insert':
+      return Buffer.concat([before, change.bytes, bytes.subarray(place)])
+    case 'repeat':
+      return Buffer.concat([before, bytes.subarray(place, place + change.bytes), bytes.subarray(place)])
+  }
+}
+
+/** A text after changes of its bytes. */
+export function changedText(text: string, by: readonly Change[]): string {
+  return Buffer.from(changed(Buffer.from(text), by)).toString('latin1')
+}

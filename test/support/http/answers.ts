@@ -1,0 +1,193 @@
+import type { TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import { expect } from 'vitest'
+import { errorCatalogue } from '../../../src/base/errors.js'
+import { operationIdOf } from '../../../src/http/openapi/document.js'
+import { refusalsOf } from '../../../src/http/openapi/problems.js'
+import type { Route } from '../../../src/routes/route.js'
+import { allRoutes } from '../../../src/routes/routes.js'
+import type { Scope } from '../../../src/wire/api-keys.js'
+import { Problem } from '../../../src/wire/problem.js'
+import { call, type TestAnswer, type TestCall, type TestServer } from '../server/server.js'
+
+/*
+ * Every answer that tests get is held to what the OpenAPI document promises: its status, its media type, and each
+ * member of its body.
+ */
+
+const routes = allRoutes('default')
+const successes = new Map<Route, Set<number>>()
+const validators = new Map<TSchema, Validator>()
+const problem = Compile(Problem)
+
+/** Calls the server and holds the answer to the documented schema of its route and status. */
+export async function ask(server: TestServer, route: string, options: TestCall = {}): Promise<TestAnswer> {
+  const answer = await call(server, route, options)
+  checkAnswer(route, answer)
+  return answer
+}
+
+/** Holds an answer, had in whatever way, to the documented schema of its route and status. */
+export function checkAnswer(route: string, answer: TestAnswer): void {
+  if (answer.status < 400) checkSuccess(route, answer)
+  else checkProblem(route, answer)
+}
+
+/** Notes a success that was not had by `ask`, such as an open stream. */
+export function noteSuccess(route: string, answer: Pick<TestAnswer, 'status' | 'headers'>): void {
+  const found = routeOf(route)
+  const documented = found.docs.answers[answer.status]
+  expect(documented, `${route} documents the status ${answer.status}`).toBeDefined()
+  if (documented !== undefined && 'mediaType' in documented) {
+    expect(answer.headers.get('content-type')?.split(';')[0]).toBe(documented.mediaType)
+  }
+  successes.set(found, (successes.get(found) ?? new Set()).add(answer.status))
+}
+
+/** The successes that routes document and that no call of this test file was answered with. */
+export function unseenSuccesses(of: readonly Route[]): string[] {
+  const own = new Set(of.map(keyOf))
+  return routes
+    .filter((route) => own.has(keyOf(route)))
+    .flatMap((route) =>
+      Object.keys(route.docs.answers)
+        .filter((status) => successes.get(route)?.has(Number(status)) !== true)
+        .map((status) => `${keyOf(route)} ${status}`),
+    )
+}
+
+/** A scoped key, fresh from the server. */
+export async function scopedKey(
+  server: TestServer,
+  scopes: readonly Scope[],
+  agents: readonly string[] = [],
+): Promise<{ key: string; key_id: string }> {
+  return keyMadeBy(server, server.rootKey, { scopes, agents })
+}
+
+/** The same made by another key than the root key. */
+export async function keyMadeBy(
+  server: TestServer,
+  by: string,
+  { scopes, agents = [] }: { scopes: readonly Scope[]; agents?: readonly string[] },
+): Promise<{ key: string; key_id: string }> {
+  const { status, body } = await ask(server, 'POST /v1/admin/api-keys', {
+    key: by,
+    body: { name: 'test', scopes, agents },
+  })
+  const admins = adminKeys.get(server) ?? []
+  if (status === 202) {
+    // Once there are two admin keys, one of them has to approve a key that may decide.
+    const approve = `POST /v1/proposals/${body.proposal_id}/approve`
+    expect((await ask(server, approve, { key: admins[0] ?? null })).body.state).toBe('applied')
+  } else expect(status).toBe(201)
+  if (scopes.includes('admin:*') && agents.length === 0) adminKeys.set(server, [...admins, body.key])
+  return body
+}
+
+/** Admin keys that tests have made, by their server. */
+const adminKeys = new WeakMap<TestServer, string[]>()
+
+/** Makes an agent of zone `free`, unless another is named, and gives its name back. */
+export async function newAgent(server: TestServer, name: string, zone = 'free'): Promise<string> {
+  expect((await ask(server, 'POST /v1/agents', { body: { name, zone } })).status).toBe(201)
+  return name
+}
+
+/** The chain head of an agent; undefined when there is no such agent. */
+export async function headOf(
+  server: TestServer,
+  agent: string,
+): Promise<{ chain_head: string; seq: number; record_count: number } | undefined> {
+  const { status, body } = await ask(server, `GET /v1/agents/${agent}/head`)
+  return status === 404 ? undefined : body
+}
+
+/** Makes sure that `action` leaves the strand of `agent` as it was. */
+export async function leavesUnchanged<T>(
+  server: TestServer,
+  agent: string,
+  action: () => Promise<T>,
+): Promise<T> {
+  const before = await headOf(server, agent)
+  const result = await action()
+  expect(await headOf(server, agent)).toEqual(before)
+  return result
+}
+
+function checkSuccess(route: string, answer: TestAnswer): void {
+  noteSuccess(route, answer)
+  expect(answer.headers.get('x-request-id')).toMatch(/^[\x21-\x7e]{1,128}$/)
+  const schema = routeOf(route).docs.answers[answer.status]
+  if (schema === undefined || 'mediaType' in schema) return
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  const faults = faultsOf(validatorOf(schema), answer.body)
+  expect(faults, `${route}: ${answer.text.slice(0, 500)}`).toEqual([])
+}
+
+function checkProblem(route: string, { status, headers, body, text }: TestAnswer): void {
+  const found = findRoute(route)
+  const documented = found === undefined ? undefined : refusalsOf(found, operationIdOf(found))
+  if (documented !== undefined) {
+    expect(documented, `${route}: ${text}`).toContainEqual({ code: body.code, status })
+  }
+  expect(headers.get('content-type'), text).toBe('application/problem+json')
+  // A refused ingest carries its summary, whose `errors` name lines, not members.
+  if (body.code !== 'ingest_rejected') expect(faultsOf(problem, body), text).toEqual([])
+  expect(body.status).toBe(status)
+  expect(body.message).toBe(body.detail)
+  expect(body.request_id).toBe(headers.get('x-request-id'))
+  expect(errorCatalogue).toHaveProperty(body.code)
+  const catalogued = Object.entries(errorCatalogue).find(([code]) => code === body.code)?.[1]
+  expect(catalogued?.title).toBe(body.title)
+  // What a route documents may differ from the catalogue; anything else is answered by the catalogue.
+  if (documented === undefined) expect(catalogued?.status).toBe(status)
+  if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
+}
+
+function faultsOf(validator: Pick<Validator, 'Check' | 'Errors'>, value: unknown): unknown[] {
+  return validator.Check(value) ? [] : [...validator.Errors(value)]
+}
+
+function validatorOf(schema: TSchema): Validator {
+  const known = validators.get(schema)
+  if (known !== undefined) return known
+  const made = Compile(closed(schema) as TSchema)
+  validators.set(schema, made)
+  return made
+}
+
+/** The schema with every object closed: a member that is not documented is a fault. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]))
+  return 'properties' in copy && !('additionalProperties' in copy)
+    ? { ...copy, additionalProperties: false }
+    : copy
+}
+
+function routeOf(route: string): Route {
+  const found = findRoute(route)
+  if (found === undefined) throw new Error(`No route takes ${route}`)
+  return found
+}
+
+/** Undefined for what is answered by no route: 404 and 405. */
+function findRoute(route: string): Route | undefined {
+  const [method = '', target = ''] = route.split(' ')
+  const path = target.split('?')[0] ?? ''
+  return routes.find(
+    (one) =>
+      methodOf(one) === method &&
+      new RegExp(`^${one.path.replaceAll('.', '\\.').replaceAll(/:[a-z_]+/g, '[^/]+')}$`).test(path),
+  )
+}
+
+function methodOf({ method }: Route): string {
+  return method === 'del' ? 'DELETE' : method.toUpperCase()
+}
+
+function keyOf(route: Route): string {
+  return `${methodOf(route)} ${route.path}`
+}

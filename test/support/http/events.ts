@@ -1,0 +1,98 @@
+import { noteSuccess } from './answers.js'
+import type { ServerAddress } from '../server/server.js'
+
+/** One server-sent event as it came. */
+export interface TestEvent {
+  id: string
+  event: string
+  // Payloads of every shape.
+  // oxlint-disable-next-line no-explicit-any
+  data: any
+}
+
+/** An open stream. Events are kept from the first on. */
+export interface TestStream {
+  events: TestEvent[]
+  /** Everything that came, comments included. */
+  text(): string
+  /** Resolves when `condition` holds of the events; rejects when the stream ends before. */
+  until(condition: (events: readonly TestEvent[]) => boolean): Promise<void>
+  /** Resolves when the server has ended the stream. */
+  ended: Promise<void>
+  close(): void
+}
+
+/** Opens a stream with the root key, another, or none (null), and reads it in the background. */
+export async function openStream(
+  server: ServerAddress,
+  path: string,
+  options: { key?: string | null; headers?: Record<string, string> } = {},
+): Promise<TestStream> {
+  const key = options.key === undefined ? server.rootKey : options.key
+  const headers = { ...options.headers, ...(key === null ? {} : { authorization: `Bearer ${key}` }) }
+  const abort = new AbortController()
+  const response = await fetch(server.url + path, { headers, signal: abort.signal })
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
+  noteSuccess(`GET ${path}`, response)
+  return readStream(response, abort)
+}
+
+/** The records among events, by their payload's member `n`. */
+export function numbersOf(events: readonly TestEvent[]): number[] {
+  return events.filter(({ event }) => event === 'record').map(({ data }) => data.payload.n)
+}
+
+/** Whether replay has met live. */
+export function isCaughtUp(events: readonly TestEvent[]): boolean {
+  return events.some(({ event }) => event === 'caught_up')
+}
+
+function readStream(response: Response, abort: AbortController): TestStream {
+  const events: TestEvent[] = []
+  let text = ''
+  let over = false
+  let wake = () => {}
+  const read = async () => {
+    const decoder = new TextDecoder()
+    let parsed = 0
+    try {
+      for await (const bytes of response.body ?? []) {
+        text += decoder.decode(bytes, { stream: true })
+        for (let end = text.indexOf('\n\n', parsed); end !== -1; end = text.indexOf('\n\n', parsed)) {
+          const event = parseEvent(text.slice(parsed, end))
+          if (event !== undefined) events.push(event)
+          parsed = end + 2
+        }
+        wake()
+      }
+    } catch {
+      // Closed by the test.
+    }
+    over = true
+    wake()
+  }
+  const ended = read()
+  return {
+    events,
+    text: () => text,
+    ended,
+    close: () => abort.abort(),
+    async until(condition) {
+      while (!condition(events)) {
+        if (over) throw new Error(`The stream ended before:\n${text}`)
+        await new Promise<void>((resolve) => (wake = resolve))
+      }
+    },
+  }
+}
+
+function parseEvent(block: string): TestEvent | undefined {
+  const fields = new Map<string, string>()
+  for (const line of block.split('\n')) {
+    const [name = '', value = ''] = line.split(/: (.*)/s)
+    if (name !== '') fields.set(name, value)
+  }
+  const event = fields.get('event')
+  if (event === undefined) return undefined
+  return { id: fields.get('id') ?? '', event, data: JSON.parse(fields.get('data') ?? 'null') }
+}

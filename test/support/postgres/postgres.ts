@@ -1,0 +1,120 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client, type QueryResultRow } from 'pg'
+import { eventually } from '../eventually.js'
+import { freePort } from '../server/free-port.js'
+import { postgresBinaries } from './postgres-binaries.js'
+
+/** A PostgreSQL server of a test's own, on a port and a directory of its own. */
+export interface TestPostgres {
+  /** What SERVICE_INGEST_POSTGRES_URL is set to. */
+  url: string
+  /** Starts it, the first time or again, and resolves when it takes queries. */
+  start(): Promise<void>
+  /** Kills it and each of its processes with SIGKILL. */
+  kill(): Promise<void>
+  query<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>
+  /** A connection that stays open, as for a lock. */
+  connect(): Promise<Client>
+  /** Stops it and removes its directory. */
+  remove(): Promise<void>
+}
+
+const binaries = postgresBinaries()
+
+/** Whether tests with PostgreSQL are left out: where there is none, but never where the whole suite is promised. */
+export const noPostgres = binaries === undefined && process.env['CI'] !== 'true'
+
+// Left out, but never in silence.
+if (noPostgres) console.warn('Skipped: no PostgreSQL')
+
+/** Makes an empty PostgreSQL server, which is not started yet. */
+export async function makePostgres(): Promise<TestPostgres> {
+  if (binaries === undefined) throw new Error('Expected PostgreSQL to be installed')
+  const directory = mkdtempSync(join(tmpdir(), 'strandfast-postgres-'))
+  const port = await freePort()
+  const user = serverUser()
+  if (user.uid !== undefined && user.gid !== undefined) chownSync(directory, user.uid, user.gid)
+  const data = join(directory, 'data')
+  const options = ['-U', 'strandfast', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
+  execFileSync(join(binaries, 'initdb'), ['-D', data, ...options], { ...user, cwd: directory, stdio: 'pipe' })
+  const url = `postgres://strandfast@127.0.0.1:${port}/postgres`
+  let server: ChildProcess | undefined
+  const kill = async () => {
+    if (server === undefined) return
+    const exited = once(server, 'exit')
+    for (const pid of familyOf(server)) killIfThere(pid)
+    await exited
+    server = undefined
+  }
+  return {
+    url,
+    async start() {
+      // The file systems of tests need not survive the machine, only the processes.
+      const args = ['-D', data, '-p', `${port}`, '-h', '127.0.0.1', '-k', '', '-c', 'fsync=off']
+      await eventually(async () => {
+        server ??= spawn(join(binaries, 'postgres'), args, { ...user, cwd: directory, stdio: 'ignore' })
+        // It may find processes of its killed forerunner still leaving.
+        if (server.exitCode !== null) server = undefined
+        return server !== undefined && (await answers(url))
+      })
+    },
+    kill,
+    async query<R extends QueryResultRow>(text: string, values: unknown[] = []) {
+      const client = await connected(url)
+      try {
+        return (await client.query<R>(text, values)).rows
+      } finally {
+        await client.end()
+      }
+    },
+    connect: () => connected(url),
+    async remove() {
+      // At once, but it sees its own processes off.
+      if (server !== undefined && server.kill('SIGQUIT')) await once(server, 'exit')
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function connected(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  // Connections die with their server, which is what the tests do to it.
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    await (await connected(url)).end()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** PostgreSQL refuses to run as root. */
+function serverUser(): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {}
+  const id = (option: string) => Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+/** A server's process and those that it has started, which lead groups of their own. */
+function familyOf({ pid }: ChildProcess): number[] {
+  if (pid === undefined) return []
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return [pid, ...children.trim().split(' ').filter(Boolean).map(Number)]
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}

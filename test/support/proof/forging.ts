@@ -1,0 +1,47 @@
+import { createHmac, sign } from 'node:crypto'
+import { type JwtKey, jwtKey } from '../../../src/auth/jwt-key.js'
+import { agentSeed } from '../../../src/strand/agent-seed.js'
+
+/** The parts of a token. */
+export interface TokenParts {
+  header: Record<string, unknown>
+  claims: Record<string, unknown>
+  /** As it stands in the token. */
+  signature: string
+}
+
+/** The key by which a server with this master seed signs the tokens of its root namespace. */
+export function serverKey(masterSeedHex: string, epoch = 0): Promise<JwtKey> {
+  return jwtKey(agentSeed(Buffer.from(masterSeedHex, 'hex'), 'default'), '', epoch)
+}
+
+/** Base64url of a text, or of the JSON of anything else. */
+export function encoded(value: unknown): string {
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+}
+
+/** Takes a token apart. */
+export function partsOf(token: string): TokenParts {
+  const [header = '', claims = '', signature = ''] = token.split('.')
+  const read = (text: string) => JSON.parse(Buffer.from(text, 'base64url').toString())
+  return { header: read(header), claims: read(claims), signature }
+}
+
+/**
+ * Signs by Ed25519 whatever header and claims it is given; texts are taken as they are.
+ * @param key of the server, or of nobody
+ */
+export function signedToken(header: unknown, claims: unknown, key: Pick<JwtKey, 'privateKey'>): string {
+  const input = `${encoded(header)}.${encoded(claims)}`
+  return `${input}.${sign(null, Buffer.from(input), key.privateKey).toString('base64url')}`
+}
+
+/** "Signs" by an HMAC whose secret is something that everybody can read. */
+export function macToken(
+  { header, claims }: Pick<TokenParts, 'header' | 'claims'>,
+  hash: 'sha256' | 'sha384' | 'sha512',
+  secret: Buffer | string,
+): string {
+  const input = `${encoded({ ...header, alg: `HS${hash.slice(3)}` })}.${encoded(claims)}`
+  return `${input}.${createHmac(hash, secret).update(input).digest('base64url')}`
+}

@@ -1,0 +1,47 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
+
+/** A command of the command line in a process of its own. */
+export interface RunningCommand {
+  process: ChildProcess
+  /** Resolves when it has ended. */
+  ended: Promise<EndedCommand>
+}
+
+/** How a command ended. */
+export interface EndedCommand {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Starts `strandfast backup` or `restore`. @param env the settings, SERVICE_DATA_DIR among them */
+export function startCommand(args: string[], env: Record<string, string>): RunningCommand {
+  const child = spawn(process.execPath, [entry, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (bytes: Buffer) => (stdout += bytes.toString()))
+  child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()))
+  const ended = once(child, 'close').then(() => ({ code: child.exitCode, stdout, stderr }))
+  return { process: child, ended }
+}
+
+/** Makes a backup and waits for it. */
+export function backUp(dataDir: string, target: string, ...more: string[]): Promise<EndedCommand> {
+  return startCommand(['backup', target, ...more], { SERVICE_DATA_DIR: dataDir }).ended
+}
+
+/** Restores a backup and waits for it. */
+export function restore(
+  source: string,
+  dataDir: string,
+  env: Record<string, string> = {},
+): Promise<EndedCommand> {
+  return startCommand(['restore', source], { SERVICE_DATA_DIR: dataDir, ...env }).ended
+}

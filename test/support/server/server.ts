@@ -1,0 +1,141 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+/** A real server in a process of its own, on a data directory of its own. */
+export interface TestServer {
+  url: string
+  rootKey: string
+  dataDir: string
+  process: ChildProcess
+  /** What it has written to standard error so far. */
+  stderr(): string
+  /** Stops it with `signal` and waits; gives the exit code. The data directory stays. */
+  halt(signal?: NodeJS.Signals): Promise<number | null>
+  /** Stops it and removes its data directory. */
+  stop(): Promise<void>
+}
+
+/** What a call needs to know of a server. */
+export type ServerAddress = Pick<TestServer, 'url' | 'rootKey'>
+
+/** What a test server is started with. */
+export interface TestServerOptions {
+  env?: Record<string, string>
+  /** A directory to start on again; a new one is made when absent. */
+  dataDir?: string
+  /** What node itself is given, before the program. */
+  nodeOptions?: readonly string[]
+  /** The most files that the server may have open (`ulimit -n`). */
+  openFilesMax?: number
+}
+
+const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
+
+/** The root key of test servers, unless `env` names another. */
+export const testRootKey = 'test-root-key-0123456789abcdefghij'
+
+/** Starts the built server and resolves when it listens. Rate limits are off unless `env` sets them. */
+export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
+  const env = {
+    PATH: process.env['PATH'],
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_PORT: '0',
+    SERVICE_ROOT_API_KEY: testRootKey,
+    SERVICE_RATE_LIMIT_RPS: '0',
+    SERVICE_LOG_LEVEL: 'warn',
+    SERVICE_MIN_FREE_BYTES: '0',
+    ...options.env,
+  }
+  const command = [process.execPath, ...(options.nodeOptions ?? []), entry, 'serve']
+  const limited = `ulimit -n ${options.openFilesMax ?? ''} && exec "$@"`
+  const [program = '', ...args] =
+    options.openFilesMax === undefined ? command : ['sh', '-c', limited, 'sh', ...command]
+  const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let stderr = ''
+  child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()))
+  const exited = once(child, 'exit')
+  const url = await Promise.race([listeningUrl(child), exited.then(() => undefined)])
+  if (url === undefined) throw new Error(`The server ended before it listened:\n${stderr}`)
+  const halt = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    child.kill(signal)
+    await exited
+    return child.exitCode
+  }
+  return {
+    url,
+    rootKey: env.SERVICE_ROOT_API_KEY,
+    dataDir,
+    process: child,
+    stderr: () => stderr,
+    halt,
+    async stop() {
+      await halt()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function listeningUrl(child: ChildProcess): Promise<string | undefined> {
+  if (child.stdout === null) return undefined
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /^listening on (\S+)$/.exec(line)?.[1]
+    if (url !== undefined) return url
+  }
+  return undefined
+}
+
+/** A JSON answer and what came with it. */
+export interface TestAnswer {
+  status: number
+  headers: Headers
+  // Tests look into answers of every shape.
+  // oxlint-disable-next-line no-explicit-any
+  body: any
+  text: string
+}
+
+/** What a call carries. */
+export interface TestCall {
+  body?: unknown
+  /** Sent as it is, in place of `body`. */
+  raw?: string | Uint8Array
+  key?: string | null
+  headers?: Record<string, string>
+}
+
+/** Calls the server with its root key (or another; null for none) and reads the answer. */
+export async function call(
+  server: ServerAddress,
+  route: string,
+  options: TestCall = {},
+): Promise<TestAnswer> {
+  const [method = 'GET', path = '/'] = route.split(' ')
+  const key = options.key === undefined ? server.rootKey : options.key
+  const headers: Record<string, string> = { ...options.headers }
+  if (key !== null) headers['authorization'] = `Bearer ${key}`
+  if (options.body !== undefined || options.raw !== undefined) headers['content-type'] ??= 'application/json'
+  const json = options.body === undefined ? undefined : JSON.stringify(options.body)
+  // A copy: fetch takes no bytes that could be shared between threads.
+  const body = options.raw instanceof Uint8Array ? new Uint8Array(options.raw) : (options.raw ?? json)
+  const response = await fetch(server.url + path, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.includes('json') === true
+  return {
+    status: response.status,
+    headers: response.headers,
+    body:
+      isJson && text !== '' && !response.headers.get('content-type')?.includes('ndjson')
+        ? JSON.parse(text)
+        : undefined,
+    text,
+  }
+}

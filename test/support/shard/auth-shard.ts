@@ -1,0 +1,101 @@
+import { makeOneTimeToken } from '../../../src/auth/one-time-token.js'
+import type { OutboxMessage } from '../../../src/auth/outbox-message.js'
+import { pooledRandom } from '../../../src/base/random.js'
+import type {
+  AuthChange,
+  AuthOutcome,
+  AuthOrigin,
+  Change,
+  LinkPurpose,
+  Lookup,
+} from '../../../src/protocol/auth-messages.js'
+import type { Outcome } from '../../../src/protocol/messages.js'
+import { TestShard } from './shard.js'
+
+/** An audit record by its type and body. */
+export interface AuditRecord {
+  type: string
+  body: Record<string, unknown>
+}
+
+/** How a link is asked for. */
+export interface LinkAsked {
+  purpose: LinkPurpose
+  email: string
+  /** Whether its token goes out by mail. */
+  mailed?: boolean
+}
+
+/** A shard with the audit agent of the root namespace, and that of the organism `acme`, which is the same agent. */
+export class AuthShard extends TestShard {
+  origin: AuthOrigin = { ip: '192.0.2.1', userAgent: 'test', requestId: 'r-1' }
+
+  constructor() {
+    super()
+    this.ask({ kind: 'agentCreate', agent: 'default', zone: 'governed', options: {} })
+  }
+
+  /** The command of a change. */
+  command(change: Change, namespace = ''): AuthChange {
+    return { kind: 'authChange', agent: 'default', namespace, change, origin: this.origin, options: {} }
+  }
+
+  /** Carries out one change. */
+  change(change: Change, namespace = ''): AuthOutcome['answer'] {
+    return answerOf(this.ask(this.command(change, namespace)))
+  }
+
+  look(lookup: Lookup): AuthOutcome['answer'] {
+    return answerOf(this.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup }))
+  }
+
+  /** Makes an account with a password. */
+  register(email: string): AuthOutcome['answer'] {
+    return this.change({ kind: 'register', email, passwordHash: `hash of ${email}` })
+  }
+
+  /** Asks for a link. @returns its hash, by which it is used */
+  sendLink({ purpose, email, mailed = true }: LinkAsked, namespace = ''): string {
+    const { token, hash } = makeOneTimeToken(pooledRandom())
+    const lifeMs = { magicLink: 900_000, verifyEmail: 86_400_000, passwordReset: 3_600_000 }[purpose]
+    const link = { purpose, hash, expiresAtMs: this.nowMs + lifeMs, ...(mailed && { mailToken: token }) }
+    this.change({ kind: 'linkSend', email, link }, namespace)
+    return hash
+  }
+
+  /** Whether a link can be used. */
+  isUsable(purpose: LinkPurpose, hash: string): boolean {
+    const answer = this.look({ kind: 'link', hash, purpose })
+    return answer.kind === 'link' && answer.usable
+  }
+
+  /** Mails of the outbox that are due. */
+  mails(): OutboxMessage['mail'][] {
+    const outcome = this.ask({ kind: 'mailDue', limit: 1_000 })
+    if (outcome.kind !== 'mailDue') throw new Error(`Expected mails, got ${outcome.kind}`)
+    return outcome.mails.map(({ message }) => message.mail)
+  }
+
+  /** Audit records, in order. */
+  audit(): AuditRecord[] {
+    const query = { order: 'asc', limit: 1_000, types: ['auth/*'] } as const
+    const page = this.ask({ kind: 'recordQuery', agent: 'default', ...query, types: [...query.types] })
+    if (page.kind !== 'rows') throw new Error(`Expected rows, got ${page.kind}`)
+    return page.rows.map((row) => {
+      const { type, payload } = JSON.parse(Buffer.from(row).toString())
+      return { type, body: payload }
+    })
+  }
+}
+
+/** The answer of an auth outcome. */
+export function answerOf(outcome: Outcome): AuthOutcome['answer'] {
+  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
+  return outcome.answer
+}
+
+/** The code of a refusal; the kind of any other answer. */
+export function codeOf(answer: AuthOutcome['answer']): string {
+  return answer.kind === 'refused' ? answer.refusal.code : answer.kind
+}

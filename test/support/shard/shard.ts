@@ -1,0 +1,175 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pooledRandom } from '../../../src/base/random.js'
+import type { OutcomeFrame } from '../../../src/protocol/frame.js'
+import type { AuthRules } from '../../../src/protocol/auth-messages.js'
+import type { Command, Outcome, Signing, WriteOptions } from '../../../src/protocol/messages.js'
+import type { RecordAppend } from '../../../src/protocol/record-messages.js'
+import { Shard } from '../../../workers/shard/shard.js'
+import type { Environment } from '../../../workers/store/environment.js'
+import { ShardStore } from '../../../workers/store/shard-store.js'
+
+/** The auth settings of test shards. */
+export const testAuthRules: AuthRules = {
+  lockout: { maxAttempts: 5, durationSecs: 900 },
+  refreshExpirySecs: 2_592_000,
+  jwtExpirySecs: 3_600,
+  requireEmailVerify: false,
+  metadataBytesMax: 4_096,
+  tokenEra: 0,
+}
+
+/** One shard in the process and thread of the test, with a clock that the test moves. */
+export class TestShard {
+  nowMs = Date.UTC(2026, 0, 1)
+  /** Every frame that it told, in order. */
+  readonly frames: OutcomeFrame[] = []
+  /** How often it has shown that it came a step further. */
+  beats = 0
+  /** Taken up when it is opened again. */
+  auth = testAuthRules
+  readonly #path: string
+  readonly #openAgentsMax: number | undefined
+  #store: ShardStore
+  #shard: Shard
+
+  /**
+   * @param path where its store lies; in a new directory when absent
+   * @param openAgentsMax agents that it keeps in memory; as a server's when absent
+   */
+  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), openAgentsMax?: number) {
+    this.#path = path
+    this.#openAgentsMax = openAgentsMax
+    this.#store = this.#openStore()
+    this.#shard = this.#makeShard()
+  }
+
+  /** Where its store lies. */
+  get path(): string {
+    return this.#path
+  }
+
+  get store(): ShardStore {
+    return this.#store
+  }
+
+  get environment(): Environment {
+    return this.#store.environment
+  }
+
+  /** Carries out commands that arrived together; gives their outcomes in the order of the commands. */
+  run(...commands: Command[]): Outcome[] {
+    const from = this.frames.length
+    this.#shard.run(commands.map((command, id) => [id, command]))
+    const outcomes = new Map(this.frames.slice(from).flatMap((frame) => frame.outcomes))
+    return commands.map((_command, id) => {
+      const outcome = outcomes.get(id)
+      if (outcome === undefined) throw new Error(`Expected an outcome of command ${id}`)
+      return outcome
+    })
+  }
+
+  /** Takes commands, under the numbers that their outcomes are told by, and carries out a turn's part of what there is. */
+  turn(commands: readonly [id: number, command: Command][] = []): boolean {
+    this.#shard.take([...commands])
+    this.#shard.turn()
+    return this.#shard.busy
+  }
+
+  /** Carries out one command. */
+  ask(command: Command): Outcome {
+    const [outcome] = this.run(command)
+    if (outcome === undefined) throw new Error('Expected an outcome')
+    return outcome
+  }
+
+  /** Commit groups so far. */
+  get commits(): number {
+    return this.frames.at(-1)?.figures.commits ?? 0
+  }
+
+  /** Does all that an idle shard does. */
+  settle(): void {
+    while (this.#shard.needsStep) this.#shard.step()
+  }
+
+  /** Closes the store and opens it again, as a restart does. */
+  async reopen(): Promise<void> {
+    await this.#store.close()
+    this.#store = this.#openStore()
+    this.#shard = this.#makeShard()
+    this.frames.length = 0
+  }
+
+  /** Closes the store, which stays. */
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+
+  async remove(): Promise<void> {
+    // A test may have left it closed, or damaged.
+    await this.#store.environment.root.close()
+    rmSync(this.#path, { recursive: true, force: true })
+  }
+
+  #openStore(): ShardStore {
+    return new ShardStore(this.#path, Buffer.alloc(32, 7), this.#openAgentsMax)
+  }
+
+  #makeShard(): Shard {
+    return new Shard(
+      {
+        shard: 0,
+        store: this.#store,
+        clock: () => this.nowMs,
+        random: pooledRandom(),
+        masterSeed: Buffer.alloc(32, 7),
+        recordBytesMax: 262_144,
+        signing: 'record',
+        auth: this.auth,
+        proposals: { governedAutoApproveSecs: 60 },
+        emailHmacKey: Buffer.alloc(32, 9),
+        watched: new Set(),
+        beat: () => {
+          this.beats++
+        },
+      },
+      (frame) => this.frames.push(frame),
+    )
+  }
+}
+
+/** The command that appends `{n}` to a collection. */
+export function appendNumber(agent: string, n: number, options: WriteOptions = {}): RecordAppend {
+  return {
+    kind: 'recordAppend',
+    agent,
+    emerge: true,
+    body: Buffer.from(JSON.stringify({ data: { n } })),
+    options,
+  }
+}
+
+/** Options of a write under an idempotency key. */
+export function keyed(key: string): WriteOptions {
+  return { idempotency: { caller: 'test', key } }
+}
+
+/** Options of a write that is signed so. */
+export function signed(signing: Signing): WriteOptions {
+  return { signing }
+}
+
+/** The JSON of a reply. @throws Error when the outcome is none */
+// Tests look into answers of every shape.
+// oxlint-disable-next-line no-explicit-any
+export function replyOf(outcome: Outcome | undefined): any {
+  if (outcome?.kind !== 'reply') throw new Error(`Expected a reply, got ${JSON.stringify(outcome)}`)
+  return JSON.parse(outcome.body)
+}
+
+/** The code of a refusal; the outcome's kind when it is none. */
+export function codeOf(outcome: Outcome | undefined): string | undefined {
+  return outcome?.kind === 'refused' ? outcome.refusal.code : outcome?.kind
+}

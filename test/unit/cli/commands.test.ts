@@ -1,0 +1,322 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { type RequestListener, type Server, createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openDataDirectory } from '../../../src/data-directory/data-directory.js'
+
+const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
+
+let folder: string
+let server: Server | undefined
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'cli-'))
+})
+afterEach(() => {
+  server?.close()
+  server?.closeAllConnections()
+  server = undefined
+  rmSync(folder, { recursive: true })
+})
+
+function start(args: string[], env: Record<string, string>): ChildProcess {
+  return spawn(process.execPath, [built, ...args], {
+    env: { PATH: process.env.PATH, SERVICE_DATA_DIR: join(folder, 'data'), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+async function run(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: unknown; out: string; err: string }> {
+  const child = start(args, env)
+  let out = ''
+  let err = ''
+  child.stdout?.on('data', (chunk) => (out += String(chunk)))
+  child.stderr?.on('data', (chunk) => (err += String(chunk)))
+  const [code]: unknown[] = await once(child, 'close')
+  return { code, out, err }
+}
+
+/** Serves over loopback. @returns the base URL */
+async function listen(answer: RequestListener): Promise<string> {
+  server = createServer(answer).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
+  return `http://127.0.0.1:${address.port}`
+}
+
+describe('strandfast', () => {
+  it('shows its commands on --help and its version on --version', async () => {
+    const help = await run(['--help'])
+    expect(help).toMatchObject({ code: 0, err: '' })
+    for (const name of ['serve', 'check', 'doctor', 'keygen', 'export', 'verify', 'bench']) {
+      expect(help.out).toMatch(new RegExp(`^ {2}${name} `, 'm'))
+    }
+    const { version }: { version: string } = JSON.parse(
+      readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+    )
+    expect(await run(['--version'])).toEqual({ code: 0, out: `strandfast ${version}\n`, err: '' })
+  })
+
+  it('answers an unknown command or none with its usage and 78', async () => {
+    const unknown = await run(['explode'])
+    expect(unknown).toMatchObject({ code: 78, out: '' })
+    expect(unknown.err).toContain('No such command: explode')
+    expect(unknown.err).toContain('Usage: strandfast COMMAND')
+    expect((await run([])).code).toBe(78)
+  })
+
+  it.each(['serve', 'check', 'doctor', 'export', 'bench'])(
+    'refuses an unknown option of %s',
+    async (name) => {
+      const refused = await run([name, '--explode'])
+      expect(refused).toMatchObject({ code: 78, out: '' })
+      expect(refused.err).toContain(`Usage: strandfast ${name}`)
+      expect((await run([name, '--help'])).out).toContain(`Usage: strandfast ${name}`)
+    },
+  )
+
+  it('wires keygen', async () => {
+    const made = await run(['keygen', '--seed', '00'.repeat(32)])
+    // RFC 8032's derivation, as every Ed25519 implementation has it for the zero seed.
+    expect(JSON.parse(made.out)).toEqual({
+      seed_hex: '00'.repeat(32),
+      public_key: '3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29',
+    })
+  })
+
+  it('wires verify', async () => {
+    expect((await run(['verify'])).code).toBe(78)
+    expect((await run(['verify', join(folder, 'none'), '--key', '00'.repeat(32)])).code).toBe(1)
+  })
+})
+
+describe('strandfast check', () => {
+  it('says that a valid configuration is valid, and makes nothing', async () => {
+    expect(await run(['check'])).toEqual({ code: 0, out: 'configuration is valid\n', err: '' })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('names every fault, and ends with 78', async () => {
+    const checked = await run(['check'], {
+      SERVICE_PORT: 'x',
+      SERVICE_ROOT_API_KEY: 'short',
+      SERVICE_PROT: '1',
+    })
+    expect(checked).toMatchObject({ code: 78, out: '' })
+    expect(checked.err).toContain('SERVICE_PORT: given "x", allowed: an integer from 0 to 65535')
+    expect(checked.err).toContain('SERVICE_ROOT_API_KEY: given 5 characters')
+    expect(checked.err).toContain('was SERVICE_PORT meant?')
+    expect(checked.err).not.toContain('short')
+  })
+
+  it('reports as JSON', async () => {
+    expect(JSON.parse((await run(['check', '--json'])).out)).toEqual({
+      valid: true,
+      faults: [],
+      warnings: [],
+    })
+    const checked = await run(['check', '--json'], { SERVICE_PORT: 'x' })
+    expect(checked).toMatchObject({ code: 78, err: '' })
+    expect(JSON.parse(checked.out)).toEqual({
+      valid: false,
+      faults: [{ name: 'SERVICE_PORT', given: '"x"', allowed: 'an integer from 0 to 65535' }],
+      warnings: [],
+    })
+  })
+})
+
+describe('strandfast serve', () => {
+  it('refuses wrong settings with 78 and makes nothing', async () => {
+    const refused = await run(['serve'], { SERVICE_PORT: 'x', SERVICE_ENV: 'moon' })
+    expect(refused).toMatchObject({ code: 78, out: '' })
+    expect(refused.err).toContain('SERVICE_PORT')
+    expect(refused.err).toContain('SERVICE_ENV')
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('refuses a data directory in use with 78', async () => {
+    const dataDir = join(folder, 'data')
+    const opening = openDataDirectory({ dataDir }, (count) => Buffer.alloc(count, 1))
+    if (!opening.ok) throw new Error(opening.detail)
+    const refused = await run(['serve'])
+    opening.directory.close()
+    expect(refused).toMatchObject({ code: 78, out: '' })
+    expect(refused.err).toContain('in use by process')
+  })
+})
+
+describe('strandfast doctor', () => {
+  it('examines a machine on which nothing has started, and leaves nothing behind', async () => {
+    const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
+    expect(found.code).toBe(0)
+    expect(found.out).toMatch(/^ok +node /m)
+    expect(found.out).toMatch(/^ok +data directory .* will be made/m)
+    expect(found.out).toMatch(/synchronised writes of 4096 bytes a second/)
+    expect(found.out).toMatch(/^warn +server .* does not answer/m)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('fails where settings, data directory or server are wrong', async () => {
+    expect(await run(['doctor'], { SERVICE_PORT: 'x' })).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^fail +settings +SERVICE_PORT/m),
+    })
+    const dataDir = join(folder, 'data')
+    const opening = openDataDirectory({ dataDir, shards: 2 }, (count) => Buffer.alloc(count, 1))
+    if (!opening.ok) throw new Error(opening.detail)
+    const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_SHARDS: '3' })
+    opening.directory.close()
+    expect(found.code).toBe(1)
+    expect(found.out).toMatch(/^fail +format +2 shards/m)
+    expect(found.out).toMatch(/^warn +lock +held by process \d+, which does not answer/m)
+  })
+
+  it('fails where a store, the master seed, the root key or format.json is gone, and makes none of them', async () => {
+    const dataDir = join(folder, 'data')
+    const lost: [name: string, said: RegExp][] = [
+      ['shard-1.tmp', /^fail +pieces +The store \S+shard-1 is missing: restore it from a backup$/m],
+      [
+        'master.seed',
+        /^fail +pieces +The file \S+master\.seed is missing: restore it, or give the master seed/m,
+      ],
+      [
+        'root.key',
+        /^fail +pieces +The file \S+root\.key is missing: restore it, or the next start makes another/m,
+      ],
+      ['format.json', /^fail +pieces +The directory \S+ holds shard-0 but no format\.json/m],
+    ]
+    for (const [name, said] of lost) {
+      const opening = openDataDirectory({ dataDir, shards: 2 }, (count) => Buffer.alloc(count, 1))
+      if (!opening.ok) throw new Error(opening.detail)
+      opening.directory.close()
+      mkdirSync(join(dataDir, 'shard-0'), { recursive: true })
+      writeFileSync(join(dataDir, 'shard-0', 'data.mdb'), '')
+      const whole = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
+      expect(whole.out).toMatch(/^ok +pieces +every store, the master seed and the root key are there$/m)
+      rmSync(join(dataDir, name), { recursive: true })
+      // An empty directory is no store.
+      if (name === 'shard-1.tmp') mkdirSync(join(dataDir, 'shard-1'))
+      const found = await run(['doctor'], { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0' })
+      expect(found.out).toMatch(said)
+      expect(found.code).toBe(1)
+      expect(existsSync(join(dataDir, name))).toBe(false)
+      rmSync(dataDir, { recursive: true })
+    }
+  })
+
+  it('misses no master seed and no root key that settings give', async () => {
+    const dataDir = join(folder, 'data')
+    const [seed, rootKey] = [Buffer.alloc(32, 7), 'r'.repeat(32)]
+    const opening = openDataDirectory(
+      { dataDir, shards: 1, masterSeed: seed, rootApiKey: rootKey },
+      (count) => Buffer.alloc(count, 1),
+    )
+    if (!opening.ok) throw new Error(opening.detail)
+    opening.directory.close()
+    const env = { SERVICE_PORT: '1', SERVICE_MIN_FREE_BYTES: '0', SERVICE_ROOT_API_KEY: rootKey }
+    const found = await run(['doctor'], { ...env, SERVICE_MASTER_SEED: seed.toString('hex') })
+    expect(found.out).toMatch(/^ok +pieces/m)
+    const other = await run(['doctor'], { ...env, SERVICE_MASTER_SEED: 'ab'.repeat(32) })
+    expect(other.out).toMatch(/^fail +pieces +The master seed given is not the one/m)
+  })
+
+  it('tells a server that is alive from one that is ready', async () => {
+    const url = await listen((request, response) => {
+      response.statusCode = request.url === '/healthz' ? 200 : 503
+      response.end()
+    })
+    const found = await run(['doctor'], { SERVICE_PORT: new URL(url).port, SERVICE_MIN_FREE_BYTES: '0' })
+    expect(found.code).toBe(1)
+    expect(found.out).toMatch(/^fail +server .* alive and not ready: \/readyz answers 503/m)
+  })
+})
+
+describe('strandfast export', () => {
+  const whole =
+    '{"format":"strand-export/v1","from_seq":0,"to_seq":1}\n{"h":"a"}\n{"h":"b"}\n{"chain_head":"c","records":2}\n'
+
+  it('saves an export, asked for as told', async () => {
+    const asked: unknown[] = []
+    const url = await listen((request, response) => {
+      asked.push(request.url, request.headers.authorization)
+      response.end(whole)
+    })
+    const out = join(folder, 'strand.ndjson')
+    const args = [
+      'export',
+      '--url',
+      `${url}/`,
+      '--agent',
+      'a b',
+      '--from-seq',
+      '0',
+      '--to-seq',
+      '1',
+      '--out',
+      out,
+    ]
+    const saved = await run(args, { SERVICE_ROOT_API_KEY: 'k'.repeat(32) })
+    expect(saved).toMatchObject({ code: 0, out: '', err: `2 records saved to ${out}\n` })
+    expect(readFileSync(out, 'utf8')).toBe(whole)
+    expect(asked).toEqual(['/v1/strand/export?agent=a+b&from_seq=0&to_seq=1', `Bearer ${'k'.repeat(32)}`])
+  })
+
+  it('gzips into a .gz file, and writes to standard output for -', async () => {
+    const url = await listen((_, response) => response.end(whole))
+    const out = join(folder, 'strand.ndjson.gz')
+    expect((await run(['export', '--url', url, '--key', 'k', '--out', out])).code).toBe(0)
+    expect(gunzipSync(readFileSync(out)).toString()).toBe(whole)
+    expect(await run(['export', '--url', url, '--key', 'k', '--out', '-'])).toMatchObject({
+      code: 0,
+      out: whole,
+    })
+  })
+
+  it.each([
+    ['ends before its trailer', whole.slice(0, -32)],
+    ['lacks a record', whole.replace('{"h":"b"}\n', '')],
+    ['ends within its last line', whole.slice(0, -1)],
+    ['is empty', ''],
+  ])('leaves no file when the answer %s', async (_, answer) => {
+    const url = await listen((_request, response) => response.end(answer))
+    const out = join(folder, 'strand.ndjson')
+    const failed = await run(['export', '--url', url, '--key', 'k', '--out', out])
+    expect(failed.code).toBe(1)
+    expect(failed.err).toContain('ended before the end')
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('leaves no file when the connection breaks, nor when the server refuses', async () => {
+    const url = await listen((request, response) => {
+      if (request.url?.includes('forbidden') === true) {
+        response.statusCode = 403
+        response.end('{"code":"forbidden"}')
+        return
+      }
+      response.write(whole.slice(0, 30))
+      response.destroy()
+    })
+    const out = join(folder, 'strand.ndjson')
+    expect((await run(['export', '--url', url, '--key', 'k', '--out', out])).code).toBe(1)
+    const refused = await run(['export', '--url', url, '--key', 'k', '--out', out, '--agent', 'forbidden'])
+    expect(refused).toMatchObject({ code: 1, err: 'The export failed: 403 {"code":"forbidden"}\n' })
+    expect(existsSync(out)).toBe(false)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it.each([
+    ['no file', ['--url', 'http://x', '--key', 'k']],
+    ['a URL that is none', ['--url', 'ftp://x', '--key', 'k', '--out', '-']],
+    ['a record number that is none', ['--url', 'http://x', '--key', 'k', '--out', '-', '--from-seq', '-1']],
+  ])('refuses %s with 78', async (_, args) => {
+    expect(await run(['export', ...args])).toMatchObject({ code: 78, out: '' })
+  })
+})

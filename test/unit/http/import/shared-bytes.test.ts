@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { SharedBytes } from '../../../../src/http/import/shared-bytes.js'
+
+const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
+
+it('keeps bytes in their order, in memory that can be shared, and lets go of the first', () => {
+  const bytes = new SharedBytes()
+  for (const text of ['ab', '', 'cde', 'f']) bytes.add(Buffer.from(text))
+  expect([textOf(bytes), bytes.length]).toEqual(['abcdef', 6])
+  for (const part of bytes.parts) expect(part.buffer).toBeInstanceOf(SharedArrayBuffer)
+  bytes.drop(0)
+  bytes.drop(1)
+  expect([textOf(bytes), bytes.length]).toEqual(['bcdef', 5])
+  bytes.drop(3)
+  expect([textOf(bytes), bytes.length]).toEqual(['ef', 2])
+  bytes.drop(2)
+  bytes.add(Buffer.from('g'))
+  expect([textOf(bytes), bytes.length]).toEqual(['g', 1])
+})
+
+it('keeps a copy', () => {
+  const bytes = new SharedBytes()
+  const source = Buffer.from('a')
+  bytes.add(source)
+  source[0] = 0x62
+  expect(textOf(bytes)).toBe('a')
+})

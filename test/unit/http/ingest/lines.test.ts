@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest'
+import type { Namespace } from '../../../../src/auth/namespace.js'
+import { addressLines } from '../../../../src/http/ingest/lines.js'
+import { agentMember } from '../../../../src/wire/agent-member.js'
+import type { Principal } from '../../../../src/routes/route.js'
+
+function userOf(namespace: Namespace): Principal {
+  const claims = {
+    sub: 'usr_ann',
+    email: 'ann@example.org',
+    app_metadata: {},
+    user_metadata: {},
+    iat: 0,
+    exp: 1,
+    jti: 'j',
+    iss: 'i',
+    sid: 's',
+    amr: [],
+  }
+  return {
+    id: `user:${namespace.id}:usr_ann`,
+    scopes: new Set(),
+    agents: [],
+    user: { namespace, claims, access: { claims } },
+  }
+}
+
+const agents = ['notes', 'acme::notes', 'acme2::notes', 'acme']
+
+/** The agents whose lines go to a shard; those at fault come with their code. */
+function addressed(principal: Principal): string[] {
+  const bytes = Buffer.from(agents.map((agent) => `${JSON.stringify({ agent, data: {} })}\n`).join(''))
+  const { byShard, faults } = addressLines({ bytes, firstLine: 1 }, { shardOf: () => 0, principal })
+  const numbers = byShard.get(0)?.numbers ?? []
+  const refused = faults.map(({ line, refusal }) => `${agents[line - 1]} ${refusal.code}`)
+  return [...numbers.map((line) => agents[line - 1] ?? ''), ...refused]
+}
+
+describe('lines that name their agents', () => {
+  it('of a user of the root namespace reach no organism', () => {
+    expect(addressed(userOf({ id: '', agent: 'default' }))).toEqual([
+      'notes',
+      'acme',
+      'acme::notes forbidden',
+      'acme2::notes forbidden',
+    ])
+  })
+
+  it('of an organism’s user reach its members only', () => {
+    expect(addressed(userOf({ id: 'acme', agent: 'acme::auth' }))).toEqual([
+      'acme::notes',
+      'notes forbidden',
+      'acme2::notes forbidden',
+      'acme forbidden',
+    ])
+  })
+
+  it('of a key reach the agents that it is limited to', () => {
+    const principal: Principal = { id: 'key', scopes: new Set(['ingest']), agents: ['acme*'] }
+    expect(addressed(principal)).toEqual(['acme::notes', 'acme2::notes', 'acme', 'notes forbidden'])
+    expect(addressed({ ...principal, agents: [] })).toEqual(agents)
+  })
+})
+
+describe('the agent of a line', () => {
+  const named = (text: string) => agentMember(Buffer.from(text))
+
+  it('is found where the object names it, without parsing what is around it', () => {
+    expect(named('{"agent":"a","data":{}}')).toBe('a')
+    expect(named(' \t{ "data" : {"agent":"b","x":[{"agent":1}]} , "agent" : "a" }\r')).toBe('a')
+    expect(named(String.raw`{"data":"\\","x":"\"agent\":","agent":"a"}`)).toBe('a')
+    expect(named('{"\\u0061gent":"\\u0061\\n"}')).toBe('a\n')
+    expect(named('{"type":"agent","data":["agent"],"agent":"é"}')).toBe('é')
+    expect(named('{"agent":""}')).toBe('')
+  })
+
+  it('is none where no object names one as a text', () => {
+    const lines = [
+      '',
+      'x',
+      '[]',
+      '"agent"',
+      '{}',
+      '{"agent":1}',
+      '{"agent":{"agent":"a"}}',
+      '{"agent"',
+      '{"agent":"a',
+    ]
+    for (const line of [...lines, '{"data":{"agent":"a"}}', '{} {"agent":"a"}', '{"agent":"\\x"}']) {
+      expect([line, named(line)]).toEqual([line, undefined])
+    }
+  })
+})

@@ -1,0 +1,118 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import type { Shards } from '../../../../src/dispatch/shards.js'
+import { unsentAnswers } from '../../../../src/http/unsent.js'
+import { Exchange } from '../../../../src/http/exchange.js'
+import { FrontSlices } from '../../../../src/http/front-slices.js'
+import { IngestReceiver } from '../../../../src/http/ingest/receiver.js'
+import { OpenUploads } from '../../../../src/http/uploads.js'
+import type { HttpResponse } from '../../../../src/http/uws.js'
+import type { Outcome } from '../../../../src/protocol/messages.js'
+import type { IngestRequest } from '../../../../src/routes/route.js'
+
+/*
+ * Of uWebSockets.js: resume() gives the connection ten seconds to bring something, and nothing takes that back but the
+ * last part of the body. So the calls are what is looked at: seeing it close a connection takes as long.
+ */
+
+/** An ingest whose outcome waits. `calls` are those of the response that concern the connection. */
+function slowIngest(request: Partial<IngestRequest>) {
+  const calls: string[] = []
+  let onData: (part: ArrayBuffer, last: boolean) => void = () => {}
+  const outcomes: ((outcome: Outcome) => void)[] = []
+  const response = {
+    onAborted: () => {},
+    onData: (callback: typeof onData) => (onData = callback),
+    pause: () => calls.push('pause'),
+    resume: () => calls.push('resume'),
+    cork: (write: () => void) => write(),
+    writeStatus: () => {},
+    writeHeader: () => {},
+    end: () => calls.push('end'),
+  } as unknown as HttpResponse
+  const shards = {
+    shardOf: () => 0,
+    sendTo: (_shard: number, _command: unknown, done: (outcome: Outcome) => void) => outcomes.push(done),
+  } as unknown as Shards
+  const exchange = new Exchange(
+    response,
+    {
+      requestId: 'x',
+      allowedOrigin: '',
+      headOnly: false,
+      isLast: false,
+      isKept: true,
+      unsent: unsentAnswers(),
+    },
+    { done: () => {} },
+  )
+  const whole: IngestRequest = {
+    agent: 'a',
+    format: 'ndjson',
+    gzip: false,
+    onError: 'skip',
+    ...request,
+  } as IngestRequest
+  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads() }
+  const onError = (error: unknown) => calls.push(String(error))
+  new IngestReceiver({
+    ...parts,
+    recordBytesMax: 1_000,
+    badLinesMax: 0,
+    onRefused: () => {},
+    onError,
+  }).receive(exchange, whole, {
+    id: 'root',
+  } as never)
+  return {
+    calls,
+    arrive: (part: Buffer | string, last: boolean) => {
+      const bytes = Buffer.from(part)
+      onData(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer, last)
+    },
+    waiting: () => outcomes.length,
+    carryOut: () =>
+      outcomes.shift()?.({ kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }),
+  }
+}
+
+describe('the connection of an ingest that takes long', () => {
+  it('is paused again with each part that comes while it is paused', () => {
+    const ingest = slowIngest({})
+    const part = `${'{"n":1}'.padEnd(270_000)}\n`.repeat(4)
+    ingest.arrive(part, false)
+    ingest.calls.splice(0)
+    ingest.arrive(part, false)
+    expect(ingest.calls).toEqual(['pause'])
+  })
+
+  it('is not paused by its last part, so that nothing resumes it', async () => {
+    const ingest = slowIngest({})
+    ingest.arrive('{"n":1}\n', true)
+    await expect.poll(() => ingest.waiting()).toBe(1)
+    ingest.carryOut()
+    await expect.poll(() => ingest.calls).toEqual(['end'])
+  })
+
+  it('is not resumed before its answer when its last part comes empty, behind one that paused it', async () => {
+    const ingest = slowIngest({})
+    // Larger than four chunks, so that some wait until others are carried out.
+    ingest.arrive(`${`{"n":1}`.padEnd(270_000)}\n`.repeat(6), false)
+    expect(ingest.calls).toEqual(['pause'])
+    ingest.arrive('', true)
+    for (let carriedOut = 0; carriedOut < 6; carriedOut++) {
+      await expect.poll(() => ingest.waiting()).toBeGreaterThan(0)
+      expect(ingest.calls).not.toContain('resume')
+      ingest.carryOut()
+    }
+    await expect.poll(() => ingest.calls.slice(-2)).toEqual(['resume', 'end'])
+  })
+
+  it('is not resumed either when it is compressed', async () => {
+    const ingest = slowIngest({ gzip: true })
+    ingest.arrive(gzipSync('{"n":1}\n'), true)
+    await expect.poll(() => ingest.waiting()).toBe(1)
+    ingest.carryOut()
+    await expect.poll(() => ingest.calls).toEqual(['end'])
+  })
+})

@@ -1,0 +1,208 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Compile } from 'typebox/compile'
+import { describe, expect, it } from 'vitest'
+import { errorCatalogue } from '../../../../src/base/errors.js'
+import { schemaExamples, textExamples } from '../../../../src/http/openapi/examples.js'
+import { openApiDocument, operationIdOf } from '../../../../src/http/openapi/document.js'
+import { requiredQuery } from '../../../../src/http/openapi/parameters.js'
+import { ownCodes } from '../../../../src/http/openapi/problems.js'
+import { componentSchemas } from '../../../../src/http/openapi/schemas.js'
+import { allRoutes } from '../../../../src/routes/routes.js'
+
+const routes = allRoutes('default')
+
+/** What a client reads: the document after it has gone through JSON. */
+const document = JSON.parse(JSON.stringify(openApiDocument(routes, '1.2.3')))
+const operationIds = routes.map(operationIdOf)
+const twins = routes.filter((route) => route.kind === 'auth' && route.organism === 'initialised')
+
+function operationOf(method: string, path: string) {
+  const item = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]
+  const operations = item?.$ref === undefined ? item : resolved(item.$ref)
+  const operation = operations?.[method === 'del' ? 'delete' : method]
+  expect(operation, `${method} ${path}`).toBeDefined()
+  const parameters = [...(item?.parameters ?? []), ...(operation.parameters ?? [])]
+  return { ...operation, parameters }
+}
+
+/** Every object in the document, with where it stands. */
+function* objectsIn(value: unknown, pointer = '#'): Generator<[pointer: string, object: object]> {
+  if (typeof value !== 'object' || value === null) return
+  yield [pointer, value]
+  for (const [key, member] of Object.entries(value)) yield* objectsIn(member, `${pointer}/${key}`)
+}
+
+// What a reference points to can have any shape.
+// oxlint-disable-next-line no-explicit-any
+function resolved(reference: string): any {
+  let at: unknown = document
+  for (const part of reference.slice(2).split('/')) {
+    if (typeof at !== 'object' || at === null) return undefined
+    at = Reflect.get(at, decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
+  }
+  return at
+}
+
+describe('the OpenAPI document', () => {
+  it('is valid OpenAPI 3.1', async () => {
+    const result = await new Validator().validate(structuredClone(document))
+    expect(result.errors).toBeUndefined()
+    expect(result.valid).toBe(true)
+  })
+
+  it('is not valid any more with a broken operation, so that the check above can fail', async () => {
+    const broken = structuredClone(document)
+    broken.paths['/v1/agents'].get.parameters = [{ name: 'limit' }]
+    expect((await new Validator().validate(broken)).valid).toBe(false)
+  })
+
+  it('names the server’s version', () => {
+    expect(document.info).toMatchObject({ title: 'Strandfast', version: '1.2.3' })
+  })
+
+  it('has every route, with its scope and its summary, and no other', () => {
+    for (const route of routes) {
+      const { method, path, docs, scope } = route
+      const admin = path.endsWith('/auth/init') ? 'admin:organisms' : 'admin:*'
+      const authScopes = { anyone: 'none', user: 'user', admin }
+      expect(operationOf(method, path)).toMatchObject({
+        summary: docs.summary,
+        'x-scope': route.kind === 'auth' ? authScopes[route.caller] : scope,
+        tags: [docs.tag],
+      })
+    }
+    const items = Object.values<object>(document.paths).filter((item) => !('$ref' in item))
+    expect(items.reduce((sum, item) => sum + Object.keys(item).length, 0)).toBe(routes.length - twins.length)
+  })
+
+  it('leads from each route of an organism’s namespace to its twin of the root, and from no other', () => {
+    const led = Object.entries<{ $ref?: string }>(document.paths).filter(([, { $ref }]) => $ref !== undefined)
+    expect(twins.length).toBeGreaterThan(20)
+    const paths = twins.map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}'))
+    expect(led.map(([path]) => path).toSorted()).toEqual([...new Set(paths)].toSorted())
+    for (const { method, path } of twins) {
+      const root = operationOf(method, path.replace('/organisms/:organism_id', ''))
+      expect(operationOf(method, path).operationId).toBe(root.operationId)
+    }
+  })
+
+  it('gives each operation a name of its own', () => {
+    expect(operationIds.filter((id, place) => operationIds.indexOf(id) !== place)).toEqual([])
+    expect(operationIds.filter((id) => !/^[a-z][A-Za-z0-9]+$/.test(id))).toEqual([])
+  })
+
+  it('describes every tag', () => {
+    const described = document.tags.filter((tag: { description?: string }) => tag.description !== undefined)
+    const names = described.map((tag: { name: string }) => tag.name)
+    expect(routes.filter((route) => !names.includes(route.docs.tag)).map((route) => route.docs.tag)).toEqual(
+      [],
+    )
+  })
+
+  it('has a target for every $ref', () => {
+    const references = [...objectsIn(document)].flatMap(([pointer, object]) =>
+      '$ref' in object && typeof object.$ref === 'string' ? [[pointer, object.$ref] as const] : [],
+    )
+    expect(references.length).toBeGreaterThan(100)
+    expect(references.filter(([, target]) => resolved(target) === undefined)).toEqual([])
+  })
+
+  it('names each parameter of a path', () => {
+    for (const { method, path } of routes) {
+      const { parameters = [] } = operationOf(method, path)
+      const inPath = parameters
+        .map((one: { $ref?: string }) => (one.$ref === undefined ? one : resolved(one.$ref)))
+        .filter((one: { in: string }) => one.in === 'path')
+      const names = [...path.matchAll(/:(\w+)/g)].map((match) => match[1])
+      expect(inPath.map((one: { name: string }) => one.name)).toEqual(names)
+    }
+  })
+
+  it('shows what validates: a shared schema is the very one of the wire', () => {
+    expect(document.components.schemas.WriteResponse.properties.seq).toEqual(
+      JSON.parse(JSON.stringify(componentSchemas['WriteResponse']))['properties']['seq'],
+    )
+    expect(operationOf('post', '/v1/agents').requestBody.content['application/json'].schema).toEqual({
+      $ref: '#/components/schemas/AgentCreateBody',
+    })
+  })
+})
+
+describe('the schemas', () => {
+  it('compile, every one of every answer and request', () => {
+    const schemas = routes.flatMap(({ docs }) => [...Object.values(docs.answers), docs.request])
+    const compiled = schemas.flatMap((schema) =>
+      schema === undefined || 'mediaType' in schema ? [] : [Compile(schema).Check({})],
+    )
+    expect(compiled.length).toBeGreaterThan(15)
+  })
+
+  it.each(Object.entries(schemaExamples))('hold for the examples of %s', (name, examples) => {
+    const schema = componentSchemas[name]
+    if (schema === undefined) throw new Error(`No schema ${name}`)
+    const faults = Object.entries(examples).flatMap(([key, value]) =>
+      [...Compile(schema).Errors(value)].map((error) => `${key}${error.instancePath}: ${error.message}`),
+    )
+    expect(faults).toEqual([])
+  })
+})
+
+describe('the refusals of an operation', () => {
+  const statuses = (method: string, path: string) => Object.keys(operationOf(method, path).responses)
+
+  it('always have a default', () => {
+    for (const { method, path } of routes) expect(statuses(method, path)).toContain('default')
+  })
+
+  it('are 401 and 403 wherever a key is needed, and nowhere else', () => {
+    for (const { method, path, scope, kind } of routes) {
+      if (kind === 'auth') continue
+      expect(statuses(method, path).includes('401')).toBe(scope !== 'none')
+      expect(statuses(method, path).includes('403')).toBe(scope !== 'none')
+    }
+  })
+
+  it('are 402 on every auth route but those that end access, and nowhere else, and 401 on those that take a credential', () => {
+    for (const route of routes) {
+      const found = statuses(route.method, route.path)
+      const closes = route.kind === 'auth' && route.endsAccess !== true
+      expect(found.includes('402'), route.path).toBe(closes)
+      if (route.kind === 'auth' && route.caller !== 'anyone') expect(found, route.path).toContain('401')
+    }
+  })
+
+  it('tell a token in a body, 400, from one that is a credential, 401', () => {
+    const codesAt = (path: string, status: string): string[] => {
+      const { $ref } = operationOf('post', path).responses[status] ?? { $ref: '' }
+      return $ref.split('/').at(-1).split('-or-')
+    }
+    expect(codesAt('/v1/auth/verify-email', '400')).toContain('invalid_token')
+    expect(codesAt('/v1/auth/password/reset', '400')).toContain('invalid_token')
+    expect(statuses('post', '/v1/auth/verify-email')).not.toContain('401')
+    expect(codesAt('/v1/auth/magic-link/verify', '401')).toEqual(['invalid_token'])
+    const { examples } = resolved(operationOf('post', '/v1/auth/verify-email').responses['400'].$ref).content[
+      'application/problem+json'
+    ]
+    expect(examples.invalid_token.value).toMatchObject({ status: 400, code: 'invalid_token' })
+  })
+
+  it('name the codes that apply', () => {
+    const { $ref } = operationOf('post', '/v1/agents').responses['409']
+    expect($ref).toBe('#/components/responses/agent_exists-or-key_in_use')
+    expect(statuses('delete', '/v1/agents/:agent/records/:hash')).toEqual(
+      expect.arrayContaining(['400', '404', '409', '412', '422', '429', '507']),
+    )
+  })
+
+  it('are listed as a whole', () => {
+    expect(document['x-error-catalogue']).toHaveLength(Object.keys(errorCatalogue).length)
+  })
+})
+
+it.each([
+  ['codes of its own', ownCodes],
+  ['required query parameters', requiredQuery],
+  ['text examples', textExamples],
+])('knows the operation of each entry of the table of %s', (_name, table) => {
+  expect(Object.keys(table).filter((id) => !operationIds.includes(id))).toEqual([])
+})

@@ -1,0 +1,79 @@
+import { afterEach, expect, it } from 'vitest'
+import { limits } from '../../../../src/base/limits.js'
+import type { Shards } from '../../../../src/dispatch/shards.js'
+import type { Exchange } from '../../../../src/http/exchange.js'
+import { StreamHub } from '../../../../src/http/streams/hub.js'
+import type { Command, Outcome } from '../../../../src/protocol/messages.js'
+import type { Principal } from '../../../../src/routes/route.js'
+
+/* What is kept of the latest events when a record is erased: one shard that answers at once, and slow readers. */
+
+/** The commands that the hub has sent. */
+const sent: Command[] = []
+
+const shards = {
+  count: 1,
+  shardOf: () => 0,
+  send: (_agent: string, command: Command, receive: (outcome: Outcome) => void) =>
+    shards.sendTo(0, command, receive),
+  sendTo(_shard: number, command: Command, receive: (outcome: Outcome) => void): void {
+    sent.push(command)
+    if (command.kind !== 'strandLocate') return
+    const keys = { publicKey: '0', retiredKeys: [] }
+    receive({ kind: 'located', shard: 0, agentNo: 0, strand: '0', ...keys, headSeq: 0, headHash: '0' })
+  },
+}
+
+/** A client whose socket takes no more, once told so. */
+class Client {
+  readonly open = true
+  full = false
+  text = ''
+  takeMore = () => {}
+
+  begin(): void {}
+  end(): void {}
+  onGone(): void {}
+
+  onWritable(callback: () => void): void {
+    this.takeMore = () => {
+      this.full = false
+      callback()
+    }
+  }
+
+  write(part: string): boolean {
+    this.text += part
+    return !this.full
+  }
+}
+
+const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
+const hub = new StreamHub(shards as unknown as Shards, 100)
+afterEach(() => hub.close())
+
+async function tell(seq: number, text: string): Promise<void> {
+  hub.events(0, [{ agent: 'a', seq, hlc: `00000000000${seq}-0000`, data: JSON.stringify({ text }) }])
+  for (let turn = 0; turn < 40; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+it('is forgotten: a reader that is behind gets what follows from the store', async () => {
+  const clients = Array.from({ length: limits.streamRecentReadersMin + 2 }, () => new Client())
+  for (const client of clients) {
+    hub.open(client as unknown as Exchange, { scope: 'agent', agents: ['a'] }, root)
+  }
+  const [early, late] = clients
+  if (early === undefined || late === undefined) throw new Error('Expected clients')
+  early.full = true
+  late.full = true
+  await tell(1, 'first')
+  await tell(2, 'to be erased')
+  early.takeMore()
+  expect(early.text).toContain('to be erased')
+  expect(sent.filter(({ kind }) => kind === 'streamPage')).toEqual([])
+  hub.forget(['a'])
+  await tell(3, 'third')
+  late.takeMore()
+  expect(late.text).not.toContain('to be erased')
+  expect(sent.filter(({ kind }) => kind === 'streamPage')).toMatchObject([{ agent: 'a', fromSeq: 2 }])
+})

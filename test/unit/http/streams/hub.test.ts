@@ -1,0 +1,244 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Shards } from '../../../../src/dispatch/shards.js'
+import type { Exchange } from '../../../../src/http/exchange.js'
+import { StreamHub } from '../../../../src/http/streams/hub.js'
+import type { Refusal } from '../../../../src/base/errors.js'
+import type { Command, Outcome, StreamEvent, UserAccess } from '../../../../src/protocol/messages.js'
+import type { Principal, StreamRequest } from '../../../../src/routes/route.js'
+import type { Condition } from '../../../../src/strand/condition.js'
+
+/* Streams of users when row policies change at the worst moment: shards that answer when the test wants. */
+
+interface Asked {
+  shard: number
+  command: Command
+  receive: (outcome: Outcome) => void
+}
+
+/** Two shards; an agent is owned by the one that the last digit of its name says. */
+class ScriptedShards {
+  readonly count = 2
+  readonly asked: Asked[] = []
+
+  shardOf(agent: string): number {
+    return Number(agent.at(-1)) % 2
+  }
+
+  send(agent: string, command: Command, receive: Asked['receive']): void {
+    this.sendTo(this.shardOf(agent), command, receive)
+  }
+
+  sendTo(shard: number, command: Command, receive: Asked['receive']): void {
+    this.asked.push({ shard, command, receive })
+  }
+
+  ask(agent: string, command: Command): Promise<Outcome> {
+    return new Promise((resolve) => this.send(agent, command, resolve))
+  }
+
+  /** Takes the commands of a kind that wait, oldest first. */
+  take(kind: Command['kind']): Asked[] {
+    const taken = this.asked.filter(({ command }) => command.kind === kind)
+    for (const one of taken) this.asked.splice(this.asked.indexOf(one), 1)
+    return taken
+  }
+}
+
+/** What a client would get. */
+class Recorded {
+  open = true
+  text = ''
+  refusal: Refusal | undefined
+
+  begin(): void {}
+  onWritable(): void {}
+  onGone(): void {}
+
+  write(part: string): boolean {
+    this.text += part
+    return true
+  }
+
+  end(_status: number, last = ''): void {
+    this.text += last
+    this.open = false
+  }
+
+  refuse(refusal: Refusal): void {
+    this.refusal = refusal
+    this.open = false
+  }
+}
+
+const access: UserAccess = {
+  claims: { sub: 'usr_ann', email: 'ann@example.org', app_metadata: {}, user_metadata: {} },
+}
+const ann: Principal = {
+  id: 'user::usr_ann',
+  scopes: new Set(),
+  agents: [],
+  user: {
+    namespace: { id: '', agent: 'default' },
+    claims: { ...access.claims, iat: 0, exp: 9_000_000_000, jti: 'j', iss: 'i', sid: 's', amr: [] },
+    access,
+  },
+}
+const own: Condition[][] = [[{ field: 'owner', op: 'eq', value: 'usr_ann' }]]
+
+let shards: ScriptedShards
+let hub: StreamHub
+
+beforeEach(() => {
+  shards = new ScriptedShards()
+  hub = new StreamHub(shards as unknown as Shards, 100)
+})
+
+afterEach(() => hub.close())
+
+function open(request: StreamRequest): Recorded {
+  const exchange = new Recorded()
+  hub.open(exchange as unknown as Exchange, request, ann)
+  return exchange
+}
+
+const ofAgent = (agent: string): StreamRequest => ({ scope: 'agent', agents: [agent], access })
+const ofMany = (...agents: string[]): StreamRequest => ({ scope: 'global', agents, access })
+
+/** Has the shards tell where the strands stand that were asked for, and what the user may read there. */
+async function locate(readable = own): Promise<number> {
+  const taken = shards.take('strandLocate')
+  for (const { shard, receive } of taken) {
+    const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
+    receive({ kind: 'located', shard, ...place, readable })
+  }
+  await settled()
+  return taken.length
+}
+
+/** Lets what waits for outcomes, and what is told a few streams at a time, go on. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+function watching(): void {
+  for (const { receive } of shards.take('watch')) {
+    receive({ kind: 'watching', reached: { ms: 1, counter: 0 } })
+  }
+}
+
+function event(agent: string, seq: number, owner: string): StreamEvent {
+  const data = JSON.stringify({ payload: { owner, seq }, agent, seq })
+  return { agent, seq, hlc: `00000000000${seq}-0000`, data }
+}
+
+describe('a user’s stream', () => {
+  it('shows live events that the policies of their agent allow', async () => {
+    const stream = open(ofMany('a0', 'b1'))
+    await locate()
+    watching()
+    hub.events(0, [event('a0', 5, 'usr_ann'), event('a0', 6, 'usr_bob'), event('c0', 7, 'usr_ann')])
+    hub.events(1, [event('b1', 5, 'usr_bob'), event('b1', 8, 'usr_ann')])
+    await settled()
+    expect(
+      [...stream.text.matchAll(/"agent":"(..)","seq":(\d)/g)].map(([, agent, seq]) => `${agent} ${seq}`),
+    ).toEqual(['a0 5', 'b1 8'])
+  })
+
+  it('shows what is told a few streams at a time once, though a page came in between', async () => {
+    const streams = Array.from({ length: 3 }, () => open(ofAgent('a0')))
+    await locate()
+    const [first] = streams
+    if (first === undefined) throw new Error('Expected a stream')
+    // More than is written at once: they go on from the store, which has later events, too.
+    const long = (seq: number): StreamEvent => {
+      const data = JSON.stringify({ payload: { owner: 'usr_ann', seq, text: 'x'.repeat(40_000) }, seq })
+      return { ...event('a0', seq, 'usr_ann'), data }
+    }
+    hub.events(0, [long(5), long(6)])
+    await settled()
+    for (const { receive } of shards.take('streamPage')) {
+      receive({
+        kind: 'page',
+        events: [5, 6, 7].map(long),
+        nextSeq: 8,
+        reached: { ms: 7, counter: 0 },
+        end: true,
+      })
+    }
+    hub.events(0, [long(7)])
+    hub.events(0, [event('a0', 8, 'usr_ann')])
+    await settled()
+    for (const { text } of streams) {
+      expect([...text.matchAll(/^id: (\d)/gm)].map(([, id]) => Number(id))).toEqual([4, 5, 6, 7, 8])
+    }
+  })
+
+  it('is ended by a change of the policies of its agent, and not by that of another', async () => {
+    const streams = [open(ofAgent('a0')), open(ofMany('a0', 'b1'))]
+    const other = open(ofAgent('c0'))
+    await locate()
+    watching()
+    hub.endUsersOf(['a0'])
+    await settled()
+    expect(streams.map(({ open }) => open)).toEqual([false, false])
+    expect(other.open).toBe(true)
+    expect(hub.count).toBe(1)
+  })
+
+  it('opens by the newer policies when they change while it asks for them', async () => {
+    const stream = open(ofMany('a0', 'b1'))
+    const [first, second] = shards.take('strandLocate')
+    const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
+    first?.receive({ kind: 'located', shard: 0, ...place, readable: [[]] })
+    hub.endUsersOf(['a0'])
+    second?.receive({ kind: 'located', shard: 1, ...place, readable: [[]] })
+    await settled()
+    expect(await locate()).toBe(2)
+    watching()
+    hub.events(0, [event('a0', 5, 'usr_bob'), event('a0', 6, 'usr_ann')])
+    await settled()
+    expect(stream.text).toContain('usr_ann')
+    expect(stream.text).not.toContain('usr_bob')
+  })
+
+  it('is refused for a moment when they do not stay', async () => {
+    const stream = open(ofMany('a0'))
+    let asked = 0
+    while (stream.open) {
+      hub.endUsersOf(['z1'])
+      asked += await locate()
+    }
+    expect(stream.refusal).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
+    expect(asked).toBeGreaterThan(1)
+  })
+
+  it('is ended when a shard thread is new, which may have changed policies unheard', async () => {
+    const streams = [open(ofAgent('a0')), open(ofMany('b1'))]
+    const elsewhere = open(ofAgent('b1'))
+    await locate()
+    watching()
+    hub.restarted(0)
+    // A global stream listens to every shard.
+    expect(streams.map(({ open }) => open)).toEqual([false, false])
+    expect(elsewhere.open).toBe(true)
+  })
+
+  it('is refused when one of its agents may not be read', async () => {
+    const stream = open(ofMany('a0', 'b1'))
+    const [first, second] = shards.take('strandLocate')
+    first?.receive({ kind: 'refused', refusal: { code: 'forbidden', detail: 'Expected a policy' } })
+    second?.receive({ kind: 'refused', refusal: { code: 'unavailable', detail: 'Expected a shard' } })
+    await settled()
+    expect(stream.refusal?.code).toBe('forbidden')
+    expect(shards.take('watch')).toEqual([])
+  })
+
+  it('is not opened any more when its credential was revoked meanwhile', async () => {
+    const stream = open(ofMany('a0'))
+    hub.endOf(ann.id)
+    expect(stream.open).toBe(false)
+    await locate()
+    expect(hub.count).toBe(0)
+    expect(shards.take('watch')).toEqual([])
+  })
+})

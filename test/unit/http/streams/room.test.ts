@@ -1,0 +1,94 @@
+import { afterEach, expect, it } from 'vitest'
+import { limits } from '../../../../src/base/limits.js'
+import type { Shards } from '../../../../src/dispatch/shards.js'
+import type { Exchange } from '../../../../src/http/exchange.js'
+import { StreamHub } from '../../../../src/http/streams/hub.js'
+import type { Command, Outcome } from '../../../../src/protocol/messages.js'
+import type { Principal } from '../../../../src/routes/route.js'
+
+/* Streams whose readers leave what they are told unread: one shard that answers at once. */
+
+let pagesAsked = 0
+
+const shards = {
+  count: 1,
+  shardOf: () => 0,
+  send: (_agent: string, command: Command, receive: (outcome: Outcome) => void) =>
+    shards.sendTo(0, command, receive),
+  sendTo(_shard: number, command: Command, receive: (outcome: Outcome) => void): void {
+    if (command.kind === 'streamPage') pagesAsked++
+    if (command.kind !== 'strandLocate') return
+    const keys = { publicKey: '0', retiredKeys: [] }
+    receive({ kind: 'located', shard: 0, agentNo: 0, strand: '0', ...keys, headSeq: 0, headHash: '0' })
+  },
+}
+
+/** A client of which the test says whether it reads. */
+class Client {
+  open = true
+  reads = true
+  bytes = 0
+  readOn = () => {}
+  leave = () => {}
+
+  begin(): void {}
+  end(): void {}
+
+  onGone(callback: () => void): void {
+    this.leave = () => {
+      this.open = false
+      callback()
+    }
+  }
+
+  onWritable(callback: () => void): void {
+    this.readOn = () => {
+      this.reads = true
+      callback()
+    }
+  }
+
+  write(part: string | Uint8Array): boolean {
+    this.bytes += part.length
+    return this.reads
+  }
+}
+
+const hub = new StreamHub(shards as unknown as Shards, 1_000)
+afterEach(() => hub.close())
+
+const EVENT_BYTES = 1 << 20
+
+function open(id: string): Client {
+  const client = new Client()
+  const principal: Principal = { id, scopes: new Set(['admin:*']), agents: [] }
+  hub.open(client as unknown as Exchange, { scope: 'agent', agents: ['a'] }, principal)
+  return client
+}
+
+async function tell(seq: number): Promise<void> {
+  const data = `{"payload":"${'x'.repeat(EVENT_BYTES)}"}`
+  hub.events(0, [{ agent: 'a', seq, hlc: `00000000000${seq}-0000`, data }])
+  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+it('lets the other streams of a principal wait while too much is unread, and go on when it is read', async () => {
+  const silent = Array.from({ length: limits.streamUnsentBytesPerPrincipalMax / EVENT_BYTES }, () =>
+    open('ann'),
+  )
+  const reading = open('ann')
+  const other = open('bob')
+  for (const client of silent) client.reads = false
+  await tell(1)
+  expect(reading.bytes).toBeLessThan(EVENT_BYTES)
+  expect(other.bytes).toBeGreaterThan(EVENT_BYTES)
+  await tell(2)
+  expect(silent.every(({ bytes }) => bytes < 2 * EVENT_BYTES)).toBe(true)
+  expect(other.bytes).toBeGreaterThan(2 * EVENT_BYTES)
+  // It is asked for no page either, which would have to wait in memory.
+  expect(pagesAsked).toBe(0)
+  for (const client of silent.splice(0, 2)) client.leave()
+  await tell(3)
+  expect(pagesAsked).toBeGreaterThan(0)
+  expect(other.bytes).toBeGreaterThan(3 * EVENT_BYTES)
+})

@@ -1,0 +1,225 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { barChart } from '../../../scripts/performance/charts.mjs'
+import {
+  performanceDocuments,
+  recordedPerformanceDocuments,
+} from '../../../scripts/performance/documents.mjs'
+import { newestParts } from '../../../scripts/performance/runs.mjs'
+
+const page = `# Page
+
+<!-- made from runs: peers -->
+old
+<!-- end: peers -->
+
+by hand
+
+<!-- made from runs: ceilings -->
+<!-- end: ceilings -->
+`
+
+const readme = `# Name
+
+<!-- made from runs: ceilings -->
+<!-- end: ceilings -->
+
+<!-- made from runs: peers -->
+<!-- end: peers -->
+`
+
+const machine = { at: '2026-03-01T12:00:00.000Z', commit: 'abc', node: 'v20.19.0', cpu: 'X', cores: 2 }
+const peersRun = {
+  ...machine,
+  generator: 'wrk',
+  quick: false,
+  rounds: 3,
+  seconds: 3,
+  versions: { Redis: '7.0' },
+  skipped: [{ name: 'PostgreSQL', detail: 'no pgbench' }],
+  faults: [],
+  workloads: [
+    {
+      id: 'writes-64',
+      title: 'Single writes',
+      unit: 'records/s',
+      contenders: [
+        { name: 'Strandfast', role: 'ours', note: 'signed', value: 15_000, ratio: 1, p50_ms: 4, p99_ms: 9 },
+        { name: 'Redis', role: 'peer', note: 'unsigned', value: 81_000, ratio: 5.4, p50_ms: 1, p99_ms: null },
+      ],
+      targets: [{ ours: 'Strandfast', peer: 'Redis', ratio: 0.19, target: 1, met: false }],
+    },
+  ],
+}
+const ceilingsRun = {
+  ...machine,
+  generator: 'wrk',
+  quick: false,
+  scenarios: [
+    {
+      name: 'gets',
+      value: 40_000,
+      unit: 'reads/s',
+      ceiling: 100_000,
+      ratio: 0.4,
+      target: { ratio: 0.5 },
+      met: false,
+    },
+    {
+      name: 'start',
+      value: 700,
+      unit: 'ms',
+      ceiling: null,
+      ratio: null,
+      target: { below: 2_000 },
+      met: true,
+    },
+  ],
+}
+
+const documents = (texts: { page?: string; peers?: string; results?: string }) =>
+  new Map(performanceDocuments({ page, readme, peers: '', results: '', ...texts }))
+
+describe('the page on performance', () => {
+  it('has tables and plots of the recorded runs between its marks, and the rest as it was', () => {
+    const made = documents({ peers: JSON.stringify(peersRun), results: JSON.stringify(ceilingsRun) })
+    expect([...made.keys()]).toEqual([
+      'docs/PERFORMANCE.md',
+      'README.md',
+      'docs/performance/writes-64.svg',
+      'docs/performance/ceilings.svg',
+    ])
+    const text = made.get('docs/PERFORMANCE.md') ?? ''
+    expect(text).toContain('Recorded 2026-03-01 on 2 cores (X), Node 20.19.0, load by wrk, commit abc')
+    expect(text).toContain('Redis 7.0. PostgreSQL was left out (no pgbench).')
+    expect(text).toContain('![Single writes, records/s](performance/writes-64.svg)')
+    expect(text).toMatch(/^\| \*\*Strandfast\*\* +\| 15,000 +\| 1\.00 +\| 4 ms +\| 9 ms +\|$/m)
+    expect(text).toMatch(/^\| Redis +\| 81,000 +\| 5\.40 +\| 1 ms +\| +\|$/m)
+    expect(text).toContain('- Redis: unsigned.')
+    expect(text).toContain('**Strandfast** by Redis: 0.19, target 1: **missed**.')
+    expect(text).toMatch(
+      /^\| gets +\| 40,000 reads\/s +\| 100,000 +\| 0\.4 +\| ratio 0\.5 +\| \*\*missed\*\* \|$/m,
+    )
+    expect(text).toMatch(/^\| start +\| 700 ms +\| +\| +\| below 2,000 +\| met +\|$/m)
+    expect(text).toContain('\nby hand\n')
+    expect(text).not.toContain('old')
+  })
+
+  it('has its figures in the readme in short', () => {
+    const made = documents({ peers: JSON.stringify(peersRun), results: JSON.stringify(ceilingsRun) })
+    const text = made.get('README.md') ?? ''
+    expect(text).toContain('Recorded 2026-03-01 on 2 cores (X), Node 20.19.0, load by wrk, commit abc.\n')
+    expect(text).toMatch(/^\| gets +\| 40,000 reads\/s +\| 100,000 +\| 0\.4 +\|$/m)
+    expect(text).toMatch(/^\| Single writes +\| Strandfast +\| Redis +\| 0\.19 +\|$/m)
+  })
+
+  it('tells of which run each figure is where they are of several', () => {
+    const again = { ...ceilingsRun, commit: 'def', scenarios: [{ ...ceilingsRun.scenarios[1], value: 650 }] }
+    const results = [ceilingsRun, again].map((run) => JSON.stringify(run)).join('\n')
+    const text = documents({ results }).get('docs/PERFORMANCE.md') ?? ''
+    expect(text).toContain('Recorded on 2 cores (X), Node 20.19.0, load by wrk.\n')
+    expect(text).toMatch(/^\| gets .*\| 2026-03-01, abc \|$/m)
+    expect(text).toMatch(/^\| start +\| 650 ms .*\| 2026-03-01, def \|$/m)
+    expect(text).not.toContain('700 ms')
+  })
+
+  it('tells of which run each workload is where they are of several', () => {
+    const [writes] = peersRun.workloads
+    const other = {
+      ...peersRun,
+      commit: 'def',
+      workloads: [{ ...writes, id: 'bulk', title: 'Many at once' }],
+    }
+    const peers = [peersRun, other].map((run) => JSON.stringify(run)).join('\n')
+    const text = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
+    expect(text).toMatch(/^- Recorded .*, commit abc, medians.* Of it: Single writes\.$/m)
+    expect(text).toMatch(/^- Recorded .*, commit def, medians.* Of it: Many at once\.$/m)
+  })
+
+  it('is the same when it is made again from itself', () => {
+    const peers = JSON.stringify(peersRun)
+    const once = documents({ peers }).get('docs/PERFORMANCE.md') ?? ''
+    expect(documents({ page: once, peers }).get('docs/PERFORMANCE.md')).toBe(once)
+  })
+
+  it('says so while nothing is recorded', () => {
+    expect(documents({}).get('docs/PERFORMANCE.md')).toContain('No run is recorded yet.')
+  })
+
+  it('throws when a mark is not there', () => {
+    expect(() => documents({ page: '# Page\n' })).toThrow('lacks the marks of peers')
+  })
+
+  it('stands in the repository as the recorded runs make it', () => {
+    const made = recordedPerformanceDocuments()
+    expect(made.map(([path]: [string, string]) => path)).toContain('docs/PERFORMANCE.md')
+    for (const [path, text] of made)
+      expect(readFileSync(path, 'utf8'), `${path}: npm run generate`).toBe(text)
+  })
+})
+
+describe('newestParts', () => {
+  interface Part {
+    name: string
+    group: string
+  }
+  interface Run {
+    at: string
+    quick: boolean
+    parts: Part[]
+  }
+  const run = (at: string, parts: string[], quick = false) =>
+    JSON.stringify({ at, quick, parts: parts.map((name) => ({ name, group: name[0] })) })
+  const newest = (...lines: string[]) =>
+    newestParts<Run, Part>(lines.join('\n'), {
+      partsOf: ({ parts }) => parts,
+      groupOf: ({ group }) => group,
+      nameOf: ({ name }) => name,
+    }).map(({ run: { at }, part: { name } }) => `${name} of ${at}`)
+
+  it('takes each part from the newest run that has it, and none from a quick one', () => {
+    const lines = [run('1', ['a', 'b', 'c']), run('2', ['b']), run('3', ['a', 'b'], true)]
+    expect(newest(...lines)).toEqual(['a of 1', 'b of 2', 'c of 1'])
+  })
+
+  it('leaves out what a scenario gave before and gives no more', () => {
+    expect(newest(run('1', ['a1', 'a2', 'b1']), run('2', ['a1', 'a3']))).toEqual([
+      'a1 of 2',
+      'b1 of 1',
+      'a3 of 2',
+    ])
+  })
+
+  it('is empty without a run', () => {
+    expect(newest()).toEqual([])
+  })
+})
+
+describe('barChart', () => {
+  const bars = [
+    { name: 'first <one>', value: 10, label: 'ten', role: 'ours' as const },
+    { name: 'second', value: 5, label: 'five', role: 'peer' as const, target: 7 },
+  ]
+  const svg = barChart({ title: 'Rates & ratios', subtitle: 'a second', bars })
+
+  it('draws bars as long as their values, with names and labels, each once', () => {
+    const widthOf = (colour: string) => {
+      const path = new RegExp(`<path d="M[\\d.]+ [\\d.]+l([\\d.]+) 0[^"]*"[^>]* fill="${colour}"`).exec(svg)
+      return Number(path?.[1])
+    }
+    expect(widthOf('#0969da') / widthOf('#8c959f')).toBeCloseTo(2, 1)
+    for (const text of ['first &lt;one&gt;', 'second', 'ten', 'five', 'a second'])
+      expect(svg.split(`>${text}<`)).toHaveLength(2)
+  })
+
+  it('stands alone: a name, a background, colours for dark pages, and nothing that runs', () => {
+    expect(svg).toMatch(/^<svg [^>]*role="img">\n<title>Rates &amp; ratios<\/title>/)
+    expect(svg).toContain('prefers-color-scheme:dark')
+    expect(svg).toMatch(/<rect width="820"[^>]* fill="#ffffff"/)
+    expect(svg).not.toMatch(/<script|href="http|:hover|\son\w+=/)
+  })
+
+  it('is the same each time', () => {
+    expect(barChart({ title: 'Rates & ratios', subtitle: 'a second', bars })).toBe(svg)
+  })
+})

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest'
+import { type Config, readConfig } from '../../../src/settings/config.js'
+import type { Environment } from '../../../src/settings/setting.js'
+
+const mail = {
+  SERVICE_MAIL_ENABLED: 'true',
+  SERVICE_MAIL_SMTP_URL: 'smtps://user:hunter2@mail.example.com:465',
+  SERVICE_MAIL_FROM: 'The Service <no-reply@example.com>',
+  SERVICE_MAIL_LINK_BASE_URL: 'https://app.example.com/account',
+}
+const licensed = { SERVICE_AUTH_ENABLED: 'true', SERVICE_LICENSE_KEY: 'a.b.c' }
+
+function valid(env: Environment): Config {
+  const reading = readConfig(env)
+  if (!reading.ok) throw new Error(`Expected valid settings, got ${JSON.stringify(reading.faults)}`)
+  return reading.config
+}
+
+function faultyNames(env: Environment): string[] {
+  const reading = readConfig(env)
+  return reading.ok ? [] : reading.faults.map(({ name }) => name)
+}
+
+describe('the settings of the auth add-on', () => {
+  it('are taken as given', () => {
+    const { auth } = valid({
+      ...licensed,
+      SERVICE_LICENSE_PUBLIC_KEY: 'AB'.repeat(32),
+      SERVICE_AUTH_ISSUER: 'https://auth.example.com',
+      SERVICE_AUTH_JWT_EXPIRY_SECS: '1',
+      SERVICE_AUTH_MAGIC_LINK_EXPIRY_SECS: '2',
+      SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '3',
+      SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '4',
+      SERVICE_AUTH_LOCKOUT_DURATION_SECS: '5',
+      SERVICE_AUTH_METADATA_MAX_BYTES: '60',
+      SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true',
+      SERVICE_AUTH_RATE_LIMIT_RPS: '0',
+      SERVICE_AUTH_RATE_LIMIT_BURST: '0',
+      SERVICE_AUTH_PASSWORD_BLOCKLIST: 'false',
+    })
+    expect(auth).toEqual({
+      enabled: true,
+      licenseKey: 'a.b.c',
+      licensePublicKey: 'ab'.repeat(32),
+      issuer: 'https://auth.example.com',
+      jwtExpirySecs: 1,
+      magicLinkExpirySecs: 2,
+      refreshTokenExpirySecs: 3,
+      maxLoginAttempts: 4,
+      lockoutDurationSecs: 5,
+      metadataBytesMax: 60,
+      requireEmailVerify: true,
+      rateLimitRps: 0,
+      rateLimitBurst: 0,
+      passwordBlocklist: false,
+    })
+    expect(Object.isFrozen(auth)).toBe(true)
+  })
+
+  it.each([
+    ['SERVICE_AUTH_ENABLED', 'yes'],
+    ['SERVICE_LICENSE_PUBLIC_KEY', 'ab'.repeat(31)],
+    ['SERVICE_AUTH_ISSUER', ''],
+    ['SERVICE_AUTH_ISSUER', 'two words'],
+    ['SERVICE_AUTH_JWT_EXPIRY_SECS', '0'],
+    ['SERVICE_AUTH_MAGIC_LINK_EXPIRY_SECS', '0'],
+    ['SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS', '0'],
+    ['SERVICE_AUTH_MAX_LOGIN_ATTEMPTS', '0'],
+    ['SERVICE_AUTH_LOCKOUT_DURATION_SECS', '0'],
+    ['SERVICE_AUTH_METADATA_MAX_BYTES', '8193'],
+    ['SERVICE_AUTH_REQUIRE_EMAIL_VERIFY', '1'],
+    ['SERVICE_AUTH_RATE_LIMIT_RPS', '-1'],
+    ['SERVICE_AUTH_RATE_LIMIT_BURST', '2.5'],
+    ['SERVICE_AUTH_PASSWORD_BLOCKLIST', 'off'],
+    ['SERVICE_MAIL_SMTP_URL', 'https://mail.example.com'],
+    ['SERVICE_MAIL_SMTP_URL', 'mail.example.com:25'],
+    ['SERVICE_MAIL_SMTP_URL', 'smtp://'],
+    ['SERVICE_MAIL_FROM', 'nobody'],
+    ['SERVICE_MAIL_FROM', 'a@example.com, b@example.com'],
+    ['SERVICE_MAIL_FROM', 'Name <a@example.com>\r\nBcc: b@example.com'],
+    ['SERVICE_MAIL_LINK_BASE_URL', 'app.example.com'],
+    ['SERVICE_MAIL_LINK_BASE_URL', 'javascript:alert(1)'],
+    ['SERVICE_MAIL_LINK_BASE_URL', 'https://app.example.com/?page='],
+    ['SERVICE_MAIL_LINK_BASE_URL', 'https://app.example.com/#/'],
+    ['SERVICE_MAIL_LINK_BASE_URL', 'https://user:pass@app.example.com'],
+  ])('refuses %s=%j', (name, value) => {
+    expect(faultyNames({ [name]: value })).toEqual([name])
+  })
+
+  it('takes an empty license for none, and leaves a wrong one to the routes', () => {
+    expect(valid({ SERVICE_LICENSE_KEY: '' }).auth.licenseKey).toBeUndefined()
+    expect(valid({ SERVICE_LICENSE_KEY: 'no license\n' }).auth.licenseKey).toBe('no license')
+  })
+
+  it('warns of the add-on without a license', () => {
+    expect(readConfig(licensed).warnings).toEqual([])
+    expect(readConfig({ SERVICE_AUTH_ENABLED: 'true' }).warnings).toEqual([
+      'SERVICE_LICENSE_KEY is not set: every auth route answers 402',
+    ])
+  })
+})
+
+describe('the settings of mail', () => {
+  it('make the mail part when mail is on', () => {
+    expect(valid(mail).mail).toEqual({
+      smtpUrl: 'smtps://user:hunter2@mail.example.com:465',
+      from: 'The Service <no-reply@example.com>',
+      linkBaseUrl: 'https://app.example.com/account',
+    })
+    expect(valid({ ...mail, SERVICE_MAIL_FROM: "o'no-reply@example.com" }).mail?.from).toBe(
+      "o'no-reply@example.com",
+    )
+  })
+
+  it('make none while mail is off, even when they are set', () => {
+    expect(valid({ ...mail, SERVICE_MAIL_ENABLED: 'false' }).mail).toBeUndefined()
+    expect(valid({ SERVICE_MAIL_FROM: 'a@example.com' })).not.toHaveProperty('mail')
+  })
+
+  it('are all wanted, and named together, when mail is on', () => {
+    const reading = readConfig({ SERVICE_MAIL_ENABLED: 'true' })
+    expect(reading).toMatchObject({
+      ok: false,
+      faults: [
+        { name: 'SERVICE_MAIL_SMTP_URL', given: 'nothing' },
+        { name: 'SERVICE_MAIL_FROM', given: 'nothing' },
+        { name: 'SERVICE_MAIL_LINK_BASE_URL', given: 'nothing' },
+      ],
+    })
+    const { SERVICE_MAIL_FROM: _from, ...others } = mail
+    expect(faultyNames(others)).toEqual(['SERVICE_MAIL_FROM'])
+  })
+
+  it('show of the credentials only how long the URL is', () => {
+    const reading = readConfig({ SERVICE_MAIL_SMTP_URL: 'smpt://user:hunter2@mail.example.com' })
+    expect(reading).toMatchObject({ faults: [{ given: '36 characters' }] })
+  })
+
+  it('are warned of in production when the add-on is on and mail is off, or links are not https', () => {
+    const production = { ...licensed, SERVICE_ENV: 'production' }
+    expect(readConfig(production).warnings).toEqual([expect.stringContaining('SERVICE_MAIL_ENABLED')])
+    expect(readConfig({ ...production, ...mail }).warnings).toEqual([])
+    expect(
+      readConfig({ ...production, ...mail, SERVICE_MAIL_LINK_BASE_URL: 'http://app.example.com' }).warnings,
+    ).toEqual([expect.stringContaining('SERVICE_MAIL_LINK_BASE_URL')])
+    expect(readConfig({ SERVICE_ENV: 'production' }).warnings).toEqual([])
+  })
+})

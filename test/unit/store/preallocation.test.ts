@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { structureFault } from '../../../src/base/lmdb-file.js'
+import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
+import { FileRoom } from '../../../workers/store/preallocation.js'
+
+const ROW_BYTES = 2_000
+
+let directory: string
+let store: string
+let environment: Environment
+let room: FileRoom
+let rows: number
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-room-'))
+  store = join(directory, 'store')
+  rows = 0
+  open()
+})
+
+afterEach(async () => {
+  await close()
+  rmSync(directory, { recursive: true })
+})
+
+function open(): void {
+  environment = openEnvironment(store, 'write')
+  room = new FileRoom(store, environment)
+}
+
+async function close(): Promise<void> {
+  room.close()
+  await environment.root.close()
+}
+
+function commit(count: number): void {
+  expect(room.reserve(count * ROW_BYTES * 4)).toBe(true)
+  const reserved = fileBytes()
+  commitDurably(environment, () => {
+    for (let row = 0; row < count; row++) {
+      const key = Buffer.alloc(4)
+      key.writeUInt32BE(rows++)
+      environment.agents.put(key, Buffer.alloc(ROW_BYTES, rows))
+    }
+  })
+  expect(usedBytes()).toBeLessThan(reserved)
+}
+
+const file = () => join(store, 'data.mdb')
+const fileBytes = () => statSync(file()).size
+const usedBytes = () => {
+  const { lastPageNumber } = environment.root.getStats() as { lastPageNumber: number }
+  return (lastPageNumber + 1) * 4_096
+}
+
+function expectAllRows(): void {
+  let row = 0
+  for (const { value } of environment.agents.getRange()) {
+    row++
+    expect(value.equals(Buffer.alloc(ROW_BYTES, row))).toBe(true)
+  }
+  expect(row).toBe(rows)
+}
+
+describe('room behind the last page of a data file', () => {
+  it('is there while small commits fill the file, and no row is lost to it', async () => {
+    for (let commits = 0; commits < 600; commits++) commit(10)
+    expect(usedBytes()).toBeGreaterThan(12_000_000)
+    expect(fileBytes() - usedBytes()).toBeLessThan(8_400_000)
+    expectAllRows()
+    expect(structureFault(file())).toBeUndefined()
+    await close()
+    expect(structureFault(file())).toBeUndefined()
+    open()
+    commit(10)
+    expectAllRows()
+  })
+
+  it('is there for a commit however large it is, so that LMDB never makes the file longer', () => {
+    for (const count of [1, 100, 1_000, 5_000, 10]) commit(count)
+    expectAllRows()
+  })
+
+  it('is not made again where nothing was written', () => {
+    commit(10)
+    const before = fileBytes()
+    for (let commits = 0; commits < 16; commits++) commit(0)
+    expect(fileBytes()).toBe(before)
+  })
+
+  it('is told to be missing where it cannot be made', () => {
+    room.close()
+    expect(room.reserve(1 << 30)).toBe(false)
+    room = new FileRoom(store, environment)
+  })
+})

@@ -1,0 +1,173 @@
+import { auditBody, type AuditEvent, type AuditType } from '../../src/auth/audit.js'
+import { emailHmac } from '../../src/auth/email.js'
+import { assert } from '../../src/base/assert.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { AuthChange, AuthLookup, AuthOrigin, Ended } from '../../src/protocol/auth-messages.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard/state.js'
+import type { Agent } from '../store/agents.js'
+import { authKey, type AuthKind } from '../store/auth-table.js'
+import { findOrganism } from '../store/organisms.js'
+
+/** Rows that one command looks through at most, such as the sessions of one user. */
+const ROWS_MAX = 10_000
+
+/** Audit records that one command appends at most. */
+const AUDIT_RECORDS_MAX = 8
+
+/** What an audit record tells. */
+interface Audited extends Pick<AuditEvent, 'userId' | 'sid' | 'count'> {
+  /** Written as its HMAC. */
+  email?: string
+  outcome?: AuditEvent['outcome']
+  /** Where it came from, in place of who asked for the change. */
+  origin?: Pick<AuditEvent, 'ip' | 'userAgent'>
+}
+
+/** Kinds of rows that are found by the hash of a token which works once. Nobody lists them. */
+const worksOnce: ReadonlySet<AuthKind> = new Set(['link', 'passkey-session', 'oauth-state'])
+
+/** What a change is written into. */
+interface Writing {
+  group: CommitGroup
+  agent: Agent
+  origin: AuthOrigin
+}
+
+/** The state of one auth namespace, as a command sees and changes it: changes of the same group before it are seen. */
+export class AuthSpace {
+  readonly state: ShardState
+  readonly namespace: string
+  /** What this command ended, for the front thread. */
+  readonly ended: Ended[] = []
+  /** Whether the outbox is to be looked into after this command. */
+  mailed = false
+  readonly #writing: Writing | undefined
+
+  constructor(state: ShardState, namespace: string, writing?: Writing) {
+    this.state = state
+    this.namespace = namespace
+    this.#writing = writing
+  }
+
+  /** The space of a look; 404 without the audit agent. */
+  static toRead(state: ShardState, command: AuthLookup): AuthSpace | Refusal {
+    if (state.store.agents.find(command.agent) === undefined) return missingSpace(state, command)
+    return new AuthSpace(state, command.namespace)
+  }
+
+  /** The space of a change; 404 without the audit agent, 503 clock_skew when its records would have no place. */
+  static of(state: ShardState, command: AuthChange, group: CommitGroup): AuthSpace | Refusal {
+    const agent = findAgent(state, group, command.agent)
+    if (agent === undefined) return missingSpace(state, command)
+    if (agent.importing) return importOpen(agent.name)
+    const skew = group.reserve(AUDIT_RECORDS_MAX)
+    return skew ?? new AuthSpace(state, command.namespace, { group, agent, origin: command.origin })
+  }
+
+  get nowMs(): number {
+    return this.state.clock()
+  }
+
+  /** A row; its shape is what those who put rows of the kind say. */
+  find<T>(kind: AuthKind, id: string): T | undefined {
+    const key = this.#key(kind, id)
+    const pending = this.#writing?.group.authRows.get(key)
+    if (pending === undefined) return this.state.store.auth.find<T>(key)
+    return pending.value === undefined ? undefined : JSON.parse(pending.value)
+  }
+
+  /** Ids of the rows of a kind that begin with `prefix`, in order. */
+  ids(kind: AuthKind, prefix: string, page: { after?: string; limit?: number } = {}): string[] {
+    const before = authKey(this.namespace, kind, '')
+    const after = page.after === undefined || page.after === '' ? '' : before + page.after
+    const kept = this.state.store.auth.keys(before + prefix, { after, limit: page.limit ?? ROWS_MAX })
+    const keys = new Set(kept)
+    for (const [key, { value }] of this.#writing?.group.authRows ?? []) {
+      if (!key.startsWith(before + prefix)) continue
+      if (value === undefined) keys.delete(key)
+      else keys.add(key)
+    }
+    return [...keys].map((key) => key.slice(before.length))
+  }
+
+  count(kind: AuthKind): number {
+    return this.state.store.auth.count(authKey(this.namespace, kind, ''))
+  }
+
+  /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
+  put([kind, id]: [AuthKind, string], row: unknown, expiresAtMs?: number): void {
+    const value = JSON.stringify(row)
+    this.#write.group.authRows.set(this.#key(kind, id), {
+      value,
+      ...(expiresAtMs !== undefined && { expiresAtMs }),
+    })
+  }
+
+  remove(kind: AuthKind, id: string): void {
+    this.#write.group.authRows.set(this.#key(kind, id), {})
+  }
+
+  /** Has tokens refused that carry this id, until `untilMs`. */
+  end(ended: Ended): void {
+    if (ended.untilMs <= this.nowMs) return
+    this.ended.push(ended)
+    this.#write.group.authEnded.push({ ...ended, namespace: this.namespace })
+  }
+
+  /** Puts a sealed mail into the outbox. */
+  queueMail(key: string, sealed: Buffer): void {
+    this.#write.group.mails.set(key, sealed)
+  }
+
+  /** Who asked for the change. */
+  get origin(): AuthOrigin {
+    return this.#write.origin
+  }
+
+  /** Appends an audit record (contract.md 6.11). */
+  audit(type: AuditType, who: Audited): void {
+    const { group, agent } = this.#write
+    const record = group.append(agent, { type, body: this.#auditBody(who), signing: 'record' })
+    assert(!('code' in record), 'the place of an audit record was reserved')
+  }
+
+  /** Costs what an audit record costs, and leaves none: where there is one, time must not tell it. */
+  auditNothing(type: AuditType, who: Audited): void {
+    const { group, agent } = this.#write
+    const bytes = group.decoy(agent, { type, body: this.#auditBody(who) })
+    this.put(['decoy', ''], bytes.toString('base64'))
+  }
+
+  #auditBody({ email, outcome = 'success', origin = this.origin, ...event }: Audited): Buffer {
+    const emailHmac = email === undefined ? undefined : this.#emailHmac(email)
+    return Buffer.from(auditBody({ ...event, ...origin, outcome, emailHmac }))
+  }
+
+  /** What works once is found only in the era that it was made in: a backup has links that were used after it. */
+  #key(kind: AuthKind, id: string): string {
+    const { tokenEra } = this.state.auth
+    const inEra = tokenEra > 0 && worksOnce.has(kind)
+    return authKey(this.namespace, kind, inEra ? `${tokenEra}:${id}` : id)
+  }
+
+  /** A mailbox as audit records name it; two namespaces name it differently. */
+  #emailHmac(email: string): string {
+    return emailHmac(this.state.emailHmacKey, `${this.namespace}\0${email}`)
+  }
+
+  get #write(): Writing {
+    assert(this.#writing !== undefined, 'only a change writes')
+    return this.#writing
+  }
+}
+
+/** Why there is no space: 404 organism_not_found, namespace_not_found, or agent_not_found outside organisms. */
+function missingSpace(state: ShardState, { agent, namespace }: AuthChange | AuthLookup): Refusal {
+  if (namespace === '') return noSuchAgent(agent)
+  if (findOrganism(state.store.environment, namespace) === undefined) return noSuchOrganism(namespace)
+  return refuse(
+    'namespace_not_found',
+    `Expected an organism whose auth namespace was made, got "${namespace}"`,
+  )
+}

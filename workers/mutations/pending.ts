@@ -1,0 +1,106 @@
+import type { ProposalRow, ProposalPlace } from '../../src/protocol/proposal-messages.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { ShardState } from '../shard/state.js'
+import type { Agent } from '../store/agents.js'
+import {
+  findProposal,
+  openProposalAbout,
+  openProposalCount,
+  proposalPlaces,
+  proposalTarget,
+} from '../store/proposals.js'
+
+/*
+ * Proposals as a commit group sees them: those on disk, with what commands before in the same group made of them.
+ */
+
+/** Puts a proposal as it is from now on. */
+export function keepProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
+  group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
+}
+
+/** Puts an open proposal of an agent that is being imported: it has no due time until the import is at its end. */
+export function holdProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
+  group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row, held: true })
+}
+
+/** Puts the end of a proposal of an agent that is being imported. */
+export function endHeldProposal(
+  group: CommitGroup,
+  { agentNo, row, endedAtMs }: { agentNo: number; row: ProposalRow; endedAtMs: number },
+  { state, reason }: { state: ProposalRow['state']; reason?: string },
+): void {
+  keepProposal(group, agentNo, { ...row, state, endedAtMs, ...(reason !== undefined && { reason }) })
+}
+
+/** One proposal. */
+export function proposalAt(
+  state: ShardState,
+  group: CommitGroup,
+  place: ProposalPlace,
+): ProposalRow | undefined {
+  return group.proposals.get(placeName(place))?.row ?? findProposal(state.store.environment, place)
+}
+
+/** The open proposal about a target of an agent. */
+export function openAbout(
+  state: ShardState,
+  group: CommitGroup,
+  { agent, target }: { agent: Agent; target: string },
+): ProposalRow | undefined {
+  for (const { row } of pendingOf(group, agent)) {
+    if (row.state === 'proposed' && proposalTarget(row) === target) return row
+  }
+  const seq = openProposalAbout(state.store.environment, agent.no, target)
+  const row = seq === undefined ? undefined : proposalAt(state, group, { agentNo: agent.no, seq })
+  return row?.state === 'proposed' ? row : undefined
+}
+
+/** Every open proposal of an agent. */
+export function openOf(state: ShardState, group: CommitGroup, agent: Agent): ProposalRow[] {
+  const seqs = new Set(pendingOf(group, agent).map(({ row }) => row.seq))
+  for (const { seq } of proposalPlaces(state.store.environment, { agentNo: agent.no, open: true }))
+    seqs.add(seq)
+  return [...seqs].flatMap((seq) => {
+    const row = proposalAt(state, group, { agentNo: agent.no, seq })
+    return row?.state === 'proposed' ? [row] : []
+  })
+}
+
+/** What open proposals of an agent are counted by. */
+export interface OpenShare {
+  /** Of the proposer. */
+  line: string
+  erases: boolean
+}
+
+/** How many proposals of an agent are open at most, without a look at each: those that this group has ended count. */
+export function openCount(state: ShardState, group: CommitGroup, agent: Agent): number {
+  return openProposalCount(state.store.environment, agent.no) + pendingOf(group, agent).length
+}
+
+/** Whose the open proposals of an agent are; those that this group has ended count. The stored ones are read once a group. */
+export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
+  let stored = group.openShares.get(agent.no)
+  if (stored === undefined) {
+    const places = proposalPlaces(state.store.environment, { agentNo: agent.no, open: true })
+    const rows = [...places].flatMap((place) => findProposal(state.store.environment, place) ?? [])
+    stored = new Map(rows.map((row) => [row.seq, shareOf(row)]))
+    group.openShares.set(agent.no, stored)
+  }
+  const added = pendingOf(group, agent).filter(({ row }) => stored.get(row.seq) === undefined)
+  return [...stored.values(), ...added.map(({ row }) => shareOf(row))]
+}
+
+function shareOf({ proposer, line, mutation }: ProposalRow): OpenShare {
+  return { line: line ?? proposer, erases: mutation.action === 'erase' }
+}
+
+function pendingOf(group: CommitGroup, agent: Agent): { row: ProposalRow }[] {
+  if (group.proposals.size === 0) return []
+  return [...group.proposals.values()].filter(({ agentNo }) => agentNo === agent.no)
+}
+
+function placeName({ agentNo, seq }: ProposalPlace): string {
+  return `${agentNo}/${seq}`
+}

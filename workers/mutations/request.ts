@@ -1,0 +1,34 @@
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import type { Mutation } from '../../src/protocol/proposal-messages.js'
+import type { Zone } from '../../src/strand/zone.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { PendingRecord } from '../store/write-set.js'
+import type { Decision, ShardState } from '../shard/state.js'
+import { carryOut, isOfAgent, obstacle, type Asked } from './apply.js'
+import { propose } from './propose.js'
+
+/**
+ * The one door of mutations (contract.md 5, Zones): does what is asked for at once, makes a proposal of it (202), or
+ * refuses it, as the zone of the agent says. 403 zone_immutable, 409 proposal_open, and whatever stands in its way.
+ * @param done the answer to a mutation that is done, made once its record is sealed
+ */
+export function askForMutation(
+  state: ShardState,
+  { done, ...asked }: Asked & { done: (record: PendingRecord) => string },
+  group: CommitGroup,
+): Decision {
+  const { agent, mutation } = asked
+  const refusal = zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, asked) ?? group.reserve(1)
+  if (refusal !== undefined) return refusal
+  if (agent.zone !== 'free') return propose(state, asked, group)
+  const record = carryOut(state, asked, group)
+  return (): Outcome => ({ kind: 'reply', status: 200, body: done(record) })
+}
+
+/** Records and edges of an immutable agent never change; the agent itself may, with two approvals. */
+function zoneRefusal(zone: Zone, mutation: Mutation): Refusal | undefined {
+  const ofAgent = isOfAgent(mutation)
+  if (zone !== 'immutable_core' || ofAgent) return undefined
+  return refuse('zone_immutable', 'Expected an agent whose zone allows mutations, got zone immutable_core')
+}

@@ -1,0 +1,98 @@
+import { assert } from '../../src/base/assert.js'
+import type { ProposalRow } from '../../src/protocol/proposal-messages.js'
+import { canonicalJson } from '../../src/strand/json.js'
+import type { CommitGroup } from '../shard/commit-group.js'
+import type { ShardState } from '../shard/state.js'
+import type { Agent } from '../store/agents.js'
+import { keepProposal, openOf } from './pending.js'
+import { carryOut, obstacle } from './apply.js'
+
+/** An open proposal and its agent. */
+export interface Open {
+  agent: Agent
+  row: ProposalRow
+}
+
+/** How a proposal ends. */
+interface Ending {
+  state: 'applied' | 'rejected' | 'cancelled' | 'expired'
+  /** Seq of the record of the mutation. */
+  effectSeq?: number
+  reason?: string
+}
+
+/** Records that the end of a proposal takes at most, beside those of a change of zone. */
+const END_RECORDS = 2
+
+/** How many readings `settle` and a vote before it take at most, to be reserved. */
+export function recordsToSettle(state: ShardState, { agent, row }: Open, group: CommitGroup): number {
+  const ended = row.mutation.action === 'zone' ? openOf(state, group, agent).length : 0
+  return 1 + END_RECORDS + ended
+}
+
+/** Approvals by different lines that a change of an immutable agent needs. */
+const DUAL_APPROVALS = 2
+
+/** Approvals after which a proposal is applied. */
+export function approvalsNeeded({ zone }: Pick<ProposalRow, 'zone'>): number {
+  return zone === 'immutable_core' ? DUAL_APPROVALS : 1
+}
+
+/** Applies a proposal, or ends it as rejected where something has come in its way since it was made. */
+export function settle(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
+  const { mutation } = row
+  const inTheWay = obstacle(state, group, { agent, mutation })
+  if (inTheWay !== undefined)
+    return end(state, { agent, row }, { state: 'rejected', reason: inTheWay.code, group })
+  const asked = { agent, mutation, principal: row.proposer, proposalSeq: row.seq }
+  const effect = carryOut(state, asked, group)
+  const applied = end(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })
+  if (mutation.action === 'zone') endOthers(state, agent, group)
+  return applied
+}
+
+/** The others were made under the rule of another zone. */
+function endOthers(state: ShardState, agent: Agent, group: CommitGroup): void {
+  for (const row of openOf(state, group, agent)) {
+    end(state, { agent, row }, { state: 'rejected', reason: 'zone_changed', group })
+  }
+}
+
+/** Ends a proposal by a record of its own, the reading of which was reserved. */
+export function end(
+  state: ShardState,
+  { agent, row }: Open,
+  { group, state: ending, effectSeq, reason }: Ending & { group: CommitGroup },
+): ProposalRow {
+  const body = {
+    proposal: row.hash,
+    proposal_seq: row.seq,
+    state: ending,
+    ...(effectSeq !== undefined && { effect_seq: effectSeq }),
+    ...(reason !== undefined && { reason }),
+  }
+  const record = group.append(agent, {
+    type: 'sys/applied',
+    body: Buffer.from(canonicalJson(body)),
+    signing: 'record',
+  })
+  assert(!('code' in record), 'the place of the end of a proposal was reserved')
+  const ended: ProposalRow = {
+    ...row,
+    mutation: withoutSecret(row.mutation),
+    state: ending,
+    endedAtMs: state.clock(),
+    endSeq: record.seq,
+    ...(reason !== undefined && { reason }),
+  }
+  keepProposal(group, agent.no, ended)
+  return ended
+}
+
+/** The seed of a key, and the digest of an API key, are kept where they are in force and nowhere else. */
+function withoutSecret(mutation: ProposalRow['mutation']): ProposalRow['mutation'] {
+  if (mutation.action === 'rotate_key') return { action: mutation.action, publicKey: mutation.publicKey }
+  if (mutation.action !== 'make_api_key') return mutation
+  const { digest: _digest, ...rest } = mutation
+  return rest
+}

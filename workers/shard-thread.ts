@@ -1,0 +1,96 @@
+import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { assert } from '../src/base/assert.js'
+import { systemClock } from '../src/base/clock.js'
+import { limits } from '../src/base/limits.js'
+import { pooledRandom } from '../src/base/random.js'
+import { Beats } from '../src/protocol/heartbeat.js'
+import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
+import type { ShardWorkerData } from '../src/protocol/messages.js'
+import { deriveSeed } from '../src/strand/keys.js'
+import { emailHmacInfo } from '../src/auth/email.js'
+import { Shard } from './shard/shard.js'
+import { ShardStore } from './store/shard-store.js'
+
+/*
+ * The thread of one shard worker: the only place that knows of the port. What arrives while a group is committed
+ * makes up the next turn, so groups grow with the load and an idle server commits one record at once.
+ */
+
+assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
+const port = parentPort
+const { settings, beats: memory }: ShardWorkerData = workerData
+const beats = new Beats(memory)
+let open = true
+let stepping = false
+const masterSeed = Buffer.from(settings.masterSeed)
+const store = new ShardStore(settings.path, masterSeed)
+const shard = new Shard(
+  {
+    shard: settings.shard,
+    store,
+    clock: systemClock,
+    random: pooledRandom(),
+    masterSeed,
+    recordBytesMax: settings.recordBytesMax,
+    signing: settings.signing,
+    auth: settings.auth,
+    proposals: settings.proposals,
+    emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
+    watched: new Set(),
+    beat: () => beats.beat(),
+  },
+  (frame) => {
+    const memory = encodeOutcomes(frame)
+    port.postMessage(memory, [memory])
+  },
+)
+
+let closing = false
+
+port.on('message', (message: unknown) => {
+  take(message)
+  while (shard.busy) {
+    shard.turn()
+    take(receiveMessageOnPort(port)?.message)
+  }
+  if (closing) void close()
+  else stepSoon()
+})
+
+/** Takes a message and all that wait behind it. */
+function take(message: unknown): void {
+  const commands: CommandFrame = []
+  for (let next = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
+    if (next === 'close') closing = true
+    else {
+      assert(next instanceof ArrayBuffer, 'a shard is sent frames')
+      for (const command of decodeCommands(next)) commands.push(command)
+    }
+  }
+  if (commands.length > 0) shard.take(commands)
+}
+
+// Between two frames no agent is in the middle of anything. It keeps no thread alive.
+setInterval(() => store.agents.rest(), limits.agentRestMs).unref()
+
+port.postMessage('ready')
+
+/** Has an idle shard go on with what it has put off; frames that wait come first. */
+function stepSoon(): void {
+  if (stepping || !shard.needsStep) return
+  stepping = true
+  setImmediate(() => {
+    stepping = false
+    if (!open) return
+    if (shard.needsStep) shard.step()
+    beats.beat()
+    stepSoon()
+  })
+}
+
+/** Closing ends the thread: nothing else keeps it alive. */
+async function close(): Promise<void> {
+  open = false
+  port.close()
+  await store.close()
+}

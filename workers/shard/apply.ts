@@ -1,0 +1,248 @@
+import { unreachable } from '../../src/base/assert.js'
+import type { Command, Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
+import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
+import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from '../commands/api-keys.js'
+import { auditAppend, auditOpen } from '../commands/audit.js'
+import { authChange } from '../commands/auth/changes.js'
+import { strandThen } from '../commands/as-of.js'
+import { authEndedList, authLookup } from '../commands/auth/lookups.js'
+import { edgeAdd, edgeList, edgeRemove } from '../commands/graph.js'
+import { ingestOne, ingestPieces, isAllOrNone } from '../commands/ingest.js'
+import { recordMutate } from '../commands/mutations.js'
+import { organismCreate, organismGet, organismList } from '../commands/organisms.js'
+import { policiesGet, policiesSet } from '../commands/policies.js'
+import { checkpointSign, strandLocate } from '../commands/proof.js'
+import { proposalDecide, proposalList, proposalsSweep } from '../commands/proposals.js'
+import { recordQuery } from '../commands/query.js'
+import { batchAppend, recordAppend, recordGet } from '../commands/records.js'
+import {
+  headsAll,
+  headsHold,
+  headsMoved,
+  logAppend,
+  logFind,
+  logOpen,
+  logTold,
+} from '../commands/server-log.js'
+import { isLargePart, strandImport, strandImportEnd, strandImportSteps } from '../commands/strand-import.js'
+import { logPage, streamPage, watch } from '../commands/stream.js'
+import { mailDue, mailSettle } from '../auth/outbox.js'
+import type { CommitGroup } from './commit-group.js'
+import { answeredBefore, isCheck, keepAnswer, keyedRequest } from './idempotent-answers.js'
+import { ingestAtOnce, ingestKeyed, keptOf } from './idempotent-ingest.js'
+import type { Decision, ShardState } from './state.js'
+import type { Steps, Turn } from './turn.js'
+
+/** A command that may write. */
+export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
+
+/** A command that only reads. */
+export type Read = Exclude<Command, Write>
+
+/** A write that may take long, and is cut into turns. */
+export type LongWrite = Extract<Write, { kind: 'ingestChunk' | 'batchAppend' | 'strandImport' }>
+
+/** A write that is decided at once. Parts of an import are, but for those that one seal makes large. */
+export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' }>
+
+export function isWrite(command: Command): command is Write {
+  return 'options' in command || command.kind === 'keyClaim'
+}
+
+export function isLongWrite(command: Write): command is LongWrite {
+  if (command.kind === 'strandImport') return isLargePart(command)
+  return command.kind === 'ingestChunk' || command.kind === 'batchAppend'
+}
+
+/** The agent that a write is for; empty where it is for many, or none. */
+export function agentOf(command: Write): string {
+  return 'agent' in command ? command.agent : ''
+}
+
+/** Decides a write turn by turn, or finds that it was answered before under its idempotency key. */
+export function longSteps(state: ShardState, command: LongWrite, turn: Turn): Steps<Decision> {
+  switch (command.kind) {
+    case 'ingestChunk':
+      return ingestSteps(state, command, turn)
+    case 'batchAppend':
+      return batchSteps(state, command, turn)
+    case 'strandImport':
+      return strandImportSteps(state, command, turn)
+    default:
+      return unreachable(command)
+  }
+}
+
+function ingestSteps(
+  state: ShardState,
+  command: Extract<LongWrite, { kind: 'ingestChunk' }>,
+  turn: Turn,
+): Steps<Decision> {
+  const { idempotency } = command.options
+  if (idempotency === undefined) {
+    return isAllOrNone(command) ? ingestAtOnce(state, command, turn) : ingestPieces(state, command, turn)
+  }
+  if (command.agent === '') return ingestKeyed(state, { command, ...idempotency }, turn)
+  const request = keyedRequest(command, { ...idempotency, agent: command.agent })
+  return keptOf(state, { chunk: command, request }, turn)
+}
+
+function* batchSteps(
+  state: ShardState,
+  command: Extract<LongWrite, { kind: 'batchAppend' }>,
+  turn: Turn,
+): Steps<Decision> {
+  const { idempotency } = command.options
+  const { agent } = command
+  const request = idempotency && keyedRequest(command, { ...idempotency, agent })
+  const before = request && answeredBefore(state, turn.group, request)
+  if (before !== undefined) return before
+  const ready = yield* batchAppend(state, command, turn)
+  if (typeof ready !== 'function') return ready
+  const { group } = turn
+  // The same may have been written by another while this one was read.
+  const meanwhile = request && answeredBefore(state, group, request)
+  if (meanwhile !== undefined) return meanwhile
+  const decision = ready(group)
+  if (typeof decision === 'function' && request !== undefined) {
+    keepAnswer(state, group, { ...request, outcome: decision })
+  }
+  return decision
+}
+
+/** Decides a write, or finds that it was answered before under its idempotency key. */
+export function decide(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
+  const idempotency = 'options' in command ? command.options.idempotency : undefined
+  if (idempotency === undefined) return write(state, command, group)
+  const request = keyedRequest(command, { ...idempotency, agent: agentOf(command) })
+  const before = answeredBefore(state, group, request)
+  if (before !== undefined) return before
+  const decision = write(state, command, group)
+  if (typeof decision === 'function' && !isCheck(command))
+    keepAnswer(state, group, { ...request, outcome: decision })
+  return decision
+}
+
+function write(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
+  switch (command.kind) {
+    case 'recordAppend':
+      return recordAppend(state, command, group)
+    case 'ingestOne':
+      return ingestOne(state, command, group)
+    case 'recordMutate':
+      return recordMutate(state, command, group)
+    case 'agentCreate':
+      return agentCreate(state, command, group)
+    case 'policiesSet':
+      return policiesSet(state, command, group)
+    case 'agentZoneSet':
+      return agentZoneSet(state, command, group)
+    case 'agentKeyRotate':
+      return agentKeyRotate(state, command, group)
+    case 'proposalDecide':
+      return proposalDecide(state, command, group)
+    case 'proposalsSweep':
+      return proposalsSweep(state, group)
+    case 'edgeAdd':
+      return edgeAdd(state, command, group)
+    case 'edgeRemove':
+      return edgeRemove(state, command, group)
+    case 'strandImport':
+      return strandImport(state, command, group)
+    case 'strandImportEnd':
+      return strandImportEnd(state, command, group)
+    case 'keyClaim':
+      return keyClaim(state, command, group)
+    case 'requestClaim':
+      return requestClaim(state)
+    case 'organismCreate':
+      return organismCreate(state, command, group)
+    case 'apiKeyCreate':
+      return apiKeyCreate(state, command, group)
+    case 'apiKeyDelete':
+      return apiKeyDelete(state, command, group)
+    case 'apiKeysUsed':
+      return apiKeysUsed(state, command, group)
+    case 'auditOpen':
+      return auditOpen(state, group)
+    case 'auditAppend':
+      return auditAppend(state, command, group)
+    case 'authChange':
+      return authChange(state, command, group)
+    case 'mailSettle':
+      return mailSettle(state, command, group)
+    case 'logOpen':
+      return logOpen(state, command, group)
+    case 'logAppend':
+      return logAppend(state, command, group)
+    default:
+      return unreachable(command)
+  }
+}
+
+/** Deciding what was asked under the key before is all there is to it; what is drawn is kept with the answer. */
+function requestClaim(state: ShardState): Decision {
+  const drawn = Buffer.from(state.random(DRAWN_BYTES)).toString('hex')
+  return () => ({ kind: 'claimed', drawn })
+}
+
+const DRAWN_BYTES = 12
+
+/** Answers a read. */
+export function read(state: ShardState, command: Read): Outcome {
+  switch (command.kind) {
+    case 'recordGet':
+      return recordGet(state, command)
+    case 'recordQuery':
+      return recordQuery(state, command)
+    case 'edgeList':
+      return edgeList(state, command)
+    case 'strandThen':
+      return strandThen(state, command)
+    case 'agentHead':
+      return agentHead(state, command)
+    case 'agentStatus':
+      return agentStatus(state, command)
+    case 'policiesGet':
+      return policiesGet(state, command)
+    case 'proposalList':
+      return proposalList(state, command)
+    case 'organismGet':
+      return organismGet(state, command)
+    case 'organismList':
+      return organismList(state, command)
+    case 'agentList':
+      return agentList(state, command)
+    case 'streamPage':
+      return streamPage(state, command)
+    case 'logPage':
+      return logPage(state, command)
+    case 'watch':
+      return watch(state, command)
+    case 'strandLocate':
+      return strandLocate(state, command)
+    case 'checkpointSign':
+      return checkpointSign(state, command)
+    case 'apiKeyList':
+      return apiKeyList(state, command)
+    case 'authLookup':
+      return authLookup(state, command)
+    case 'authEndedList':
+      return authEndedList(state)
+    case 'mailDue':
+      return mailDue(state, command)
+    case 'headsMoved':
+      return headsMoved(state, command)
+    case 'headsAll':
+      return headsAll(state, command)
+    case 'headsHold':
+      return headsHold(state, command)
+    case 'logTold':
+      return logTold(state, command)
+    case 'logFind':
+      return logFind(state, command)
+    default:
+      return unreachable(command)
+  }
+}

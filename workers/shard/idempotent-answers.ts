@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import { refuse } from '../../src/base/errors.js'
+import { placeOf } from '../../src/base/placement.js'
+import type { ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
+import type { Command, Outcome } from '../../src/protocol/messages.js'
+import { seal, unseal, type SealedPlace } from '../../src/strand/seal.js'
+import type { CommitGroup } from './commit-group.js'
+import type { KeptOutcome } from '../store/write-set.js'
+import type { Decision, ShardState } from './state.js'
+import { idempotencyRow } from '../store/idempotency.js'
+
+/** A write under an idempotency key. */
+export interface KeyedRequest {
+  /** The store's key for it, made of its caller and key. */
+  row: Buffer
+  /** What is asked. */
+  digest: string
+  /** Where the agent is placed that the key belongs to. */
+  place: number
+}
+
+/** The request that a command is under an idempotency key; the agent is empty for keys of the first shard. */
+export function keyedRequest(
+  command: Command,
+  { caller, agent, key }: { caller: string; agent: string; key: string },
+): KeyedRequest {
+  const place = agent === '' ? 0 : placeOf(agent)
+  return { row: idempotencyRow(caller, agent, key), digest: digestOf(asWritten(command)), place }
+}
+
+/** Whether a command only asks whether something may be written; no answer of it is kept. */
+export function isCheck(command: Command): boolean {
+  if (command.kind === 'agentKeyRotate') return command.check === true
+  return command.kind === 'ingestChunk' && command.mode === 'check'
+}
+
+/** The request that is written after a check of it. */
+function asWritten(command: Command): Command {
+  return command.kind === 'ingestChunk' && command.mode === 'check' ? { ...command, mode: 'reject' } : command
+}
+
+/**
+ * What the request was answered before, by this group or on disk; 422 idempotency_key_reused when another request was
+ * (contract.md 2.6); undefined when the key is new.
+ */
+export function answeredBefore(
+  state: ShardState,
+  group: CommitGroup,
+  { row, digest }: Omit<KeyedRequest, 'place'>,
+): Decision | undefined {
+  const pending = group.answers.get(row.toString('latin1'))
+  const kept = pending === undefined ? state.store.idempotency.find(row, state.clock()) : undefined
+  const before = pending ?? kept
+  if (before === undefined) return undefined
+  if (before.digest !== digest) {
+    return refuse(
+      'idempotency_key_reused',
+      'Expected the request that this Idempotency-Key was first used for',
+    )
+  }
+  if (kept !== undefined) return () => replayed(state, opened(state, row, kept.outcome))
+  return pending === undefined ? undefined : () => replayed(state, pending.outcome())
+}
+
+/**
+ * What makes two requests the same: all of the command but its options, whether it is a check, the claims that a newer
+ * token may change, and who asks: an Idempotency-Key is its caller's.
+ */
+function digestOf(command: Command): string {
+  const digest = createHash('sha256')
+  for (const [name, value] of Object.entries(command)) {
+    if (notAsked.has(name)) continue
+    digest.update(`${name}\n`)
+    digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
+  }
+  return digest.digest('base64')
+}
+
+const notAsked = new Set(['options', 'access', 'check', 'maker', 'line', 'keyMadeAtMs'])
+
+/** Keeps an answer in the transaction of what it tells of. */
+export function keepAnswer(
+  state: ShardState,
+  group: CommitGroup,
+  { row, digest, place, outcome }: KeyedRequest & { outcome: () => Outcome },
+): void {
+  const kept = () => closed(state, row, outcome())
+  group.answers.set(row.toString('latin1'), { key: row, digest, place, outcome, kept })
+}
+
+/** Of an API key only the hash may lie open in the store, so an answer that shows one is sealed. */
+function closed(state: ShardState, row: Buffer, outcome: Outcome): KeptOutcome {
+  if (outcome.kind !== 'apiKeyMade') return outcome
+  const secret = Buffer.from(JSON.stringify(outcome))
+  const box = seal(state.masterSeed, { ...sealedPlaceOf(row), secret }, state.random)
+  return { kind: 'sealed', box: box.toString('base64') }
+}
+
+function opened(state: ShardState, row: Buffer, kept: KeptOutcome): Outcome {
+  if (kept.kind !== 'sealed') return kept
+  const outcome: Outcome = JSON.parse(
+    unseal(state.masterSeed, sealedPlaceOf(row), Buffer.from(kept.box, 'base64')).toString(),
+  )
+  return outcome
+}
+
+/** The row is a digest of caller and Idempotency-Key: a box that is moved to another row does not open there. */
+function sealedPlaceOf(row: Buffer): SealedPlace {
+  return { purpose: 'strandfast/kept-answer/v1', owner: row }
+}
+
+/** Told after the commit, so that a key which the same commit deleted is not called live. */
+function replayed(state: ShardState, outcome: Outcome): Outcome {
+  switch (outcome.kind) {
+    case 'reply':
+    case 'ingested':
+      return { ...outcome, replayed: true }
+    case 'apiKeyMade':
+      return replayedKey(state, outcome)
+    default:
+      return outcome
+  }
+}
+
+function replayedKey(state: ShardState, outcome: ApiKeyMadeOutcome): Outcome {
+  const row = state.store.apiKeys.find(outcome.row.keyId)
+  return { ...outcome, row: row ?? outcome.row, live: row !== undefined, replayed: true }
+}

@@ -1,0 +1,136 @@
+import type { Policy } from '../../src/auth/row-policy.js'
+import type { Refusal } from '../../src/base/errors.js'
+import type { CommandOf, UserAccess, WriteOptions } from '../../src/protocol/messages.js'
+import { draftRules, emergeRefusal, targetAgent } from '../commands/records.js'
+import type { DraftRules } from '../commands/drafts.js'
+import type { CommitGroup, Draft } from './commit-group.js'
+import { answeredBefore } from './idempotent-answers.js'
+import { rejectedDraft } from './rejected-line.js'
+import { covers, grantOf, notAllowed, type Grant } from './row-access.js'
+import type { ShardState } from './state.js'
+import { eventReused, rejectedKey, type OnceKey } from './written-once.js'
+
+/** One line that was read: what to append, or why not. */
+export interface ReadLine {
+  line: number
+  agent: string
+  /** As they came. */
+  bytes: Uint8Array
+  draft: Draft | Refusal
+  /** The record that it is kept as, being refused, and why it is. */
+  kept?: { refusal: Refusal; draft: Draft; once?: OnceKey }
+  /** What it is known by, where it is written once. */
+  once?: OnceKey
+  /** How the policies of its agent judged it, which holds as long as they are the same. */
+  judged?: { policies: readonly Policy[]; allowed: boolean }
+}
+
+/** Drafts of ingest are marked for good, whether or not a sink is set up: it may be later (docs/adr/0013). */
+export function ingestRules(
+  state: ShardState,
+  { options, integers }: { options: WriteOptions; integers?: 'text' },
+): DraftRules {
+  return { ...draftRules(state, options), ingested: true, largeAsText: integers === 'text' }
+}
+
+/** A line that is on disk already; `refusal`: as one that was refused and kept. */
+export interface Duplicate {
+  onDisk: true
+  refusal?: Refusal
+}
+
+/** What is to become of a line: the draft to append, why not, or that it was written before. */
+export type Verdict = Draft | Refusal | Duplicate
+
+/** How the lines of one agent are judged: what a user's policies grant; or that none may be written. */
+type Standing = Refusal | { grant: Grant; policies: readonly Policy[] }
+
+/** Judges lines as one group sees their agents: by what a user's policies allow, a key may write them all. */
+export class Judge {
+  readonly #state: ShardState
+  readonly #command: CommandOf<'ingestChunk'>
+  readonly #access: UserAccess | undefined
+  readonly #group: CommitGroup
+  readonly #found = new Map<string, Standing>()
+  /** Digests of what is written once, of the lines before. */
+  readonly #seen = new Map<string, string>()
+
+  constructor(state: ShardState, command: CommandOf<'ingestChunk'>, group: CommitGroup) {
+    this.#state = state
+    this.#command = command
+    this.#access = command.access
+    this.#group = group
+  }
+
+  /** What to append, or why not: where refused lines are kept, what they are kept as. */
+  verdict(line: ReadLine): Verdict {
+    const judged = this.#ownVerdict(line)
+    const first = 'code' in judged || line.once === undefined ? 'new' : this.#knows(line.once)
+    if (first === 'written') return { onDisk: true }
+    const own = first === 'other' ? eventReused : judged
+    if (!('code' in own) || this.#command.mode !== 'keep' || line.agent === '') return own
+    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    if ('code' in found) return own
+    const draft = this.#keptDraft(line, own)
+    // Who may not write such a record does not get one written by sending a bad line.
+    if (draft === undefined || !covers(found.grant, draft.body)) return own
+    const once = line.kept?.once
+    if (once !== undefined && this.#knows(once) === 'written') return { onDisk: true, refusal: own }
+    return draft
+  }
+
+  /** Whether what is written once is new, written, or something else was written by its key. */
+  #knows(once: OnceKey): 'new' | 'written' | 'other' {
+    const name = once.row.toString('latin1')
+    const seen = this.#seen.get(name)
+    if (seen !== undefined) return seen === once.digest ? 'written' : 'other'
+    const before = answeredBefore(this.#state, this.#group, once)
+    if (before !== undefined) return typeof before === 'function' ? 'written' : 'other'
+    this.#seen.set(name, once.digest)
+    return 'new'
+  }
+
+  #keptDraft(line: ReadLine, refusal: Refusal): Draft | undefined {
+    if (line.kept?.refusal !== refusal) {
+      delete line.kept
+      const rules = ingestRules(this.#state, this.#command)
+      const draft = rejectedDraft(line, refusal, rules)
+      const { once } = this.#command
+      if (draft !== undefined) {
+        line.kept = {
+          refusal,
+          draft,
+          ...(once !== undefined && { once: rejectedKey(once, line.agent, line.bytes) }),
+        }
+      }
+    }
+    return line.kept?.draft
+  }
+
+  #ownVerdict(line: ReadLine): Draft | Refusal {
+    if ('code' in line.draft) return line.draft
+    const found = this.#found.get(line.agent) ?? this.#find(line.agent)
+    if ('code' in found) return found
+    const { grant, policies } = found
+    if (line.judged?.policies !== policies) {
+      line.judged = { policies, allowed: covers(grant, line.draft.body) }
+    }
+    return line.judged.allowed ? line.draft : notAllowed
+  }
+
+  #find(name: string): Standing {
+    const found = this.#standing(name)
+    this.#found.set(name, found)
+    return found
+  }
+
+  #standing(name: string): Standing {
+    const access = this.#access
+    if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
+    const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
+    if ('code' in agent) return agent
+    return { grant: grantOf(agent, 'write', access), policies: agent.policies }
+  }
+}
+
+const everything: Standing = { grant: undefined, policies: [] }

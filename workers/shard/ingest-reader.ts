@@ -1,0 +1,120 @@
+import { asBuffer } from '../../src/base/bytes.js'
+import { limits } from '../../src/base/limits.js'
+import type { Refusal } from '../../src/base/errors.js'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import { readJson } from '../../src/strand/json.js'
+import { agentMember } from '../../src/wire/agent-member.js'
+import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from '../commands/drafts.js'
+import type { ReadLine } from './ingest-judge.js'
+import { onceKey } from './written-once.js'
+import type { Steps, Turn } from './turn.js'
+
+type IngestChunk = CommandOf<'ingestChunk'>
+
+/** Some lines of a chunk, as a chunk of their own. */
+type AgentLines = Required<Pick<IngestChunk, 'chunk' | 'lineNumbers'>>
+
+/** The lines of a chunk by the agents that they name, and those that name none as the strict rules read them. */
+export function* linesByAgent(
+  command: IngestChunk,
+  turn: Turn,
+): Steps<{ nameless: AgentLines | undefined; byAgent: Map<string, AgentLines> }> {
+  const { chunk, lineNumbers = [] } = command
+  const found = new Map<string, { parts: Uint8Array[]; lineNumbers: number[] }>()
+  let at = 0
+  for (const line of lineNumbers) {
+    const lineFeed = chunk.indexOf(0x0a, at)
+    const next = lineFeed === -1 ? chunk.length : lineFeed + 1
+    const bytes = chunk.subarray(at, next)
+    at = next
+    const name = nameOf(command, bytes)
+    const others = found.get(name)
+    if (others === undefined) found.set(name, { parts: [bytes], lineNumbers: [line] })
+    else {
+      others.parts.push(bytes)
+      others.lineNumbers.push(line)
+    }
+    if (turn.spent()) yield
+  }
+  const byAgent = new Map<string, AgentLines>()
+  for (const [name, { parts, lineNumbers }] of found) {
+    byAgent.set(name, { chunk: Buffer.concat(parts), lineNumbers })
+  }
+  const nameless = byAgent.get('')
+  byAgent.delete('')
+  return { nameless, byAgent }
+}
+
+function nameOf(command: IngestChunk, bytes: Uint8Array): string {
+  const largeAsText = command.integers === 'text'
+  const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText })
+  if ('code' in parsed || !isObject(parsed.value)) return keptWith(command, bytes)
+  const agent = parsed.value['agent']
+  return typeof agent === 'string' ? agent : ''
+}
+
+/** The agent that keeps a line which the strict rules refuse: the one that the front thread has found in it. */
+function keptWith({ mode }: IngestChunk, bytes: Uint8Array): string {
+  return mode === 'keep' ? (agentMember(withoutLineFeed(bytes)) ?? '') : ''
+}
+
+function withoutLineFeed(bytes: Uint8Array): Buffer {
+  const line = asBuffer(bytes)
+  return line.at(-1) === 0x0a ? line.subarray(0, -1) : line
+}
+
+/** The bytes of a line and its number. */
+interface RawLine {
+  line: number
+  bytes: Uint8Array
+  /** Why the front thread has refused it. */
+  refusal?: Refusal | undefined
+}
+
+/** The lines of a chunk. Blank ones, which only a chunk for one agent has, are passed over but counted. */
+export function* rawLines({ chunk, firstLine, lineNumbers, refusals }: IngestChunk): Generator<RawLine> {
+  let place = 0
+  for (let from = 0; from < chunk.length; place++) {
+    const found = chunk.indexOf(0x0a, from)
+    const to = found === -1 ? chunk.length : found
+    const bytes = chunk.subarray(from, to)
+    from = to + 1
+    if (lineNumbers === undefined && isBlank(bytes)) continue
+    yield { line: lineNumbers?.[place] ?? firstLine + place, bytes, refusal: refusals?.[place] }
+  }
+}
+
+/** A line of one agent, or `{agent, data, type?}` that the front thread has sent to this shard by its agent. */
+export function readLine(
+  command: IngestChunk,
+  { line, bytes, refusal }: RawLine,
+  rules: DraftRules,
+): ReadLine {
+  const { agent: named, lineNumbers } = command
+  if (refusal !== undefined) return { line, agent: named, bytes, draft: refusal }
+  if (lineNumbers === undefined || command.once?.by === 'event') {
+    const agent = lineNumbers === undefined ? named : (agentMember(asBuffer(bytes)) ?? '')
+    return onceOf(command, { line, agent, bytes, draft: readBareDraft(bytes, rules) })
+  }
+  const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText: rules.largeAsText === true })
+  const none = { line, agent: keptWith(command, bytes), bytes }
+  if ('code' in parsed) return { ...none, draft: parsed }
+  if (!isObject(parsed.value)) return { ...none, draft: faulty('', 'Expected an object') }
+  const { agent, ...record } = parsed.value
+  if (typeof agent !== 'string') return { ...none, draft: faulty('/agent', 'Expected the name of an agent') }
+  return onceOf(command, { line, agent, bytes, draft: draftOf(record, '', rules) })
+}
+
+/** The line with what it is known by, where it is written once. */
+function onceOf({ once }: IngestChunk, read: ReadLine): ReadLine {
+  if (once === undefined || 'code' in read.draft) return read
+  const key = onceKey(once, read.agent, read.draft)
+  return 'code' in key ? { ...read, draft: key } : { ...read, once: key }
+}
+
+function isBlank(bytes: Uint8Array): boolean {
+  for (const byte of bytes) {
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false
+  }
+  return true
+}

@@ -1,0 +1,46 @@
+import { allows, resolvePolicies, type PolicyAction } from '../../src/auth/row-policy.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { UserAccess } from '../../src/protocol/messages.js'
+import type { Condition, Effort } from '../../src/strand/condition.js'
+import { noSuchAgent, type ShardState } from './state.js'
+import type { Agent } from '../store/agents.js'
+
+/*
+ * Row policies where records are read and written (contract.md 3). A command without `access` comes from a key, which
+ * policies do not bind.
+ */
+
+/** The policies that allow one user one action on one agent, its claims put in; undefined for a key: no bounds. */
+export type Grant = Condition[][] | undefined
+
+/** 403, in the same words for an agent that is not there: users are not to learn names. */
+export const notAllowed: Refusal = refuse('forbidden', 'Expected a row policy of the agent to allow this')
+
+/** What the policies of an agent grant whoever asks. */
+export function grantOf(agent: Agent, action: PolicyAction, access: UserAccess | undefined): Grant {
+  return access === undefined ? undefined : resolvePolicies(agent.policies, action, access.claims)
+}
+
+/**
+ * Whether a grant covers a record with this canonical body. Where a caller looks for something, this is asked before
+ * anything else of the record is: what it hides must cost nothing that depends on what was looked for, or time tells what
+ * is there.
+ */
+export function covers(grant: Grant, body: Uint8Array, effort?: Effort): boolean {
+  return grant === undefined || allows(grant, body, effort)
+}
+
+/** Whether an agent has a policy of that action at all, for anyone. */
+export function hasPolicy(agent: Agent | undefined, action: PolicyAction): agent is Agent {
+  return agent?.policies.some(({ actions }) => actions.includes(action)) === true
+}
+
+/** The agent that is read; 404, and for users 403 unless it has a read policy. */
+export function agentToRead(
+  state: ShardState,
+  { agent: name, access }: { agent: string; access?: UserAccess },
+): Agent | Refusal {
+  const agent = state.store.agents.find(name)
+  if (access !== undefined && !hasPolicy(agent, 'read')) return notAllowed
+  return agent ?? noSuchAgent(name)
+}

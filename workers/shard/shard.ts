@@ -1,0 +1,301 @@
+import { refuse } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
+import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
+import type { Outcome, ShardFigures, StreamEvent } from '../../src/protocol/messages.js'
+import { HlcClock } from '../../src/strand/hlc.js'
+import {
+  agentOf,
+  decide,
+  isLongWrite,
+  isWrite,
+  longSteps,
+  read,
+  type LongWrite,
+  type Read,
+  type ShortWrite,
+  type Write,
+} from './apply.js'
+import { isStreamed, streamEvent } from '../commands/stream.js'
+import { CommitGroup } from './commit-group.js'
+import { refused, type Decision, type ShardState } from './state.js'
+import { importBytesMax, writeBytesMax } from '../store/preallocation.js'
+import type { Steps, Turn } from './turn.js'
+
+/** Takes what a commit group led to, to where it came from. */
+export type Tell = (frame: OutcomeFrame) => void
+
+const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
+
+/** A command with the number that its outcome goes back under. */
+type Numbered<C> = [id: number, command: C]
+
+/**
+ * One shard: takes commands, decides them one after the other, commits what they write together, and then tells. It does
+ * so in turns, each with one commit; between two of them it takes what has arrived meanwhile, so that nobody waits for the
+ * end of a long command (docs/adr/0027-turns-of-a-shard.md).
+ */
+export class Shard {
+  readonly #state: ShardState
+  readonly #hlc: HlcClock
+  readonly #tell: Tell
+  readonly #figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
+  #writes: Numbered<ShortWrite>[] = []
+  /** In the order that they came. */
+  #reads: Numbered<Read>[] = []
+  /** In the order that they came, which that of the chunks of an upload is. */
+  #longWrites: Numbered<LongWrite>[] = []
+  /** The first of them, where it is begun. */
+  #underWay: { id: number; steps: Steps<Decision> } | undefined
+  /** The long write had no part of the last turn, as there were many others. */
+  #longIsDue = false
+  readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
+
+  constructor(state: ShardState, tell: Tell) {
+    this.#state = state
+    this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
+    this.#tell = tell
+    this.#figures.agents = state.store.agents.count
+    this.#turn = {
+      group: new CommitGroup(this.#hlc, state.random),
+      endsAtMs: 0,
+      spent() {
+        state.beat()
+        return performance.now() >= this.endsAtMs
+      },
+      held: new Set(),
+    }
+  }
+
+  /** Takes commands that have arrived. */
+  take(commands: CommandFrame): void {
+    const { writes, reads } = sortOut(commands)
+    for (const [id, write] of writes) {
+      if (isLongWrite(write)) this.#longWrites.push([id, write])
+      else this.#writes.push([id, write])
+    }
+    this.#reads.push(...reads)
+  }
+
+  /** Whether there are commands that are not carried out. */
+  get busy(): boolean {
+    return this.#writes.length + this.#reads.length > 0 || this.#hasLong
+  }
+
+  /** Carries out everything that has arrived. @throws Error as `turn` does */
+  run(commands: CommandFrame): void {
+    this.take(commands)
+    while (this.busy) this.turn()
+  }
+
+  /**
+   * Carries out a part of what has arrived: writes in one commit group, then reads, which so see the writes.
+   * @throws Error when a commit failed or something that must hold does not: the shard must stop
+   */
+  turn(): void {
+    this.#turn.group = new CommitGroup(this.#hlc, this.#state.random)
+    const decisions: Numbered<Decision>[] = this.#refusedForRoom()
+    if (!this.#longIsDue) this.#decideWrites(decisions)
+    const crowded = !this.#longIsDue && this.#turn.spent()
+    this.#longIsDue = crowded && this.#hasLong
+    if (!crowded) this.#goOnWithLong(decisions)
+    if (decisions.length > 0 || !this.#turn.group.empty) this.#commit(decisions)
+    this.#answerReads()
+  }
+
+  get #hasLong(): boolean {
+    return this.#underWay !== undefined || this.#longWrites.length > 0
+  }
+
+  #begin(lastsMs: number): void {
+    this.#turn.endsAtMs = performance.now() + lastsMs
+  }
+
+  /** Nothing is decided that could not be committed. What is begun goes on: its commit says whether there was room. */
+  #refusedForRoom(): Numbered<Decision>[] {
+    if (this.#writes.length + this.#longWrites.length === 0) return []
+    const waiting = [...this.#writes.slice(0, limits.commitRecordsMax), ...this.#longWrites.slice(0, 1)]
+    if (this.#state.store.hasRoom(roomFor(waiting))) return []
+    const refusals = [...this.#writes, ...this.#longWrites].map(([id]): Numbered<Decision> => [id, noRoom])
+    this.#writes = []
+    this.#longWrites = []
+    return refusals
+  }
+
+  #decideWrites(decisions: Numbered<Decision>[]): void {
+    this.#begin(limits.shardTurnMs)
+    const { group, held } = this.#turn
+    const waiting: Numbered<ShortWrite>[] = []
+    let bytes = 0
+    for (const one of this.#writes) {
+      const [id, write] = one
+      const full = group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
+      if (full || held.has(agentOf(write))) {
+        waiting.push(one)
+        continue
+      }
+      this.#state.beat()
+      decisions.push([id, decide(this.#state, write, group)])
+      if ('body' in write) bytes += write.body.length
+    }
+    this.#writes = waiting
+  }
+
+  /** Goes on with long writes; for a part of a turn only where short ones wait for its commit. */
+  #goOnWithLong(decisions: Numbered<Decision>[]): void {
+    this.#begin(decisions.length > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
+    while (this.#turn.group.size < limits.commitRecordsMax) {
+      const first = this.#underWay ?? this.#nextLong()
+      if (first === undefined) return
+      const { done, value } = first.steps.next()
+      if (done !== true) return
+      this.#underWay = undefined
+      decisions.push([first.id, value])
+      if (this.#turn.spent()) return
+    }
+  }
+
+  #nextLong(): { id: number; steps: Steps<Decision> } | undefined {
+    const next = this.#longWrites.shift()
+    if (next === undefined) return undefined
+    this.#underWay = { id: next[0], steps: longSteps(this.#state, next[1], this.#turn) }
+    return this.#underWay
+  }
+
+  #answerReads(): void {
+    if (this.#reads.length === 0) return
+    this.#begin(limits.shardTurnMs)
+    const failures: string[] = []
+    const outcomes: OutcomeFrame['outcomes'] = []
+    let bytes = 0
+    for (const [id, command] of this.#reads) {
+      if (outcomes.length > 0 && (bytes >= limits.turnAnswerBytes || this.#turn.spent())) break
+      const outcome = this.#read(command, failures)
+      outcomes.push([id, outcome])
+      bytes += sizeOf(outcome)
+    }
+    this.#reads = outcomes.length === this.#reads.length ? [] : this.#reads.slice(outcomes.length)
+    this.#tell({ outcomes, events: [], figures: this.#figures, ...(failures.length > 0 && { failures }) })
+  }
+
+  /** A read that fails, as for a damaged record, is not answered with data; it changes nothing, so the shard goes on. */
+  #read(command: Read, failures: string[]): Outcome {
+    try {
+      return read(this.#state, command)
+    } catch (error) {
+      failures.push(
+        `${command.kind}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      )
+      return refused(refuse('internal_error', 'Expected the stored records to be whole'))
+    }
+  }
+
+  /** True when an idle shard has something to do. */
+  get needsStep(): boolean {
+    return this.#state.store.needsStep
+  }
+
+  /** A part of the work that an idle shard does for later. */
+  step(): void {
+    this.#state.store.step()
+  }
+
+  /** Commits the group of this turn, and tells. */
+  #commit(decisions: readonly Numbered<Decision>[]): void {
+    const { group } = this.#turn
+    group.seal()
+    if (!group.empty) {
+      const startedAt = performance.now()
+      this.#state.store.commit(group, this.#state.clock())
+      this.#state.beat()
+      this.#figures.commitSecs += (performance.now() - startedAt) / 1000
+      this.#figures.commits++
+      this.#figures.records += group.size
+      this.#figures.agents = this.#state.store.agents.count
+    }
+    const outcomes: OutcomeFrame['outcomes'] = decisions.map(([id, decision]) => [
+      id,
+      typeof decision === 'function' ? decision() : refused(decision),
+    ])
+    const policyChanges = [...group.agentChanges].flatMap(([name, { policies }]) =>
+      policies === undefined ? [] : [name],
+    )
+    const erasedOf = [
+      ...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))),
+    ]
+    const importedOf = [...new Set(group.imported.map(({ agent }) => agent.name))]
+    const { made, gone } = group.apiKeyChanges
+    const events = this.#eventsOf(group)
+    this.#tell({
+      outcomes,
+      events,
+      figures: this.#figures,
+      ...(policyChanges.length > 0 && { policyChanges }),
+      ...(erasedOf.length > 0 && { erasedOf }),
+      ...(group.changedRecords.length > 0 && { changedRecords: group.changedRecords }),
+      ...(importedOf.length > 0 && { importedOf }),
+      ...(made.length + gone.length > 0 && { apiKeyChanges: group.apiKeyChanges }),
+    })
+  }
+
+  #eventsOf(group: CommitGroup): StreamEvent[] {
+    const { watched } = this.#state
+    if (watched.size === 0) return []
+    const all = watched.has('')
+    return group.records
+      .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))
+      .map((record) => streamEvent(record.agent.name, record))
+  }
+}
+
+/** What writes can make the data file longer by, bytes, as far as that can be told before they are decided. */
+function roomFor(writes: readonly Numbered<Write>[]): number {
+  let bytes = 0
+  for (const [, command] of writes) {
+    if (command.kind === 'strandImport') {
+      bytes += importBytesMax(command.lastSeq - command.firstSeq + 1, command.chunk.length)
+      continue
+    }
+    const body = 'body' in command ? command.body : 'chunk' in command ? command.chunk : undefined
+    bytes += writeBytesMax(body?.length ?? 0)
+  }
+  return bytes
+}
+
+/** About how many bytes an outcome has, where they can be many. */
+function sizeOf(outcome: Outcome): number {
+  switch (outcome.kind) {
+    case 'reply':
+      return outcome.body.length
+    case 'rows':
+      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
+    case 'proposals':
+      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
+    case 'page':
+      return outcome.events.reduce((sum, { data }) => sum + data.length, 0)
+    case 'names':
+      return outcome.names.reduce((sum, name) => sum + name.length, 0)
+    default:
+      return 0
+  }
+}
+
+/**
+ * Parts writes from reads, and puts the writes of one agent together, in the order they came: so they lie together
+ * in a block. Commands of one frame come from requests that were under way at the same time, so no order between
+ * agents was promised to anyone.
+ */
+function sortOut(commands: CommandFrame): { writes: Numbered<Write>[]; reads: Numbered<Read>[] } {
+  const reads: Numbered<Read>[] = []
+  const byAgent = new Map<string, Numbered<Write>[]>()
+  for (const [id, command] of commands) {
+    if (!isWrite(command)) {
+      reads.push([id, command])
+      continue
+    }
+    const agent = agentOf(command)
+    const others = byAgent.get(agent)
+    if (others === undefined) byAgent.set(agent, [[id, command]])
+    else others.push([id, command])
+  }
+  return { writes: [...byAgent.values()].flat(), reads }
+}

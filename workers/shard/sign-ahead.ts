@@ -1,0 +1,122 @@
+import { agentSeed } from '../../src/strand/agent-seed.js'
+import { genesisBody } from '../../src/strand/genesis.js'
+import { compareHlc, HlcClock, type Hlc } from '../../src/strand/hlc.js'
+import { keyPairFromSeed } from '../../src/strand/keys.js'
+import { zeroHash } from '../../src/strand/header.js'
+import { genesisType } from '../../src/strand/record-type.js'
+import { chainRecord, type ChainedRecord, type CommitGroup, type Draft } from './commit-group.js'
+import { findAgent, type ShardState } from './state.js'
+import type { Agent } from '../store/agents.js'
+import type { Steps, Turn } from './turn.js'
+
+/** Records past which what is written in one group is chained and signed before, in turns. */
+export const signedAtOnceMax = 512
+
+/** Records of new agents, made before the agents are. */
+export interface AgentAhead {
+  createdAtMs: number
+  keyPair: Agent['keyPair']
+  genesis: ChainedRecord
+}
+
+/** Records that are chained and signed, and not yet in any group. */
+export interface Ahead {
+  first: Hlc
+  records: Map<Draft, ChainedRecord>
+  newAgents: Map<string, AgentAhead>
+  /** The heads that they were chained to; undefined for agents that were not there. */
+  heads: Map<string, string | undefined>
+}
+
+/** How far ahead of the clock the readings of each try lie: milliseconds, and milliseconds for each record. */
+const tries = [
+  { ms: 0, perRecordMs: 0 },
+  { ms: 250, perRecordMs: 0.2 },
+  { ms: 1_000, perRecordMs: 0.8 },
+]
+
+/**
+ * Chains and signs drafts in turns, which takes most of the time of a write, so that their group takes little. Readings of
+ * the clock must not fall within a shard's log: what others write meanwhile has to come before. While nobody writes, the
+ * next readings are good; where somebody has, readings a little ahead of the clock are taken, and who writes to the same
+ * agents has to wait.
+ * @returns undefined when others came too far meanwhile: they are then signed when they are written
+ */
+export function* signAhead(
+  state: ShardState,
+  drafts: readonly { agent: string; draft: Draft }[],
+  turn: Turn,
+): Steps<Ahead | undefined> {
+  try {
+    for (const { ms, perRecordMs } of tries) {
+      const ahead = yield* signFrom(state, { drafts, aheadMs: ms + perRecordMs * drafts.length }, turn)
+      if (ahead !== undefined && isGood(state, ahead, turn.group)) return ahead
+      for (const { agent } of drafts) turn.held.add(agent)
+    }
+    return undefined
+  } finally {
+    turn.held.clear()
+  }
+}
+
+/** Whether what was chained still fits behind the strands and the clock. */
+export function isGood(state: ShardState, { first, heads }: Ahead, group: CommitGroup): boolean {
+  if (compareHlc(group.lastReading, first) >= 0) return false
+  for (const [name, head] of heads) if (findAgent(state, group, name)?.head.hash !== head) return false
+  return true
+}
+
+function* signFrom(
+  state: ShardState,
+  { drafts, aheadMs }: { drafts: readonly { agent: string; draft: Draft }[]; aheadMs: number },
+  turn: Turn,
+): Steps<Ahead | undefined> {
+  const nowMs = Math.floor(state.clock() + aheadMs)
+  const clock = new HlcClock(() => nowMs, turn.group.lastReading)
+  const first = clock.peek()
+  if (first === undefined) return undefined
+  const ahead: Ahead = { first, records: new Map(), newAgents: new Map(), heads: new Map() }
+  const strands = new Map<string, Strand>()
+  for (const { agent, draft } of drafts) {
+    const strand = strands.get(agent) ?? openStrand(state, { agent, clock, ahead }, turn.group)
+    if (strand === undefined) return undefined
+    strands.set(agent, strand)
+    const hlc = clock.next()
+    if (hlc === undefined) return undefined
+    const record = chainRecord(strand, { draft, hlc, salt: state.random(16) })
+    ahead.records.set(draft, record)
+    strand.head = record
+    if (!turn.spent()) continue
+    yield
+    if (!isGood(state, ahead, turn.group)) return undefined
+  }
+  return ahead
+}
+
+/** A strand as it will be. */
+type Strand = Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } }
+
+function openStrand(
+  state: ShardState,
+  { agent: name, clock, ahead }: { agent: string; clock: HlcClock; ahead: Ahead },
+  group: CommitGroup,
+): Strand | undefined {
+  const found = findAgent(state, group, name)
+  // One that is being imported cannot sign.
+  if (found?.importing === true) return undefined
+  ahead.heads.set(name, found?.head.hash)
+  if (found !== undefined) {
+    const { publicKey, strand, keyPair, head } = found
+    return { publicKey, strand, keyPair, head }
+  }
+  const keyPair = keyPairFromSeed(agentSeed(state.masterSeed, name))
+  const { publicKey } = keyPair
+  const createdAtMs = state.clock()
+  const body = Buffer.from(genesisBody({ agent: name, createdAtMs, publicKey, zone: 'governed' }))
+  const strand: Strand = { publicKey, strand: zeroHash, keyPair, head: { seq: -1, hash: '' } }
+  const hlc = clock.next() ?? ahead.first
+  const draft: Draft = { type: genesisType, body, signing: 'record' }
+  const genesis = chainRecord(strand, { draft, hlc, salt: state.random(16) })
+  ahead.newAgents.set(name, { createdAtMs, keyPair, genesis })
+  return { ...strand, strand: genesis.hash, head: genesis }
+}

@@ -1,0 +1,59 @@
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import type { RandomBytes } from '../../src/base/random.js'
+import type { Clock } from '../../src/base/clock.js'
+import type { AuthRules } from '../../src/protocol/auth-messages.js'
+import type { Outcome, Signing } from '../../src/protocol/messages.js'
+import type { ProposalRules } from '../../src/protocol/proposal-messages.js'
+import type { CommitGroup } from './commit-group.js'
+import type { Agent } from '../store/agents.js'
+import type { ShardStore } from '../store/shard-store.js'
+
+/** What commands work on: the shard's store and settings. Time and chance come in. */
+export interface ShardState {
+  shard: number
+  store: ShardStore
+  clock: Clock
+  random: RandomBytes
+  masterSeed: Uint8Array
+  recordBytesMax: number
+  signing: Signing
+  auth: AuthRules
+  proposals: ProposalRules
+  /** 32 bytes: the key of mailboxes' names in audit records. */
+  emailHmacKey: Uint8Array
+  /** Agents whose commits are told to the front thread; the empty name stands for all. */
+  watched: Set<string>
+  /** Shows that the thread has come a step further: a thread that does not for long is taken to hang. */
+  beat(): void
+}
+
+/**
+ * What a write command decided: a refusal (nothing was appended), or how to tell its outcome once its records are
+ * sealed. The outcome leaves the thread only after the commit.
+ */
+export type Decision = Refusal | (() => Outcome)
+
+/** The agent as this group sees it: moved by the group, in memory, or on disk. */
+export function findAgent(state: ShardState, group: CommitGroup, name: string): Agent | undefined {
+  return group.touched.get(name) ?? state.store.agents.find(name)
+}
+
+/** 404 for an agent that is not there. */
+export function noSuchAgent(name: string): Refusal {
+  return refuse('agent_not_found', `Expected the name of an agent that exists, got "${name}"`)
+}
+
+/** 409 for a write to an agent that is being imported. */
+export function importOpen(name: string): Refusal {
+  return refuse('import_open', `Expected an agent whose import is at its end, got "${name}"`)
+}
+
+/** 404 for an organism that is not there. */
+export function noSuchOrganism(organismId: string): Refusal {
+  return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)
+}
+
+/** An outcome that refuses. */
+export function refused(refusal: Refusal): Outcome {
+  return { kind: 'refused', refusal }
+}

@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import { refuse, type Refusal } from '../../src/base/errors.js'
+import { placeOf } from '../../src/base/placement.js'
+import type { IngestedOutcome, WriteOnce } from '../../src/protocol/messages.js'
+import type { CommitGroup, Draft } from './commit-group.js'
+import { faulty, isObject } from '../commands/drafts.js'
+import { keepAnswer, type KeyedRequest } from './idempotent-answers.js'
+import type { ShardState } from './state.js'
+import { idempotencyRow } from '../store/idempotency.js'
+
+/** What a record is known by, so that it is written once: the row of its key, and a digest of what it holds. */
+export type OnceKey = KeyedRequest
+
+/** The attributes that every CloudEvent has (CloudEvents 1.0, Required Attributes). */
+const eventAttributes = ['id', 'source', 'type'] as const
+
+/**
+ * The key of a record that is written once, its agent's and its caller's: the record itself, or the source and id of the
+ * event that it is; 400 for what is no CloudEvent. Keys of clients hold no line feed, so none is like these.
+ */
+export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }: Draft): OnceKey | Refusal {
+  const digest = createHash('sha256').update(`${type}\n`).update(body).digest('base64')
+  const name = by === 'body' ? digest : eventName(body)
+  if (typeof name !== 'string') return name
+  return { row: idempotencyRow(caller, agent, `\n${by}\n${name}`), digest, place: placeOf(agent) }
+}
+
+/** The key of a refused line that is kept. */
+export function rejectedKey({ caller }: WriteOnce, agent: string, bytes: Uint8Array): OnceKey {
+  const digest = createHash('sha256').update(bytes).digest('base64')
+  return { row: idempotencyRow(caller, agent, `\nrejected\n${digest}`), digest, place: placeOf(agent) }
+}
+
+function eventName(body: Uint8Array): string | Refusal {
+  const event: unknown = JSON.parse(Buffer.from(body).toString())
+  if (!isObject(event) || event['specversion'] !== '1.0') {
+    return faulty('/specversion', 'Expected a CloudEvent of specversion 1.0')
+  }
+  for (const name of eventAttributes) {
+    const value = event[name]
+    if (typeof value !== 'string' || value === '') {
+      return faulty(`/${name}`, `Expected a CloudEvent with the attribute ${name}`)
+    }
+  }
+  return JSON.stringify([event['source'], event['id']])
+}
+
+/** 422 for an event whose source and id another one has had. */
+export const eventReused: Refusal = refuse(
+  'idempotency_key_reused',
+  'Expected the event that this source and id were first used for',
+)
+
+const written: IngestedOutcome = { kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }
+
+/** Keeps for a day, in the transaction of the record, that it is written. */
+export function keepWritten(state: ShardState, group: CommitGroup, key: OnceKey): void {
+  keepAnswer(state, group, { ...key, outcome: () => written })
+}

@@ -1,0 +1,81 @@
+import { assert } from '../../../src/base/assert.js'
+import { PREFIX_LIMIT } from './format.js'
+
+const EMPTY = -1
+
+/**
+ * The newest entries, not yet in a run: an open-addressing table of two typed arrays, so that adding an
+ * entry allocates nothing. Entries are never removed one by one, which keeps equal prefixes in the order
+ * in which they came along their probe sequence.
+ */
+export class HashMemtable {
+  #prefixes: Float64Array
+  #locations: Float64Array
+  #slotMask: number
+  #slotScale: number
+  #entriesMax: number
+  #entries = 0
+
+  constructor(entriesMax: number) {
+    const slots = 2 ** Math.ceil(Math.log2(entriesMax * 2))
+    this.#prefixes = new Float64Array(slots).fill(EMPTY)
+    this.#locations = new Float64Array(slots)
+    this.#slotMask = slots - 1
+    this.#slotScale = slots / PREFIX_LIMIT
+    this.#entriesMax = entriesMax
+  }
+
+  get entries(): number {
+    return this.#entries
+  }
+
+  /** Adds an entry. Hashes are uniform, so the top bits of the prefix choose the slot. */
+  add(prefix: number, location: number): void {
+    assert(this.#entries < this.#entriesMax, 'commitStep is called before the memtable is full')
+    const prefixes = this.#prefixes
+    let slot = (prefix * this.#slotScale) | 0
+    while (prefixes[slot] !== EMPTY) slot = (slot + 1) & this.#slotMask
+    prefixes[slot] = prefix
+    this.#locations[slot] = location
+    this.#entries += 1
+  }
+
+  /** Appends the locations of `prefix` to `found`, in the order in which they were added. */
+  collect(prefix: number, found: number[]): void {
+    const prefixes = this.#prefixes
+    let slot = (prefix * this.#slotScale) | 0
+    for (let held = prefixes[slot]; held !== EMPTY; held = prefixes[slot]) {
+      if (held === prefix) found.push(this.#locations[slot])
+      slot = (slot + 1) & this.#slotMask
+    }
+  }
+
+  /** Calls `visit` with each entry by rising prefix, equal prefixes in the order in which they were added. */
+  visitSorted(visit: (prefix: number, location: number) => void): void {
+    // Sorting bare numbers is native; sorting pairs would call back into JS for each comparison.
+    const sorted = this.#sortedPrefixes()
+    const locations: number[] = []
+    for (let at = 0; at < sorted.length; at += locations.length) {
+      locations.length = 0
+      this.collect(sorted[at], locations)
+      for (const location of locations) visit(sorted[at], location)
+    }
+  }
+
+  #sortedPrefixes(): Float64Array {
+    const sorted = new Float64Array(this.#entries)
+    let entries = 0
+    for (const prefix of this.#prefixes) {
+      if (prefix === EMPTY) continue
+      sorted[entries] = prefix
+      entries += 1
+    }
+    return sorted.sort()
+  }
+
+  /** Forgets all entries. */
+  clear(): void {
+    this.#prefixes.fill(EMPTY)
+    this.#entries = 0
+  }
+}

@@ -1,0 +1,88 @@
+import { assert } from '../../../src/base/assert.js'
+import type { HashDatabase, RunShape } from './format.js'
+import { readChunk, type HashRun } from './run.js'
+import { HashRunWriter } from './run-writer.js'
+
+interface Cursor {
+  run: HashRun
+  part: number
+  /** Entries in `pairs`. */
+  entries: number
+  at: number
+  /** The chunk under the cursor: its prefixes, then its locations. */
+  pairs: Float64Array
+}
+
+/** One merge of sorted runs into one, done in steps. The inputs stay as they are. */
+export class HashMerge {
+  readonly inputs: readonly HashRun[]
+  #db: HashDatabase
+  #writer: HashRunWriter
+  #cursors: Cursor[]
+  /** The prefix under each cursor; Infinity when its run is exhausted. */
+  #heads: Float64Array
+
+  /** @param inputs oldest first, so that equal prefixes stay in the order in which they were added */
+  constructor(db: HashDatabase, inputs: readonly HashRun[], output: { id: number; chunkEntries: number }) {
+    const entries = inputs.reduce((sum, run) => sum + run.entries, 0)
+    this.inputs = inputs
+    this.#db = db
+    this.#writer = new HashRunWriter(db, { id: output.id, entries }, output.chunkEntries)
+    this.#heads = new Float64Array(inputs.length)
+    this.#cursors = inputs.map((run) => {
+      return { run, part: -1, entries: 0, at: 0, pairs: new Float64Array(output.chunkEntries * 2) }
+    })
+    for (const [index, cursor] of this.#cursors.entries()) this.#nextChunk(index, cursor)
+  }
+
+  get output(): RunShape {
+    return this.#writer.shape
+  }
+
+  /**
+   * Moves up to `entriesMax` entries.
+   * @returns entries moved, and the finished run when that was all
+   */
+  step(entriesMax: number): { moved: number; finished?: HashRun } {
+    let moved = 0
+    while (moved < entriesMax) {
+      const index = this.#smallest()
+      const prefix = this.#heads[index]
+      if (prefix === Infinity) return { moved, finished: this.#writer.finish() }
+      this.#move(index, prefix)
+      moved += 1
+    }
+    return { moved }
+  }
+
+  /** The first of the smallest heads: the oldest run wins a tie. With few inputs a scan beats a heap. */
+  #smallest(): number {
+    const heads = this.#heads
+    let smallest = 0
+    let smallestPrefix = heads[0]
+    for (let index = 1; index < heads.length; index += 1) {
+      const prefix = heads[index]
+      if (prefix < smallestPrefix) {
+        smallest = index
+        smallestPrefix = prefix
+      }
+    }
+    return smallest
+  }
+
+  #move(index: number, prefix: number): void {
+    const cursor = this.#cursors[index]
+    assert(cursor !== undefined, 'every head has a cursor')
+    this.#writer.append(prefix, cursor.pairs[cursor.entries + cursor.at])
+    cursor.at += 1
+    if (cursor.at === cursor.entries) this.#nextChunk(index, cursor)
+    else this.#heads[index] = cursor.pairs[cursor.at]
+  }
+
+  #nextChunk(index: number, cursor: Cursor): void {
+    cursor.part += 1
+    cursor.at = 0
+    cursor.entries = readChunk(this.#db, cursor, cursor.pairs)
+    this.#heads[index] = cursor.entries === 0 ? Infinity : cursor.pairs[0]
+  }
+}

@@ -1,0 +1,98 @@
+import { closeSync, fstatSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { isFileSystemError } from '../../src/base/durable-file.js'
+import type { WriteSet } from './write-set.js'
+import type { Environment } from './environment.js'
+
+/** Room that is there before anything is decided, and for what is written when a shard is idle, bytes. */
+const ROOM_BYTES_MIN = 2_097_152
+/** What is added at once where little is written, bytes. */
+const ROOM_BYTES = 4_194_304
+const PAGE_BYTES = 4_096
+/** Bytes that a row can take: a page, and a part of those above it. */
+const ROW_BYTES = 2 * PAGE_BYTES
+/** Bytes of a record beside its body: header, signature, its places in the indexes, and its answer where it is kept. */
+const RECORD_BYTES = 1_024
+
+const zeros = Buffer.alloc(ROOM_BYTES)
+
+/**
+ * Keeps zeros behind the last page of a data file, at least as many as the next commit can need.
+ *
+ * LMDB is not to meet a full disk: where writing a page fails, lmdb 3.5.6 writes past the end of its memory
+ * (docs/upstream/lmdb-failed-write.md). And a small commit into blocks that the file has already is on disk a third
+ * sooner than one that makes the file longer, for which the file system commits something of its own as well.
+ *
+ * LMDB passes over what lies behind its last page. The zeros are written by the thread that commits and between two
+ * commits, so that no page is written over.
+ */
+export class FileRoom {
+  readonly #environment: Environment
+  readonly #fd: number
+  #bytes: number
+
+  constructor(path: string, environment: Environment) {
+    this.#environment = environment
+    this.#fd = openSync(join(path, 'data.mdb'), 'r+')
+    this.#bytes = fstatSync(this.#fd).size
+  }
+
+  /**
+   * Makes room for what is written next.
+   * @returns false when the disk has no room for it
+   */
+  reserve(bytes = 0): boolean {
+    const used = usedBytes(this.#environment)
+    // LMDB makes the file longer by itself only where it writes behind the room.
+    this.#bytes = Math.max(this.#bytes, used)
+    const wanted = used + ROOM_BYTES_MIN + bytes
+    if (this.#bytes >= wanted) return true
+    try {
+      const more = Math.max(wanted - this.#bytes, Math.min(ROOM_BYTES, used))
+      for (let left = more; left > 0;) {
+        const written = writeSync(this.#fd, zeros, 0, Math.min(left, ROOM_BYTES), this.#bytes)
+        this.#bytes += written
+        left -= written
+      }
+      return true
+    } catch (error) {
+      if (!isFileSystemError(error)) throw error
+      return this.#bytes >= wanted
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+}
+
+/** The most that a write of one record with such a body can, bytes: of a new agent, with its answer kept. */
+export function writeBytesMax(bodyBytes: number): number {
+  return 4 * ROW_BYTES + 2 * (2 * bodyBytes + RECORD_BYTES)
+}
+
+/** The most that imported records can, whose bodies lie in one place each: so many, with so many bytes together. */
+export function importBytesMax(records: number, bytes: number): number {
+  // Of the pages that a large body has to itself, all but one are full.
+  return 4 * ROW_BYTES + bytes + Math.min(bytes, records * PAGE_BYTES) + records * RECORD_BYTES
+}
+
+/** The most that a group can make a data file longer by, bytes: LMDB copies each page that it changes. */
+export function groupBytesMax(group: WriteSet): number {
+  const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
+  const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, authEnded, mails } = group
+  const rows = [touched, newAgents, agentChanges, proposals, edges, answers, publicKeys, apiKeys, organisms]
+  const lists = [erasures, zoneChanges, mutations, authEnded, group.pastProposals]
+  let bytes = 0
+  for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
+  for (const list of lists) bytes += list.length * ROW_BYTES
+  // A body can lie in pages of its own, and be copied by an answer.
+  for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
+  for (const { body } of imported) bytes += body.length + Math.min(body.length, PAGE_BYTES) + RECORD_BYTES
+  return bytes
+}
+
+function usedBytes({ root }: Environment): number {
+  const { lastPageNumber, pageSize } = root.getStats() as { lastPageNumber: number; pageSize: number }
+  return (lastPageNumber + 1) * pageSize
+}

@@ -1,0 +1,92 @@
+import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import type { OrganismRow } from '../../src/protocol/organism-messages.js'
+import type { LoggedHead } from '../../src/strand/server-log.js'
+import type { Agent, AgentRow } from './agents.js'
+import type { PendingAuthRow, PendingEnded } from './auth-table.js'
+import type { EdgeChange } from './edges.js'
+import type { PendingErasure } from './erasures.js'
+import type { PastProposal } from './past-proposals.js'
+import type { PendingProposal } from './proposals.js'
+import type { StoredRecord } from './record-codec.js'
+import type { ZoneChange } from './zone-changes.js'
+
+/** What one transaction takes to disk, by table. */
+export interface WriteSet {
+  readonly records: readonly PendingRecord[]
+  readonly imported: readonly ImportedRecord[]
+  readonly newAgents: ReadonlyMap<string, AgentRow>
+  /** What is new of agents that are there, by their name. */
+  readonly agentChanges: ReadonlyMap<string, AgentChange>
+  /** Proposals as they are from now on, by agent number and seq. */
+  readonly proposals: ReadonlyMap<string, PendingProposal>
+  /** Proposals whose rows go: the strand tells of them from now on. */
+  readonly pastProposals: readonly PastProposal[]
+  readonly erasures: readonly PendingErasure[]
+  readonly zoneChanges: readonly ZoneChange[]
+  /** Changes of each edge, in order. */
+  readonly edges: ReadonlyMap<string, EdgeChange[]>
+  /** Agents whose state in memory is ahead of the store's. */
+  readonly touched: ReadonlyMap<string, Agent>
+  readonly mutations: readonly PendingMutation[]
+  readonly answers: ReadonlyMap<string, PendingAnswer>
+  /** Names of agents by their public keys. */
+  readonly publicKeys: ReadonlyMap<string, string>
+  /** API keys by their identifier; undefined for those that are deleted. */
+  readonly apiKeys: ReadonlyMap<string, ApiKeyRow | undefined>
+  /** What records of the audit strand told that are written at changes only, by their type. */
+  readonly lastTold: ReadonlyMap<string, string>
+  readonly organisms: ReadonlyMap<string, OrganismRow>
+  readonly authRows: ReadonlyMap<string, PendingAuthRow>
+  readonly authEnded: readonly PendingEnded[]
+  /** What records of the server log tell, by their seq. */
+  readonly loggedHeads: ReadonlyMap<number, readonly LoggedHead[]>
+  /** Mails, sealed, by their key; undefined for those that leave the outbox. */
+  readonly mails: ReadonlyMap<string, Buffer | undefined>
+}
+
+/** A record that is decided but not on disk yet. */
+export interface PendingRecord extends StoredRecord {
+  agent: Agent
+  /** It is signed when the group is sealed, unless a later record of the group seals it. */
+  waits: boolean
+  /** Body bytes of the strand up to this record. */
+  strandBytes: number
+}
+
+/** A record that was written elsewhere and is taken in as it is (docs/adr/0022-import.md). */
+export interface ImportedRecord extends StoredRecord {
+  imported: true
+  agent: Agent
+  /** Body bytes of the strand up to this record, those of bodies that came erased not counted. */
+  strandBytes: number
+  /** The body commitment, 64 hex digits, of a record that comes erased. */
+  commitment?: string
+}
+
+/** A deletion or restoration that is decided. */
+export interface PendingMutation {
+  agentNo: number
+  targetSeq: number
+  mutationSeq: number
+  deleted: boolean
+}
+
+/** What can change of an agent. */
+export type AgentChange = Pick<
+  Partial<AgentRow>,
+  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing' | 'fresh' | 'owedErasures'
+>
+
+/** An answer that is kept for its idempotency key. */
+export interface PendingAnswer {
+  key: Buffer
+  digest: string
+  place: number
+  outcome: () => Outcome
+  /** The answer as it is written. */
+  kept: () => KeptOutcome
+}
+
+/** An answer as it lies in the store: the outcome itself, or where it holds a secret, its sealed JSON in base64. */
+export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
