@@ -188,7 +188,7 @@ async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<vo
     options: {},
   })
   if (outcome.kind === 'reply') return
-  if (outcome.kind === 'refused' && outcome.refusal.code === 'agent_exists') return
+  if ('code' in outcome && outcome.code === 'agent_exists') return
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
 }
 

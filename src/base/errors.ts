@@ -84,8 +84,13 @@ export interface Fault {
   detail: string
 }
 
-/** An expected failure: a value, not a throw. `extra` members stand beside the standard ones of the answer. */
+/**
+ * An expected failure: a value, not a throw. It has this one shape from where it is decided to where it is sent, over
+ * threads too; whatever can fail is a union with it. `extra` members stand beside the standard ones of the answer.
+ */
 export interface Refusal {
+  /** What can stand beside a refusal has a kind, or no `code`: either tells them apart. */
+  kind?: undefined
   code: ErrorCode
   /** Instead of the catalogue's, where one code has two: `invalid_token` is 400 for a token in a body, not a credential. */
   status?: 400

@@ -8,7 +8,7 @@ function readVersion(): string {
   let file = new URL('package.json', import.meta.url)
   for (let below = ''; !existsSync(file) && file.href !== below;) {
     below = file.href
-    file = new URL('../../package.json', file)
+    file = new URL('../package.json', file)
   }
   const json: unknown = JSON.parse(readFileSync(file, 'utf8'))
   if (typeof json === 'object' && json !== null && 'version' in json && typeof json.version === 'string') {

@@ -17,9 +17,6 @@ export type LoginLook<State, Answer> =
   | { kind: 'open'; failures: number; state: State }
   | { kind: 'answered'; answer: Answer }
 
-/** How an attempt went through the gate. Refused is only what found no room to wait (`overloaded`). */
-export type GatedLogin<Answer> = { kind: 'answered'; answer: Answer } | { kind: 'refused'; refusal: Refusal }
-
 /** How much may happen and wait at once. */
 export interface LoginGateSettings {
   /** Failures that lock, at least 1. */
@@ -74,19 +71,20 @@ export class LoginGate {
   /**
    * Leads one attempt through.
    * @param key names the namespace and the e-mail
+   * @returns its answer; 503 overloaded when it finds no room to wait
    * @throws what `look` or `verify` throws
    */
-  async run<State, Answer>(key: string, attempt: LoginAttempt<State, Answer>): Promise<GatedLogin<Answer>> {
+  async run<State, Answer>(key: string, attempt: LoginAttempt<State, Answer>): Promise<Answer | Refusal> {
     const lane = this.#lanes.get(key) ?? newLane()
     if (lane.waiting >= this.#settings.waitingPerKeyMax || this.#waiting >= this.#settings.waitingMax) {
-      return { kind: 'refused', refusal: noRoom }
+      return noRoom
     }
     this.#lanes.set(key, lane)
     try {
       const look = await this.#inTurn(lane, attempt)
-      if (look.kind === 'answered') return look
+      if (look.kind === 'answered') return look.answer
       try {
-        return { kind: 'answered', answer: await attempt.verify(look.state) }
+        return await attempt.verify(look.state)
       } finally {
         lane.running--
         lane.finished++

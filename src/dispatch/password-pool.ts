@@ -4,9 +4,6 @@ import { limits } from '../base/limits.js'
 import type { HashTask, PasswordSettings, Verification, VerifyTask } from '../protocol/password-tasks.js'
 import { ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
-/** What the pool answers: the result, or that it has no room (`overloaded`), no thread or is closing (`unavailable`). */
-export type PasswordAnswer<T> = { ok: true; value: T } | { ok: false; refusal: Refusal }
-
 /** How large the pool is, and who is told of it. Tests make it small. */
 export interface PasswordPoolOptions {
   threads?: number
@@ -21,7 +18,7 @@ const full = refuse('overloaded', 'Expected room in the queue of passwords to be
 
 /**
  * The pool of niced threads that hash passwords and compare them with hashes (contract.md 6.1). Its queue is bounded:
- * past that a password is refused at once.
+ * past that a password is refused at once (`overloaded`), as it is without a thread and while closing (`unavailable`).
  */
 export class PasswordPool {
   readonly #pool: ThreadPool
@@ -47,12 +44,12 @@ export class PasswordPool {
   }
 
   /** @returns the hash in PHC form */
-  hash(task: HashTask): Promise<PasswordAnswer<string>> {
+  hash(task: HashTask): Promise<string | Refusal> {
     return this.#run(task, 'hashPassword')
   }
 
   /** Compares with a hash, or without one takes as long and does not match. */
-  verify(task: VerifyTask): Promise<PasswordAnswer<Verification>> {
+  verify(task: VerifyTask): Promise<Verification | Refusal> {
     return this.#run(task, 'verifyPassword')
   }
 
@@ -61,13 +58,12 @@ export class PasswordPool {
     return this.#pool.close(0)
   }
 
-  async #run<T>(task: HashTask | VerifyTask, name: string): Promise<PasswordAnswer<T>> {
-    if (this.#pool.waiting >= this.#queueMax) return { ok: false, refusal: full }
+  async #run<T>(task: HashTask | VerifyTask, name: string): Promise<T | Refusal> {
+    if (this.#pool.waiting >= this.#queueMax) return full
     try {
-      const value: T = await this.#pool.run(task, { name, deadlineMs: limits.passwordTaskMs })
-      return { ok: true, value }
+      return await this.#pool.run<T>(task, { name, deadlineMs: limits.passwordTaskMs })
     } catch (error) {
-      return { ok: false, refusal: refusalOf(error) }
+      return refusalOf(error)
     }
   }
 }

@@ -228,7 +228,7 @@ export class ServerLog {
       ? shards.ask(logAgent, command)
       : shards.askOne(shard, command))
     if (isOfKind(outcome, kind)) return outcome
-    throw new Error(outcome.kind === 'refused' ? outcome.refusal.detail : `Got ${outcome.kind}`)
+    throw new Error('code' in outcome ? outcome.detail : `Got ${outcome.kind}`)
   }
 }
 

@@ -239,7 +239,7 @@ export class ShardPort {
     this.#pending.clear()
     this.#bytes = 0
     for (const { receive, writes } of pending) {
-      this.#guard(() => receive({ kind: 'refused', refusal: lost(writes) }))
+      this.#guard(() => receive(lost(writes)))
     }
   }
 }

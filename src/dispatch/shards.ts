@@ -122,7 +122,7 @@ export class Shards {
     const port = this.#ports[shard]
     if (port === undefined) throw new Error(`Expected a shard below ${this.#ports.length}, got ${shard}`)
     const refusal = port.send(command, receive)
-    if (refusal !== undefined) receive({ kind: 'refused', refusal })
+    if (refusal !== undefined) receive(refusal)
   }
 
   /** The outcome of a command to the shard that owns its agent. */

@@ -145,7 +145,7 @@ export class ExportSender {
     const size = toSeq + 1
     const root = await this.#readers.treeRoot({ shard, agentNo, size })
     const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root, by: 'then' })
-    const importing = outcome.kind === 'refused' && outcome.refusal.code === 'import_open'
+    const importing = 'code' in outcome && outcome.code === 'import_open'
     if (outcome.kind === 'done' || importing) return undefined
     const answer = answerOf(outcome)
     if ('code' in answer) throw new Error(answer.detail)

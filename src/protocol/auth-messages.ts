@@ -210,7 +210,7 @@ export interface Ended {
 /** The answer of a namespace, with what the front thread must know beside it. */
 export interface AuthOutcome {
   kind: 'auth'
-  answer: AuthAnswer | { kind: 'refused'; refusal: Refusal }
+  answer: AuthAnswer | Refusal
   ended?: Ended[]
   /** A mail lies in the outbox. */
   mailed?: boolean

@@ -222,12 +222,6 @@ export interface ReplyOutcome {
   replayed?: boolean
 }
 
-/** An expected failure. */
-export interface RefusedOutcome {
-  kind: 'refused'
-  refusal: Refusal
-}
-
 /** Names of one shard, in order, and how many it has in all that match. */
 export interface NamesOutcome {
   kind: 'names'
@@ -338,8 +332,8 @@ export interface DoneOutcome {
 
 /** Everything that a shard can answer. */
 export type Outcome =
+  | Refusal
   | ReplyOutcome
-  | RefusedOutcome
   | NamesOutcome
   | RowsOutcome
   | PageOutcome

@@ -30,7 +30,7 @@ export async function createAgent(
     // Keys are owned by another shard than agents, so a key is claimed first; a claim without its agent does no harm.
     const { publicKey } = keyPairFromSeed(command.seed)
     const existing = await context.ask(agent, { kind: 'agentHead', agent })
-    const claims = existing.kind === 'refused' && existing.refusal.code === 'agent_not_found'
+    const claims = 'code' in existing && existing.code === 'agent_not_found'
     if (claims) {
       const claim = await context.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
       if (claim.kind !== 'done') return answerOf(claim)

@@ -14,7 +14,7 @@ export function json(status: number, body: unknown): TextAnswer {
 
 /** The answer of an outcome that is one by itself; a refusal stays one. */
 export function answerOf(outcome: Outcome): TextAnswer | Refusal {
-  if (outcome.kind === 'refused') return outcome.refusal
+  if ('code' in outcome) return outcome
   if (outcome.kind !== 'reply') return unexpected(outcome)
   const answer: TextAnswer = { status: outcome.status, body: outcome.body }
   return outcome.replayed === true ? { ...answer, headers: replayedHeaders } : answer
@@ -25,6 +25,6 @@ export const replayedHeaders = [['Idempotency-Replayed', 'true']] as const
 
 /** An outcome that the route did not ask for: a refusal goes on, anything else is a bug. */
 export function unexpected(outcome: Outcome): Refusal {
-  if (outcome.kind === 'refused') return outcome.refusal
+  if ('code' in outcome) return outcome
   return refuse('internal_error', 'Expected another outcome')
 }

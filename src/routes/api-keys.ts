@@ -161,8 +161,7 @@ const remove: HandlerRoute = {
       options,
     })
     // Also where it is gone already: the thread may have ended before it told of the deletion.
-    const gone =
-      outcome.kind === 'reply' || (outcome.kind === 'refused' && outcome.refusal.code === 'not_found')
+    const gone = outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'not_found')
     if (gone) context.apiKeys.remove(keyId)
     return answerOf(outcome)
   },

@@ -94,7 +94,7 @@ async function makeMembers(
       return context.ask(agent, { kind: 'agentCreate', agent, zone, options: {} })
     }),
   )
-  const refusals = outcomes.flatMap((outcome) => (outcome.kind === 'refused' ? [outcome.refusal] : []))
+  const refusals = outcomes.flatMap((outcome) => ('code' in outcome ? [outcome] : []))
   return refusals.find(({ code }) => code !== 'agent_exists')
 }
 

@@ -191,7 +191,7 @@ async function byHash(place: Place, text: string, context: RouteContext): Promis
   const hash = hashParameter(text, '/hash')
   if (typeof hash !== 'string') return hash
   const outcome = await context.ask(place.agent, { kind: 'recordGet', ...place, hash })
-  if (outcome.kind === 'refused' && outcome.refusal.code === 'record_not_found') return resultPage([], null)
+  if ('code' in outcome && outcome.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
   return resultPage(
     outcome.body.endsWith('"deleted":false,"erased":false}') ? [Buffer.from(outcome.body)] : [],

@@ -37,13 +37,13 @@ function look(lookup: Lookup): AuthOutcome['answer'] {
 }
 
 function answerOf(outcome: Outcome): AuthOutcome['answer'] {
-  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if ('code' in outcome) return outcome
   if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
   return outcome.answer
 }
 
 function codeOf(answer: AuthOutcome['answer']): string {
-  return answer.kind === 'refused' ? answer.refusal.code : answer.kind
+  return 'code' in answer ? answer.code : answer.kind
 }
 
 function signedIn(answer: AuthOutcome['answer']): Extract<AuthAnswer, { kind: 'signedIn' }> {

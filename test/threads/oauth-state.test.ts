@@ -25,7 +25,7 @@ function command(change: Change, namespace = ''): AuthChange {
 }
 
 function answerOf(outcome: Outcome): AuthOutcome['answer'] {
-  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if ('code' in outcome) return outcome
   if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
   return outcome.answer
 }
@@ -33,8 +33,7 @@ function answerOf(outcome: Outcome): AuthOutcome['answer'] {
 const change = (one: Change, namespace = '') => answerOf(shard.ask(command(one, namespace)))
 const look = (lookup: Lookup) =>
   answerOf(shard.ask({ kind: 'authLookup', agent: 'default', namespace: '', lookup }))
-const codeOf = (answer: AuthOutcome['answer']) =>
-  answer.kind === 'refused' ? answer.refusal.code : answer.kind
+const codeOf = (answer: AuthOutcome['answer']) => ('code' in answer ? answer.code : answer.kind)
 
 function signedIn(answer: AuthOutcome['answer']) {
   if (answer.kind !== 'signedIn') throw new Error(`Expected to be signed in, got ${codeOf(answer)}`)

@@ -32,7 +32,7 @@ function command(change: Change, namespace = ''): AuthChange {
 }
 
 function answerOf(outcome: Outcome): AuthOutcome['answer'] {
-  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if ('code' in outcome) return outcome
   if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
   return outcome.answer
 }
@@ -40,7 +40,7 @@ function answerOf(outcome: Outcome): AuthOutcome['answer'] {
 const change = (one: Change, namespace = '') => answerOf(shard.ask(command(one, namespace)))
 
 function codeOf(answer: AuthOutcome['answer']): string {
-  return answer.kind === 'refused' ? answer.refusal.code : answer.kind
+  return 'code' in answer ? answer.code : answer.kind
 }
 
 function expectKind<K extends AuthAnswer['kind']>(

@@ -191,8 +191,8 @@ describe('a user’s write', () => {
       const refused = [collection, many, ingest].map((command) => shard.ask(command))
       for (const outcome of refused) {
         expect(outcome).toEqual({
-          kind: 'refused',
-          refusal: { code: 'forbidden', detail: 'Expected a row policy of the agent to allow this' },
+          code: 'forbidden',
+          detail: 'Expected a row policy of the agent to allow this',
         })
       }
     }
@@ -205,8 +205,8 @@ describe('a user’s write', () => {
     const mixed = [{ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' }]
     const outcome = shard.ask(batch(mixed, { atomic: true, access: ann }))
     expect(outcome).toMatchObject({
-      kind: 'refused',
-      refusal: { code: 'forbidden', faults: [{ pointer: '/records/1/data', code: 'forbidden' }] },
+      code: 'forbidden',
+      faults: [{ pointer: '/records/1/data', code: 'forbidden' }],
     })
     expect(headSeq()).toBe(before)
     const { results } = replyOf(shard.ask(batch(mixed, { atomic: false, access: ann })))
@@ -268,10 +268,10 @@ describe('a user’s write', () => {
       options: { ifMatch: '0'.repeat(64) },
     } as Command
     const extra = { chain_head: expect.stringMatching(/^[0-9a-f]{64}$/) }
-    expect(shard.ask(stale)).toMatchObject({ refusal: { code: 'head_mismatch', extra } })
+    expect(shard.ask(stale)).toMatchObject({ code: 'head_mismatch', extra })
     shard.ask(setPolicies({ ...own, actions: ['write'] }))
     const outcome = shard.ask(stale)
-    expect(outcome).toMatchObject({ refusal: { code: 'head_mismatch' } })
+    expect(outcome).toMatchObject({ code: 'head_mismatch' })
     expect(JSON.stringify(outcome)).not.toMatch(/[0-9a-f]{64}/)
     shard.ask(setPolicies({ ...own, actions: ['read'] }))
     expect(codeOf(shard.ask(stale))).toBe('forbidden')
@@ -400,7 +400,7 @@ describe('a user’s delete and restore', () => {
     expect(codeOf(shard.ask(mutate('restore', ofBob, ann)))).toBe('forbidden')
     shard.ask(setPolicies(own))
     const hidden = shard.ask(mutate('delete', ofBob, ann))
-    expect(hidden).toMatchObject({ refusal: { code: 'record_not_found' } })
+    expect(hidden).toMatchObject({ code: 'record_not_found' })
     shard.ask(setPolicies(team))
     expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('forbidden')
     expect(headSeq()).toBe(before + 2)

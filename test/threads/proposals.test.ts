@@ -190,7 +190,7 @@ describe('zone governed', () => {
     const hash = write(agent)
     const [first, second] = shard.run(mutate('delete', [agent, hash]), mutate('erase', [agent, hash]))
     const id = replyOf(first).proposal_id
-    expect(second).toMatchObject({ refusal: { code: 'proposal_open', extra: { proposal_id: id } } })
+    expect(second).toMatchObject({ code: 'proposal_open', extra: { proposal_id: id } })
     expect(codeOf(shard.ask(mutate('erase', [agent, hash])))).toBe('proposal_open')
     const [cancelled, next] = shard.run(vote(id, 'cancel', 'ann'), mutate('erase', [agent, hash]))
     expect(replyOf(cancelled).state).toBe('cancelled')
@@ -270,7 +270,7 @@ describe('zone protected', () => {
     const id = replyOf(shard.ask(mutate('delete', [agent, hash]))).proposal_id
     shard.nowMs += WEEK_MS
     const late = shard.ask(vote(id, 'approve'))
-    expect(late).toMatchObject({ refusal: { code: 'proposal_closed', extra: { state: 'expired' } } })
+    expect(late).toMatchObject({ code: 'proposal_closed', extra: { state: 'expired' } })
     shard.ask(sweep)
     expect(proposals()).toMatchObject([{ state: 'expired' }])
     expect(story(agent).at(-1)).toMatchObject(['sys/applied', { state: 'expired', proposal_seq: 2 }])
@@ -585,7 +585,7 @@ describe('the row of a proposal that has ended', () => {
     await shard.reopen()
     expect(list().filter((row) => JSON.parse(row).state !== 'proposed')).toEqual(before)
     const refusal = shard.ask(vote([agent, approved], 'approve', 'carl'))
-    expect(refusal).toMatchObject({ refusal: { code: 'proposal_closed', extra: { state: 'applied' } } })
+    expect(refusal).toMatchObject({ code: 'proposal_closed', extra: { state: 'applied' } })
     expect(codeOf(shard.ask(vote([agent, open], 'approve', 'carl')))).toBe('reply')
     expect(await storeFaults()).toEqual([])
   })

@@ -67,7 +67,7 @@ describe('commands that arrive together', () => {
     const head = replyOf(winner).content_hash
     expect(headOf('agent')).toEqual({ hash: head, seq: 2 })
     for (const loser of losers) {
-      expect(loser).toMatchObject({ refusal: { code: 'head_mismatch', extra: { chain_head: head } } })
+      expect(loser).toMatchObject({ code: 'head_mismatch', extra: { chain_head: head } })
     }
   })
 

@@ -9,7 +9,7 @@ import type { Zone } from '../../src/strand/zone.js'
 import { agentCreated, agentStatus as renderStatus, chainHead } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import { agentToRead } from '../shard/row-access.js'
-import { findAgent, refused, type Decision, type ShardState } from '../shard/state.js'
+import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { AgentAhead } from '../shard/sign-ahead.js'
 import { seedPlace, type Agent, type AgentRow } from '../store/agents.js'
 
@@ -94,12 +94,12 @@ export function agentList(state: ShardState, command: CommandOf<'agentList'>): O
 
 export function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {
   const agent = agentToRead(state, command)
-  if ('code' in agent) return refused(agent)
+  if ('code' in agent) return agent
   return { kind: 'reply', status: 200, body: renderStatus(agent, agent.head, agent.strandBytes) }
 }
 
 export function agentHead(state: ShardState, command: CommandOf<'agentHead'>): Outcome {
   const agent = agentToRead(state, command)
-  if ('code' in agent) return refused(agent)
+  if ('code' in agent) return agent
   return { kind: 'reply', status: 200, body: chainHead(agent.name, agent.head) }
 }

@@ -1,7 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { agentToRead } from '../shard/row-access.js'
-import { refused, type ShardState } from '../shard/state.js'
+import { type ShardState } from '../shard/state.js'
 import { recordBySeq } from '../store/records.js'
 import { zoneAt } from '../store/zone-changes.js'
 import { lastSeqAt } from './query.js'
@@ -12,7 +12,7 @@ import { lastSeqAt } from './query.js'
  */
 export function strandThen(state: ShardState, command: CommandOf<'strandThen'>): Outcome {
   const agent = agentToRead(state, command)
-  if ('code' in agent) return refused(agent)
+  if ('code' in agent) return agent
   const { environment } = state.store
   const seq = 'seq' in command.at ? command.at.seq : lastSeqAt(state, agent, command.at.moment)
   const strand = { kind: 'strandThen', shard: state.shard, agentNo: agent.no } as const

@@ -7,7 +7,7 @@ import type { EdgeAdded, EdgeRemoved } from '../../src/wire/graph.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { askForMutation } from '../mutations/request.js'
-import { noSuchAgent, refused, type Decision, type ShardState } from '../shard/state.js'
+import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { edgesOf, type EdgeRange } from '../store/edges.js'
 import { targetAgent } from './records.js'
 
@@ -59,7 +59,7 @@ export function edgeRemove(
 /** Some edges of an agent; for outbound ones 404 agent_not_found. */
 export function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
   const of = ownerOf(state, command)
-  if (of === undefined) return refused(noSuchAgent(command.agent))
+  if (of === undefined) return noSuchAgent(command.agent)
   const { environment } = state.store
   const edges: EdgeRow[] = []
   let reached: EdgePlace | undefined

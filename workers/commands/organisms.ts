@@ -6,7 +6,7 @@ import type { OrganismRow } from '../../src/protocol/organism-messages.js'
 import type { OrganismCreated } from '../../src/wire/organisms.js'
 import { AuthSpace } from '../auth/namespace-state.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { findAgent, noSuchOrganism, refused, type Decision, type ShardState } from '../shard/state.js'
+import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../shard/state.js'
 import { findOrganism, listOrganisms } from '../store/organisms.js'
 import { makeAgent } from './agents.js'
 
@@ -38,7 +38,7 @@ export function organismCreate(
 export function organismGet(state: ShardState, command: CommandOf<'organismGet'>): Outcome {
   const { organismId, agent } = command
   const row = findOrganism(state.store.environment, organismId)
-  if (row === undefined) return refused(noSuchOrganism(organismId))
+  if (row === undefined) return noSuchOrganism(organismId)
   return { kind: 'organism', row, initialised: state.store.agents.row(agent) !== undefined }
 }
 

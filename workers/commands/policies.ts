@@ -4,7 +4,7 @@ import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { askForMutation } from '../mutations/request.js'
-import { noSuchAgent, refused, type Decision, type ShardState } from '../shard/state.js'
+import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { targetAgent } from './records.js'
 
 /**
@@ -35,6 +35,6 @@ export function policiesSet(
 /** The row policies of an agent. */
 export function policiesGet(state: ShardState, command: CommandOf<'policiesGet'>): Outcome {
   const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  if (agent === undefined) return noSuchAgent(command.agent)
   return { kind: 'reply', status: 200, body: policiesShown(agent.name, agent.policies) }
 }

@@ -1,7 +1,7 @@
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
 import { agentToRead, covers, grantOf } from '../shard/row-access.js'
-import { importOpen, noSuchAgent, refused, type ShardState } from '../shard/state.js'
+import { importOpen, noSuchAgent, type ShardState } from '../shard/state.js'
 import { noSuchRecord } from './records.js'
 
 /**
@@ -10,7 +10,7 @@ import { noSuchRecord } from './records.js'
  */
 export function strandLocate(state: ShardState, command: CommandOf<'strandLocate'>): Outcome {
   const agent = agentToRead(state, command)
-  if ('code' in agent) return refused(agent)
+  if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)
   const located: Outcome = {
     kind: 'located',
@@ -25,7 +25,7 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
   }
   if (command.hash === undefined) return located
   const record = state.store.findRecord(agent, command.hash)
-  if (record === undefined || !covers(grant, record.body)) return refused(noSuchRecord(command.hash))
+  if (record === undefined || !covers(grant, record.body)) return noSuchRecord(command.hash)
   return { ...located, seq: record.seq }
 }
 
@@ -36,11 +36,11 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
  */
 export function checkpointSign(state: ShardState, command: CommandOf<'checkpointSign'>): Outcome {
   const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  if (agent === undefined) return noSuchAgent(command.agent)
   const last = agent.retiredKeys.at(-1)
   if (command.by === 'then' && last !== undefined && command.size <= last.lastSeq) return { kind: 'done' }
   // Nor does an agent that is being imported, whose key may not be here.
-  if (agent.importing) return refused(importOpen(agent.name))
+  if (agent.importing) return importOpen(agent.name)
   const checkpoint = { origin: checkpointOrigin(agent.strand), size: command.size, rootHex: command.root }
   return { kind: 'reply', status: 200, body: signCheckpoint(checkpoint, agent.keyPair) }
 }

@@ -16,14 +16,7 @@ import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { keepProposal, proposalAt } from '../mutations/pending.js'
 import { approvalsNeeded, end, recordsToSettle, settle, type Open } from '../mutations/resolve.js'
-import {
-  findAgent,
-  importOpen,
-  noSuchAgent,
-  refused,
-  type Decision,
-  type ShardState,
-} from '../shard/state.js'
+import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
 /** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */
@@ -149,7 +142,7 @@ export function proposalsSweep(state: ShardState, group: CommitGroup): Decision 
 /** A page of proposals, by agent and seq; 404 agent_not_found. */
 export function proposalList(state: ShardState, command: CommandOf<'proposalList'>): Outcome {
   const agent = command.agent === undefined ? undefined : state.store.agents.find(command.agent)
-  if (command.agent !== undefined && agent === undefined) return refused(noSuchAgent(command.agent))
+  if (command.agent !== undefined && agent === undefined) return noSuchAgent(command.agent)
   const rows: string[] = []
   let last: ProposalPlace | undefined
   let looked = 0

@@ -7,7 +7,7 @@ import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordRow } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/page-budget.js'
 import { agentToRead, covers, grantOf } from '../shard/row-access.js'
-import { refused, type ShardState } from '../shard/state.js'
+import { type ShardState } from '../shard/state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/records.js'
@@ -25,7 +25,7 @@ interface Bounds {
  */
 export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
   const agent = agentToRead(state, command)
-  if ('code' in agent) return refused(agent)
+  if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)
   const bounds = boundsOf(state, agent, command)
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)

@@ -11,14 +11,7 @@ import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { splitBatch } from '../shard/batch-split.js'
 import { agentToRead, covers, grantOf, hasPolicy, notAllowed } from '../shard/row-access.js'
-import {
-  findAgent,
-  importOpen,
-  noSuchAgent,
-  refused,
-  type Decision,
-  type ShardState,
-} from '../shard/state.js'
+import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { publicKeyOf, type Agent } from '../store/agents.js'
 import type { Ready, Steps, Turn } from '../shard/turn.js'
 import { makeAgent } from './agents.js'
@@ -91,10 +84,10 @@ function writeBatch(
 /** One record by its hash; a deleted or erased one is shown as such (contract.md 5). */
 export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
   const agent = agentToRead(state, command)
-  if ('code' in agent) return refused(agent)
+  if ('code' in agent) return agent
   const record = state.store.findRecord(agent, command.hash)
   const seen = record !== undefined && covers(grantOf(agent, 'read', command.access), record.body)
-  if (!seen) return refused(noSuchRecord(command.hash))
+  if (!seen) return noSuchRecord(command.hash)
   const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
   return {
     kind: 'reply',

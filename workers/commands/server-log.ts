@@ -10,7 +10,7 @@ import { parseHlc } from '../../src/strand/hlc.js'
 import { headsType } from '../../src/strand/record-type.js'
 import { headsBody, type HeadsRecord, type LoggedHead } from '../../src/strand/server-log.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { findAgent, refused, type Decision, type ShardState } from '../shard/state.js'
+import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agents.js'
 import { allHeads, movedHeads, type MovedHead } from '../store/moved-heads.js'
 import { recordBySeq } from '../store/records.js'
@@ -122,7 +122,7 @@ function newHeads(
 export function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
   const found = state.store.loggedHeads.newest(strand, size)
   if (found === undefined) {
-    return refused(refuse('head_not_logged', 'Expected a strand that the server log tells of'))
+    return refuse('head_not_logged', 'Expected a strand that the server log tells of')
   }
   return { kind: 'headLogged', ...found }
 }

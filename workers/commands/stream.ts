@@ -6,7 +6,7 @@ import { isBehind, tieOf } from '../../src/strand/log-place.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/page-budget.js'
-import { noSuchAgent, refused, type ShardState } from '../shard/state.js'
+import { noSuchAgent, type ShardState } from '../shard/state.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/records.js'
 
@@ -23,7 +23,7 @@ export function isStreamed(record: StoredRecord): boolean {
 /** One page of a strand for a stream that catches up. */
 export function streamPage(state: ShardState, command: CommandOf<'streamPage'>): Outcome {
   const agent = state.store.agents.find(command.agent)
-  if (agent === undefined) return refused(noSuchAgent(command.agent))
+  if (agent === undefined) return noSuchAgent(command.agent)
   const { environment } = state.store
   const fromSeq =
     command.since === undefined ? command.fromSeq : seqAtOrAfter(environment, agent.no, command.since)

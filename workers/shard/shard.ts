@@ -17,7 +17,7 @@ import {
 } from './apply.js'
 import { isStreamed, streamEvent } from '../commands/stream.js'
 import { CommitGroup } from './commit-group.js'
-import { refused, type Decision, type ShardState } from './state.js'
+import { type Decision, type ShardState } from './state.js'
 import { importBytesMax, writeBytesMax } from '../store/preallocation.js'
 import type { Steps, Turn } from './turn.js'
 
@@ -185,7 +185,7 @@ export class Shard {
       failures.push(
         `${command.kind}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
       )
-      return refused(refuse('internal_error', 'Expected the stored records to be whole'))
+      return refuse('internal_error', 'Expected the stored records to be whole')
     }
   }
 
@@ -214,7 +214,7 @@ export class Shard {
     }
     const outcomes: OutcomeFrame['outcomes'] = decisions.map(([id, decision]) => [
       id,
-      typeof decision === 'function' ? decision() : refused(decision),
+      typeof decision === 'function' ? decision() : decision,
     ])
     const policyChanges = [...group.agentChanges].flatMap(([name, { policies }]) =>
       policies === undefined ? [] : [name],

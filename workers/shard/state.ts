@@ -52,8 +52,3 @@ export function importOpen(name: string): Refusal {
 export function noSuchOrganism(organismId: string): Refusal {
   return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)
 }
-
-/** An outcome that refuses. */
-export function refused(refusal: Refusal): Outcome {
-  return { kind: 'refused', refusal }
-}

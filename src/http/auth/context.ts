@@ -3,7 +3,7 @@ import type { Namespace } from '../../auth/namespace.js'
 import type { Clock } from '../../base/clock.js'
 import type { Refusal } from '../../base/errors.js'
 import { LoginGate } from '../../dispatch/login-gate.js'
-import type { PasswordAnswer, PasswordPool } from '../../dispatch/password-pool.js'
+import type { PasswordPool } from '../../dispatch/password-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
 import type { AuthAnswer, Ended } from '../../protocol/auth-messages.js'
 import type { Outcome } from '../../protocol/messages.js'
@@ -57,14 +57,11 @@ export function authContext(parts: AuthParts): AuthContext {
       )
     },
     passwords: {
-      hash: async (password) => valueOf(await passwords.hash({ password })),
-      verify: async (password, encoded) =>
-        valueOf(await passwords.verify({ password, ...(encoded !== undefined && { encoded }) })),
+      hash: (password) => passwords.hash({ password }),
+      verify: (password, encoded) =>
+        passwords.verify({ password, ...(encoded !== undefined && { encoded }) }),
     },
-    async attempt(key, attempt) {
-      const gated = await gate.run(key, attempt)
-      return gated.kind === 'refused' ? gated.refusal : gated.answer
-    },
+    attempt: (key, attempt) => gate.run(key, attempt),
   }
 }
 
@@ -73,9 +70,5 @@ function take(outcome: Outcome, namespace: Namespace, parts: AuthParts): AuthAns
   if (outcome.kind !== 'auth') return unexpected(outcome)
   if (outcome.ended !== undefined) parts.onEnded(namespace, outcome.ended)
   if (outcome.mailed === true) parts.onMail()
-  return outcome.answer.kind === 'refused' ? outcome.answer.refusal : outcome.answer
-}
-
-function valueOf<T>(answer: PasswordAnswer<T>): T | Refusal {
-  return answer.ok ? answer.value : answer.refusal
+  return outcome.answer
 }

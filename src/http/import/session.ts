@@ -222,7 +222,7 @@ export class ImportSession {
     this.#begunSeq = await this.#tellAudit({ type: 'sys/imported', body: this.#about('begun') })
     if (this.#begunSeq !== undefined) return this.#shards.ask(agent, commandOf(true))
     const detail = 'The audit strand takes no record now, try again'
-    return { kind: 'refused', refusal: refuse('unavailable', detail, { retryAfterSecs: 1 }) }
+    return refuse('unavailable', detail, { retryAfterSecs: 1 })
   }
 
   /** Tells the audit strand how it ended, where it changed anything; what cannot be told then was told at its beginning. */

@@ -103,7 +103,7 @@ export class LineIngest {
     this.#inFlight--
     this.#wake?.()
     if (outcome.kind === 'ingested') this.#totals.add(outcome)
-    else if (outcome.kind === 'refused') this.#refusal ??= outcome.refusal
+    else if ('code' in outcome) this.#refusal ??= outcome
   }
 
   async #untilInFlight(most: number): Promise<void> {

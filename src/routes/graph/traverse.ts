@@ -50,7 +50,7 @@ export async function traverse(
 }
 
 function isNobody(outcome: Outcome): boolean {
-  return outcome.kind === 'refused' && outcome.refusal.code === 'agent_not_found'
+  return 'code' in outcome && outcome.code === 'agent_not_found'
 }
 
 class Walk {

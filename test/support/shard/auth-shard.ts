@@ -90,12 +90,12 @@ export class AuthShard extends TestShard {
 
 /** The answer of an auth outcome. */
 export function answerOf(outcome: Outcome): AuthOutcome['answer'] {
-  if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal }
+  if ('code' in outcome) return outcome
   if (outcome.kind !== 'auth') throw new Error(`Expected an auth outcome, got ${outcome.kind}`)
   return outcome.answer
 }
 
 /** The code of a refusal; the kind of any other answer. */
 export function codeOf(answer: AuthOutcome['answer']): string {
-  return answer.kind === 'refused' ? answer.refusal.code : answer.kind
+  return 'code' in answer ? answer.code : answer.kind
 }

@@ -171,5 +171,5 @@ export function replyOf(outcome: Outcome | undefined): any {
 
 /** The code of a refusal; the outcome's kind when it is none. */
 export function codeOf(outcome: Outcome | undefined): string | undefined {
-  return outcome?.kind === 'refused' ? outcome.refusal.code : outcome?.kind
+  return outcome !== undefined && 'code' in outcome ? outcome.code : outcome?.kind
 }

@@ -104,7 +104,7 @@ describe('a traversal', () => {
   it('answers as the shard does when that refuses', async () => {
     const refusal = { code: 'unavailable', detail: 'Expected a shard' } as const
     const context = madeUp(({ agent }) =>
-      agent === 'a' ? { kind: 'edges', edges: [edge('a', 'b')], looked: 1 } : { kind: 'refused', refusal },
+      agent === 'a' ? { kind: 'edges', edges: [edge('a', 'b')], looked: 1 } : refusal,
     )
     expect(await traverse({ agent: 'a', depth: 2, ...everywhere }, context)).toBe(refusal)
   })

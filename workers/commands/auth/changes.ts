@@ -28,11 +28,8 @@ import { sessionEnd } from './sessions.js'
 import { appMetadata, userDelete } from './users.js'
 import { emailVerify } from './verify-email.js'
 
-/**
- * What a change came to. A refusal by itself changed nothing; `{refused}` is one that was written down, as a failed
- * login is.
- */
-export type Changed = AuthAnswer | Refusal | { refused: Refusal }
+/** What a change came to. A refusal by itself changed nothing; one that is told later was written down, as a failed login. */
+export type Changed = AuthAnswer | Refusal | (() => Refusal)
 
 /** Carries out one change of an auth namespace, with its audit records. */
 export function authChange(state: ShardState, command: AuthChange, group: CommitGroup): Decision {
@@ -48,7 +45,7 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   if ('code' in changed) return changed
   const outcome: AuthOutcome = {
     kind: 'auth',
-    answer: 'refused' in changed ? { kind: 'refused', refusal: changed.refused } : changed,
+    answer: typeof changed === 'function' ? changed() : changed,
     ...(space.ended.length > 0 && { ended: space.ended }),
     ...(space.mailed && { mailed: true }),
   }

@@ -42,7 +42,7 @@ export function loginSucceeded(space: AuthSpace, change: ChangeOf<'loginSucceede
   const current = rehashed === undefined ? user : { ...user, passwordHash: rehashed }
   if (space.state.auth.requireEmailVerify && !user.verified) {
     if (rehashed !== undefined) putUser(space, current)
-    return { refused: notVerified }
+    return () => notVerified
   }
   const signedIn = signIn(space, current, ['pwd'])
   space.audit('auth/login', { userId, email, sid: signedIn.session.sid })
@@ -52,5 +52,5 @@ export function loginSucceeded(space: AuthSpace, change: ChangeOf<'loginSucceede
 /** Counts a failed guess at a password. */
 export function loginFailed(space: AuthSpace, { email, device }: ChangeOf<'loginFailed'>): Changed {
   countFailure(space, guesserOf(space, { email, user: userByEmail(space, email), device }))
-  return { refused: invalidCredentials }
+  return () => invalidCredentials
 }

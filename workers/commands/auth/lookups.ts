@@ -3,7 +3,7 @@ import type { AuthLookup, AuthOutcome, Lookup } from '../../../src/protocol/auth
 import type { Outcome } from '../../../src/protocol/messages.js'
 import { findLink } from '../../auth/links.js'
 import { AuthSpace } from '../../auth/namespace-state.js'
-import { refused, type ShardState } from '../../shard/state.js'
+import { type ShardState } from '../../shard/state.js'
 import { keyEpochs } from './keys.js'
 import { loginState } from './login.js'
 import { userOf } from './me.js'
@@ -14,7 +14,7 @@ import { userList } from './users.js'
 /** Answers one look at an auth namespace; 404 when it is not there. */
 export function authLookup(state: ShardState, command: AuthLookup): Outcome {
   const space = AuthSpace.toRead(state, command)
-  return 'code' in space ? refused(space) : { kind: 'auth', answer: look(space, command.lookup) }
+  return 'code' in space ? space : { kind: 'auth', answer: look(space, command.lookup) }
 }
 
 /** What is ended and not forgotten, of all namespaces of the shard. */

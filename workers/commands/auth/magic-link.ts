@@ -55,7 +55,7 @@ export function magicLinkVerify(space: AuthSpace, { hash }: ChangeOf<'magicLinkV
   const known = found ?? createUser(space, { email, verified: mailed, mailboxProven: mailed })
   const user = mailed ? proveMailbox(space, known) : known
   if (found === undefined) space.audit('auth/register', { userId: user.userId, email })
-  if (space.state.auth.requireEmailVerify && !user.verified) return { refused: notVerified }
+  if (space.state.auth.requireEmailVerify && !user.verified) return () => notVerified
   const signedIn = signIn(space, user, ['otp'])
   space.audit('auth/magic_link_login', { userId: user.userId, email, sid: signedIn.session.sid })
   return signedIn

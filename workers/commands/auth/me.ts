@@ -15,9 +15,7 @@ export const sessionOver: Refusal = refuse('token_revoked', 'Expected a token wh
 /** One user. A token's user is gone only between its deletion and the end of its tokens. */
 export function userOf(space: AuthSpace, { userId }: LookupOf<'user'>): AuthOutcome['answer'] {
   const user = userById(space, userId)
-  return user === undefined
-    ? { kind: 'refused', refusal: noSuchUser }
-    : { kind: 'user', user: withoutPassword(user) }
+  return user === undefined ? noSuchUser : { kind: 'user', user: withoutPassword(user) }
 }
 
 /**

@@ -50,7 +50,7 @@ export function oauthLogin(space: AuthSpace, change: ChangeOf<'oauthLogin'>): Ch
   const found = userByEmail(space, email)
   if (found !== undefined && hasIdentity(space, found.userId, change.provider)) {
     space.audit('auth/oauth_login', { userId: found.userId, email, outcome: 'failure' })
-    return { refused: refuse('email_exists', 'Expected a mailbox of no other account of the provider') }
+    return () => refuse('email_exists', 'Expected a mailbox of no other account of the provider')
   }
   const user =
     found === undefined

@@ -94,8 +94,8 @@ export function passkeySessionTake(space: AuthSpace, change: ChangeOf<'passkeySe
   const session = takePasskeySession(space, hash)
   if (session === undefined) return passkeyFailed
   const expired = session.expiresAtMs <= space.nowMs
-  if (expired || session.ceremony !== ceremony) return { refused: passkeyFailed }
-  if (ceremony === 'register' && session.userId !== userId) return { refused: passkeyFailed }
+  if (expired || session.ceremony !== ceremony) return () => passkeyFailed
+  if (ceremony === 'register' && session.userId !== userId) return () => passkeyFailed
   const { challenge, named } = session
   const found = passkeyId === undefined ? undefined : passkeyById(space, passkeyId)
   const serves = found !== undefined && (!named || found.userId === session.userId)
@@ -133,10 +133,10 @@ export function passkeyLogin(space: AuthSpace, change: ChangeOf<'passkeyLogin'>)
   const sameKind = passkey.backupEligible === assertion.backupEligible
   if (!sameKind || !counterGrows(passkey.counter, assertion.counter)) {
     space.audit('auth/passkey_login', { userId, email, outcome: 'failure' })
-    return { refused: passkeyFailed }
+    return () => passkeyFailed
   }
   putPasskey(space, { ...passkey, counter: assertion.counter, lastUsedAtMs: space.nowMs })
-  if (space.state.auth.requireEmailVerify && !user.verified) return { refused: notVerified }
+  if (space.state.auth.requireEmailVerify && !user.verified) return () => notVerified
   const signedIn = signIn(space, user, [...passkeyAmr])
   space.audit('auth/passkey_login', { userId, email, sid: signedIn.session.sid })
   return signedIn

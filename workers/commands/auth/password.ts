@@ -33,7 +33,7 @@ export function passwordReset(space: AuthSpace, change: ChangeOf<'passwordReset'
   const user = link === undefined ? undefined : userByEmail(space, link.email)
   if (link === undefined || user === undefined) {
     const detail = 'Expected a reset token that is neither used nor expired'
-    return { refused: refuse('invalid_token', detail, { status: 400 }) }
+    return () => refuse('invalid_token', detail, { status: 400 })
   }
   const { userId, email } = user
   const removed = removePasskeys === true ? dropPasskeys(space, userId) : 0

@@ -34,7 +34,7 @@ export function refresh(space: AuthSpace, { sid, generation }: ChangeOf<'refresh
     case 'reused':
       endSession(space, user.userId, sid)
       space.audit('auth/refresh_reused', { userId: user.userId, email: user.email, sid, outcome: 'failure' })
-      return { refused: refuse('refresh_reused', 'Expected a refresh token that was not used before') }
+      return () => refuse('refresh_reused', 'Expected a refresh token that was not used before')
     default:
       return unreachable(decision)
   }

@@ -14,7 +14,7 @@ export function emailVerify(space: AuthSpace, { hash }: ChangeOf<'emailVerify'>)
   const user = link === undefined ? undefined : userByEmail(space, link.email)
   if (link === undefined || user === undefined) {
     const detail = 'Expected a verify token that is neither used nor expired'
-    return { refused: refuse('invalid_token', detail, { status: 400 }) }
+    return () => refuse('invalid_token', detail, { status: 400 })
   }
   const verified = { ...user, verified: true }
   putUser(space, verified)

@@ -226,8 +226,8 @@ describe('a user’s stream', () => {
   it('is refused when one of its agents may not be read', async () => {
     const stream = open(ofMany('a0', 'b1'))
     const [first, second] = shards.take('strandLocate')
-    first?.receive({ kind: 'refused', refusal: { code: 'forbidden', detail: 'Expected a policy' } })
-    second?.receive({ kind: 'refused', refusal: { code: 'unavailable', detail: 'Expected a shard' } })
+    first?.receive({ code: 'forbidden', detail: 'Expected a policy' })
+    second?.receive({ code: 'unavailable', detail: 'Expected a shard' })
     await settled()
     expect(stream.refusal?.code).toBe('forbidden')
     expect(shards.take('watch')).toEqual([])
