@@ -2,7 +2,6 @@ import { Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { ApiKeyChanges } from '../protocol/api-key-messages.js'
 import { Beats } from '../protocol/heartbeat.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
 import type {
@@ -13,6 +12,7 @@ import type {
   ShardWorkerData,
   StreamEvent,
 } from '../protocol/messages.js'
+import type { Notice } from '../protocol/notices.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
 
 /** Takes the outcome of one command. */
@@ -21,18 +21,8 @@ export type Receive = (outcome: Outcome) => void
 /** What a shard tells beside outcomes. */
 export interface ShardListener {
   events(events: StreamEvent[]): void
-  /** Row policies changed, before the events of the same commit. */
-  policiesChanged(agents: string[]): void
-  /** Records were erased, before the events of the same commit. */
-  erased(agents: string[]): void
-  /** Records were deleted, restored or erased, before the outcomes of the same commit. */
-  recordsChanged(hashes: string[]): void
-  /** API keys were made or removed, before the outcomes of the same commit. */
-  apiKeysChanged(changes: ApiKeyChanges): void
-  /** Strands grew by imported records, before the events of the same commit. */
-  imported(agents: string[]): void
-  /** Reads failed, though nothing was wrong with what was asked. */
-  failed(failures: string[]): void
+  /** Told before the outcomes and events of the same commit. */
+  notice(notice: Notice): void
   /**
    * What the thread has told cannot be read. It may have been that a record was erased or a key removed, so this process knows
    * less than it must to go on.
@@ -197,14 +187,8 @@ export class ShardPort {
     this.#take(frame)
   }
 
-  #take({ outcomes, events, figures, ...told }: OutcomeFrame): void {
-    const { failures, policyChanges, erasedOf, changedRecords, importedOf, apiKeyChanges } = told
-    if (failures !== undefined) this.#listener.failed(failures)
-    if (policyChanges !== undefined) this.#guard(() => this.#listener.policiesChanged(policyChanges))
-    if (erasedOf !== undefined) this.#guard(() => this.#listener.erased(erasedOf))
-    if (changedRecords !== undefined) this.#guard(() => this.#listener.recordsChanged(changedRecords))
-    if (apiKeyChanges !== undefined) this.#guard(() => this.#listener.apiKeysChanged(apiKeyChanges))
-    if (importedOf !== undefined) this.#guard(() => this.#listener.imported(importedOf))
+  #take({ outcomes, events, figures, notices }: OutcomeFrame): void {
+    for (const notice of notices) this.#guard(() => this.#listener.notice(notice))
     this.figures = figures
     for (const [id, outcome] of outcomes) {
       const pending = this.#pending.get(id)
@@ -221,7 +205,8 @@ export class ShardPort {
     try {
       tell()
     } catch (error) {
-      this.#listener.failed([error instanceof Error ? (error.stack ?? error.message) : String(error)])
+      const failure = error instanceof Error ? (error.stack ?? error.message) : String(error)
+      this.#listener.notice({ kind: 'failed', failures: [failure] })
     }
   }
 

@@ -2,7 +2,6 @@ import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
-import type { ApiKeyChanges } from '../protocol/api-key-messages.js'
 import type {
   Command,
   CommandOf,
@@ -11,22 +10,19 @@ import type {
   ShardSettings,
   StreamEvent,
 } from '../protocol/messages.js'
+import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardPort, type Receive } from './shard-port.js'
 import { hasSpoiltMemory } from './spoilt-memory.js'
 
+/** Notices that go further than the cache of records. */
+export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
+
 /** What the shards tell the front thread beside outcomes. */
 export interface ShardsListener {
   events(shard: number, events: StreamEvent[]): void
-  /** The row policies of agents changed; told before the events of the same commit. */
-  policiesChanged(agents: string[]): void
-  /** Records of agents were erased; told before the events of the same commit. */
-  erased(agents: string[]): void
-  /** API keys were made or removed; told before the outcomes of the same commit. */
-  apiKeysChanged(changes: ApiKeyChanges): void
-  /** The strands of agents grew by imported records, of which no event tells. */
-  imported(agents: string[]): void
-  failed(shard: number, failures: string[]): void
+  /** Told before the outcomes and events of the same commit. */
+  notice(shard: number, notice: FrontNotice): void
   /** A shard serves again after its thread died: what it was told to watch is gone. */
   restarted(shard: number): void
   /** The thread ended though nobody asked it to. Resolves when nobody else has its store open: it is started again then. */
@@ -80,15 +76,7 @@ export class Shards {
       (one) =>
         new ShardPort(one, {
           events: (events) => listener.events(one.shard, events),
-          policiesChanged: (agents) => {
-            this.#records.forgetReaders()
-            listener.policiesChanged(agents)
-          },
-          erased: (agents) => listener.erased(agents),
-          recordsChanged: (hashes) => this.#records.forget(hashes),
-          apiKeysChanged: (changes) => listener.apiKeysChanged(changes),
-          imported: (agents) => listener.imported(agents),
-          failed: (failures) => listener.failed(one.shard, failures),
+          notice: (notice) => this.#notice(one.shard, notice),
           unreadable: (error) =>
             this.#lose(one.shard, `what its thread told cannot be read (${String(error)})`),
           died: (error) => this.#restart(one.shard, error),
@@ -175,6 +163,12 @@ export class Shards {
     const ended = Promise.all(this.#ports.map((port) => port.abandon())).then(() => true)
     const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
     return Promise.race([ended, late])
+  }
+
+  #notice(shard: number, notice: Notice): void {
+    if (notice.kind === 'policiesChanged') this.#records.forgetReaders()
+    if (notice.kind === 'recordsChanged') this.#records.forget(notice.hashes)
+    else this.#listener.notice(shard, notice)
   }
 
   /** Looks whether every thread that has something to do comes further. */

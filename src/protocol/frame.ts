@@ -1,6 +1,6 @@
 import { Packr, Unpackr } from 'msgpackr'
-import type { ApiKeyChanges } from './api-key-messages.js'
 import type { Command, Outcome, ShardFigures, StreamEvent } from './messages.js'
+import type { Notice } from './notices.js'
 
 /** Commands under way: the number by which its outcome comes back, and the command. */
 export type CommandFrame = [id: number, command: Command][]
@@ -11,18 +11,8 @@ export interface OutcomeFrame {
   /** Committed records that somebody watches, in commit order. */
   events: StreamEvent[]
   figures: ShardFigures
-  /** Agents whose row policies this group has changed: what users see by the old ones is to end. */
-  policyChanges?: string[]
-  /** Agents of which this group has erased records: their bodies are to be forgotten. */
-  erasedOf?: string[]
-  /** Hashes of records that this group has deleted, restored or erased: how they were shown is over. */
-  changedRecords?: string[]
-  /** Agents whose strands this group has taken imported records into, of which no event tells. */
-  importedOf?: string[]
-  /** API keys that this group has made or removed. */
-  apiKeyChanges?: ApiKeyChanges
-  /** What broke single reads, for the log; their callers are told no more than that it did. */
-  failures?: string[]
+  /** What the front has to know before it hands out the others. */
+  notices: Notice[]
 }
 
 // Plain maps: record structures would have to be defined again in every frame.

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { authRules } from './auth.js'
+import { unreachable } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
@@ -7,7 +8,7 @@ import type { Control } from '../backup/control.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
-import { Shards } from '../dispatch/shards.js'
+import { Shards, type FrontNotice } from '../dispatch/shards.js'
 import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
 import type { StreamHub } from '../http/streams/hub.js'
@@ -46,11 +47,7 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
       settings,
       {
         events: (shard, events) => started.hub?.events(shard, events),
-        policiesChanged: (agents) => started.hub?.endUsersOf(agents),
-        erased: (agents) => started.hub?.forget(agents),
-        apiKeysChanged: (changes) => started.apiKeys?.changed(changes),
-        imported: (agents) => started.hub?.readAgain(agents),
-        failed: (shard, failures) => log.error({ shard, failures }, 'reads of a shard failed'),
+        notice: (shard, notice) => takeNotice(notice, { ...started, shard, log }),
         async died(shard, error) {
           log.error({ shard, err: error }, 'a shard thread ended and is started again')
           started.sink?.pause(shard)
@@ -78,6 +75,32 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
     ),
   }
   return started
+}
+
+/** Hands a notice of a shard to those whom it concerns. */
+function takeNotice(
+  notice: FrontNotice,
+  { hub, apiKeys, shard, log }: StartedShards & { shard: number; log: Logger },
+): void {
+  switch (notice.kind) {
+    case 'policiesChanged':
+      hub?.endUsersOf(notice.agents)
+      return
+    case 'erased':
+      hub?.forget(notice.agents)
+      return
+    case 'apiKeysChanged':
+      apiKeys?.changed(notice.changes)
+      return
+    case 'imported':
+      hub?.readAgain(notice.agents)
+      return
+    case 'failed':
+      log.error({ shard, failures: notice.failures }, 'reads of a shard failed')
+      return
+    default:
+      unreachable(notice)
+  }
 }
 
 /**

@@ -39,15 +39,11 @@ async function open(count = 2): Promise<void> {
     {
       events: () => {},
       died: () => Promise.resolve(),
-      erased: () => {},
-      imported: () => {},
-      apiKeysChanged: () => {},
-      policiesChanged: () => {},
+      notice: () => {},
       restarted(shard) {
         serverLog.restarted(shard)
         restarted()
       },
-      failed: () => {},
       hung: () => undefined,
       lost: () => undefined,
     },

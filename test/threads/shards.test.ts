@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
-import { Shards } from '../../dist/src/dispatch/shards.js'
+import { Shards, type FrontNotice } from '../../dist/src/dispatch/shards.js'
 import { encodeOutcomes } from '../../dist/src/protocol/frame.js'
 import type { Command, Outcome, StreamEvent, UserAccess } from '../../dist/src/protocol/messages.js'
 import { testAuthRules } from '../support/shard/shard.js'
@@ -43,17 +43,20 @@ function makeShards(count: number): Shards {
         died.push(error)
         return Promise.resolve()
       },
-      imported: (agents) => told.push(`imported of ${agents.join(' ')}`),
-      apiKeysChanged: ({ made, gone }) => told.push(`keys ${made.length} ${gone.length}`),
-      erased: (agents) => told.push(`erased of ${agents.join(' ')}`),
-      policiesChanged: (agents) => told.push(`policies of ${agents.join(' ')}`),
+      notice: (_shard, notice) => noticed(notice),
       restarted: () => restarted(),
-      failed: (_shard, some) => failures.push(...some),
       hung: () => undefined,
       lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
     },
     { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 },
   )
+}
+
+function noticed(notice: FrontNotice): void {
+  if (notice.kind === 'failed') failures.push(...notice.failures)
+  else if (notice.kind === 'apiKeysChanged')
+    told.push(`keys ${notice.changes.made.length} ${notice.changes.gone.length}`)
+  else told.push(`${notice.kind} of ${notice.agents.join(' ')}`)
 }
 
 beforeEach(async () => {
@@ -283,7 +286,7 @@ describe('a change of row policies', () => {
     const change: Command = { kind: 'policiesSet', agent, policies: [], principal: 'root', options: {} }
     // Sent in one tick, so that they make up one commit.
     await Promise.all([ask(agent, 1), shards.ask(agent, change), ask(agent, 2)])
-    expect(told).toEqual(['policies of ruled', 'ruled 1', 'ruled 3'])
+    expect(told).toEqual(['policiesChanged of ruled', 'ruled 1', 'ruled 3'])
   })
 })
 

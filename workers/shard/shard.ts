@@ -2,6 +2,7 @@ import { refuse } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
 import type { Outcome, ShardFigures, StreamEvent } from '../../src/protocol/messages.js'
+import type { Notice } from '../../src/protocol/notices.js'
 import { HlcClock } from '../../src/strand/hlc.js'
 import {
   agentOf,
@@ -21,7 +22,7 @@ import { type Decision, type ShardState } from './state.js'
 import { importBytesMax, writeBytesMax } from '../store/preallocation.js'
 import type { Steps, Turn } from './turn.js'
 
-/** Takes what a commit group led to, to where it came from. */
+/** Sends a frame to the front thread. */
 export type Tell = (frame: OutcomeFrame) => void
 
 const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
@@ -174,7 +175,8 @@ export class Shard {
       bytes += sizeOf(outcome)
     }
     this.#reads = outcomes.length === this.#reads.length ? [] : this.#reads.slice(outcomes.length)
-    this.#tell({ outcomes, events: [], figures: this.#figures, ...(failures.length > 0 && { failures }) })
+    const notices: Notice[] = failures.length > 0 ? [{ kind: 'failed', failures }] : []
+    this.#tell({ outcomes, events: [], figures: this.#figures, notices })
   }
 
   /** A read that fails, as for a damaged record, is not answered with data; it changes nothing, so the shard goes on. */
@@ -216,25 +218,33 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : decision,
     ])
-    const policyChanges = [...group.agentChanges].flatMap(([name, { policies }]) =>
-      policies === undefined ? [] : [name],
-    )
-    const erasedOf = [
-      ...new Set(group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))),
-    ]
-    const importedOf = [...new Set(group.imported.map(({ agent }) => agent.name))]
-    const { made, gone } = group.apiKeyChanges
-    const events = this.#eventsOf(group)
     this.#tell({
       outcomes,
-      events,
+      events: this.#eventsOf(group),
       figures: this.#figures,
-      ...(policyChanges.length > 0 && { policyChanges }),
-      ...(erasedOf.length > 0 && { erasedOf }),
-      ...(group.changedRecords.length > 0 && { changedRecords: group.changedRecords }),
-      ...(importedOf.length > 0 && { importedOf }),
-      ...(made.length + gone.length > 0 && { apiKeyChanges: group.apiKeyChanges }),
+      notices: this.#noticesOf(group),
     })
+  }
+
+  #noticesOf(group: CommitGroup): Notice[] {
+    const notices: Notice[] = []
+    const policiesOf = [...group.agentChanges].flatMap(([name, { policies }]) =>
+      policies === undefined ? [] : [name],
+    )
+    if (policiesOf.length > 0) notices.push({ kind: 'policiesChanged', agents: policiesOf })
+    if (group.erasures.length > 0) {
+      const agents = group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))
+      notices.push({ kind: 'erased', agents: [...new Set(agents)] })
+    }
+    if (group.changedRecords.length > 0)
+      notices.push({ kind: 'recordsChanged', hashes: group.changedRecords })
+    const { made, gone } = group.apiKeyChanges
+    if (made.length + gone.length > 0) notices.push({ kind: 'apiKeysChanged', changes: group.apiKeyChanges })
+    if (group.imported.length > 0) {
+      const agents = group.imported.map(({ agent }) => agent.name)
+      notices.push({ kind: 'imported', agents: [...new Set(agents)] })
+    }
+    return notices
   }
 
   #eventsOf(group: CommitGroup): StreamEvent[] {

@@ -79,7 +79,9 @@ describe('a byte of a block that has changed on the disk', () => {
     damage(1, 1)
     expect(codeOf(shard.ask(get('agent', last)))).toBe('internal_error')
     expect(numberOf('agent', first)).toBe(0)
-    expect(shard.frames.at(-2)?.failures?.join()).toContain('checksum')
+    expect(shard.frames.at(-2)?.notices).toEqual([
+      { kind: 'failed', failures: [expect.stringContaining('checksum')] },
+    ])
     expect(codeOf(shard.ask(appendNumber('agent', 2)))).toBe('reply')
   })
 
