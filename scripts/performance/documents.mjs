@@ -29,7 +29,7 @@ export function performanceDocuments({ page, readme, peers, results }) {
   const ceilings = ceilingsOf(figures)
   return [
     [PAGE, filled(PAGE, page, { peers: comparison.text, ceilings: ceilings.text })],
-    [README, filled(README, readme, { ceilings: shortCeilings(figures), peers: shortComparison(workloads) })],
+    [README, filled(README, readme, { peers: shortComparison(workloads) })],
     ...comparison.plots,
     ...ceilings.plots,
   ]
@@ -107,20 +107,6 @@ function shortComparison(recorded) {
   const held = recorded.filter(({ part: { targets = [] } }) => targets.length > 0)
   const head = recordedText(held, { textOf: (run) => `${machineOf(run)}.`, nameOf: ({ title }) => title })
   return `${head}\n\n${table(['', 'Strandfast', 'Beside', 'Ratio'], rows)}`
-}
-
-function shortCeilings(recorded) {
-  if (recorded.length === 0) return NO_RUN
-  const some = recorded.filter(({ part }) => part.ratio !== null)
-  const when = recordedColumn(some)
-  const rows = some.map(({ run, part: { name, value, unit, ceiling, ratio } }) => [
-    name,
-    `${number(value)} ${unit}`,
-    number(ceiling),
-    String(ratio),
-    ...when.cells(run),
-  ])
-  return `${when.sentence}\n\n${table(['What', 'Measured', 'Ceiling', 'Ratio', ...when.heads], rows)}`
 }
 
 function barOf({ name, role, value }) {

@@ -1,0 +1,137 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+
+/*
+ * Documents that are run as a reader runs them: the blocks of commands and of code of a page, and what each prints held
+ * to what the page says it prints. In documented output, `…` stands for any text.
+ */
+
+/** One block that is run, and what it is said to print. */
+export interface Step {
+  heading: string
+  language: 'sh' | 'js'
+  code: string
+  printed?: { language: 'json' | 'text'; text: string }
+}
+
+/** The most that all blocks of a page may take, milliseconds. */
+const PAGE_MS = 50_000
+
+/** The blocks of a page in order; a json or text block belongs to the commands before it. */
+export function stepsOf(page: string): Step[] {
+  const steps: Step[] = []
+  let heading = ''
+  for (const [, title, language, text = ''] of page.matchAll(/^##+ ([^\n]*)$|^```(\w+)\n(.*?)^```$/gms)) {
+    if (title !== undefined) heading = title
+    else if (language === 'sh' || language === 'js') steps.push({ heading, language, code: text })
+    else {
+      const last = steps.at(-1)
+      if ((language !== 'json' && language !== 'text') || last === undefined || last.printed !== undefined)
+        throw new Error(`Expected sh, js, or their one output, got ${language} in "${heading}"`)
+      last.printed = { language, text }
+    }
+  }
+  return steps
+}
+
+/** How all blocks went: the exit code of their shell, and what they wrote to standard error. */
+export interface Outcome {
+  code: number | null
+  stderr: string
+}
+
+/**
+ * Runs the blocks in one shell, from top to bottom, until a command fails.
+ * @param place `directory` takes what each block prints; `env` is all that the shell knows; `cwd` this folder unless given
+ */
+export async function runSteps(
+  steps: readonly Step[],
+  place: { directory: string; env: NodeJS.ProcessEnv; cwd?: string },
+): Promise<Outcome> {
+  const { directory, env, cwd } = place
+  const script = scriptOf(steps, directory)
+  const shell = spawn('bash', ['-c', script], {
+    env,
+    cwd,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: PAGE_MS,
+  })
+  let stderr = ''
+  shell.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()))
+  const [code] = await once(shell, 'exit')
+  return { code, stderr }
+}
+
+/** Holds what block `index` printed to what its page says that it prints. */
+export function expectPrinted(
+  directory: string,
+  { index, printed }: Pick<Step, 'printed'> & { index: number },
+): void {
+  const text = readFileSync(join(directory, `step-${index}.out`), 'utf8')
+  const documented = printed?.text ?? ''
+  if (printed?.language === 'json') {
+    const expected: unknown = JSON.parse(documented)
+    expect(folded(JSON.parse(text), expected)).toEqual(expected)
+  } else expect(foldedLines(text, documented)).toEqual(documented.split('\n'))
+}
+
+/** One script of all steps, which ends at the first command that fails; each step prints to a file of its own. */
+function scriptOf(steps: readonly Step[], directory: string): string {
+  const parts = steps.map(({ language, code }, index) => {
+    const file = join(directory, `step-${index}`)
+    if (language === 'sh') return `{\n${code}} > '${file}.out'\n`
+    writeFileSync(`${file}.mjs`, code)
+    // By standard input, code is resolved as if it stood in this folder.
+    return `node --input-type=module < '${file}.mjs' > '${file}.out'\n`
+  })
+  // Whatever stops the tour, its server goes with it.
+  return [
+    'set -eu -o pipefail\n',
+    `trap 'kill "\${server:-}" 2> /dev/null || true; wait' EXIT\n`,
+    ...parts,
+  ].join('')
+}
+
+/** Whether a printed text is the documented one. */
+export function fits(documented: string, printed: string): boolean {
+  const literal = documented.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${literal.join('.*')}$`, 's').test(printed)
+}
+
+/**
+ * The printed value, with each text that fits its documented pattern put back to the pattern, and times, which differ
+ * at every run, to those documented: so that the two compare as equal where they agree, and show where they do not.
+ */
+export function folded(printed: unknown, documented: unknown): unknown {
+  if (typeof printed === 'string' && typeof documented === 'string') {
+    return fits(documented, printed) ? documented : printed
+  }
+  if (Array.isArray(printed)) {
+    const items: unknown[] = Array.isArray(documented) ? documented : []
+    return printed.map((item, index) => folded(item, items[index]))
+  }
+  if (typeof printed !== 'object' || printed === null) return printed
+  const members = new Map(typeof documented === 'object' ? Object.entries(documented ?? {}) : [])
+  return Object.fromEntries(
+    Object.entries(printed).map(([name, value]) => [
+      name,
+      name.endsWith('_ms') && typeof value === 'number'
+        ? members.get(name)
+        : folded(value, members.get(name)),
+    ]),
+  )
+}
+
+export function foldedLines(printed: string, documented: string): string[] {
+  const patterns = documented.split('\n')
+  return printed
+    .replaceAll('\r', '')
+    .split('\n')
+    .map((line, index) => {
+      const pattern = patterns[index]
+      return pattern !== undefined && fits(pattern, line) ? pattern : line
+    })
+}
