@@ -1,0 +1,179 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { filesBelow, textFiles } from './tree.js'
+
+/*
+ * What documents name exists: each relative link of a markdown file, with its anchor, and each page of docs/ that a
+ * document, a comment or a message cites by its path.
+ */
+
+const pages = textFiles().filter((path) => path.endsWith('.md'))
+
+/** A text without its blocks and spans of code, where nothing is a link or a heading. */
+function prose(markdown: string): string {
+  return markdown
+    .replaceAll(/^(```+)[^\n]*\n.*?^\1$/gms, '')
+    .replaceAll(/`[^`\n]*`/g, (span) => span.replaceAll(/[[\]()]/g, ''))
+}
+
+/** The anchors of a page: its headings as GitHub names them, the second of one name with `-1`. */
+function anchorsOf(markdown: string): Set<string> {
+  const seen = new Map<string, number>()
+  const anchors = [...prose(markdown).matchAll(/^#{1,6} +(.+?) *$/gm)].map(([, heading = '']) => {
+    const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const anchor = text.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-')
+    const times = seen.get(anchor) ?? 0
+    seen.set(anchor, times + 1)
+    return times === 0 ? anchor : `${anchor}-${times}`
+  })
+  return new Set(anchors)
+}
+
+/** The links of a page that lead into the repository, whether written in place, as an image or as a definition. */
+function linksOf(markdown: string): string[] {
+  const text = prose(markdown)
+  const inline = [...text.matchAll(/\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)/g)]
+  const defined = [...text.matchAll(/^\[[^\]]+\]: *<?([^\s>]+)>?/gm)]
+  return [...inline, ...defined].flatMap(([, target = '']) =>
+    /^[a-z][a-z+.-]*:|^\/\//i.test(target) ? [] : [target],
+  )
+}
+
+/** `page: link` of each link of the page, a path below `root`, that leads nowhere. */
+function deadLinks(page: string, root = '.'): string[] {
+  const markdown = readFileSync(join(root, page), 'utf8')
+  return linksOf(markdown).flatMap((link) => {
+    const [path = '', anchor] = decodeURI(link).split('#')
+    const target = path === '' ? join(root, page) : join(root, dirname(page), path)
+    if (!existsSync(target)) return [`${page}: ${link}`]
+    if (anchor === undefined || !target.endsWith('.md')) return []
+    return anchorsOf(readFileSync(target, 'utf8')).has(anchor) ? [] : [`${page}: ${link}`]
+  })
+}
+
+/** `file: path` of each page of docs/ that the file cites and that is not there; ADRs may be cited by number alone. */
+function deadCitations(file: string, root = '.'): string[] {
+  const cited = readFileSync(join(root, file), 'utf8').matchAll(
+    /(?<![\w./-])docs\/(?:adr\/\d{4}(?![\w-])|[\w-]+(?:\/[\w-]+)*\.(?:md|json|svg))/g,
+  )
+  const decisions = filesBelow(join(root, 'docs/adr')).map((path) => basename(path).slice(0, 4))
+  return [...cited].flatMap(([path]) => {
+    const there =
+      path.startsWith('docs/adr/') && !path.endsWith('.md')
+        ? decisions.includes(path.slice(-4))
+        : existsSync(join(root, path))
+    return there ? [] : [`${file}: ${path}`]
+  })
+}
+
+describe('links and citations', () => {
+  it('finds pages, and links with anchors in them', () => {
+    expect(pages).toEqual(
+      expect.arrayContaining(['README.md', 'CONTRIBUTING.md', 'docs/SECURITY.md', 'docs/adr/README.md']),
+    )
+    expect(
+      pages.flatMap((page) => linksOf(readFileSync(page, 'utf8'))).filter((link) => link.includes('#'))
+        .length,
+    ).toBeGreaterThan(10)
+  })
+
+  it.each(pages)('lead somewhere: %s', (page) => {
+    expect([...deadLinks(page), ...deadCitations(page)]).toEqual([])
+  })
+
+  it('exist where code cites a page of docs/', () => {
+    // House tests plant citations that are wrong.
+    const code = textFiles().filter((path) => !path.endsWith('.md') && !path.startsWith('test/house/'))
+    expect(code.flatMap((path) => deadCitations(path))).toEqual([])
+  })
+})
+
+describe('a planted violation', () => {
+  const root = mkdtempSync(join(tmpdir(), 'strandfast-documents-'))
+  const good =
+    '# One page\n\n## A `heading`, with signs!\n\n## Twice\n\n## Twice\n\n```sh\n# no heading\n[no](link.md)\n```\n'
+
+  beforeAll(() => {
+    mkdirSync(join(root, 'docs/adr'), { recursive: true })
+    writeFileSync(join(root, 'docs/GOOD.md'), good)
+    writeFileSync(join(root, 'docs/adr/0001-first.md'), '# 0001 First\n')
+  })
+
+  afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+  const dead = (text: string) => {
+    writeFileSync(join(root, 'docs/PAGE.md'), text)
+    return [...deadLinks('docs/PAGE.md', root), ...deadCitations('docs/PAGE.md', root)]
+  }
+
+  it.each([
+    '(GONE.md)',
+    '(GOOD.md#gone)',
+    '(#gone)',
+    '(GOOD.md#no-heading)',
+    '(GOOD.md#twice-2)',
+    '(../docs/GONE.md "A title")',
+  ])('is found: a link %s', (link) => expect(dead(`# Page\n\nSee [this]${link}.\n`)).toHaveLength(1))
+
+  it.each(['docs/GONE.md', 'docs/adr/0002', 'docs/adr/0002-second.md'])(
+    'is found: a citation of %s',
+    (path) => {
+      expect(dead(`See ${path}.\n`)).toHaveLength(1)
+    },
+  )
+
+  it('is found: a definition that leads nowhere', () => {
+    expect(dead('See [this].\n\n[this]: GONE.md\n')).toHaveLength(1)
+  })
+
+  it('is not seen in links that lead somewhere, to other sites, or stand in code', () => {
+    const links = [
+      '(GOOD.md)',
+      '(GOOD.md#a-heading-with-signs)',
+      '(GOOD.md#twice-1)',
+      '(adr)',
+      '(#page)',
+      '(https://example.com/x.md)',
+    ]
+    const text = links.map((link) => `[this]${link}`).join(' ')
+    expect(dead(`# Page\n\n${text} docs/GOOD.md docs/adr/0001 \`[not](GONE.md)\`\n`)).toEqual([])
+    expect(dead(good)).toEqual([])
+  })
+})
+
+describe('the decisions', () => {
+  const decisions = filesBelow('docs/adr').filter((path) => /\/\d{4}-[a-z0-9-]+\.md$/.test(path))
+  const index = readFileSync('docs/adr/README.md', 'utf8')
+
+  it('are found, and nothing else lies beside them', () => {
+    expect(decisions.length).toBeGreaterThan(30)
+    expect(filesBelow('docs/adr').filter((path) => !decisions.includes(path))).toEqual(['docs/adr/README.md'])
+    expect(decisions.every((path) => statSync(path).size > 0)).toBe(true)
+  })
+
+  it('have a number each', () => {
+    const numbers = decisions.map((path) => basename(path).slice(0, 4))
+    expect(new Set(numbers).size).toBe(numbers.length)
+  })
+
+  it.each(decisions)('follow the one template: %s', (path) => {
+    const text = readFileSync(path, 'utf8')
+    expect(text.startsWith(`# ${basename(path).slice(0, 4)} `)).toBe(true)
+    expect([...text.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
+      'Context',
+      'Decision',
+      'Consequences',
+    ])
+  })
+
+  it.each(decisions)('stand in the index: %s', (path) => {
+    const [title = ''] = readFileSync(path, 'utf8').split('\n')
+    const row = new RegExp(
+      `^\\| \\[${basename(path).slice(0, 4)}\\]\\(${basename(path)}\\) *\\| (.*?) *\\| \\S.*\\|$`,
+      'm',
+    ).exec(index)
+    expect(row?.[1]).toBe(title.slice('# 0000 '.length))
+  })
+})
