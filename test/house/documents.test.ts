@@ -6,7 +6,8 @@ import { filesBelow, textFiles } from './tree.js'
 
 /*
  * What documents name exists: each relative link of a markdown file, with its anchor, and each page of docs/ that a
- * document, a comment or a message cites by its path.
+ * document, a comment or a message cites by its path. What a document names without a path is beside it, in docs/ or at
+ * the root.
  */
 
 const pages = textFiles().filter((path) => path.endsWith('.md'))
@@ -68,6 +69,23 @@ function deadCitations(file: string, root = '.'): string[] {
   })
 }
 
+/** `page: name` of each markdown file that the page names without a path, as `FORMAT.md`, and that is nowhere near. */
+function unknownNames(page: string, root = '.'): string[] {
+  const text = readFileSync(join(root, page), 'utf8').replaceAll(/\]\([^)]*\)|^\[[^\]]+\]:.*$/gm, ']')
+  const named = text.matchAll(/(?<![\w./-])[\w-]+\.md\b/g)
+  const near = [dirname(page), '.', 'docs']
+  return [...named].flatMap(([name]) =>
+    near.some((folder) => existsSync(join(root, folder, name))) ? [] : [`${page}: ${name}`],
+  )
+}
+
+/** All that is wrong with what a page names. */
+const faultsOf = (page: string, root = '.') => [
+  ...deadLinks(page, root),
+  ...deadCitations(page, root),
+  ...unknownNames(page, root),
+]
+
 describe('links and citations', () => {
   it('finds pages, and links with anchors in them', () => {
     expect(pages).toEqual(
@@ -80,7 +98,7 @@ describe('links and citations', () => {
   })
 
   it.each(pages)('lead somewhere: %s', (page) => {
-    expect([...deadLinks(page), ...deadCitations(page)]).toEqual([])
+    expect(faultsOf(page)).toEqual([])
   })
 
   it('exist where code cites a page of docs/', () => {
@@ -105,7 +123,7 @@ describe('a planted violation', () => {
 
   const dead = (text: string) => {
     writeFileSync(join(root, 'docs/PAGE.md'), text)
-    return [...deadLinks('docs/PAGE.md', root), ...deadCitations('docs/PAGE.md', root)]
+    return faultsOf('docs/PAGE.md', root)
   }
 
   it.each([
@@ -123,6 +141,10 @@ describe('a planted violation', () => {
       expect(dead(`See ${path}.\n`)).toHaveLength(1)
     },
   )
+
+  it.each(['(contract.md 6.5)', '`notes.md`'])('is found: a name without a path, %s', (name) => {
+    expect(dead(`As ${name} has it.\n`)).toHaveLength(1)
+  })
 
   it('is found: a definition that leads nowhere', () => {
     expect(dead('See [this].\n\n[this]: GONE.md\n')).toHaveLength(1)
