@@ -1,38 +1,24 @@
-import { randomBytes } from 'node:crypto'
+import { Control } from './backup/control.js'
 import { systemClock } from './base/clock.js'
-import { refuse, type Refusal } from './base/errors.js'
 import { limits } from './base/limits.js'
 import { createLogger, type Logger } from './base/log.js'
-import type { Config } from './settings/config.js'
-import type { DataDirectory } from './data-directory/data-directory.js'
-import { watchDisk, type ServerState } from './server/disk-watch.js'
-import { ProposalClock } from './dispatch/proposal-clock.js'
-import type { ReaderPool } from './dispatch/reader-pool.js'
-import { ServerLog } from './dispatch/server-log.js'
-import type { Shards } from './dispatch/shards.js'
-import { Control } from './backup/control.js'
-import { authOff, startAuth, type AuthParts } from './server/auth.js'
-import { Admission } from './http/admit.js'
-import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
-import { parseAddressRanges } from './http/client-address.js'
-import { ExportSender } from './http/export.js'
-import type { AuthHandling, Handling } from './http/handle.js'
-import { ImportReceiver } from './http/import/receiver.js'
-import { IngestReceiver } from './http/ingest/receiver.js'
-import { openApiSteps } from './http/openapi/document.js'
-import { RateLimiter } from './http/rate-limit.js'
-import { RateLimits } from './http/rate-limits.js'
-import { connectionsMax } from './http/connections.js'
-import { unsentAnswers } from './http/unsent.js'
-import { listen, type HttpServer } from './http/server.js'
-import type { Route, RouteContext } from './routes/route.js'
-import { allRoutes } from './routes/routes.js'
-import { endProcess, startShards, type StartedShards } from './server/shards.js'
-import { Opened } from './server/opened.js'
-import { startSink } from './server/sink.js'
-import { tellAudit, tellStart } from './server/audit.js'
-import { assemble, poolTold, type Parts } from './server/parts.js'
 import { version } from './base/version.js'
+import type { DataDirectory } from './data-directory/data-directory.js'
+import { ProposalClock } from './dispatch/proposal-clock.js'
+import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
+import { connectionsMax } from './http/connections.js'
+import { listen, type HttpServer } from './http/server.js'
+import { allRoutes } from './routes/routes.js'
+import { tellStart } from './server/audit.js'
+import { makeAuth } from './server/auth.js'
+import { makeServerLog } from './server/log.js'
+import { Opened } from './server/opened.js'
+import { makeParts, poolTold, type Parts } from './server/parts.js'
+import { handlingOf } from './server/requests.js'
+import { endProcess, makeDefaultAgent, makeShards, shardsListener } from './server/shards.js'
+import { makeSink } from './server/sink.js'
+import { ServerState } from './server/state.js'
+import type { Config } from './settings/config.js'
 
 /** A server that answers requests. */
 export interface RunningServer {
@@ -56,284 +42,92 @@ export async function serve(
   canEnd: (end: RunningServer['end']) => void = () => {},
 ): Promise<RunningServer> {
   const log = createLogger(config.logLevel, 'server')
-  const shards = startShards(config, directory, log)
-  canEnd(() => endProcess(shards.shards))
+  const server = await construct(config, directory, log)
+  const { shards } = server.parts
+  canEnd(() => endProcess(shards))
   const opened = new Opened()
-  opened.add(shards.shards, (one) => one.close())
   try {
-    return await start(config, { directory, log, shards, opened })
+    const http = await start(server, opened)
+    log.info({ url: http.url, shards: shards.count, version }, 'listening')
+    return { url: http.url, stop: () => stop(server, http), end: () => endProcess(shards) }
   } catch (error) {
     if (!(await opened.close(limits.startEndMs))) {
       log.fatal({ err: error }, 'the start failed, and threads of it do not end: the process ends itself')
-      await endProcess(shards.shards)
+      await endProcess(shards)
     }
     throw error
   }
 }
 
-/** What a start is made with. */
-interface Starting {
-  directory: DataDirectory
-  log: Logger
-  shards: StartedShards
-  opened: Opened
-}
-
-async function start(config: Config, { directory, log, shards, opened }: Starting): Promise<RunningServer> {
-  await shards.shards.start()
-  await makeDefaultAgent(config, shards.shards)
-  const sink = opened.add(startSink(config, directory, log), (one) => one?.stop())
-  shards.sink = sink
-  const state: ServerState = { stopping: false, readOnly: false }
-  const serverLog = startServerLog(config, { shards: shards.shards, state, log })
-  shards.serverLog = opened.add(serverLog, (one) => one?.stop())
-  const parts = assemble(config, {
-    directory,
-    shards: shards.shards,
-    sink,
-    serverLog,
-    told: poolTold(log),
-  })
-  shards.hub = parts.streams
-  shards.readers = opened.add(parts.readers, (one) => one.close())
-  const apiKeys = upkeepOf(parts, state)
-  shards.apiKeys = opened.add(apiKeys, (one) => one.stop())
-  await apiKeys.load()
-  const auth = opened.add(await startedAuth(config, { directory, log, parts }), (one) => one?.stop())
-  if (auth !== undefined) parts.pools.push(auth.passwords)
-  const routes = allRoutes(config.agentId)
-  const admission = admissionOf(config, { directory, parts, auth })
-  const handling = handlingOf(config, {
-    parts,
-    state,
-    routes,
-    log,
-    admission,
-    auth: auth?.handling ?? authOff(config),
-  })
-  const watch = opened.add(watchDisk(config, state, log), clearInterval)
+/** Everything that makes up a server; none of it runs yet. */
+async function construct(config: Config, directory: DataDirectory, log: Logger) {
+  const state = new ServerState(config, log)
+  const shards = makeShards(config, directory)
+  const sink = makeSink(config, directory, log)
+  const serverLog = makeServerLog(config, { shards, state, log })
+  const told = poolTold(log)
+  const parts = makeParts(config, { directory, shards, sink, serverLog, told })
+  const readOnly = () => state.readOnly
+  const apiKeys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const proposals = new ProposalClock({ shards, readOnly })
   const { freeBytesMin } = config
-  const serving = () => shards.shards.serving
-  const control = await Control.open({ ...directory, freeBytesMin, serving, log })
-  shards.control = opened.add(control, (one) => one.close())
-  const proposals = new ProposalClock({ shards: shards.shards, readOnly: () => state.readOnly })
-  opened.add(proposals, (one) => one.stop())
-  await proposals.catchUp()
+  const control = new Control({ ...directory, freeBytesMin, serving: () => shards.serving, log })
+  const auth = await makeAuth(config, { ...parts, directory, log, told })
+  if (auth !== undefined) parts.pools.push(auth.passwords)
+  return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth }
+}
+
+type Server = Awaited<ReturnType<typeof construct>>
+
+/** Starts each part after those that it needs; `opened` closes them again should a later one fail. */
+async function start(server: Server, opened: Opened): Promise<HttpServer> {
+  const { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
+  const { shards, readers } = parts
+  opened.add(() => readers.close())
+  opened.add(() => shards.close())
+  await shards.start(shardsListener({ ...parts, apiKeys, control, sink, log }))
+  await makeDefaultAgent(config, shards)
+  opened.add(() => sink?.stop())
+  sink?.start()
+  opened.add(() => apiKeys.stop())
+  await apiKeys.start()
+  opened.add(() => auth?.stop())
+  await auth?.start()
+  opened.add(() => state.stop())
+  state.start()
+  opened.add(() => control.close())
+  await control.open()
+  opened.add(() => proposals.stop())
+  await proposals.start()
   if (!state.readOnly) {
-    await tellStart(shards.shards, { dataDir: directory.path, license: auth?.license }, log)
+    await tellStart(shards, { dataDir: directory.path, license: auth?.license }, log)
   }
-  void serverLog?.look()
-  const http = await listen({ ...config, connections: connectionsOf(config, parts, log) }, routes, handling)
-  log.info({ url: http.url, shards: shards.shards.count, version }, 'listening')
-  return {
-    url: http.url,
-    async stop() {
-      log.info('stopping')
-      clearInterval(watch)
-      proposals.stop()
-      state.stopping = true
-      await drain(config, http, parts)
-      await apiKeys.stop()
-      await auth?.stop()
-      await sink?.stop()
-      await serverLog?.finish(config.shutdownTimeoutSecs * 250)
-      await serverLog?.stop()
-      await control.close()
-      await shards.shards.close()
-      await parts.readers.close()
-      http.close()
-      log.info('stopped')
-    },
-    end: () => endProcess(shards.shards),
-  }
-}
-
-/** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */
-function startServerLog(
-  { logIntervalSecs }: Config,
-  { shards, state, log }: { shards: Shards; state: ServerState; log: Logger },
-): ServerLog | undefined {
-  if (logIntervalSecs === 0) return undefined
-  return new ServerLog({
-    shards,
-    intervalMs: logIntervalSecs * 1_000,
-    readOnly: () => state.readOnly,
-    nowMs: systemClock,
-    failed: (reason) => log.warn({ reason }, 'the log of strand heads fell behind'),
-    forked: (strands) =>
-      log.error(
-        { strands },
-        'strands have not got the records that the log told of: the log tells no more of them',
-      ),
-  })
-}
-
-/** Keeps what is known of API keys and what the first shard has of them alike. */
-function upkeepOf({ shards, apiKeys }: Parts, state: ServerState): ApiKeyUpkeep {
-  return new ApiKeyUpkeep({ shards, keys: apiKeys, readOnly: () => state.readOnly, nowMs: systemClock })
-}
-
-/** How many connections there are at the most. */
-function connectionsOf(config: Config, { shards }: Parts, log: Logger): { max: number; onFull(): void } {
+  opened.add(() => serverLog?.stop())
+  serverLog?.start()
+  const routes = allRoutes(config.agentId)
   const max = connectionsMax(config.connectionsMax, shards.count)
-  return { max, onFull: () => log.warn({ max }, 'connections were closed: there are too many') }
+  const onFull = () => log.warn({ max }, 'connections were closed: there are too many')
+  const handling = handlingOf(config, { directory, routes, parts, state, auth, log })
+  return listen({ ...config, connections: { max, onFull } }, routes, handling)
 }
 
-/** The default agent is there from the first start on (contract.md 1, Identity). */
-async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<void> {
-  const outcome = await shards.ask(agentId, {
-    kind: 'agentCreate',
-    agent: agentId,
-    zone: 'governed',
-    options: {},
-  })
-  if (outcome.kind === 'reply') return
-  if ('code' in outcome && outcome.code === 'agent_exists') return
-  throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
-}
-
-/** The auth add-on, where it is on. */
-function startedAuth(
-  config: Config,
-  { directory, log, parts }: { directory: DataDirectory; log: Logger; parts: Parts },
-): Promise<AuthParts> | undefined {
-  if (!config.auth.enabled) return undefined
-  const { shards, streams, uploads } = parts
-  return startAuth(config, { directory, shards, log, streams, uploads, told: poolTold(log) })
-}
-
-function admissionOf(
-  config: Config,
-  { directory, parts, auth }: { directory: DataDirectory; parts: Parts; auth: AuthParts | undefined },
-): Admission {
-  const named = (name: 'global' | 'auth', limit: { ratePerSec: number; burst: number }) => ({
-    name,
-    limit,
-    limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
-  })
-  const { rateLimitRps, rateLimitBurst } = config.auth
-  const rates = {
-    global: named('global', { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }),
-    auth: named('auth', { ratePerSec: rateLimitRps, burst: rateLimitBurst }),
-    exempt: parseAddressRanges(config.rateLimitExempt.join(',')).ranges,
-  }
-  return new Admission(
-    {
-      rates: new RateLimits(rates, systemClock),
-      trusted: parseAddressRanges(config.trustedProxies.join(',')).ranges,
-      rootKeyDigest: directory.rootKeyDigest,
-      open: config.dataOpen,
-    },
-    {
-      keys: parts.apiKeys,
-      tickets: parts.tickets,
-      clock: systemClock,
-      ...(auth !== undefined && { tokens: auth.tokens }),
-    },
-  )
-}
-
-/** Long reads of strands, by the pool. */
-function readsBy(readers: ReaderPool): RouteContext['read'] {
-  return {
-    treeRoot: (view) => readers.treeRoot(view),
-    inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
-    consistency: (view, from) => readers.consistency({ ...view, from }),
-    recordLine: (view, record) => readers.recordLine({ ...view, ...record }),
-  }
-}
-
-/** What takes ingest streams in. */
-function ingestBy(
-  { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
-  { shards, uploads, slices, metrics }: Parts,
-  onError: Handling['onError'],
-): IngestReceiver {
-  const onRefused = (code: string, count: number) => metrics.linesRefused(code, count)
-  return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onRefused, onError })
-}
-
-function handlingOf(
-  config: Config,
-  {
-    parts,
-    state,
-    routes,
-    log,
-    admission,
-    auth,
-  }: {
-    parts: Parts
-    state: ServerState
-    routes: ReturnType<typeof allRoutes>
-    log: Logger
-    admission: Admission
-    auth: AuthHandling
-  },
-): Handling {
-  const { shards, readers, streams, uploads, metrics, serverLog } = parts
-  const onError = (error: unknown, requestId: string) =>
-    log.error({ err: error, request_id: requestId }, 'a request failed')
-  const idPrefix = randomBytes(6).toString('base64url')
-  let lastId = 0
-  const stopping = () =>
-    state.stopping ? refuse('unavailable', 'Expected a server that is not stopping') : undefined
-  const full = () => (state.readOnly ? storageFull : undefined)
-  const context: RouteContext = {
-    ask: (agent, command) => shards.ask(agent, command),
-    askAll: (command) => shards.askAll(command),
-    askShard: (shard, command) => shards.askOne(shard, command),
-    shardCount: shards.count,
-    shardOf: (agent) => shards.shardOf(agent),
-    askFirst: (command) => shards.askOne(0, command),
-    read: readsBy(readers),
-    apiKeys: parts.apiKeys,
-    tickets: parts.tickets,
-    readiness: () => stopping() ?? unready(parts, state),
-    metrics: () => metrics.text(),
-    openApi: madeOnce(() => openApiOf(routes, parts)),
-    nowMs: systemClock,
-    random: randomBytes,
-  }
-  return {
-    admission,
-    shards,
-    context,
-    ingest: ingestBy(config, parts, onError),
-    exports: new ExportSender({ shards, readers, uploads, onError }),
-    imports: new ImportReceiver({
-      shards,
-      readers,
-      uploads,
-      stageFolder: parts.stageFolder,
-      onError,
-      refusal: () => stopping() ?? full(),
-      tellAudit: (entry) => tellAudit(shards, entry),
-      ...(serverLog !== undefined && { tellHead: (head) => serverLog.tell(head) }),
-    }),
-    streams,
-    uploads,
-    metrics,
-    auth,
-    corsOrigins: new Set(config.corsOrigins),
-    stopping,
-    writeRefusal: full,
-    unsent: unsentAnswers(),
-    nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
-    onError,
-  }
-}
-
-const storageFull = refuse('storage_full', 'Expected free space on the data disk; reads go on')
-
-function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefined {
-  if (!shards.serving) return refuse('unavailable', 'Expected every shard to be serving')
-  const idle = pools.find(({ figures }) => !figures.serving)
-  if (idle !== undefined)
-    return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)
-  return state.readOnly
-    ? refuse('unavailable', 'Expected free space on the data disk: the server is read-only')
-    : undefined
+/** Finishes what is in flight, then stops each part before those that it needs. */
+async function stop(server: Server, http: HttpServer): Promise<void> {
+  const { config, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
+  log.info('stopping')
+  proposals.stop()
+  state.stop()
+  await drain(config, http, parts)
+  await apiKeys.stop()
+  await auth?.stop()
+  await sink?.stop()
+  await serverLog?.finish(config.shutdownTimeoutSecs * 250)
+  await serverLog?.stop()
+  await control.close()
+  await parts.shards.close()
+  await parts.readers.close()
+  http.close()
+  log.info('stopped')
 }
 
 /** Takes nothing new, ends the streams, and waits until the last answer is out or half the time is over. */
@@ -349,15 +143,4 @@ async function drain(
   while (metrics.inFlight > 0 && performance.now() < untilMs) {
     await new Promise((resolve) => setTimeout(resolve, limits.drainPollMs))
   }
-}
-
-/** The OpenAPI document as it is sent. It is made for the first who asks, and nobody else waits for that. */
-async function openApiOf(routes: readonly Route[], { slices }: Parts): Promise<Uint8Array> {
-  const document = await slices.runSteps(openApiSteps(routes, version))
-  return slices.run(() => Buffer.from(JSON.stringify(document)))
-}
-
-function madeOnce<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
-  return () => (made ??= make())
 }

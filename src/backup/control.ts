@@ -46,25 +46,23 @@ export class Control {
   #pool: StorePool | undefined
   #copying: Promise<void> = Promise.resolve()
 
-  private constructor(controlled: Controlled) {
+  constructor(controlled: Controlled) {
     this.#controlled = controlled
     this.#server = createServer((socket) => void this.#serve(socket))
   }
 
   /** Listens; where the file system has no sockets, or the path is too long for one, it says so and does without. */
-  static async open(controlled: Controlled): Promise<Control> {
-    const control = new Control(controlled)
-    const path = controlPath(controlled.path)
+  async open(): Promise<void> {
+    const path = controlPath(this.#controlled.path)
     try {
       // Of a server that was killed.
       if (process.platform !== 'win32') rmSync(path, { force: true })
-      control.#server.listen(path)
-      await once(control.#server, 'listening')
+      this.#server.listen(path)
+      await once(this.#server, 'listening')
       if (process.platform !== 'win32') chmodSync(path, 0o600)
     } catch (error) {
-      controlled.log.warn({ err: error }, 'no control socket: backups are possible only while stopped')
+      this.#controlled.log.warn({ err: error }, 'no control socket: backups are possible only while stopped')
     }
-    return control
   }
 
   /** Ends the copying under way, as when a shard's thread dies: its store must be let go of. */

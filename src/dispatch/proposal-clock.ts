@@ -14,17 +14,17 @@ export interface ProposalClockParts {
  */
 export class ProposalClock {
   readonly #parts: ProposalClockParts
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   /** Shards that have not answered the last look yet. */
   readonly #asked = new Set<number>()
 
   constructor(parts: ProposalClockParts) {
     this.#parts = parts
-    this.#timer = setInterval(() => this.#tick(), limits.proposalSweepMs)
   }
 
-  /** Resolves when everything is decided that came due while the server was off. */
-  async catchUp(): Promise<void> {
+  /** Looks from now on. Resolves when everything is decided that came due while the server was off. */
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => this.#tick(), limits.proposalSweepMs)
     if (this.#parts.readOnly()) return
     const { shards } = this.#parts
     await Promise.all(Array.from({ length: shards.count }, (_none, shard) => this.#sweep(shard)))

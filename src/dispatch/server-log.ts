@@ -38,7 +38,7 @@ export interface ServerLogFigures {
  */
 export class ServerLog {
   readonly #parts: ServerLogParts
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   /** What was committed, by shard, when its last look began: an idle shard is not asked. */
   readonly #seen: number[]
   #clocks: Clock[] | undefined
@@ -56,7 +56,12 @@ export class ServerLog {
     this.#parts = parts
     this.#seen = Array.from({ length: parts.shards.count }, () => UNSEEN)
     this.#damagedAfter = this.#seen.map(() => undefined)
-    this.#timer = setInterval(() => void this.look(), parts.intervalMs)
+  }
+
+  /** Looks now, and from now on at each interval. */
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), this.#parts.intervalMs)
+    void this.look()
   }
 
   /**

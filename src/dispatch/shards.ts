@@ -52,7 +52,8 @@ interface Ends {
 /** All shard workers: places commands, and starts a thread again that died or hung (docs/adr/0025-hung-threads.md). */
 export class Shards {
   readonly #ports: ShardPort[]
-  readonly #listener: ShardsListener
+  /** Given at the start, before which nothing is told. */
+  #listener: ShardsListener | undefined
   readonly #records: RecordCache
   readonly #restartsAt: number[] = []
   readonly #ends: Ends[]
@@ -63,19 +64,14 @@ export class Shards {
   #stuck = false
   #closing = false
 
-  constructor(
-    settings: readonly ShardSettings[],
-    listener: ShardsListener,
-    { cacheBytesMax, silenceMaxMs }: ShardsOptions,
-  ) {
-    this.#listener = listener
+  constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs }: ShardsOptions) {
     this.#records = new RecordCache(cacheBytesMax)
     this.#silenceMaxMs = silenceMaxMs
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.#ports = settings.map(
       (one) =>
         new ShardPort(one, {
-          events: (events) => listener.events(one.shard, events),
+          events: (events) => this.#listener?.events(one.shard, events),
           notice: (notice) => this.#notice(one.shard, notice),
           unreadable: (error) =>
             this.#lose(one.shard, `what its thread told cannot be read (${String(error)})`),
@@ -94,7 +90,8 @@ export class Shards {
   }
 
   /** Opens every store. @throws Error when one cannot be opened */
-  async start(): Promise<void> {
+  async start(listener: ShardsListener): Promise<void> {
+    this.#listener = listener
     await Promise.all(this.#ports.map((port) => port.start()))
     if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
   }
@@ -168,7 +165,7 @@ export class Shards {
   #notice(shard: number, notice: Notice): void {
     if (notice.kind === 'policiesChanged') this.#records.forgetReaders()
     if (notice.kind === 'recordsChanged') this.#records.forget(notice.hashes)
-    else this.#listener.notice(shard, notice)
+    else this.#listener?.notice(shard, notice)
   }
 
   /** Looks whether every thread that has something to do comes further. */
@@ -186,7 +183,7 @@ export class Shards {
   #hung(shard: number, nowMs: number): void {
     const ends = this.#ends[shard]
     assert(ends !== undefined, 'a shard has its ends counted')
-    this.#listener.hung(shard)
+    this.#listener?.hung(shard)
     ends.hangs++
     const { hungAtMs } = ends
     ends.hungAtMs = nowMs
@@ -198,7 +195,7 @@ export class Shards {
   #lose(shard: number, reason: string): void {
     if (this.#lost) return
     this.#lost = true
-    this.#listener.lost(shard, reason)
+    this.#listener?.lost(shard, reason)
   }
 
   /** Reads a record by its hash: from the cache, or from its shard for the cache. */
@@ -224,7 +221,7 @@ export class Shards {
       this.#lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
       return
     }
-    const released = this.#listener.died(shard, error)
+    const released = this.#listener?.died(shard, error)
     // Not the time of day, which jumps.
     const now = steadyClock()
     this.#restartsAt.push(now)
@@ -233,13 +230,13 @@ export class Shards {
     setTimeout(() => void this.#startAgain(shard, released), pauseMs)
   }
 
-  async #startAgain(shard: number, released: Promise<void>): Promise<void> {
+  async #startAgain(shard: number, released: Promise<void> | undefined): Promise<void> {
     await released
     const port = this.#ports[shard]
     if (port === undefined || this.#closing) return
     try {
       await port.start()
-      this.#listener.restarted(shard)
+      this.#listener?.restarted(shard)
     } catch (error) {
       this.#restart(shard, error instanceof Error ? error : new Error(String(error)))
     }

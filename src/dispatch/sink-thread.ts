@@ -7,7 +7,7 @@ export class SinkThread {
   readonly #settings: Omit<SinkSettings, 'paused'>
   readonly #paused = new Set<number>()
   readonly #died: (error: Error) => void
-  #worker: Worker
+  #worker: Worker | undefined
   #restart: NodeJS.Timeout | undefined
   #figures: SinkFigures = {
     connected: false,
@@ -23,7 +23,11 @@ export class SinkThread {
   constructor(settings: Omit<SinkSettings, 'paused'>, died: (error: Error) => void) {
     this.#settings = settings
     this.#died = died
-    this.#worker = this.#start()
+  }
+
+  /** Starts the thread. The stores are open already: its own view of them needs their tables. */
+  start(): void {
+    this.#worker = this.#startThread()
   }
 
   /** The figures that the thread told last. */
@@ -36,7 +40,7 @@ export class SinkThread {
     this.#stopping = true
     clearTimeout(this.#restart)
     const worker = this.#worker
-    if (!this.#running) return
+    if (worker === undefined || !this.#running) return
     const ended = new Promise((resolve) => worker.once('exit', resolve))
     this.#say({ kind: 'stop' })
     await ended
@@ -55,10 +59,10 @@ export class SinkThread {
   }
 
   #say(order: SinkOrder): void {
-    this.#worker.postMessage(order)
+    this.#worker?.postMessage(order)
   }
 
-  #start(): Worker {
+  #startThread(): Worker {
     const worker = new Worker(new URL('../../workers/sink.js', import.meta.url), {
       workerData: { ...this.#settings, paused: [...this.#paused] },
       name: 'sink',
@@ -77,7 +81,7 @@ export class SinkThread {
   #startLater(): void {
     this.#restart = setTimeout(() => {
       try {
-        this.#worker = this.#start()
+        this.#worker = this.#startThread()
       } catch (error) {
         // Where the machine gives no thread, that is thrown and not told by one.
         this.#died(error instanceof Error ? error : new Error(String(error)))

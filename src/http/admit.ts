@@ -1,243 +1,110 @@
-import { hash, timingSafeEqual } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
-import type { Namespace } from '../auth/namespace.js'
-import type { Clock } from '../base/clock.js'
+import { organismNamespace, type Namespace } from '../auth/namespace.js'
 import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import type { AuthCaller } from '../routes/auth-route.js'
-import type { Principal, RequestHeaders, RouteBase, TokenUser } from '../routes/route.js'
-import type { ApiKeys } from './auth/api-keys.js'
-import type { UserPrincipal } from './auth/tokens.js'
-import { addressText, clientAddress, type AddressRanges } from './client-address.js'
-import { notRated, type RateLimits, type Rated } from './rate-limits.js'
-import type { Tickets } from './streams/tickets.js'
-import type { HttpResponse } from './uws.js'
+import type { AuthRoute } from '../routes/auth-route.js'
+import type { Answer, Principal, Route } from '../routes/route.js'
+import type { Caller } from './credentials.js'
+import type { Handling } from './handling.js'
+import type { RequestHead } from './head.js'
 
-/** What requests are admitted by. */
-export interface AdmissionSettings {
-  rates: RateLimits
-  trusted: AddressRanges
-  /** SHA-256 of the root key. */
-  rootKeyDigest: Buffer
-  /** Development only: no credential is asked for. */
-  open: boolean
+/** A request whose route is found. */
+export interface Placed {
+  head: RequestHead
+  /** Of its path; undefined when they are not percent-encoded UTF-8. */
+  parameters: string[] | undefined
+  /** Whether its route writes. */
+  writes: boolean
+  /** The address of the caller, as text. */
+  addressOf(): string
 }
 
-/** Finds out whose a token is (src/http/auth/tokens.ts). */
-export interface TokenReader {
-  identify(token: string): Promise<UserPrincipal | Refusal>
-  stillGood(user: TokenUser): Refusal | undefined
+/** A request that its caller may make. */
+export interface Admitted extends Placed {
+  parameters: string[]
+  query: URLSearchParams
+  principal: Principal
+  /** The namespace that an auth route is about. */
+  namespace: Namespace
+  /** Whose share of unsent bytes the answer takes. */
+  ownerOf(): string
 }
 
-/** Who asks, or why not; later, where a token has to be verified first. */
-export type Admitted = Principal | Refusal | Promise<Principal | Refusal>
+/** What comes of asking for admission; the answer is that of a route that serves while the auth add-on is off. */
+type Verdict = Admitted | Refusal | Answer
 
-const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
-const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
-const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
-
-const missing = refuse(
-  'unauthorized',
-  'Expected Authorization: Bearer with a root key, an API key or a token, or Basic with a key for password',
-)
-const unknown = refuse('unauthorized', 'Expected a key that this server knows')
-const noToken = refuse('unauthorized', 'Expected Authorization: Bearer with the token of a user')
-const otherNamespace = refuse('invalid_token', 'Expected a token that this namespace issued')
-
-/** Three base64url parts: a JWT by its look. */
-const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]+$/
-
-/** A user's token that was found good, with all that stands before it in its header. */
-interface KnownUser {
-  authorization: string
-  principal: UserPrincipal
-}
-
-/** Characters at the end of a token that hold half of its signature, so that no two have the same. */
-const TOKEN_END_CHARACTERS = 43
-
-/** Lets requests in: first the rate of their address, then their credential (contract.md 2.5, 3). */
-export class Admission {
-  readonly #settings: AdmissionSettings
-  readonly #keys: ApiKeys
-  readonly #tickets: Tickets
-  /** Absent while the auth add-on is off. */
-  readonly #tokens: TokenReader | undefined
-  readonly #clock: Clock
-  /**
-   * Headers that were found good. A Map compares texts only where their seeded hashes are the same, so looking one up
-   * tells a guesser nothing of the texts in it.
-   */
-  readonly #verified = new Map<string, Principal>()
-  /** The same of users' tokens, whose time or session may end meanwhile, by the ends of their texts. */
-  readonly #users = new LRUCache<string, KnownUser>({
-    maxSize: limits.verifiedTokenBytesMax,
-    // Of its text and of the claims that were read from it.
-    sizeCalculation: ({ authorization }) => authorization.length * 2,
-  })
-  #removalsSeen = 0
-
-  constructor(
-    settings: AdmissionSettings,
-    parts: { keys: ApiKeys; tickets: Tickets; clock: Clock; tokens?: TokenReader },
-  ) {
-    this.#settings = settings
-    this.#keys = parts.keys
-    this.#tickets = parts.tickets
-    this.#clock = parts.clock
-    this.#tokens = parts.tokens
-  }
-
-  /** Whether a text is a credential that was found good before; it may have ended since. */
-  knows(authorization: string): boolean {
-    const user = this.#users.peek(endOf(authorization))
-    return user?.authorization === authorization || this.#verified.has(authorization)
-  }
-
-  /** Takes a token of the caller's address, on auth routes one of each limit. */
-  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): Rated {
-    const { rates } = this.#settings
-    if (!rates.enabled(isAuth)) return notRated
-    return rates.count(this.#address(response, headers), isAuth)
-  }
-
-  /** The caller's address as text, for audit records. */
-  addressOf(response: HttpResponse, headers: RequestHeaders): string {
-    return addressText(this.#address(response, headers))
-  }
-
-  /** Who asks, allowed to use the route; 401 or 403. */
-  authorize(authorization: string, route: Access): Admitted {
-    if (route.scope === 'none') return anyone
-    const principal = this.#authenticate(authorization)
-    if (principal instanceof Promise) {
-      return principal.then((one) => ('code' in one ? one : allow(one, route)))
-    }
-    return 'code' in principal ? principal : allow(principal, route)
-  }
-
-  /** The same for a stream, which can come with a ticket in place of a credential. */
-  authorizeStream(authorization: string, ticket: string | null, route: Access): Admitted {
-    if (ticket === null || authorization !== '') return this.authorize(authorization, route)
-    const principal = this.#tickets.redeem(ticket)
-    if (principal === undefined)
-      return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
-    const used = this.#keys.use(principal, this.#clock())
-    if ('code' in used) return used
-    // A ticket lives a minute, in which its user may have been signed out.
-    const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
-    if (ended !== undefined) return ended
-    return route.scope === 'none' ? principal : allow(principal, route)
-  }
-
-  /** Who asks on an auth route of a namespace; anyone may, without a credential or with one that is not good. */
-  authorizeAuth(authorization: string, caller: AuthCaller, namespace: Namespace): Admitted {
-    if (caller === 'user') return this.#authorizeUser(authorization, namespace)
-    const principal = authorization === '' ? missing : this.#authenticateKey(authorization)
-    if (caller === 'anyone') return 'code' in principal ? nobody : principal
+/**
+ * Admits a request to its route, whatever the kind: whether the server and the route serve, what the path names, who asks
+ * and whether they may, whether anything can be written now. Its body has not been read.
+ * @returns 400 validation_failed, 401, 402 license_required, 403, 404, 503 unavailable or 507 storage_full; later, where a
+ * token has to be verified first
+ */
+export function admit(route: Route, placed: Placed, handling: Handling): Verdict | Promise<Verdict> {
+  const closed = notServing(route, handling)
+  if (closed !== undefined) return closed
+  const { parameters } = placed
+  if (parameters === undefined) return refuse('validation_failed', 'Expected a percent-encoded UTF-8 path')
+  const namespace = namespaceOf(route, parameters, handling)
+  if (namespace === undefined) return refuse('organism_not_found', 'Expected the id of an organism')
+  const grant = (principal: Principal | Refusal) => {
     if ('code' in principal) return principal
-    // It could make itself a user that reaches more.
-    if (principal.agents.length > 0)
-      return refuse('forbidden', 'Expected a key that is not limited to agents')
-    return allow(principal, { scope: namespace.id === '' ? 'admin:*' : 'admin:organisms' })
+    const full = placed.writes ? handling.writeRefusal() : undefined
+    if (full !== undefined) return full
+    // Nobody's answers are counted by their address.
+    const ownerOf = route.kind !== 'auth' && route.scope === 'none' ? placed.addressOf : () => principal.id
+    return { ...placed, parameters, query: queryOf(placed.head), principal, namespace, ownerOf }
   }
-
-  #authorizeUser(authorization: string, namespace: Namespace): Admitted {
-    const user = this.#knownUser(authorization) ?? this.#identify(authorization)
-    if (user === undefined) return noToken
-    const ofNamespace = (one: UserPrincipal | Refusal) =>
-      !('code' in one) && one.user.namespace.id !== namespace.id ? otherNamespace : one
-    return user instanceof Promise ? user.then(ofNamespace) : ofNamespace(user)
-  }
-
-  #address(response: HttpResponse, { forwardedFor }: RequestHeaders): Uint8Array {
-    const peer = new Uint8Array(response.getRemoteAddress())
-    return clientAddress({ peer, forwardedFor, trusted: this.#settings.trusted })
-  }
-
-  #authenticate(authorization: string): Admitted {
-    if (authorization === '') return this.#settings.open ? anyone : missing
-    // Users first: to look for a key, the whole of a long text would be hashed.
-    const known = this.#knownUser(authorization) ?? this.#known(authorization)
-    if (known !== undefined) return known
-    const key = keyTextOf(authorization)
-    if (key === undefined) return missing
-    return this.#keyOf(authorization, key) ?? this.#identify(authorization) ?? unknown
-  }
-
-  #authenticateKey(authorization: string): Principal | Refusal {
-    const known = this.#known(authorization)
-    if (known !== undefined) return known
-    const key = keyTextOf(authorization)
-    if (key === undefined) return missing
-    return this.#keyOf(authorization, key) ?? unknown
-  }
-
-  /** A user whose token was found good before, or why it is not any more. */
-  #knownUser(authorization: string): UserPrincipal | Refusal | undefined {
-    const known = this.#users.get(endOf(authorization))
-    if (known?.authorization !== authorization) return undefined
-    return this.#tokens?.stillGood(known.principal.user) ?? known.principal
-  }
-
-  /** Whose token it is; undefined for what is none by its look. */
-  #identify(authorization: string): Promise<UserPrincipal | Refusal> | undefined {
-    const token = bearerOf(authorization)
-    if (token === undefined || !tokenShape.test(token)) return undefined
-    return this.#tokens?.identify(token).then((one) => {
-      if (!('code' in one)) this.#users.set(endOf(authorization), { authorization, principal: one })
-      return one
-    })
-  }
-
-  /** A key that was found good before and was not deleted since; 401 where it has expired. */
-  #known(authorization: string): Principal | Refusal | undefined {
-    if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.credentialsKeptMax) {
-      this.#removalsSeen = this.#keys.removals
-      this.#verified.clear()
-    }
-    const known = this.#verified.get(authorization)
-    return known?.key === undefined ? known : this.#keys.use(known, this.#clock())
-  }
-
-  #keyOf(authorization: string, key: string): Principal | Refusal | undefined {
-    const digest = hash('sha256', key, 'hex')
-    const isRoot = timingSafeEqual(Buffer.from(digest, 'hex'), this.#settings.rootKeyDigest)
-    const principal = isRoot ? root : this.#keys.find(digest)
-    if (principal === undefined) return undefined
-    this.#verified.set(authorization, principal)
-    return this.#keys.use(principal, this.#clock())
-  }
+  const caller = callerOf(route, { placed, namespace }, handling)
+  return caller instanceof Promise ? caller.then(grant) : grant(caller)
 }
 
-/** What a route asks of a credential. */
-type Access = Pick<RouteBase, 'scope' | 'orScope' | 'users'>
-
-function allow(principal: Principal, { scope, orScope, users }: Access): Principal | Refusal {
-  if (principal.user !== undefined) {
-    return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
-  }
-  if (scope === 'none' || scope === 'any') return principal
-  if (principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
-  if (orScope !== undefined && principal.scopes.has(orScope)) return principal
-  return refuse('forbidden', `Expected a key with the scope ${scope}`)
+/** Whether a route writes, which it cannot while the disk is full. */
+export function isWrite(route: Route): boolean {
+  if (route.whileFull === true) return false
+  if (route.kind === 'auth') return route.method !== 'get' || route.writes === true
+  return route.method !== 'get' && route.scope !== 'records:read' && route.scope !== 'none'
 }
 
-/** What a user's token is looked up by: a fraction of it, as hashing all of it is most of what knowing it again costs. */
-function endOf(authorization: string): string {
-  return authorization.slice(-TOKEN_END_CHARACTERS)
+/** Why a route does not serve now, or what it answers all the same. */
+function notServing(route: Route, handling: Handling): Refusal | Answer | undefined {
+  if (route.kind !== 'auth') return route.scope === 'none' ? undefined : handling.stopping()
+  const inactive = handling.auth.refusal()
+  const served = inactive?.code === 'license_required' && route.endsAccess === true
+  const closed = handling.stopping() ?? (served ? undefined : inactive)
+  return closed?.code === 'auth_disabled' ? (route.whileOff?.() ?? closed) : closed
 }
 
-/** The key of `Authorization: Bearer`, or the password of `Authorization: Basic` (RFC 7617), whatever the user name. */
-function keyTextOf(authorization: string): string | undefined {
-  const basic = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization)?.[1]
-  if (basic === undefined) return bearerOf(authorization)
-  const pair = Buffer.from(basic, 'base64').toString('latin1')
-  const colon = pair.indexOf(':')
-  return colon < 0 ? undefined : pair.slice(colon + 1)
+/** The namespace that a route is about; undefined where the path names no organism. */
+function namespaceOf(route: Route, parameters: string[], { auth }: Handling): Namespace | undefined {
+  if (route.kind !== 'auth' || route.organism === undefined) return auth.root
+  return organismNamespace(parameters[0] ?? '')
 }
 
-/** The credential of `Authorization: Bearer`; scheme names are case-insensitive (RFC 9110, 11.1). */
-function bearerOf(authorization: string): string | undefined {
-  return /^bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1]
+/** Who asks, and may use the route. */
+function callerOf(
+  route: Route,
+  { placed: { head }, namespace }: { placed: Placed; namespace: Namespace },
+  { credentials, auth }: Handling,
+): Caller {
+  const { authorization } = head.headers
+  if (route.kind === 'auth') return authCallerOf(route, { authorization, namespace }, { credentials, auth })
+  // Thousands of query parameters take their time, which nobody gets without a credential.
+  if (route.kind === 'stream' && authorization === '')
+    return credentials.authorizeStream(authorization, queryOf(head).get('ticket'), route)
+  return credentials.authorize(authorization, route)
 }
+
+/** Who asks of which namespace; 404 for one that is not there, before anything that costs more. */
+function authCallerOf(
+  { caller, organism }: AuthRoute,
+  { authorization, namespace }: { authorization: string; namespace: Namespace },
+  { credentials, auth }: Pick<Handling, 'credentials' | 'auth'>,
+): Caller {
+  const missing = organism === 'initialised' ? auth.missing(namespace) : undefined
+  if (missing === undefined) return credentials.authorizeAuth(authorization, caller, namespace)
+  return missing.then((gone) => gone ?? credentials.authorizeAuth(authorization, caller, namespace))
+}
+
+function queryOf({ query }: RequestHead): URLSearchParams {
+  return query === '' ? emptyQuery : new URLSearchParams(query)
+}
+
+const emptyQuery = new URLSearchParams()

@@ -34,7 +34,7 @@ export class Exchange {
   readonly #watch: ExchangeWatch
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
   readonly headOnly: boolean
-  /** The connection takes no further request after this one (src/http/opening.ts). */
+  /** The connection takes no further request after this one (src/http/head.ts). */
   readonly #isLast: boolean
   /** The client keeps the connection for a next request. */
   readonly #isKept: boolean

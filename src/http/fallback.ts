@@ -1,7 +1,7 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/route.js'
 import type { Exchange } from './exchange.js'
-import { openRequest, type Door, type Opening } from './opening.js'
+import { openRequest, type Door, type Opening } from './head.js'
 import type { TemplatedApp } from './uws.js'
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */

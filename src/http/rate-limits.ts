@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.js'
 import { refuse, type Refusal } from '../base/errors.js'
+import type { RequestHeaders } from '../routes/route.js'
 import type { HeaderFields } from './answer-head.js'
-import { isWithinAny, limiterKey, type AddressRanges } from './client-address.js'
+import { addressText, clientAddress, isWithinAny, limiterKey, type AddressRanges } from './client-address.js'
 import {
   rateLimitField,
   rateLimitPolicyField,
@@ -9,6 +10,7 @@ import {
   type Counted,
   type RateLimiter,
 } from './rate-limit.js'
+import type { HttpResponse } from './uws.js'
 
 /** A limit of requests for each address, under the name that its headers tell it by. */
 export interface NamedLimit {
@@ -26,7 +28,17 @@ export interface Rated {
 }
 
 /** A request that no limit counts. */
-export const notRated: Rated = { headers: [] }
+const notRated: Rated = { headers: [] }
+
+/** What addresses are counted by. */
+export interface RateSettings {
+  global: NamedLimit
+  auth: NamedLimit
+  /** Not counted by the global limit. */
+  exempt: AddressRanges
+  /** Proxies whose X-Forwarded-For is believed. */
+  trusted: AddressRanges
+}
 
 /** A limit, and what is told of it each time. */
 interface Told extends NamedLimit {
@@ -43,22 +55,32 @@ export class RateLimits {
   readonly #auth: Told
   readonly #both: readonly ['RateLimit-Policy', string]
   readonly #exempt: AddressRanges
+  readonly #trusted: AddressRanges
   readonly #clock: Clock
 
-  constructor(
-    { global, auth, exempt }: { global: NamedLimit; auth: NamedLimit; exempt: AddressRanges },
-    clock: Clock,
-  ) {
+  constructor({ global, auth, exempt, trusted }: RateSettings, clock: Clock) {
     this.#global = toldOf(global)
     this.#auth = toldOf(auth)
     this.#both = ['RateLimit-Policy', `${this.#global.policy[1]}, ${this.#auth.policy[1]}`]
     this.#exempt = exempt
+    this.#trusted = trusted
     this.#clock = clock
   }
 
-  /** Whether any limit counts requests, of auth routes or of others. */
-  enabled(isAuth: boolean): boolean {
-    return this.#global.limiter.enabled || (isAuth && this.#auth.limiter.enabled)
+  /** Counts a request for the address of its caller. */
+  limit(response: HttpResponse, headers: RequestHeaders, isAuth: boolean): Rated {
+    const enabled = this.#global.limiter.enabled || (isAuth && this.#auth.limiter.enabled)
+    return enabled ? this.count(this.#address(response, headers), isAuth) : notRated
+  }
+
+  /** The address of a caller as text, for audit records. */
+  addressOf(response: HttpResponse, headers: RequestHeaders): string {
+    return addressText(this.#address(response, headers))
+  }
+
+  #address(response: HttpResponse, { forwardedFor }: RequestHeaders): Uint8Array {
+    const peer = new Uint8Array(response.getRemoteAddress())
+    return clientAddress({ peer, forwardedFor, trusted: this.#trusted })
   }
 
   /** Takes a token from each bucket of an address that counts; its bytes are those of `clientAddress`. */

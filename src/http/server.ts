@@ -4,7 +4,8 @@ import type { Config } from '../settings/config.js'
 import type { Route } from '../routes/route.js'
 import { boundConnections, type ConnectionBound } from './connections.js'
 import { addFallbacks } from './fallback.js'
-import { handlerOf, type Handling } from './handle.js'
+import { handlerOf } from './handle.js'
+import type { Handling } from './handling.js'
 import { App, closeListenSocket, localPort, SSLApp, type ListenSocket, type TemplatedApp } from './uws.js'
 
 /** The listening part of the server. */

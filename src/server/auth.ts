@@ -16,7 +16,7 @@ import { authContext } from '../http/auth/context.js'
 import { EndedTokens } from '../http/auth/revocations.js'
 import { Namespaces } from '../http/auth/namespaces.js'
 import { UserTokens } from '../http/auth/tokens.js'
-import type { AuthHandling } from '../http/handle.js'
+import type { AuthHandling } from '../http/handling.js'
 import type { StreamHub } from '../http/streams/hub.js'
 import type { OpenUploads } from '../http/uploads.js'
 import { authorityPublicKey } from '../data-directory/license-authority.js'
@@ -34,6 +34,11 @@ export interface AuthParts {
   passwords: PasswordPool
   /** What the audit strand tells of the license. */
   license: LicenseTold
+  /**
+   * Learns what has ended, so that no token that was revoked is taken, and sends the mails that wait.
+   * @throws Error when a shard does not tell what has ended
+   */
+  start(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -72,14 +77,12 @@ export function authOff(config: Config): AuthHandling {
   }
 }
 
-/**
- * Puts the auth add-on together, with or without a license, so that tokens that are out stay good.
- * @throws Error when a shard does not tell what has ended
- */
-export async function startAuth(config: Config, around: AuthSurroundings): Promise<AuthParts> {
+/** Puts the auth add-on together where it is on, with or without a license, so that tokens that are out stay good. */
+export async function makeAuth(config: Config, around: AuthSurroundings): Promise<AuthParts | undefined> {
+  if (!config.auth.enabled) return undefined
   const { directory, shards, log } = around
   const root = rootNamespace(config.agentId)
-  const ended = await loadEnded(shards)
+  const ended = new EndedTokens(systemClock, steadyClock)
   const namespaces = new Namespaces(shards)
   const missing = (namespace: Namespace) => namespaces.missing(namespace)
   const tokens = new UserTokens({
@@ -121,12 +124,15 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
     onMail: () => mail?.wake(),
   })
   const { license, told } = await validLicense(config, log)
-  mail?.wake()
   return {
     handling: { refusal: activation(true, license, systemClock), root, context, missing },
     tokens,
     passwords,
     license: told,
+    async start() {
+      await loadEnded(shards, ended)
+      mail?.wake()
+    },
     async stop() {
       await mail?.stop()
       await passwords.close()
@@ -134,14 +140,12 @@ export async function startAuth(config: Config, around: AuthSurroundings): Promi
   }
 }
 
-async function loadEnded(shards: Shards): Promise<EndedTokens> {
-  const ended = new EndedTokens(systemClock, steadyClock)
+async function loadEnded(shards: Shards, ended: EndedTokens): Promise<void> {
   for (const outcome of await shards.askAll({ kind: 'authEndedList' })) {
     if (outcome.kind !== 'authEnded')
       throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)
     for (const { namespace, ...one } of outcome.rows) ended.add(namespace, one)
   }
-  return ended
 }
 
 async function epochsOf(shards: Shards, { id, agent }: Namespace): Promise<KeyEpochs> {

@@ -5,10 +5,9 @@
 export class Opened {
   readonly #closers: (() => unknown)[] = []
 
-  /** Adds what closes one part. @returns the part */
-  add<Part>(part: Part, close: (part: Part) => unknown): Part {
-    this.#closers.push(() => close(part))
-    return part
+  /** Adds what closes one part, which may have started only half. */
+  add(close: () => unknown): void {
+    this.#closers.push(close)
   }
 
   /**

@@ -34,7 +34,7 @@ export interface Parts {
 }
 
 /** What these are made with. */
-interface Assembled {
+interface Made {
   directory: DataDirectory
   shards: Shards
   sink: SinkThread | undefined
@@ -43,9 +43,9 @@ interface Assembled {
 }
 
 /** Makes them. */
-export function assemble(
+export function makeParts(
   { streamsPerPrincipal }: Config,
-  { directory, shards, sink, serverLog, told }: Assembled,
+  { directory, shards, sink, serverLog, told }: Made,
 ): Parts {
   const readers = new ReaderPool(directory.path, { told })
   const pools: Parts['pools'] = [readers]

@@ -8,25 +8,26 @@ import type { Control } from '../backup/control.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
-import { Shards, type FrontNotice } from '../dispatch/shards.js'
+import { Shards, type FrontNotice, type ShardsListener } from '../dispatch/shards.js'
 import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
 import type { StreamHub } from '../http/streams/hub.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 
-/** The shards, and who is told of them once it is there. */
-export interface StartedShards {
+/** Who is told of what happens to shards. */
+export interface ShardsTold {
   shards: Shards
-  hub: StreamHub | undefined
-  readers: ReaderPool | undefined
+  log: Logger
+  streams: StreamHub
+  readers: ReaderPool
+  apiKeys: ApiKeyUpkeep
+  control: Control
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
-  control: Control | undefined
-  apiKeys: ApiKeyUpkeep | undefined
 }
 
-/** Makes the shards of a data directory; their threads are to be started. */
-export function startShards(config: Config, directory: DataDirectory, log: Logger): StartedShards {
+/** The shards of a data directory; their threads are to be started. */
+export function makeShards(config: Config, directory: DataDirectory): Shards {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
     path: shardFolder(directory.path, shard),
@@ -36,64 +37,64 @@ export function startShards(config: Config, directory: DataDirectory, log: Logge
     auth: authRules(config, directory),
     proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
   }))
-  const started: StartedShards = {
-    hub: undefined,
-    readers: undefined,
-    sink: undefined,
-    serverLog: undefined,
-    control: undefined,
-    apiKeys: undefined,
-    shards: new Shards(
-      settings,
-      {
-        events: (shard, events) => started.hub?.events(shard, events),
-        notice: (shard, notice) => takeNotice(notice, { ...started, shard, log }),
-        async died(shard, error) {
-          log.error({ shard, err: error }, 'a shard thread ended and is started again')
-          started.sink?.pause(shard)
-          started.control?.abort()
-          await Promise.race([
-            started.readers?.letGo(shard),
-            setTimeout(limits.shardEndMs, undefined, { ref: false }),
-          ])
-        },
-        hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
-        lost(shard, reason) {
-          log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
-          void endProcess(started.shards)
-        },
-        restarted(shard) {
-          log.warn({ shard }, 'a shard thread serves again')
-          started.readers?.resume(shard)
-          started.sink?.resume(shard)
-          started.hub?.restarted(shard)
-          started.serverLog?.restarted(shard)
-          started.apiKeys?.restarted(shard)
-        },
-      },
-      { cacheBytesMax: config.recordCacheBytes, silenceMaxMs: config.shardSilenceSecs * 1_000 },
-    ),
+  const { recordCacheBytes: cacheBytesMax, shardSilenceSecs } = config
+  return new Shards(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000 })
+}
+
+/** Leads what happens to shards to those whom it concerns. */
+export function shardsListener(told: ShardsTold): ShardsListener {
+  const { shards, log, streams, readers, apiKeys, control, sink, serverLog } = told
+  return {
+    events: (shard, events) => streams.events(shard, events),
+    notice: (shard, notice) => takeNotice(shard, notice, told),
+    async died(shard, error) {
+      log.error({ shard, err: error }, 'a shard thread ended and is started again')
+      sink?.pause(shard)
+      control.abort()
+      await Promise.race([readers.letGo(shard), setTimeout(limits.shardEndMs, undefined, { ref: false })])
+    },
+    hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
+    lost(shard, reason) {
+      log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
+      void endProcess(shards)
+    },
+    restarted(shard) {
+      log.warn({ shard }, 'a shard thread serves again')
+      readers.resume(shard)
+      sink?.resume(shard)
+      streams.restarted(shard)
+      serverLog?.restarted(shard)
+      apiKeys.restarted(shard)
+    },
   }
-  return started
+}
+
+/** Makes the default agent, which is there from the first start on. */
+export async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<void> {
+  const outcome = await shards.ask(agentId, {
+    kind: 'agentCreate',
+    agent: agentId,
+    zone: 'governed',
+    options: {},
+  })
+  if (outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'agent_exists')) return
+  throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
 }
 
 /** Hands a notice of a shard to those whom it concerns. */
-function takeNotice(
-  notice: FrontNotice,
-  { hub, apiKeys, shard, log }: StartedShards & { shard: number; log: Logger },
-): void {
+function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log }: ShardsTold): void {
   switch (notice.kind) {
     case 'policiesChanged':
-      hub?.endUsersOf(notice.agents)
+      streams.endUsersOf(notice.agents)
       return
     case 'erased':
-      hub?.forget(notice.agents)
+      streams.forget(notice.agents)
       return
     case 'apiKeysChanged':
-      apiKeys?.changed(notice.changes)
+      apiKeys.changed(notice.changes)
       return
     case 'imported':
-      hub?.readAgain(notice.agents)
+      streams.readAgain(notice.agents)
       return
     case 'failed':
       log.error({ shard, failures: notice.failures }, 'reads of a shard failed')

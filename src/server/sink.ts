@@ -6,8 +6,8 @@ import type { DataDirectory } from '../data-directory/data-directory.js'
 import { SinkThread } from '../dispatch/sink-thread.js'
 import { readFormat, type Format } from '../data-directory/format.js'
 
-/** Starts the PostgreSQL sink, where it is set up. The stores are open already: its own view of them needs their tables. */
-export function startSink(
+/** The PostgreSQL sink, where it is set up. */
+export function makeSink(
   { ingestPostgresUrl, logLevel }: Config,
   directory: DataDirectory,
   log: Logger,

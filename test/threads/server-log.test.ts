@@ -34,22 +34,18 @@ async function open(count = 2): Promise<void> {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  shards = new Shards(
-    settings,
-    {
-      events: () => {},
-      died: () => Promise.resolve(),
-      notice: () => {},
-      restarted(shard) {
-        serverLog.restarted(shard)
-        restarted()
-      },
-      hung: () => undefined,
-      lost: () => undefined,
+  shards = new Shards(settings, { cacheBytesMax: 0, silenceMaxMs: 0 })
+  await shards.start({
+    events: () => {},
+    died: () => Promise.resolve(),
+    notice: () => {},
+    restarted(shard) {
+      serverLog.restarted(shard)
+      restarted()
     },
-    { cacheBytesMax: 0, silenceMaxMs: 0 },
-  )
-  await shards.start()
+    hung: () => undefined,
+    lost: () => undefined,
+  })
   serverLog = newLog()
 }
 

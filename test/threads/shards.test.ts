@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
-import { Shards, type FrontNotice } from '../../dist/src/dispatch/shards.js'
+import { Shards, type FrontNotice, type ShardsListener } from '../../dist/src/dispatch/shards.js'
 import { encodeOutcomes } from '../../dist/src/protocol/frame.js'
 import type { Command, Outcome, StreamEvent, UserAccess } from '../../dist/src/protocol/messages.js'
 import { testAuthRules } from '../support/shard/shard.js'
@@ -32,24 +32,22 @@ function makeShards(count: number): Shards {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  return new Shards(
-    settings,
-    {
-      events(_shard, some) {
-        events.push(...some)
-        told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
-      },
-      died(_shard, error) {
-        died.push(error)
-        return Promise.resolve()
-      },
-      notice: (_shard, notice) => noticed(notice),
-      restarted: () => restarted(),
-      hung: () => undefined,
-      lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
-    },
-    { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 },
-  )
+  return new Shards(settings, { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 })
+}
+
+const listener: ShardsListener = {
+  events(_shard, some) {
+    events.push(...some)
+    told.push(...some.map(({ agent, seq }) => `${agent} ${seq}`))
+  },
+  died(_shard, error) {
+    died.push(error)
+    return Promise.resolve()
+  },
+  notice: (_shard, notice) => noticed(notice),
+  restarted: () => restarted(),
+  hung: () => undefined,
+  lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
 }
 
 function noticed(notice: FrontNotice): void {
@@ -68,7 +66,7 @@ beforeEach(async () => {
   restarted = () => {}
   failures = []
   shards = makeShards(2)
-  await shards.start()
+  await shards.start(listener)
 })
 
 afterEach(async () => {

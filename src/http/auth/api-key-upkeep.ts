@@ -18,18 +18,23 @@ const KEY_SHARD = 0
 /** Keeps the scoped keys in memory as the first shard has them, and that told when they were last used. */
 export class ApiKeyUpkeep {
   readonly #parts: ApiKeyUpkeepParts
-  readonly #timers: NodeJS.Timeout[]
+  #timers: NodeJS.Timeout[] = []
 
   constructor(parts: ApiKeyUpkeepParts) {
     this.#parts = parts
+  }
+
+  /** Reads all keys and keeps them up from now on. @throws Error when they cannot be read */
+  async start(): Promise<void> {
+    await this.#load()
+    const { keys, nowMs } = this.#parts
     this.#timers = [
-      setInterval(() => parts.keys.endExpired(parts.nowMs()), limits.apiKeyExpiryMs),
+      setInterval(() => keys.endExpired(nowMs()), limits.apiKeyExpiryMs),
       setInterval(() => void this.#keepUses(), limits.apiKeyUsesMs),
     ]
   }
 
-  /** Reads all keys. @throws Error when they cannot be read */
-  async load(): Promise<void> {
+  async #load(): Promise<void> {
     const { shards, keys } = this.#parts
     const there = new Set<string>()
     let after = ''
@@ -55,7 +60,7 @@ export class ApiKeyUpkeep {
   /** A shard's thread is new: what its last one committed may not have been told. */
   restarted(shard: number): void {
     // Where the thread ends again, another one is started, which leads here again.
-    if (shard === KEY_SHARD) this.load().catch(() => undefined)
+    if (shard === KEY_SHARD) this.#load().catch(() => undefined)
   }
 
   /** Keeps the last uses. */

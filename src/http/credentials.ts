@@ -1,0 +1,221 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Namespace } from '../auth/namespace.js'
+import type { Clock } from '../base/clock.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { AuthCaller } from '../routes/auth-route.js'
+import type { Principal, RouteBase, TokenUser } from '../routes/route.js'
+import type { ApiKeys } from './auth/api-keys.js'
+import type { UserPrincipal } from './auth/tokens.js'
+import type { Tickets } from './streams/tickets.js'
+
+/** What credentials are compared with. */
+export interface CredentialSettings {
+  /** SHA-256 of the root key. */
+  rootKeyDigest: Buffer
+  /** Development only: no credential is asked for. */
+  open: boolean
+}
+
+/** Finds out whose a token is (src/http/auth/tokens.ts). */
+export interface TokenReader {
+  identify(token: string): Promise<UserPrincipal | Refusal>
+  stillGood(user: TokenUser): Refusal | undefined
+}
+
+/** Who asks, or why not; later, where a token has to be verified first. */
+export type Caller = Principal | Refusal | Promise<Principal | Refusal>
+
+const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
+const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
+const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
+
+const missing = refuse(
+  'unauthorized',
+  'Expected Authorization: Bearer with a root key, an API key or a token, or Basic with a key for password',
+)
+const unknown = refuse('unauthorized', 'Expected a key that this server knows')
+const noToken = refuse('unauthorized', 'Expected Authorization: Bearer with the token of a user')
+const otherNamespace = refuse('invalid_token', 'Expected a token that this namespace issued')
+
+/** Looks like a JWT: three base64url parts. */
+const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+/** A user's token that was found good, with all that stands before it in its header. */
+interface KnownUser {
+  authorization: string
+  principal: UserPrincipal
+}
+
+/** Characters at the end of a token that hold half of its signature, so that no two have the same. */
+const TOKEN_END_CHARACTERS = 43
+
+/** Tells who asks, by what they show, and whether they may use a route (docs/SECURITY.md). */
+export class Credentials {
+  readonly #settings: CredentialSettings
+  readonly #keys: ApiKeys
+  readonly #tickets: Tickets
+  /** Absent while the auth add-on is off. */
+  readonly #tokens: TokenReader | undefined
+  readonly #clock: Clock
+  /**
+   * Headers that were found good. A Map compares texts only where their seeded hashes are the same, so looking one up
+   * tells a guesser nothing of the texts in it.
+   */
+  readonly #verified = new Map<string, Principal>()
+  /** The same of users' tokens, whose time or session may end meanwhile, by the ends of their texts. */
+  readonly #users = new LRUCache<string, KnownUser>({
+    maxSize: limits.verifiedTokenBytesMax,
+    // Of its text and of the claims that were read from it.
+    sizeCalculation: ({ authorization }) => authorization.length * 2,
+  })
+  #removalsSeen = 0
+
+  constructor(
+    settings: CredentialSettings,
+    parts: { keys: ApiKeys; tickets: Tickets; clock: Clock; tokens?: TokenReader },
+  ) {
+    this.#settings = settings
+    this.#keys = parts.keys
+    this.#tickets = parts.tickets
+    this.#clock = parts.clock
+    this.#tokens = parts.tokens
+  }
+
+  /** Whether a text is a credential that was found good before; it may have ended since. */
+  knows(authorization: string): boolean {
+    const user = this.#users.peek(endOf(authorization))
+    return user?.authorization === authorization || this.#verified.has(authorization)
+  }
+
+  /** Who asks, allowed to use the route; 401 or 403. */
+  authorize(authorization: string, route: Access): Caller {
+    if (route.scope === 'none') return anyone
+    const principal = this.#authenticate(authorization)
+    if (principal instanceof Promise) {
+      return principal.then((one) => ('code' in one ? one : allow(one, route)))
+    }
+    return 'code' in principal ? principal : allow(principal, route)
+  }
+
+  /** The same for a stream, which can come with a ticket in place of a credential. */
+  authorizeStream(authorization: string, ticket: string | null, route: Access): Caller {
+    if (ticket === null || authorization !== '') return this.authorize(authorization, route)
+    const principal = this.#tickets.redeem(ticket)
+    if (principal === undefined)
+      return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
+    const used = this.#keys.use(principal, this.#clock())
+    if ('code' in used) return used
+    // A ticket lives a minute, in which its user may have been signed out.
+    const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
+    if (ended !== undefined) return ended
+    return route.scope === 'none' ? principal : allow(principal, route)
+  }
+
+  /** Who asks on an auth route of a namespace; anyone may, without a credential or with one that is not good. */
+  authorizeAuth(authorization: string, caller: AuthCaller, namespace: Namespace): Caller {
+    if (caller === 'user') return this.#authorizeUser(authorization, namespace)
+    const principal = authorization === '' ? missing : this.#authenticateKey(authorization)
+    if (caller === 'anyone') return 'code' in principal ? nobody : principal
+    if ('code' in principal) return principal
+    // It could make itself a user that reaches more.
+    if (principal.agents.length > 0)
+      return refuse('forbidden', 'Expected a key that is not limited to agents')
+    return allow(principal, { scope: namespace.id === '' ? 'admin:*' : 'admin:organisms' })
+  }
+
+  #authorizeUser(authorization: string, namespace: Namespace): Caller {
+    const user = this.#knownUser(authorization) ?? this.#identify(authorization)
+    if (user === undefined) return noToken
+    const ofNamespace = (one: UserPrincipal | Refusal) =>
+      !('code' in one) && one.user.namespace.id !== namespace.id ? otherNamespace : one
+    return user instanceof Promise ? user.then(ofNamespace) : ofNamespace(user)
+  }
+
+  #authenticate(authorization: string): Caller {
+    if (authorization === '') return this.#settings.open ? anyone : missing
+    // Users first: to look for a key, the whole of a long text would be hashed.
+    const known = this.#knownUser(authorization) ?? this.#known(authorization)
+    if (known !== undefined) return known
+    const key = keyTextOf(authorization)
+    if (key === undefined) return missing
+    return this.#keyOf(authorization, key) ?? this.#identify(authorization) ?? unknown
+  }
+
+  #authenticateKey(authorization: string): Principal | Refusal {
+    const known = this.#known(authorization)
+    if (known !== undefined) return known
+    const key = keyTextOf(authorization)
+    if (key === undefined) return missing
+    return this.#keyOf(authorization, key) ?? unknown
+  }
+
+  /** A user whose token was found good before, or why it is not any more. */
+  #knownUser(authorization: string): UserPrincipal | Refusal | undefined {
+    const known = this.#users.get(endOf(authorization))
+    if (known?.authorization !== authorization) return undefined
+    return this.#tokens?.stillGood(known.principal.user) ?? known.principal
+  }
+
+  /** Whose token it is; undefined for what does not look like one. */
+  #identify(authorization: string): Promise<UserPrincipal | Refusal> | undefined {
+    const token = bearerOf(authorization)
+    if (token === undefined || !tokenShape.test(token)) return undefined
+    return this.#tokens?.identify(token).then((one) => {
+      if (!('code' in one)) this.#users.set(endOf(authorization), { authorization, principal: one })
+      return one
+    })
+  }
+
+  /** A key that was found good before and was not deleted since; 401 where it has expired. */
+  #known(authorization: string): Principal | Refusal | undefined {
+    if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.credentialsKeptMax) {
+      this.#removalsSeen = this.#keys.removals
+      this.#verified.clear()
+    }
+    const known = this.#verified.get(authorization)
+    return known?.key === undefined ? known : this.#keys.use(known, this.#clock())
+  }
+
+  #keyOf(authorization: string, key: string): Principal | Refusal | undefined {
+    const digest = hash('sha256', key, 'hex')
+    const isRoot = timingSafeEqual(Buffer.from(digest, 'hex'), this.#settings.rootKeyDigest)
+    const principal = isRoot ? root : this.#keys.find(digest)
+    if (principal === undefined) return undefined
+    this.#verified.set(authorization, principal)
+    return this.#keys.use(principal, this.#clock())
+  }
+}
+
+/** What a route asks of a credential. */
+type Access = Pick<RouteBase, 'scope' | 'orScope' | 'users'>
+
+function allow(principal: Principal, { scope, orScope, users }: Access): Principal | Refusal {
+  if (principal.user !== undefined) {
+    return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
+  }
+  if (scope === 'none' || scope === 'any') return principal
+  if (principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
+  if (orScope !== undefined && principal.scopes.has(orScope)) return principal
+  return refuse('forbidden', `Expected a key with the scope ${scope}`)
+}
+
+/** What a user's token is looked up by: a fraction of it, as hashing all of it is most of what knowing it again costs. */
+function endOf(authorization: string): string {
+  return authorization.slice(-TOKEN_END_CHARACTERS)
+}
+
+/** The key of `Authorization: Bearer`, or the password of `Authorization: Basic` (RFC 7617), whatever the user name. */
+function keyTextOf(authorization: string): string | undefined {
+  const basic = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization)?.[1]
+  if (basic === undefined) return bearerOf(authorization)
+  const pair = Buffer.from(basic, 'base64').toString('latin1')
+  const colon = pair.indexOf(':')
+  return colon < 0 ? undefined : pair.slice(colon + 1)
+}
+
+/** The credential of `Authorization: Bearer`; scheme names are case-insensitive (RFC 9110, 11.1). */
+function bearerOf(authorization: string): string | undefined {
+  return /^bearer +([\x21-\x7e]+) *$/i.exec(authorization)?.[1]
+}

@@ -1,0 +1,42 @@
+import type { Namespace } from '../auth/namespace.js'
+import type { Refusal } from '../base/errors.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { AuthContext } from '../routes/auth-route.js'
+import type { RouteContext } from '../routes/route.js'
+import type { ExportSender } from './export.js'
+import type { Opening } from './head.js'
+import type { ImportReceiver } from './import/receiver.js'
+import type { IngestReceiver } from './ingest/receiver.js'
+import type { HttpMetrics } from './metrics.js'
+import type { StreamHub } from './streams/hub.js'
+import type { OpenUploads } from './uploads.js'
+
+/** What requests are carried out with. */
+export interface Handling extends Opening {
+  shards: Shards
+  context: RouteContext
+  ingest: IngestReceiver
+  exports: ExportSender
+  imports: ImportReceiver
+  streams: StreamHub
+  uploads: OpenUploads
+  metrics: HttpMetrics
+  auth: AuthHandling
+  /** Why no request is taken now; undefined while serving. */
+  stopping(): Refusal | undefined
+  /** Why no write is taken now. */
+  writeRefusal(): Refusal | undefined
+  onError(error: unknown, requestId: string): void
+}
+
+/** What auth routes are carried out with. */
+export interface AuthHandling {
+  /** Why none of them serves: 404 while the add-on is off, 402 without a license. */
+  refusal(): Refusal | undefined
+  /** The namespace of requests outside organisms. */
+  root: Namespace
+  /** Absent while the add-on is off. */
+  context: AuthContext | undefined
+  /** Why a namespace cannot be used; undefined at once for one that is known to be there. */
+  missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
+}

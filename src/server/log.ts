@@ -1,0 +1,26 @@
+import { systemClock } from '../base/clock.js'
+import type { Logger } from '../base/log.js'
+import { ServerLog } from '../dispatch/server-log.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { Config } from '../settings/config.js'
+import type { ServerState } from './state.js'
+
+/** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */
+export function makeServerLog(
+  { logIntervalSecs }: Config,
+  { shards, state, log }: { shards: Shards; state: ServerState; log: Logger },
+): ServerLog | undefined {
+  if (logIntervalSecs === 0) return undefined
+  return new ServerLog({
+    shards,
+    intervalMs: logIntervalSecs * 1_000,
+    readOnly: () => state.readOnly,
+    nowMs: systemClock,
+    failed: (reason) => log.warn({ reason }, 'the log of strand heads fell behind'),
+    forked: (strands) =>
+      log.error(
+        { strands },
+        'strands have not got the records that the log told of: the log tells no more of them',
+      ),
+  })
+}

@@ -1,0 +1,157 @@
+import { randomBytes } from 'node:crypto'
+import { systemClock } from '../base/clock.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Logger } from '../base/log.js'
+import { version } from '../base/version.js'
+import type { DataDirectory } from '../data-directory/data-directory.js'
+import type { ReaderPool } from '../dispatch/reader-pool.js'
+import { parseAddressRanges } from '../http/client-address.js'
+import { Credentials } from '../http/credentials.js'
+import { ExportSender } from '../http/export.js'
+import type { Handling } from '../http/handling.js'
+import { ImportReceiver } from '../http/import/receiver.js'
+import { IngestReceiver } from '../http/ingest/receiver.js'
+import { openApiSteps } from '../http/openapi/document.js'
+import { RateLimiter } from '../http/rate-limit.js'
+import { RateLimits } from '../http/rate-limits.js'
+import { unsentAnswers } from '../http/unsent.js'
+import type { Route, RouteContext } from '../routes/route.js'
+import type { Config } from '../settings/config.js'
+import { tellAudit } from './audit.js'
+import { authOff, type AuthParts } from './auth.js'
+import type { Parts } from './parts.js'
+import type { ServerState } from './state.js'
+
+/** What the handling of requests is put together with. */
+interface Surroundings {
+  directory: DataDirectory
+  routes: readonly Route[]
+  parts: Parts
+  state: ServerState
+  auth: AuthParts | undefined
+  log: Logger
+}
+
+/** Puts together what requests are carried out with. */
+export function handlingOf(config: Config, around: Surroundings): Handling {
+  const { parts, state, auth, log } = around
+  const { shards, readers, streams, uploads, metrics, serverLog } = parts
+  const onError = (error: unknown, requestId: string) =>
+    log.error({ err: error, request_id: requestId }, 'a request failed')
+  const idPrefix = randomBytes(6).toString('base64url')
+  let lastId = 0
+  return {
+    shards,
+    streams,
+    uploads,
+    metrics,
+    onError,
+    rates: ratesOf(config),
+    credentials: credentialsOf(config, around),
+    context: contextOf(around),
+    ingest: ingestBy(config, parts, onError),
+    exports: new ExportSender({ shards, readers, uploads, onError }),
+    imports: new ImportReceiver({
+      shards,
+      readers,
+      uploads,
+      stageFolder: parts.stageFolder,
+      onError,
+      refusal: () => state.stoppingRefusal() ?? state.writeRefusal(),
+      tellAudit: (entry) => tellAudit(shards, entry),
+      ...(serverLog !== undefined && { tellHead: (head) => serverLog.tell(head) }),
+    }),
+    auth: auth?.handling ?? authOff(config),
+    corsOrigins: new Set(config.corsOrigins),
+    stopping: state.stoppingRefusal,
+    writeRefusal: state.writeRefusal,
+    unsent: unsentAnswers(),
+    nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
+  }
+}
+
+function contextOf({ parts, state, routes }: Surroundings): RouteContext {
+  const { shards, readers, apiKeys, tickets, metrics } = parts
+  return {
+    ask: (agent, command) => shards.ask(agent, command),
+    askAll: (command) => shards.askAll(command),
+    askShard: (shard, command) => shards.askOne(shard, command),
+    shardCount: shards.count,
+    shardOf: (agent) => shards.shardOf(agent),
+    askFirst: (command) => shards.askOne(0, command),
+    read: readsBy(readers),
+    apiKeys,
+    tickets,
+    readiness: () => state.stoppingRefusal() ?? unready(parts, state),
+    metrics: () => metrics.text(),
+    openApi: madeOnce(() => openApiOf(routes, parts)),
+    nowMs: systemClock,
+    random: randomBytes,
+  }
+}
+
+function ratesOf(config: Config): RateLimits {
+  const named = (name: 'global' | 'auth', limit: { ratePerSec: number; burst: number }) => ({
+    name,
+    limit,
+    limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
+  })
+  const { rateLimitRps, rateLimitBurst } = config.auth
+  const settings = {
+    global: named('global', { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }),
+    auth: named('auth', { ratePerSec: rateLimitRps, burst: rateLimitBurst }),
+    exempt: parseAddressRanges(config.rateLimitExempt.join(',')).ranges,
+    trusted: parseAddressRanges(config.trustedProxies.join(',')).ranges,
+  }
+  return new RateLimits(settings, systemClock)
+}
+
+function credentialsOf(config: Config, { directory, parts, auth }: Surroundings): Credentials {
+  const { apiKeys: keys, tickets } = parts
+  return new Credentials(
+    { rootKeyDigest: directory.rootKeyDigest, open: config.dataOpen },
+    { keys, tickets, clock: systemClock, ...(auth !== undefined && { tokens: auth.tokens }) },
+  )
+}
+
+/** Long reads of strands, by the pool. */
+function readsBy(readers: ReaderPool): RouteContext['read'] {
+  return {
+    treeRoot: (view) => readers.treeRoot(view),
+    inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
+    consistency: (view, from) => readers.consistency({ ...view, from }),
+    recordLine: (view, record) => readers.recordLine({ ...view, ...record }),
+  }
+}
+
+/** What takes ingest streams in. */
+function ingestBy(
+  { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
+  { shards, uploads, slices, metrics }: Parts,
+  onError: Handling['onError'],
+): IngestReceiver {
+  const onRefused = (code: string, count: number) => metrics.linesRefused(code, count)
+  return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onRefused, onError })
+}
+
+function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefined {
+  if (!shards.serving) return refuse('unavailable', 'A shard is starting or recovering')
+  const idle = pools.find(({ figures }) => !figures.serving)
+  if (idle !== undefined)
+    return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)
+  return state.readOnly
+    ? refuse('unavailable', 'The data disk is nearly full: the server is read-only')
+    : undefined
+}
+
+/** The OpenAPI document as it is sent. It is made for the first who asks, and nobody else waits for that. */
+async function openApiOf(routes: readonly Route[], { slices }: Parts): Promise<Uint8Array> {
+  const document = await slices.runSteps(openApiSteps(routes, version))
+  return slices.run(() => Buffer.from(JSON.stringify(document)))
+}
+
+function madeOnce<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => (made ??= make())
+}

@@ -1,0 +1,53 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import type { Logger } from '../base/log.js'
+import type { Config } from '../settings/config.js'
+import { freeBytes } from '../data-directory/data-directory.js'
+
+const stopping = refuse('unavailable', 'The server is stopping')
+const storageFull = refuse('storage_full', 'The data disk is nearly full: free some of it; reads go on')
+
+/** Whether the server takes requests, and writes among them. */
+export class ServerState {
+  readonly #settings: Pick<Config, 'dataDir' | 'freeBytesMin'>
+  readonly #log: Logger
+  #timer: NodeJS.Timeout | undefined
+  #stopping = false
+  #readOnly = false
+
+  constructor(settings: Pick<Config, 'dataDir' | 'freeBytesMin'>, log: Logger) {
+    this.#settings = settings
+    this.#log = log
+  }
+
+  /** Whether free space is below its mark, so that the server only reads. */
+  get readOnly(): boolean {
+    return this.#readOnly
+  }
+
+  /** Why no request is taken now. */
+  readonly stoppingRefusal = (): Refusal | undefined => (this.#stopping ? stopping : undefined)
+
+  /** Why no write is taken now. */
+  readonly writeRefusal = (): Refusal | undefined => (this.#readOnly ? storageFull : undefined)
+
+  /** Watches the disk: LMDB reports a full one as an I/O error, when it is too late to answer well. */
+  start(): void {
+    this.#look()
+    this.#timer = setInterval(() => this.#look(), limits.diskWatchMs)
+  }
+
+  stop(): void {
+    this.#stopping = true
+    clearInterval(this.#timer)
+  }
+
+  #look(): void {
+    const { dataDir, freeBytesMin } = this.#settings
+    const free = freeBytes(dataDir)
+    const readOnly = freeBytesMin > 0 && free < freeBytesMin
+    if (readOnly !== this.#readOnly)
+      this.#log.warn({ free_bytes: free, read_only: readOnly }, 'free space crossed its mark')
+    this.#readOnly = readOnly
+  }
+}
