@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { limits } from '../base/limits.js'
-import type { UserAccess } from '../protocol/messages.js'
+import type { UserAccess } from '../protocol/command-options.js'
 
 /** What an entry takes beside its text, about: key, lists and map. */
 const ENTRY_BYTES = 352

@@ -1,5 +1,5 @@
 import { refuse } from '../base/errors.js'
-import type { Route } from '../routes/route.js'
+import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
 import { openRequest, type Door, type Opening } from './head.js'
 import type { TemplatedApp } from './uws.js'

@@ -1,5 +1,6 @@
 import type { Refusal } from '../base/errors.js'
-import type { Answer, Route } from '../routes/route.js'
+import type { Answer } from '../routes/route.js'
+import type { Route } from '../routes/routes.js'
 import { act } from './act.js'
 import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'

@@ -3,7 +3,7 @@ import type { ServerLogFigures } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { PoolFigures } from '../dispatch/thread-pool.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
-import type { Route } from '../routes/route.js'
+import type { Route } from '../routes/routes.js'
 
 /** What the metrics tell of beside requests. */
 export interface MetricsSources {

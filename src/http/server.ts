@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, isIPv6 } from 'node:net'
 import type { Config } from '../settings/config.js'
-import type { Route } from '../routes/route.js'
+import type { Route } from '../routes/routes.js'
 import { boundConnections, type ConnectionBound } from './connections.js'
 import { addFallbacks } from './fallback.js'
 import { handlerOf } from './handle.js'

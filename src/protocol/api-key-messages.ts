@@ -1,4 +1,4 @@
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 import type { ProposedAs } from './proposal-messages.js'
 
 /* What the front thread asks of scoped API keys, which the first shard keeps beside the strand that tells of them. */

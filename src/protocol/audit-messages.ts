@@ -1,4 +1,4 @@
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 
 /* What the server tells of itself on its own audit strand (docs/FORMAT.md, The audit strand). */
 

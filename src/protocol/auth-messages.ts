@@ -6,7 +6,7 @@ import type { Ceremony, NewPasskey, PasskeyRow, VerifiedAssertion } from '../aut
 import type { SessionRow } from '../auth/session.js'
 import type { Metadata, UserRow } from '../auth/user.js'
 import type { Refusal } from '../base/errors.js'
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 
 /*
  * What the front thread asks of the state of one auth namespace. The shard of the namespace's audit agent keeps that

@@ -1,5 +1,5 @@
 import type { Hlc } from '../strand/hlc.js'
-import type { UserAccess, WriteOptions } from './messages.js'
+import type { UserAccess, WriteOptions } from './command-options.js'
 import type { Author } from './proposal-messages.js'
 
 /*

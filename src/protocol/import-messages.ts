@@ -1,7 +1,7 @@
 import type { Policy } from '../auth/row-policy.js'
 import type { RecordAction } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 import type { Author, Mutation, Vote } from './proposal-messages.js'
 
 /*

@@ -1,5 +1,5 @@
 import type { Refusal } from '../base/errors.js'
-import type { Policy, PolicyClaims } from '../auth/row-policy.js'
+import type { Policy } from '../auth/row-policy.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { LogPlace } from '../strand/log-place.js'
@@ -24,6 +24,7 @@ import type {
   MailDueOutcome,
   MailSettle,
 } from './auth-messages.js'
+import type { Signing, UserAccess, WriteOptions } from './command-options.js'
 import type { GraphCommand, GraphOutcome } from './graph-messages.js'
 import type { ImportCommand, ImportedOutcome, ImportUntoldOutcome } from './import-messages.js'
 import type { OrganismCommand, OrganismAnswer } from './organism-messages.js'
@@ -45,23 +46,6 @@ import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.j
  * cross the thread border (frame.ts). Bodies travel as the bytes that came in and leave as wire JSON text, so that
  * the front thread neither parses nor renders records (docs/adr/0003-shards-render-wire-bodies.md).
  */
-
-/** How the records of one commit group are signed (contract.md 4, Signing). */
-export type Signing = 'record' | 'group'
-
-/** What a write can carry beside its body (contract.md 2.6 and 5). */
-export interface WriteOptions {
-  /** The chain head that must still be in force, bare hex. */
-  ifMatch?: string
-  /** The caller's Idempotency-Key with the caller it belongs to. */
-  idempotency?: { caller: string; key: string }
-  signing?: Signing
-}
-
-/** The user whose row policies decide about a command; a command without it comes from a key (contract.md 3). */
-export interface UserAccess {
-  claims: PolicyClaims
-}
 
 /** Makes an agent. The seed is absent when the key pair is derived from the master seed. */
 export interface AgentCreate {
@@ -244,13 +228,6 @@ export interface PageOutcome {
   nextSeq: number
   reached: Hlc
   end: boolean
-}
-
-/** How records are known, so that each is written once by its caller to its agent. */
-export interface WriteOnce {
-  /** By all of it, or by source and id of the CloudEvent that it has to be. */
-  by: 'body' | 'event'
-  caller: string
 }
 
 /** What became of an ingest chunk. */

@@ -1,5 +1,5 @@
 import type { Zone } from '../strand/zone.js'
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 
 /*
  * What the front thread asks of an organism's row, which lives in the shard of `<organism_id>::auth`: so its auth

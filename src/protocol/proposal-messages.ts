@@ -1,7 +1,7 @@
 import type { Policy } from '../auth/row-policy.js'
 import type { EdgeAction, KeyAction, ProposalState, RecordAction } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 
 /*
  * Mutations, and the proposals that they wait in where the zone of an agent does not let them happen at once

@@ -2,7 +2,7 @@ import type { Refusal } from '../base/errors.js'
 import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { RecordAction } from '../strand/proposal.js'
-import type { UserAccess, WriteOnce, WriteOptions } from './messages.js'
+import type { UserAccess, WriteOnce, WriteOptions } from './command-options.js'
 import type { Author } from './proposal-messages.js'
 
 /*

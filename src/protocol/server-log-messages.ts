@@ -1,6 +1,6 @@
 import type { Hlc } from '../strand/hlc.js'
 import type { LoggedHead } from '../strand/server-log.js'
-import type { WriteOptions } from './messages.js'
+import type { WriteOptions } from './command-options.js'
 
 /*
  * The server log: one strand that tells where all others stand (docs/adr/0023-server-log.md). What goes into it is

@@ -1,6 +1,7 @@
 import type { Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { Outcome, UserAccess } from '../protocol/messages.js'
+import type { Outcome } from '../protocol/messages.js'
+import type { UserAccess } from '../protocol/command-options.js'
 import type { RecordQuery } from '../protocol/record-messages.js'
 import { readJson } from '../strand/json.js'
 import { momentLower, momentUpper } from '../strand/moment.js'

@@ -1,12 +1,12 @@
 import type { TSchema } from 'typebox'
-import type { AuthRoute } from './auth-route.js'
 import type { TokenClaims } from '../auth/jwt.js'
 import type { Namespace } from '../auth/namespace.js'
 import type { Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
 import type { EventHead } from '../protocol/record-messages.js'
 import type { ApiKeyRow } from '../protocol/api-key-messages.js'
-import type { Command, Outcome, Signing, UserAccess } from '../protocol/messages.js'
+import type { Command, Outcome } from '../protocol/messages.js'
+import type { Signing, UserAccess } from '../protocol/command-options.js'
 import type { Scope } from '../wire/api-keys.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
@@ -267,12 +267,3 @@ export interface StreamRequest {
   /** The user who reads it; only what the row policies of the agents show. Then the agents are named. */
   access?: UserAccess
 }
-
-export type Route =
-  | CommandRoute
-  | HandlerRoute
-  | IngestRoute
-  | ImportRoute
-  | ExportRoute
-  | StreamRoute
-  | AuthRoute

@@ -1,6 +1,7 @@
 import { agentChangeRoutes } from './agent-changes.js'
 import { agentRoutes } from './agents.js'
 import { apiKeyRoutes } from './api-keys.js'
+import type { AuthRoute } from './auth-route.js'
 import { authRoutes } from './auth/auth-routes.js'
 import { asOfRoute } from './as-of.js'
 import { docsRoutes } from './docs.js'
@@ -16,7 +17,14 @@ import { proofRoutes } from './proof.js'
 import { proposalRoutes } from './proposals.js'
 import { queryRoutes } from './query.js'
 import { recordRoutes } from './records.js'
-import type { Route } from './route.js'
+import type {
+  CommandRoute,
+  ExportRoute,
+  HandlerRoute,
+  ImportRoute,
+  IngestRoute,
+  StreamRoute,
+} from './route.js'
 import { serverLogRoutes } from './server-log.js'
 import { exportRoute } from './strand-export.js'
 import { importRoute } from './strand-import.js'
@@ -51,3 +59,13 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...linkPageRoutes,
   ]
 }
+
+/** A route of any kind. */
+export type Route =
+  | CommandRoute
+  | HandlerRoute
+  | IngestRoute
+  | ImportRoute
+  | ExportRoute
+  | StreamRoute
+  | AuthRoute

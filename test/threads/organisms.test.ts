@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AuthChange, AuthLookup, Change } from '../../src/protocol/auth-messages.js'
-import type { CommandOf, WriteOptions } from '../../src/protocol/messages.js'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import type { WriteOptions } from '../../src/protocol/command-options.js'
 import { codeOf, keyed, replyOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard

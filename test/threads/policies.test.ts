@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Policy, PolicyClaims } from '../../src/auth/row-policy.js'
-import type { Command, UserAccess } from '../../src/protocol/messages.js'
+import type { Command } from '../../src/protocol/messages.js'
+import type { UserAccess } from '../../src/protocol/command-options.js'
 import { recordBySeq } from '../../workers/store/records.js'
 import { TestShard, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 

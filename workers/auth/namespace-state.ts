@@ -2,10 +2,16 @@ import { auditBody, type AuditEvent, type AuditType } from '../../src/auth/audit
 import { emailHmac } from '../../src/auth/email.js'
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import type { AuthChange, AuthLookup, AuthOrigin, Ended } from '../../src/protocol/auth-messages.js'
+import type {
+  AuthAnswer,
+  AuthChange,
+  AuthLookup,
+  AuthOrigin,
+  Ended,
+} from '../../src/protocol/auth-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import { authKey, type AuthKind } from '../store/auth-table.js'
 import { findOrganism } from '../store/organisms.js'
 
@@ -33,6 +39,9 @@ interface Writing {
   agent: Agent
   origin: AuthOrigin
 }
+
+/** What a change came to. A refusal by itself changed nothing; one that is told later was written down, as a failed login. */
+export type Changed = AuthAnswer | Refusal | (() => Refusal)
 
 /** The state of one auth namespace, as a command sees and changes it: changes of the same group before it are seen. */
 export class AuthSpace {

@@ -11,7 +11,8 @@ import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import { agentToRead } from '../shard/row-access.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { AgentAhead } from '../shard/sign-ahead.js'
-import { seedPlace, type Agent, type AgentRow } from '../store/agents.js'
+import { seedPlace } from '../store/agents.js'
+import type { Agent, AgentRow } from '../store/agent.js'
 
 /** Makes an agent with its genesis record; 409 agent_exists. Its claimed public key was claimed before. */
 export function agentCreate(

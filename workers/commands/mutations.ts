@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import type { CommandOf, UserAccess } from '../../src/protocol/messages.js'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import type { UserAccess } from '../../src/protocol/command-options.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
@@ -7,7 +8,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { askForMutation } from '../mutations/request.js'
 import { covers, grantOf, notAllowed } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import { noSuchRecord, targetAgent } from './records.js'
 
 const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as const

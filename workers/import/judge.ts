@@ -9,7 +9,7 @@ import { proposalAt } from '../mutations/pending.js'
 import { isOfAgent } from '../mutations/apply.js'
 import { approvalsNeeded } from '../mutations/resolve.js'
 import type { ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import type { StoredRecord } from '../store/record-codec.js'
 
 /** What a judge decides by. */

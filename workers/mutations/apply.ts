@@ -19,7 +19,8 @@ import { apiKeyTold, keyAt, putApiKey } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { ShardState } from '../shard/state.js'
-import { seedPlace, type Agent } from '../store/agents.js'
+import { seedPlace } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import { findEdge } from '../store/edges.js'
 
 /** A mutation of one agent, and who has it done. */

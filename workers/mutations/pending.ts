@@ -1,13 +1,14 @@
 import type { ProposalRow, ProposalPlace } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import {
   findProposal,
   openProposalAbout,
   openProposalCount,
   proposalPlaces,
   proposalTarget,
+  type OpenShare,
 } from '../store/proposals.js'
 
 /*
@@ -65,13 +66,6 @@ export function openOf(state: ShardState, group: CommitGroup, agent: Agent): Pro
     const row = proposalAt(state, group, { agentNo: agent.no, seq })
     return row?.state === 'proposed' ? [row] : []
   })
-}
-
-/** What open proposals of an agent are counted by. */
-export interface OpenShare {
-  /** Of the proposer. */
-  line: string
-  erases: boolean
 }
 
 /** How many proposals of an agent are open at most, without a look at each: those that this group has ended count. */

@@ -13,8 +13,8 @@ import type { Proposed } from '../../src/wire/proposals.js'
 import { keyFacts } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { proposalTarget } from '../store/proposals.js'
-import { keepProposal, openAbout, openCount, openShares, type OpenShare } from './pending.js'
+import { proposalTarget, type OpenShare } from '../store/proposals.js'
+import { keepProposal, openAbout, openCount, openShares } from './pending.js'
 import { isOfAgent, type Asked } from './apply.js'
 
 /** Makes a proposal, and answers with it: 202. Refused as by `makeProposal`. */

@@ -3,7 +3,7 @@ import type { ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import { keepProposal, openOf } from './pending.js'
 import { carryOut, obstacle } from './apply.js'
 

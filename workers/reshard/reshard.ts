@@ -1,7 +1,7 @@
 import { assert } from '../../src/base/assert.js'
 import { shardOf } from '../../src/base/placement.js'
 import { laterHlc, zeroHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { AgentRow } from '../store/agents.js'
+import type { AgentRow } from '../store/agent.js'
 import { namespaceOfKey } from '../store/auth-table.js'
 import { putClockFloor, readClockFloor } from '../store/clock-floor.js'
 import { allLastTold, putLastTold } from '../store/last-told.js'

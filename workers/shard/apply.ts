@@ -1,5 +1,6 @@
 import { unreachable } from '../../src/base/assert.js'
-import type { Command, Outcome, WriteOptions } from '../../src/protocol/messages.js'
+import type { Command, Outcome } from '../../src/protocol/messages.js'
+import type { WriteOptions } from '../../src/protocol/command-options.js'
 import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
 import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from '../commands/api-keys.js'

@@ -7,7 +7,7 @@ import type { CommitGroup } from './commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { makeAgent } from '../commands/agents.js'
 import { findAgent, type ShardState } from './state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 
 /** A record that tells of one key: made, or deleted, by `principal`. */
 export interface ApiKeyTold {

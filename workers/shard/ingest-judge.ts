@@ -1,6 +1,7 @@
 import type { Policy } from '../../src/auth/row-policy.js'
 import type { Refusal } from '../../src/base/errors.js'
-import type { CommandOf, UserAccess, WriteOptions } from '../../src/protocol/messages.js'
+import type { CommandOf } from '../../src/protocol/messages.js'
+import type { UserAccess, WriteOptions } from '../../src/protocol/command-options.js'
 import { draftRules, emergeRefusal, targetAgent } from '../commands/records.js'
 import type { DraftRules } from '../commands/drafts.js'
 import type { CommitGroup, Draft } from './commit-group.js'

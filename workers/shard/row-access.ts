@@ -1,9 +1,9 @@
 import { allows, resolvePolicies, type PolicyAction } from '../../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import type { UserAccess } from '../../src/protocol/messages.js'
+import type { UserAccess } from '../../src/protocol/command-options.js'
 import type { Condition, Effort } from '../../src/strand/condition.js'
 import { noSuchAgent, type ShardState } from './state.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 
 /*
  * Row policies where records are read and written (contract.md 3). A command without `access` comes from a key, which

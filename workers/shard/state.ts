@@ -2,10 +2,11 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { RandomBytes } from '../../src/base/random.js'
 import type { Clock } from '../../src/base/clock.js'
 import type { AuthRules } from '../../src/protocol/auth-messages.js'
-import type { Outcome, Signing } from '../../src/protocol/messages.js'
+import type { Outcome } from '../../src/protocol/messages.js'
+import type { Signing } from '../../src/protocol/command-options.js'
 import type { ProposalRules } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from './commit-group.js'
-import type { Agent } from '../store/agents.js'
+import type { Agent } from '../store/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
 /** What commands work on: the shard's store and settings. Time and chance come in. */

@@ -1,76 +1,14 @@
-import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
 import { auditAgent, isServerAgent, logAgent } from '../../src/base/organism-id.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
-import type { Hlc } from '../../src/strand/hlc.js'
 import { keyPairFromSeed, type KeyPair } from '../../src/strand/keys.js'
 import { unseal, type SealedPlace } from '../../src/strand/seal.js'
-import type { Zone } from '../../src/strand/zone.js'
+import type { Agent, AgentRow } from './agent.js'
 import type { Environment } from './environment.js'
 import { OpenAgents } from './open-agents.js'
 import { strandEnd } from './records.js'
 import { agentNoKey, mutationKey, seqMax } from './tables.js'
-
-/** One agent that is open: its row, its secret key and where its strand ends. */
-export interface Agent {
-  name: string
-  no: number
-  zone: Zone
-  createdAtMs: number
-  publicKey: string
-  /** Hash of the genesis record. */
-  strand: string
-  keyIndex: number
-  keyPair: KeyPair
-  head: Head
-  /** Body bytes of the whole strand. */
-  strandBytes: number
-  /** Whether any record was ever deleted: most strands never look a mutation up. */
-  mutated: boolean
-  /** What users may do here (contract.md 3); nothing where there is none. */
-  policies: readonly Policy[]
-  /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
-  retiredKeys: readonly RetiredKey[]
-  /** Part of an import that is not at its end: it can be read and takes no writes, and has no secret key. */
-  importing: boolean
-  /** It has never taken writes here: an import brings it whole, and its zone has nothing to judge yet. */
-  fresh: boolean
-  /** Seqs of records that were imported without their bodies, and of whose erasure no record tells yet. */
-  owedErasures: readonly number[]
-}
-
-/** A public key that an agent had. */
-export interface RetiredKey {
-  publicKey: string
-  /** Seq of the rotation by which it named the next one. */
-  lastSeq: number
-}
-
-/** The last record of a strand. */
-export interface Head {
-  seq: number
-  hash: string
-  hlc: Hlc
-  /** Hex; the last record of a commit group is always signed. */
-  signature: string
-}
-
-/** An agent as it is kept. The sealed seed is absent where the key pair is derived from the master seed. */
-export interface AgentRow {
-  no: number
-  zone: Zone
-  createdAtMs: number
-  publicKey: string
-  strand: string
-  sealedSeed?: string
-  retiredKeys?: readonly RetiredKey[]
-  policies?: readonly Policy[]
-  importing?: boolean
-  /** As in `Agent`; absent for no. */
-  fresh?: boolean
-  owedErasures?: readonly number[]
-}
 
 /** Where the seed of an agent belongs whose creator named it. */
 export function seedPlace(name: string): SealedPlace {

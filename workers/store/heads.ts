@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { assert } from '../../src/base/assert.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
-import type { AgentRow } from './agents.js'
+import type { AgentRow } from './agent.js'
 import { openEnvironment, type Environment } from './environment.js'
 import { strandEnd } from './records.js'
 

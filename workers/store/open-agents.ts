@@ -1,4 +1,4 @@
-import type { Agent } from './agents.js'
+import type { Agent } from './agent.js'
 
 /** Agents in memory, by name and by number. */
 class Lot {

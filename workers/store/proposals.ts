@@ -12,6 +12,13 @@ export interface PendingProposal {
   held?: true
 }
 
+/** What open proposals of an agent are counted by. */
+export interface OpenShare {
+  /** Of the proposer. */
+  line: string
+  erases: boolean
+}
+
 /** Key of a proposal: the number of its agent u32, the seq of its record u48. */
 export const proposalKey = runKey
 

@@ -4,34 +4,24 @@ import { memberAddress, memberOrganism } from '../../auth/namespace.js'
 import { authMember } from '../../base/organism-id.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import type { ReaderPool } from '../../dispatch/reader-pool.js'
-import type { Shards } from '../../dispatch/shards.js'
 import { unexpected } from '../../routes/answers.js'
 import type { ImportRequest, Principal } from '../../routes/route.js'
-import type { AuditEntry } from '../../protocol/audit-messages.js'
-import type { AgentHead } from '../../protocol/server-log-messages.js'
 import { parseManifest } from '../../proof/export-lines.js'
 import { BodyQueue } from '../body-queue.js'
 import { readBody, refuseRest } from '../body-stream.js'
 import type { Exchange } from '../exchange.js'
-import { ImportSession } from './session.js'
+import { ImportSession, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
 import { IngestSplitter } from '../line-splitter.js'
 import type { OpenUploads } from '../uploads.js'
 
 /** What imports are carried out with. */
-export interface ImportParts {
-  shards: Shards
-  readers: ReaderPool
+export interface ImportParts extends SessionParts {
   uploads: OpenUploads
   /** The folder in which what is checked waits for the end of its export. */
   stageFolder: string
   /** Why nothing more is taken in now; undefined while all is well. */
   refusal(): Refusal | undefined
-  /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
-  tellHead?(head: AgentHead): Promise<boolean>
-  /** Writes to the audit strand. @returns the seq of the record; undefined while that cannot be */
-  tellAudit(entry: AuditEntry): Promise<number | undefined>
   onError(error: unknown, requestId: string): void
 }
 

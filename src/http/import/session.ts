@@ -2,9 +2,10 @@ import { refusalOf, refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { ReaderPool } from '../../dispatch/reader-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
-import type { ImportTold } from '../../protocol/audit-messages.js'
+import type { AuditEntry, ImportTold } from '../../protocol/audit-messages.js'
 import type { CheckedRecords, ImportedOutcome } from '../../protocol/import-messages.js'
 import type { Command, Outcome } from '../../protocol/messages.js'
+import type { AgentHead } from '../../protocol/server-log-messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { ImportRequest } from '../../routes/route.js'
 import type { ExportPosition } from '../../proof/export-check.js'
@@ -13,7 +14,16 @@ import type { Manifest } from '../../strand/strand-export.js'
 import type { StrandImported } from '../../wire/imports.js'
 import type { ImportStage } from './stage.js'
 import { SharedBytes } from './shared-bytes.js'
-import type { ImportParts } from './receiver.js'
+
+/** What one import is carried out with. */
+export interface SessionParts {
+  shards: Shards
+  readers: ReaderPool
+  /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
+  tellHead?(head: AgentHead): Promise<boolean>
+  /** Writes to the audit strand. @returns the seq of the record; undefined while that cannot be */
+  tellAudit(entry: AuditEntry): Promise<number | undefined>
+}
 
 /** Lines before the first record of an export. */
 const LINES_BEFORE = 1
@@ -26,8 +36,8 @@ const LINES_BEFORE = 1
 export class ImportSession {
   readonly #shards: Shards
   readonly #readers: ReaderPool
-  readonly #tellHead: ImportParts['tellHead']
-  readonly #tellAudit: ImportParts['tellAudit']
+  readonly #tellHead: SessionParts['tellHead']
+  readonly #tellAudit: SessionParts['tellAudit']
   readonly #manifest: Manifest
   readonly #request: ImportRequest
   readonly #stage: ImportStage
@@ -48,7 +58,7 @@ export class ImportSession {
   #begunSeq: number | undefined
 
   constructor(
-    { shards, readers, tellHead, tellAudit }: Omit<ImportParts, 'refusal' | 'onError'>,
+    { shards, readers, tellHead, tellAudit }: SessionParts,
     { manifest, request, stage }: { manifest: Manifest; request: ImportRequest; stage: ImportStage },
   ) {
     this.#shards = shards

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { TSchema } from 'typebox'
 import { rootPathOf } from '../../routes/organism-auth.js'
-import type { Route } from '../../routes/route.js'
+import type { Route } from '../../routes/routes.js'
 import { scopes } from '../../wire/api-keys.js'
 import { JsonObject } from '../../wire/primitives.js'
 import {

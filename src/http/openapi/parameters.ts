@@ -1,7 +1,7 @@
 import { Type, type TSchema } from 'typebox'
 import { limits } from '../../base/limits.js'
 import { organismIdPattern } from '../../base/organism-id.js'
-import type { Route } from '../../routes/route.js'
+import type { Route } from '../../routes/routes.js'
 import { OrganismId } from '../../wire/organisms.js'
 import { PasskeyId } from '../../wire/passkeys.js'
 import { AgentAddress, agentNamePattern } from '../../wire/primitives.js'

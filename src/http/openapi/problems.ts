@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { errorCatalogue, refuse, type ErrorCode } from '../../base/errors.js'
-import type { Route } from '../../routes/route.js'
+import type { Route } from '../../routes/routes.js'
 import { problemOf } from '../../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../../wire/records.js'
 import { authCodes, authOwnCodes, tokenInBody } from './auth.js'

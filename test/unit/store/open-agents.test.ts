@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OpenAgents } from '../../../workers/store/open-agents.js'
-import type { Agent } from '../../../workers/store/agents.js'
+import type { Agent } from '../../../workers/store/agent.js'
 
 function agentOf(no: number): Agent {
   const publicKey = ''

@@ -1,7 +1,6 @@
 import { unreachable } from '../../../src/base/assert.js'
-import type { Refusal } from '../../../src/base/errors.js'
-import type { AuthAnswer, AuthChange, AuthOutcome, Change } from '../../../src/protocol/auth-messages.js'
-import { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthChange, AuthOutcome, Change } from '../../../src/protocol/auth-messages.js'
+import { AuthSpace, type Changed } from '../../auth/namespace-state.js'
 import { tellTogether } from '../../auth/strangers.js'
 import type { CommitGroup } from '../../shard/commit-group.js'
 import type { Decision, ShardState } from '../../shard/state.js'
@@ -27,9 +26,6 @@ import { revoke } from './revoke.js'
 import { sessionEnd } from './sessions.js'
 import { appMetadata, userDelete } from './users.js'
 import { emailVerify } from './verify-email.js'
-
-/** What a change came to. A refusal by itself changed nothing; one that is told later was written down, as a failed login. */
-export type Changed = AuthAnswer | Refusal | (() => Refusal)
 
 /** Carries out one change of an auth namespace, with its audit records. */
 export function authChange(state: ShardState, command: AuthChange, group: CommitGroup): Decision {

@@ -3,9 +3,8 @@ import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { clearFailures, countFailure, guesserOf, lockoutOf } from '../../auth/lockouts.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 
 /** The one answer to a wrong password, an unknown e-mail and an account without a password. */
 export const invalidCredentials = refuse(

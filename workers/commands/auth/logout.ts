@@ -1,7 +1,6 @@
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { endSession, endSessions } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
-import type { Changed } from './changes.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 
 /** Ends the session of the caller, the others of its user, or all of them. */
 export function logout(space: AuthSpace, { userId, sid, scope }: ChangeOf<'logout'>): Changed {

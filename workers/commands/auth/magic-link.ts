@@ -3,10 +3,9 @@ import type { ChangeOf, LinkPurpose } from '../../../src/protocol/auth-messages.
 import { putLink, takeLink } from '../../auth/links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { countTogether, nobodysId } from '../../auth/strangers.js'
 import { createUser, userByEmail, userById } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 import { notVerified } from './login.js'
 
 /**

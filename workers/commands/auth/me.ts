@@ -2,9 +2,8 @@ import { metadataRefusal } from '../../../src/auth/metadata.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import type { AuthOutcome, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { sessionById } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { putUser, userById, withoutPassword } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 
 /** 404 for a user who is not there any more. */
 export const noSuchUser: Refusal = refuse('not_found', 'Expected a user that exists')

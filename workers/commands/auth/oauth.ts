@@ -5,9 +5,8 @@ import type { UserRow } from '../../../src/auth/user.js'
 import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { createUser, userByEmail } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 
 /** Keeps a sign-in by a provider while the browser is there (contract.md 6.9). */
 export function oauthStart(space: AuthSpace, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {

@@ -13,9 +13,8 @@ import {
   takePasskeySession,
 } from '../../auth/passkeys.js'
 import { sessionById, signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 import { notVerified } from './login.js'
 import { noSuchUser, sessionOver } from './me.js'
 

@@ -5,9 +5,8 @@ import { clearFailures, guesserOf } from '../../auth/lockouts.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, userById, withoutPassword } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 import { invalidCredentials } from './login.js'
 
 /**

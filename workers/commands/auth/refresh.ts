@@ -4,9 +4,8 @@ import { decideRefresh } from '../../../src/auth/refresh-token.js'
 import { rotateSession } from '../../../src/auth/session.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { endSession, putSession, sessionById } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { userById, withoutPassword } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 
 const unknown = refuse('refresh_invalid', 'Expected the refresh token of a session that has not ended')
 

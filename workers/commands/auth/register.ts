@@ -4,10 +4,9 @@ import { putLink } from '../../auth/links.js'
 import { takeMailRoom } from '../../auth/mail-rooms.js'
 import { putMail } from '../../auth/outbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { countTogether } from '../../auth/strangers.js'
 import { createUser, userByEmail } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 
 /**
  * Makes an account with a password. While verification is required, a taken e-mail is answered just as a new one is,

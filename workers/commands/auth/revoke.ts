@@ -1,6 +1,5 @@
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
-import type { Changed } from './changes.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 
 /** Has one token refused until it has expired; its session goes on (spec.md, Authentication 9). */
 export function revoke(space: AuthSpace, change: ChangeOf<'revoke'>): Changed {

@@ -1,8 +1,7 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { endSession, sessionById, sessionsOf } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
-import type { Changed } from './changes.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 
 /** The sessions of a user, the newest first. */
 export function sessionList(space: AuthSpace, { userId }: LookupOf<'sessions'>): AuthAnswer {

@@ -6,9 +6,8 @@ import { dropLinks } from '../../auth/links.js'
 import { dropLockouts, lockedUntilMs } from '../../auth/lockouts.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, tokensEndAtMs } from '../../auth/sessions.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 import { noSuchUser } from './me.js'
 
 /** One page of the users of a namespace, in the order of their e-mails; it ends early at its bytes. */

@@ -1,9 +1,8 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { takeLink } from '../../auth/links.js'
-import type { AuthSpace } from '../../auth/namespace-state.js'
+import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
-import type { Changed } from './changes.js'
 
 /**
  * Takes an e-mail for verified. What was set before stays, and the mailbox is not proven by it: who confirms an address

@@ -1,7 +1,7 @@
 import { limits } from '../../../src/base/limits.js'
 import { Interrupted, type ShardCheck } from '../../../src/protocol/store-tasks.js'
 import { compareHlc, formatHlc, zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
-import type { AgentRow } from '../agents.js'
+import type { AgentRow } from '../agent.js'
 import { openEnvironment, type Environment } from '../environment.js'
 import { HashIndex, prefixOf } from '../hash-index/hash-index.js'
 import { blockCount, recordAt } from '../record-codec.js'

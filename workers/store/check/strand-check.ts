@@ -10,18 +10,12 @@ import { headerText, zeroHash } from '../../../src/strand/header.js'
 import { formatHlc } from '../../../src/strand/hlc.js'
 import { keyRotateType } from '../../../src/strand/record-type.js'
 import type { RecordLine } from '../../../src/strand/strand-export.js'
-import type { AgentRow, RetiredKey } from '../agents.js'
+import type { RetiredKey } from '../agent.js'
 import type { Environment } from '../environment.js'
 import { erasedCommitment } from '../erasures.js'
 import type { StoredRecord } from '../record-codec.js'
 import { recordsFrom, strandEnd } from '../records.js'
-import { StrandEffects } from './strand-effects.js'
-
-/** An agent as the tables know it. */
-export interface CheckedAgent {
-  name: string
-  row: AgentRow
-}
+import { StrandEffects, type CheckedAgent } from './strand-effects.js'
 
 /** Records between two calls of `onRecords`. */
 const PROGRESS_RECORDS = 256

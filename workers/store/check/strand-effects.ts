@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { asBuffer } from '../../../src/base/bytes.js'
+import type { AgentRow } from '../agent.js'
 import type { CheckedTable } from '../checked-table.js'
 import type { Environment } from '../environment.js'
 import { edgeAt, edgeRowCounts } from '../edges.js'
@@ -7,7 +8,12 @@ import { findProposal, openProposalCount } from '../proposals.js'
 import type { StoredRecord } from '../record-codec.js'
 import { recordBySeq } from '../records.js'
 import { mutationKey, runKey } from '../tables.js'
-import type { CheckedAgent } from './strand-check.js'
+
+/** An agent as the tables know it. */
+export interface CheckedAgent {
+  name: string
+  row: AgentRow
+}
 
 /** Members that bodies of the server's records have, each in some of them. */
 interface Members {

@@ -1,4 +1,4 @@
-import type { AgentRow } from '../agents.js'
+import type { AgentRow } from '../agent.js'
 import type { CheckedTable } from '../checked-table.js'
 import type { Environment } from '../environment.js'
 import { openProposalCount } from '../proposals.js'

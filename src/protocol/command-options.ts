@@ -1,0 +1,27 @@
+import type { PolicyClaims } from '../auth/row-policy.js'
+
+/* What commands of several kinds carry beside what they ask. */
+
+/** How the records of one commit group are signed (contract.md 4, Signing). */
+export type Signing = 'record' | 'group'
+
+/** What a write can carry beside its body (contract.md 2.6 and 5). */
+export interface WriteOptions {
+  /** The chain head that must still be in force, bare hex. */
+  ifMatch?: string
+  /** The caller's Idempotency-Key with the caller it belongs to. */
+  idempotency?: { caller: string; key: string }
+  signing?: Signing
+}
+
+/** The user whose row policies decide about a command; a command without it comes from a key (contract.md 3). */
+export interface UserAccess {
+  claims: PolicyClaims
+}
+
+/** How records are known, so that each is written once by its caller to its agent. */
+export interface WriteOnce {
+  /** By all of it, or by source and id of the CloudEvent that it has to be. */
+  by: 'body' | 'event'
+  caller: string
+}
