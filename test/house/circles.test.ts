@@ -1,0 +1,64 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { circlesOf, importsAmong } from './circles.js'
+import { codeBelow } from './tree.js'
+
+// The linter's import/no-cycle and knip's search for circles both leave out imports of types, so circles are looked for here.
+
+const imports = importsAmong(codeBelow('src', 'workers', 'bench', 'scripts', 'test'))
+
+it('sees imports between most files', () => {
+  const importing = [...imports.values()].filter((imported) => imported.length > 0)
+  expect(importing.length).toBeGreaterThan(imports.size / 2)
+})
+
+it('finds no circle of imports, of values or of types', () => {
+  expect(circlesOf(imports)).toEqual([])
+})
+
+describe('a planted circle', () => {
+  let tree: string
+
+  beforeEach(() => {
+    tree = mkdtempSync(join(tmpdir(), 'circles-'))
+  })
+
+  afterEach(() => rmSync(tree, { recursive: true, force: true }))
+
+  function circles(planted: Record<string, string>): string[] {
+    const paths = Object.entries(planted).map(([path, code]) => {
+      mkdirSync(dirname(join(tree, path)), { recursive: true })
+      writeFileSync(join(tree, path), code)
+      return join(tree, path)
+    })
+    return circlesOf(importsAmong(paths)).map((circle) =>
+      circle
+        .split(' → ')
+        .map((path) => relative(tree, path).replaceAll('\\', '/'))
+        .join(' → '),
+    )
+  }
+
+  it.each([
+    ['of values', "import { b } from './deeper/b.js'\n\nexport const a = b\n"],
+    ['of types only', "import type { B } from './deeper/b.js'\n\nexport type A = B\n"],
+    ['of what is passed on', "export { b } from './deeper/b.js'\n"],
+    ['of types that are passed on', "export type * from './deeper/b.js'\n"],
+    ['of a type named where it is used', "export type A = import('./deeper/b.js').B\n"],
+    ['of a module that is loaded later', "export const a = () => import('./deeper/b.js')\n"],
+  ])('%s is found', (_, code) => {
+    const back = "import type { A } from '../c.js'\n\nexport type B = A\nexport const b = 1\n"
+    const on = "import type { A } from './a.js'\n\nexport type C = A\n"
+    expect(circles({ 'a.ts': code, 'deeper/b.ts': back, 'c.ts': on })).toEqual([
+      'a.ts → deeper/b.ts → c.ts → a.ts',
+    ])
+  })
+
+  it('is not seen where two files import a third', () => {
+    const one = "import type { C } from './c.js'\n\nexport type One = C\n"
+    const two = `import type { One } from './one.js'\n${one}`
+    expect(circles({ 'one.ts': one, 'two.ts': two, 'c.ts': 'export type C = 1\n' })).toEqual([])
+  })
+})
