@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 
 interface Range {
@@ -172,5 +173,8 @@ function ipv4Text(ip: Uint8Array, at: number): string {
 }
 
 function ipv6Group(ip: Uint8Array, at: number): string {
-  return `${hexPairs[ip[at]]}${hexPairs[ip[at + 1]]}`
+  const high = ip[at]
+  const low = ip[at + 1]
+  assert(high !== undefined && low !== undefined, 'a group is within the address')
+  return `${hexPairs[high]}${hexPairs[low]}`
 }

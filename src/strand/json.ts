@@ -278,8 +278,13 @@ function sortKeys(keys: string[]): string[] {
   if (keys.length > FEW_KEYS) return keys.sort()
   for (let next = 1; next < keys.length; next += 1) {
     const key = keys[next]
+    assert(key !== undefined, 'the place is within the list')
     let at = next
-    for (; at > 0 && keys[at - 1] > key; at -= 1) keys[at] = keys[at - 1]
+    for (; at > 0; at -= 1) {
+      const before = keys[at - 1]
+      if (before === undefined || before <= key) break
+      keys[at] = before
+    }
     keys[at] = key
   }
   return keys

@@ -158,7 +158,7 @@ describe('zone governed', () => {
     shard.ask(mutate('delete', [agent, hash], 'user::usr_1'))
     shard.nowMs += MINUTE_MS
     shard.ask(sweep)
-    const [, [, proposal], [, tombstone], [, applied]] = story(agent)
+    const [, proposal, tombstone, applied] = story(agent).map(([, body]) => body)
     expect(types(agent)).toEqual(['record', 'sys/proposal', 'sys/tombstone', 'sys/applied'])
     expect(proposal).toEqual({
       action: 'delete',

@@ -1,7 +1,15 @@
-import type { Mutation, ProposalPlace, ProposalRow, Vote } from '../../src/protocol/proposal-messages.js'
+import type {
+  Mutation,
+  ProposalPlace,
+  ProposalRow,
+  RecordMutation,
+  Vote,
+} from '../../src/protocol/proposal-messages.js'
+import type { Policy } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits.js'
+import type { Zone } from '../../src/strand/zone.js'
 import type { Environment } from './environment.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
@@ -87,6 +95,15 @@ export function proposalOf(environment: Environment, place: ProposalPlace, value
   return 'past' in kept ? fromStrand(environment, place, kept.past) : kept
 }
 
+/** A mutation by the names that its members have in the body of `sys/proposal`. */
+type Told =
+  | { action: 'zone'; zone: Zone }
+  | { action: 'policies'; policies: readonly Policy[] }
+  | { action: 'remove_edge'; edge_type: string; dst: string }
+  | { action: 'rotate_key'; public_key: string }
+  | { action: 'make_api_key' }
+  | { action: RecordMutation['action']; target: string; target_seq: number }
+
 /** Members of the bodies of `sys/proposal`, `sys/vote` and `sys/applied` (docs/FORMAT.md, Proposals). */
 interface Proposed extends Pick<Vote, 'principal' | 'line'> {
   in_zone: ProposalRow['zone']
@@ -108,7 +125,7 @@ function fromStrand(environment: Environment, { agentNo, seq }: ProposalPlace, p
     assert(record?.type === type, `the strand has a ${type} where the proposal says`)
     return { record, body: JSON.parse(asBuffer(record.body).toString()) as T }
   }
-  const { record, body } = read<Proposed>(seq, 'sys/proposal')
+  const { record, body } = read<Proposed & Told>(seq, 'sys/proposal')
   const { body: end } = read<Ended>(past.endSeq, 'sys/applied')
   assert(end.proposal_seq === seq, 'a proposal is ended by its own record')
   const votes = past.votes.map(([at, atMs]): Vote => {
@@ -142,21 +159,19 @@ function authorIn({ principal, line }: Pick<Vote, 'principal' | 'line'>): Pick<V
 }
 
 /** A mutation by the names that its members have on the strand. */
-function mutationIn(body: object): Mutation {
-  const told = body as Record<string, never>
-  const { action } = body as { action: Mutation['action'] }
-  switch (action) {
+function mutationIn(told: Told): Mutation {
+  switch (told.action) {
     case 'zone':
-      return { action, zone: told['zone'] }
+      return { action: told.action, zone: told.zone }
     case 'policies':
-      return { action, policies: told['policies'] }
+      return { action: told.action, policies: told.policies }
     case 'remove_edge':
-      return { action, edgeType: told['edge_type'], dst: told['dst'] }
+      return { action: told.action, edgeType: told.edge_type, dst: told.dst }
     case 'rotate_key':
-      return { action, publicKey: told['public_key'] }
+      return { action: told.action, publicKey: told.public_key }
     case 'make_api_key':
       throw new Error('The row of a proposal about an API key stays')
     default:
-      return { action, target: told['target'], targetSeq: told['target_seq'] }
+      return { action: told.action, target: told.target, targetSeq: told.target_seq }
   }
 }

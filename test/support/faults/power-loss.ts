@@ -131,7 +131,9 @@ class Life {
     }
     const journaled = once(this.#load, 'message')
     this.#load.send('stop')
-    const [{ journal }]: { journal: Journal }[] = await journaled
+    const [told]: { journal: Journal }[] = await journaled
+    if (told === undefined) throw new Error('Expected the load to tell its journal')
+    const { journal } = told
     this.answered += journal.filter(({ answer }) => answer !== undefined).length
     this.#leave(image)
     return journal

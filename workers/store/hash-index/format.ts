@@ -96,6 +96,13 @@ export function writeMetadata(db: HashDatabase, metadata: HashMetadata): void {
   putPart(db, partKey(METADATA, 0, 0), Buffer.from(JSON.stringify(metadata), 'utf8'))
 }
 
+/** An element of a list; the compiler of the engine knows that it is a number and leaves the assertion out. */
+export function doubleAt(list: Float64Array, index: number): number {
+  const value = list[index]
+  assert(value !== undefined, 'the index is within the list')
+  return value
+}
+
 /** Parts of one kind that a run of `shape` has. */
 export function partCount(kind: number, shape: RunShape, chunkEntries: number): number {
   const chunks = Math.ceil(shape.entries / chunkEntries)

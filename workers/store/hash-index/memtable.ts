@@ -1,5 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
-import { PREFIX_LIMIT } from './format.js'
+import { PREFIX_LIMIT, doubleAt } from './format.js'
 
 const EMPTY = -1
 
@@ -45,7 +45,7 @@ export class HashMemtable {
     const prefixes = this.#prefixes
     let slot = (prefix * this.#slotScale) | 0
     for (let held = prefixes[slot]; held !== EMPTY; held = prefixes[slot]) {
-      if (held === prefix) found.push(this.#locations[slot])
+      if (held === prefix) found.push(doubleAt(this.#locations, slot))
       slot = (slot + 1) & this.#slotMask
     }
   }
@@ -56,9 +56,10 @@ export class HashMemtable {
     const sorted = this.#sortedPrefixes()
     const locations: number[] = []
     for (let at = 0; at < sorted.length; at += locations.length) {
+      const prefix = doubleAt(sorted, at)
       locations.length = 0
-      this.collect(sorted[at], locations)
-      for (const location of locations) visit(sorted[at], location)
+      this.collect(prefix, locations)
+      for (const location of locations) visit(prefix, location)
     }
   }
 

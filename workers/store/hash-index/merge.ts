@@ -1,5 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
-import type { HashDatabase, RunShape } from './format.js'
+import { doubleAt, type HashDatabase, type RunShape } from './format.js'
 import { readChunk, type HashRun } from './run.js'
 import { HashRunWriter } from './run-writer.js'
 
@@ -47,7 +47,7 @@ export class HashMerge {
     let moved = 0
     while (moved < entriesMax) {
       const index = this.#smallest()
-      const prefix = this.#heads[index]
+      const prefix = doubleAt(this.#heads, index)
       if (prefix === Infinity) return { moved, finished: this.#writer.finish() }
       this.#move(index, prefix)
       moved += 1
@@ -59,9 +59,9 @@ export class HashMerge {
   #smallest(): number {
     const heads = this.#heads
     let smallest = 0
-    let smallestPrefix = heads[0]
+    let smallestPrefix = doubleAt(heads, 0)
     for (let index = 1; index < heads.length; index += 1) {
-      const prefix = heads[index]
+      const prefix = doubleAt(heads, index)
       if (prefix < smallestPrefix) {
         smallest = index
         smallestPrefix = prefix
@@ -73,16 +73,16 @@ export class HashMerge {
   #move(index: number, prefix: number): void {
     const cursor = this.#cursors[index]
     assert(cursor !== undefined, 'every head has a cursor')
-    this.#writer.append(prefix, cursor.pairs[cursor.entries + cursor.at])
+    this.#writer.append(prefix, doubleAt(cursor.pairs, cursor.entries + cursor.at))
     cursor.at += 1
     if (cursor.at === cursor.entries) this.#nextChunk(index, cursor)
-    else this.#heads[index] = cursor.pairs[cursor.at]
+    else this.#heads[index] = doubleAt(cursor.pairs, cursor.at)
   }
 
   #nextChunk(index: number, cursor: Cursor): void {
     cursor.part += 1
     cursor.at = 0
     cursor.entries = readChunk(this.#db, cursor, cursor.pairs)
-    this.#heads[index] = cursor.entries === 0 ? Infinity : cursor.pairs[0]
+    this.#heads[index] = cursor.entries === 0 ? Infinity : doubleAt(cursor.pairs, 0)
   }
 }

@@ -7,6 +7,7 @@ import {
   FILTER,
   FILTER_LINE_BYTES,
   SEGMENT_BYTES,
+  doubleAt,
   filterLines,
   getPart,
   partCount,
@@ -82,7 +83,7 @@ function lastNotAbove(fences: Float64Array, prefix: number): number {
   let high = fences.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    if (fences[middle] <= prefix) low = middle + 1
+    if (doubleAt(fences, middle) <= prefix) low = middle + 1
     else high = middle
   }
   return low - 1
@@ -114,7 +115,8 @@ export function newestInRun(
   let high = lastNotAbove(run.fences, prefix)
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    if (run.fences[middle] < prefix || firstLocation(getChunk(db, run, middle)) < below) low = middle
+    if (doubleAt(run.fences, middle) < prefix || firstLocation(getChunk(db, run, middle)) < below)
+      low = middle
     else high = middle - 1
   }
   if (low < 0) return undefined
