@@ -62,6 +62,55 @@ describe('the search for dead code', () => {
   })
 })
 
+describe('the types of the client', () => {
+  const tsc = resolve('node_modules/typescript/bin/tsc')
+  const check = () => run(tsc, '-p', 'tsconfig.client.json')
+
+  beforeEach(() => {
+    for (const name of ['tsconfig.json', 'tsconfig.client.json', 'tsconfig.declared.json']) plantCopy(name)
+    plant('package.json', '{ "name": "planted", "version": "1.0.0", "type": "module" }')
+    symlinkSync(resolve('node_modules'), join(tree, 'node_modules'))
+    plant(
+      'src/wire/rows.ts',
+      'export const first: Buffer = Buffer.alloc(1)\nexport interface Row { id: string }\n',
+    )
+    plant(
+      'dist/src/wire/rows.d.ts',
+      'export declare const first: Buffer;\nexport interface Row { id: string }\n',
+    )
+    plant('src/proof/check.ts', 'export const bytes = new Uint8Array(1)\n')
+    plant(
+      'src/client/clean.ts',
+      "import type { Row } from '../wire/rows.js'\n\nexport const read = async (answer: Response): Promise<Row> => ({ id: await answer.text() })\n",
+    )
+  })
+
+  it('pass where it uses what browsers have, and types of the wire', () => {
+    const { status, stdout } = check()
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  })
+
+  it.each([
+    ['src/client/planted.ts', 'export const bytes = Buffer.alloc(1)\n', "'Buffer'"],
+    ['src/client/planted.ts', 'export const home = process.env\n', "'process'"],
+    ['src/client/planted.ts', "export { readFileSync } from 'node:fs'\n", "'node:fs'"],
+    ['src/client/planted.ts', 'export const timer = setTimeout(() => {}, 1).unref()\n', "'unref'"],
+    ['src/proof/planted.ts', 'export const bytes = Buffer.alloc(1)\n', "'Buffer'"],
+    [
+      'src/client/planted.ts',
+      "import type { Row } from '../wire/rows.js'\n\nexport const id: Row['id'] = 1\n",
+      "'number' is not assignable",
+    ],
+  ])('refuse in %s: %s', (path, code, named) => {
+    plant(path, code)
+    const { status, stdout } = check()
+    expect(stdout).toContain(named)
+    expect(stdout).toContain(path)
+    expect(status).not.toBe(0)
+  })
+})
+
 describe('the generated documents', () => {
   beforeEach(() => {
     plantCopy('scripts/generate.mjs')
