@@ -51,7 +51,8 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
     if (full !== undefined) return full
     // Nobody's answers are counted by their address.
     const ownerOf = route.kind !== 'auth' && route.scope === 'none' ? placed.addressOf : () => principal.id
-    return { ...placed, parameters, query: queryOf(placed.head), principal, namespace, ownerOf }
+    const { head, writes, addressOf } = placed
+    return { head, writes, addressOf, parameters, query: queryOf(head), principal, namespace, ownerOf }
   }
   const caller = callerOf(route, { placed, namespace }, handling)
   return caller instanceof Promise ? caller.then(grant) : grant(caller)

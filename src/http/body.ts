@@ -1,5 +1,5 @@
 import { refuse, type Refusal } from '../base/errors.js'
-import type { Admitted } from './admit.js'
+import type { Principal } from '../routes/route.js'
 import { refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import { GatheredBytes } from './gathered-bytes.js'
@@ -10,7 +10,8 @@ import type { OpenUploads } from './uploads.js'
 export interface Taking {
   /** 0 where the route takes none, or takes it as it comes. */
   bodyBytesMax: number
-  admitted: Admitted
+  head: RequestHead
+  principal: Principal
   uploads: OpenUploads
 }
 
@@ -22,7 +23,7 @@ const noBytes = new Uint8Array(0)
  */
 export function takeBody(
   exchange: Exchange,
-  { bodyBytesMax, admitted: { head, principal }, uploads }: Taking,
+  { bodyBytesMax, head, principal, uploads }: Taking,
   goOn: (body: Uint8Array) => void,
 ): void {
   if (bodyBytesMax === 0) {

@@ -45,7 +45,8 @@ export function handlerOf(
       else if ('status' in admitted) exchange.answer(admitted)
       else {
         exchange.ownerOf = admitted.ownerOf
-        takeBody(exchange, { bodyBytesMax, admitted, uploads: handling.uploads }, (body) =>
+        const { principal } = admitted
+        takeBody(exchange, { bodyBytesMax, uploads: handling.uploads, head, principal }, (body) =>
           guarded(exchange, handling, () => act(route, { exchange, admitted, body }, handling)),
         )
       }
