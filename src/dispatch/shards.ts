@@ -206,7 +206,7 @@ export class Shards {
       return
     }
     this.sendTo(shardOf(command.agent, this.#ports.length), command, (outcome) => {
-      if (outcome.kind === 'reply') this.#records.keep(command, outcome.body)
+      if (outcome.kind === 'reply' && outcome.gone !== true) this.#records.keep(command, outcome.body)
       receive(outcome)
     })
   }

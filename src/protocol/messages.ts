@@ -204,6 +204,8 @@ export interface ReplyOutcome {
   status: number
   body: string
   replayed?: boolean
+  /** It shows a record that is deleted or erased. */
+  gone?: true
 }
 
 /** Names of one shard, in order, and how many it has in all that match. */

@@ -194,10 +194,7 @@ async function byHash(place: Place, text: string, context: RouteContext): Promis
   const outcome = await context.ask(place.agent, { kind: 'recordGet', ...place, hash })
   if ('code' in outcome && outcome.code === 'record_not_found') return resultPage([], null)
   if (outcome.kind !== 'reply') return unexpected(outcome)
-  return resultPage(
-    outcome.body.endsWith('"deleted":false,"erased":false}') ? [Buffer.from(outcome.body)] : [],
-    null,
-  )
+  return resultPage(outcome.gone === true ? [] : [Buffer.from(outcome.body)], null)
 }
 
 export const queryRoutes = [query]

@@ -95,6 +95,7 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
     kind: 'reply',
     status: 200,
     body: recordView(record, publicKeyOf(agent, record.keyIndex), deleted),
+    ...((deleted || record.erased === true) && ({ gone: true } as const)),
   }
 }
 
