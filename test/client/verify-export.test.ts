@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { describe, expect, it, vi } from 'vitest'
 import { ServiceClient, type VerifyResult, verifyExport } from '../../src/client/index.js'
 import { verifyExport as verifyOnServer } from '../../src/proof/node/verify-export.js'

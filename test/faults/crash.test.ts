@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
-import { extent, runSeed } from '../support/faults/rounds.js'
+import { extent } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 
 // A dozen kills find what is plainly wrong. `npm run crash` does as many as one likes.
 const rounds = extent({ short: 12, ci: 500, full: 500 })

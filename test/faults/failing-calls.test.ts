@@ -8,7 +8,8 @@ import {
   type Numbers,
 } from '../support/faults/failing-calls.js'
 import type { FailingCall } from '../support/faults/failing-disk.js'
-import { extent, leftOut, runSeed } from '../support/faults/rounds.js'
+import { extent, leftOut } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 
 /** Every how manieth call is made to fail: of a start and of the requests to a server that runs, one by one in CI. */
 const step = extent({ short: 11, ci: 1, full: 1 })

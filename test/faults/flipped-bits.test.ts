@@ -15,7 +15,8 @@ import {
   startOn,
   type SoundStore,
 } from '../support/faults/damaged-store.js'
-import { extent, runSeed } from '../support/faults/rounds.js'
+import { extent } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */

@@ -1,10 +1,10 @@
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { JwtKey } from '../../src/auth/jwt-key.js'
 import { linkToken, type Account, ownedAgent, register } from '../support/auth/accounts.js'
 import { ask, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
-import { runSeed } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 import { encoded, partsOf, serverKey, signedToken, type TokenParts } from '../support/proof/forging.js'
 import {
   changedText,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
-import { extent, leftOut, runSeed } from '../support/faults/rounds.js'
+import { extent, leftOut } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 import { losePower } from '../support/faults/power-loss.js'
 
 const rounds = extent({ short: 10, ci: 200, full: 200 })

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
 import { reshardAndKill } from '../../scripts/crash-loop/reshard.mjs'
-import { extent, runSeed } from '../support/faults/rounds.js'
+import { extent } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 
 const rounds = extent({ short: 10, full: 40 })
 const seed = runSeed('reshards')

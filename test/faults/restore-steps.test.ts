@@ -11,7 +11,8 @@ import { backUp, restore, startCommand } from '../support/server/backup.js'
 import { DiskImage } from '../support/faults/disk-image.js'
 import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
 import { readTrace, type DiskCall } from '../support/faults/disk-trace.js'
-import { leftOut, runSeed } from '../support/faults/rounds.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 import { startServer } from '../support/server/server.js'
 
 /*

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { soak } from '../../scripts/soak/run.mjs'
-import { extent, runSeed } from '../support/faults/rounds.js'
+import { extent } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
 
 // `npm run soak` goes on for an hour, or as long as one likes.
 const secs = extent({ short: 24, ci: 120, full: 120 })

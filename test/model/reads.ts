@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 
 /*
  * Reads as plain data, drawn by fast-check.

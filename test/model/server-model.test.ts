@@ -1,5 +1,7 @@
-import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { extent } from '../support/faults/rounds.js'
+import { fc } from '../support/fast-check.js'
+import { runSeed } from '../support/run-seed.js'
 import { takeStep } from './calls.js'
 import { compare, compareAll } from './compare.js'
 import { firstAgents } from './reads.js'
@@ -14,9 +16,8 @@ import { anyRun, type Run } from './steps.js'
  */
 
 const environment = process.env
-const seed = Number(environment['STRANDFAST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const path = environment['STRANDFAST_PATH']
-const runs = Number(environment['STRANDFAST_RUNS'] ?? 16)
+const runs = Number(environment['STRANDFAST_RUNS'] ?? extent({ short: 5, ci: 16, full: 16 }))
 
 /** How long a run that fails is made smaller; the seed and the path repeat it in any case. */
 const shrinkMs = 120_000
@@ -25,9 +26,8 @@ const shrinkMs = 120_000
 let failed: { firstAtMs: number; log: readonly string[] } | undefined
 
 it('does what the plain model does, whatever comes', { timeout: 2 * shrinkMs + 60_000 * runs }, async () => {
-  process.stdout.write(`The model test draws ${runs} runs from STRANDFAST_SEED=${seed}\n`)
   const details = await fc.check(fc.asyncProperty(fc.noBias(anyRun), agreesInTime), {
-    seed,
+    seed: runSeed(`${runs} runs of the model`),
     numRuns: runs,
     ...(path !== undefined && { path }),
   })

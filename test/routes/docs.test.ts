@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { docsRoutes } from '../../src/routes/docs.js'
 import { allRoutes } from '../../src/routes/routes.js'

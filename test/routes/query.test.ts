@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryRoutes } from '../../src/routes/query.js'
 import { formatHlc, parseHlc } from '../../src/strand/hlc.js'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { parseHlc, type Hlc } from '../../src/strand/hlc.js'

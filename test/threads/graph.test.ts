@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { EdgeList, EdgeRow } from '../../src/protocol/graph-messages.js'
 import type { Hlc } from '../../src/strand/hlc.js'

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import fc from 'fast-check'
+import { fc } from '../support/fast-check.js'
 import { afterEach, describe, expect, it } from 'vitest'
 import { shardOf } from '../../src/base/placement.js'
 import {

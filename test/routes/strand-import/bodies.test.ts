@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ask, newAgent } from '../../support/http/answers.js'
 import { exportOf, importTo, linesOf, sharedSeed } from '../../support/shard/imports.js'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../fast-check.js'
 import { Agent, request as httpRequest } from 'node:http'
 import { expect, vi } from 'vitest'
 import { checkAnswer } from '../http/answers.js'
@@ -15,19 +15,24 @@ vi.setConfig({ testTimeout: extent({ short: 60_000, full: 180_000 }) })
 /** What a fuzz test draws. */
 export interface Fuzzing<T> {
   seed: number
-  /** Cases of the short and of the full form. */
-  runs: { short: number; full: number }
+  /** Cases of each form. */
+  runs: { short: number; full: number; ci?: number }
   draw: fc.Arbitrary<T>
   /** Whether a case can be tried once only; then what fails is not made smaller. */
   once?: boolean
+  /** Cases that come before those that are drawn: what the test counts on is among them. */
+  examples?: readonly T[]
 }
 
 /** Has each case that is drawn pass `check`; what fails is made smaller, and told with its seed and path. */
 export async function fuzz<T>(
-  { seed, runs, draw, once = false }: Fuzzing<T>,
+  { seed, runs, draw, once = false, examples = [] }: Fuzzing<T>,
   check: (drawn: T) => Promise<void>,
 ): Promise<void> {
-  await fc.assert(fc.asyncProperty(draw, check), { seed, numRuns: extent(runs), endOnFailure: once })
+  const drawn = fc.asyncProperty(draw, check)
+  const given = examples.map((example): [T] => [example])
+  const numRuns = given.length + extent(runs)
+  await fc.assert(drawn, { seed, numRuns, endOnFailure: once, examples: given })
 }
 
 /** A request whose parts go out as they are: the path is not normalised. */

@@ -1,5 +1,3 @@
-import { randomInt } from 'node:crypto'
-
 /*
  * Fault tests have three forms, by STRANDFAST_FAULTS: a short one, which every run of the tests has; `ci`, the suite with
  * the promised numbers of rounds, which `npm run test:faults` runs, and .ci/run together with all other tests within half
@@ -14,14 +12,6 @@ if (form !== 'short' && form !== 'ci' && form !== 'full')
 export function extent({ short, full, ci = short }: { short: number; full: number; ci?: number }): number {
   if (form === 'full') return full
   return form === 'ci' ? ci : short
-}
-
-/** A seed of a run: STRANDFAST_SEED to run one again, else by chance. It is printed. */
-export function runSeed(name: string): number {
-  const given = process.env['STRANDFAST_SEED']
-  const seed = given === undefined ? randomInt(2 ** 31) : Number(given)
-  console.log(`${name}: STRANDFAST_SEED=${seed}`)
-  return seed
 }
 
 /** Whether a test whose tools are missing is to be left out: never in silence, and never where the whole suite is promised. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import type { Refusal } from '../../../src/base/errors.js'
 import { LoginGate, type LoginLook } from '../../../src/dispatch/login-gate.js'
 

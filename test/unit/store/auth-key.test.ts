@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { isOrganismId, organismNamespace, rootNamespace } from '../../../src/auth/namespace.js'
 import { authKey, type AuthKind } from '../../../workers/store/auth-table.js'

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { LoggedHead } from '../../../src/strand/server-log.js'
 import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'

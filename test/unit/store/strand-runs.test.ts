@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
 import { encodeBlock, type StoredRecord } from '../../../workers/store/record-codec.js'

@@ -1,7 +1,7 @@
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { verifyExport as verifyByClient } from '../../../src/client/index.js'
 import { compareWithCheckpoint, type Comparison } from '../../../src/proof/node/compare-checkpoint.js'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import { type Hlc, HlcClock, compareHlc, formatHlc, parseHlc, zeroHlc } from '../../../src/strand/hlc.js'

@@ -1,7 +1,7 @@
 import { deepStrictEqual } from 'node:assert'
 import { readFileSync } from 'node:fs'
 import canonicalize from 'canonicalize'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, readJson } from '../../../src/strand/json.js'
 import { readStrictly } from './strict-json.js'

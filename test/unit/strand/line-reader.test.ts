@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { genesisBody } from '../../../src/strand/genesis.js'
 import { headerText } from '../../../src/strand/header.js'

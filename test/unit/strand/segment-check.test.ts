@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import fc from 'fast-check'
+import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { ExportCheck, type ExportFault, type VerifiedExport } from '../../../src/proof/export-check.js'
 import { TreeHasher } from '../../../src/strand/merkle.js'
