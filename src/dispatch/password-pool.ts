@@ -1,7 +1,15 @@
 import { availableParallelism } from 'node:os'
 import { refusalOf, refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { HashTask, PasswordSettings, Verification, VerifyTask } from '../protocol/password-tasks.js'
+import {
+  passwordAnswers,
+  type HashTask,
+  type PasswordSettings,
+  type PasswordTasks,
+  type Verification,
+  type VerifyTask,
+} from '../protocol/password-tasks.js'
+import { answerOf } from '../protocol/pool-tasks.js'
 import { ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
 /** How large the pool is, and who is told of it. Tests make it small. */
@@ -45,12 +53,12 @@ export class PasswordPool {
 
   /** @returns the hash in PHC form */
   hash(task: HashTask): Promise<string | Refusal> {
-    return this.#run(task, 'hashPassword')
+    return this.#run('hashPassword', task)
   }
 
   /** Compares with a hash, or without one takes as long and does not match. */
   verify(task: VerifyTask): Promise<Verification | Refusal> {
-    return this.#run(task, 'verifyPassword')
+    return this.#run('verifyPassword', task)
   }
 
   /** Ends the threads. What still waits is refused. */
@@ -58,10 +66,14 @@ export class PasswordPool {
     return this.#pool.close(0)
   }
 
-  async #run<T>(task: HashTask | VerifyTask, name: string): Promise<T | Refusal> {
+  async #run<Name extends keyof PasswordTasks>(
+    name: Name,
+    task: PasswordTasks[Name]['task'],
+  ): Promise<PasswordTasks[Name]['found'] | Refusal> {
     if (this.#pool.waiting >= this.#queueMax) return full
     try {
-      return await this.#pool.run<T>(task, { name, deadlineMs: limits.passwordTaskMs })
+      const found = await this.#pool.run(task, { name, deadlineMs: limits.passwordTaskMs })
+      return answerOf(passwordAnswers[name], found)
     } catch (error) {
       return refusalOf(error)
     }

@@ -84,7 +84,7 @@ export class PoolThread {
   }
 
   /** @throws ThreadFault, or what the task throws */
-  async run<Found>(task: object, { name, deadlineMs, steps = noSteps }: TaskRun): Promise<Found> {
+  async run(task: object, { name, deadlineMs, steps = noSteps }: TaskRun): Promise<unknown> {
     this.#lostAs = undefined
     const broken = new Promise<never>((_resolve, reject) => (this.#breakOff = reject))
     // It may be broken off before anyone waits for that.
@@ -92,7 +92,7 @@ export class PoolThread {
     const watch = setInterval(this.#look(deadlineMs, steps), limits.poolLookMs)
     try {
       const piscina = (this.#piscina ??= this.#open())
-      const found: Promise<Found> = piscina.run(task, { name })
+      const found: Promise<unknown> = piscina.run(task, { name })
       this.#underWay = found
       for (const worker of piscina.threads) this.#watchEnd(worker)
       return await Promise.race([found, broken])

@@ -1,21 +1,26 @@
 import { asBuffer } from '../base/bytes.js'
 import { RefusedError, refuse } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type {
-  ConsistencyFound,
-  ConsistencyTask,
-  ExportPage,
-  ExportPageTask,
-  ImportStaged,
-  ImportStageTask,
-  InclusionTask,
-  ReaderSettings,
-  TreeTask,
+import { answerOf } from '../protocol/pool-tasks.js'
+import {
+  readerAnswers,
+  type ConsistencyFound,
+  type ConsistencyTask,
+  type ExportPage,
+  type ExportPageTask,
+  type ImportStaged,
+  type ImportStageTask,
+  type InclusionFound,
+  type InclusionTask,
+  type ReaderSettings,
+  type ReaderTasks,
+  type RecordTask,
+  type TreeTask,
 } from '../protocol/reader-tasks.js'
 import { Skipped, ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
-/** What a long read of one shard's store is given. */
-type ShardTask = ExportPageTask | TreeTask | { shard: number; agentNo: number; seq: number }
+/** Long reads of one shard's store: not the check of an import, which looks at none. */
+type StoreReads = Omit<ReaderTasks, 'importCheck'>
 
 const shardAway = refuse('unavailable', 'Expected the shard of this agent to be serving', {
   retryAfterSecs: 1,
@@ -79,27 +84,28 @@ export class ReaderPool {
   }
 
   exportPage(task: ExportPageTask): Promise<ExportPage> {
-    return this.#read(task, 'exportPage')
+    return this.#read('exportPage', task)
   }
 
-  sealEnd(task: { shard: number; agentNo: number; seq: number }): Promise<number> {
-    return this.#read(task, 'sealEnd')
+  sealEnd(task: RecordTask): Promise<number> {
+    return this.#read('sealEnd', task)
   }
 
-  importCheck(task: ImportStageTask): Promise<ImportStaged> {
-    return this.#pool.run(task, { name: 'importCheck', deadlineMs: limits.readerTaskMs })
+  async importCheck(task: ImportStageTask): Promise<ImportStaged> {
+    const found = await this.#pool.run(task, { name: 'importCheck', deadlineMs: limits.readerTaskMs })
+    return answerOf(readerAnswers.importCheck, found)
   }
 
   treeRoot(task: TreeTask): Promise<string> {
-    return this.#read(task, 'treeRootOf', task.size)
+    return this.#read('treeRootOf', task)
   }
 
-  inclusion(task: InclusionTask): Promise<{ root: string; path: string[] }> {
-    return this.#read(task, 'inclusionOf', task.size)
+  inclusion(task: InclusionTask): Promise<InclusionFound> {
+    return this.#read('inclusionOf', task)
   }
 
   consistency(task: ConsistencyTask): Promise<ConsistencyFound> {
-    return this.#read(task, 'consistencyOf', task.size)
+    return this.#read('consistencyOf', task)
   }
 
   /** The line that an export has for one record. */
@@ -129,15 +135,21 @@ export class ReaderPool {
   }
 
   /**
-   * @param leaves of a tree that it may have to go through
+   * A tree may have to be gone through from its leaves, which takes longer the more there are.
    * @throws RefusedError when the shard does not serve and does not come back soon, no thread can read, or none can open the
    * store
    */
-  async #read<Found>(task: ShardTask, name: string, leaves = 0): Promise<Found> {
+  async #read<Name extends keyof StoreReads>(
+    name: Name,
+    task: StoreReads[Name]['task'],
+  ): Promise<StoreReads[Name]['found']> {
+    const leaves = 'size' in task ? task.size : 0
     const deadlineMs = limits.readerTaskMs + (leaves * 1_000) / limits.readerLeavesPerSec
     for (;;) {
       try {
-        return await this.#pool.run(task, { name, deadlineMs, unless: () => this.#away.has(task.shard) })
+        const unless = () => this.#away.has(task.shard)
+        const found = await this.#pool.run(task, { name, deadlineMs, unless })
+        return answerOf(readerAnswers[name], found)
       } catch (error) {
         if (isOutOfDescriptors(error)) throw new RefusedError(noDescriptors, error)
         if (!(error instanceof Skipped)) throw error

@@ -1,6 +1,13 @@
 import { availableParallelism } from 'node:os'
 import { limits } from '../base/limits.js'
-import { TaskProgress, type ShardCheck, type ShardCopy } from '../protocol/store-tasks.js'
+import { answerOf } from '../protocol/pool-tasks.js'
+import {
+  TaskProgress,
+  storeAnswers,
+  type ShardCheck,
+  type ShardCopy,
+  type StoreTasks,
+} from '../protocol/store-tasks.js'
 import { ThreadPool } from './thread-pool.js'
 
 /** Threads that work on whole stores, and what they are at (docs/adr/0020-backup.md). */
@@ -28,14 +35,14 @@ export class StorePool {
   /** Copies stores as they are at one moment; `done` counts bytes of rows. */
   copy(from: readonly string[], to: readonly string[]): Promise<ShardCopy[]> {
     this.#progress.begin()
-    return this.#run({ from, to, progress: this.#progress.memory }, 'copyStores')
+    return this.#run('copyStores', { from: [...from], to: [...to], progress: this.#progress.memory })
   }
 
   /** Checks stores, several at once; `done` counts two steps a record. */
   async check(paths: readonly string[]): Promise<ShardCheck[]> {
     this.#progress.begin()
     const progress = this.#progress.memory
-    const checks = paths.map((path, shard) => this.#run<ShardCheck>({ path, shard, progress }, 'checkOne'))
+    const checks = paths.map((path, shard) => this.#run('checkOne', { path, shard, progress }))
     // When one fails, none may still open a store, which makes its directory, once this has returned.
     await Promise.allSettled(checks)
     return Promise.all(checks)
@@ -44,7 +51,7 @@ export class StorePool {
   /** The root over the chain heads of all agents, 64 hex digits; `done` counts agents. */
   headsRoot(paths: readonly string[]): Promise<string> {
     this.#progress.begin()
-    return this.#run({ paths, progress: this.#progress.memory }, 'rootOfHeads')
+    return this.#run('rootOfHeads', { paths: [...paths], progress: this.#progress.memory })
   }
 
   /** Has the work under way end soon; its promises reject. */
@@ -59,15 +66,18 @@ export class StorePool {
   }
 
   /** A task takes as long as its store asks for; one that comes no step further for long has its thread ended. */
-  async #run<Found>(task: object, name: string): Promise<Found> {
-    const run: Promise<Found> = this.#pool.run(task, {
+  async #run<Name extends keyof StoreTasks>(
+    name: Name,
+    task: StoreTasks[Name]['task'],
+  ): Promise<StoreTasks[Name]['found']> {
+    const run = this.#pool.run(task, {
       name,
       deadlineMs: limits.storeSilenceMs,
       steps: () => this.#progress.done,
     })
     this.#underWay.add(run)
     try {
-      return await run
+      return answerOf(storeAnswers[name], await run)
     } finally {
       this.#underWay.delete(run)
     }

@@ -95,17 +95,17 @@ export class ThreadPool {
   }
 
   /**
-   * Carries a task out in the first thread that is free.
+   * Carries a task out in the first thread that is free. What it answers is checked by who asks.
    * @throws RefusedError when no thread did it, `Skipped`, or what the task throws
    */
-  async run<Found>(task: object, how: PoolTaskRun): Promise<Found> {
+  async run(task: object, how: PoolTaskRun): Promise<unknown> {
     const untilMs = performance.now() + (this.#settings.waitMs ?? Number.POSITIVE_INFINITY)
     for (let first = false; ; first = true) {
       const thread = await this.#take({ untilMs, first })
       let pauseMs = 0
       try {
         if (how.unless?.() === true) throw new Skipped('The task was not begun')
-        const found: Found = await thread.run(task, how)
+        const found = await thread.run(task, how)
         this.#worked()
         return found
       } catch (error) {

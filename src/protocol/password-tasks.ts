@@ -1,3 +1,6 @@
+import { isFlag, isText, members, optional } from '../base/shape.js'
+import type { TaskAnswers } from './pool-tasks.js'
+
 /** What a password thread of the pool is started with. */
 export interface PasswordSettings {
   /** 32 bytes, mixed into every hash: hashes that leak alone cannot be guessed at. Never logged, never stored. */
@@ -18,4 +21,16 @@ export interface Verification {
   matches: boolean
   /** A new hash of the password that matched, where the stored one has weaker parameters than those in force. */
   rehashed?: string
+}
+
+/** The tasks of a password thread: what each is given, and what it answers. */
+export interface PasswordTasks {
+  hashPassword: { task: HashTask; found: string }
+  verifyPassword: { task: VerifyTask; found: Verification }
+}
+
+/** What the answers are checked by. */
+export const passwordAnswers: TaskAnswers<PasswordTasks> = {
+  hashPassword: isText,
+  verifyPassword: members<Verification>({ matches: isFlag, rehashed: optional(isText) }),
 }

@@ -1,7 +1,21 @@
+import {
+  either,
+  isBytes,
+  isFlag,
+  isNumber,
+  isText,
+  listOf,
+  members,
+  optional,
+  type Check,
+} from '../base/shape.js'
+import type { ChainPlace } from '../proof/chain-check.js'
 import type { ExportPosition } from '../proof/export-check.js'
+import type { Subtree } from '../proof/tree.js'
 import type { Condition } from '../strand/condition.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { CheckedRecords } from './import-messages.js'
+import type { TaskAnswers } from './pool-tasks.js'
 
 /** What a reader thread of the pool is started with. */
 export interface ReaderSettings {
@@ -39,6 +53,19 @@ export interface TreeTask {
 }
 
 export interface InclusionTask extends TreeTask {
+  seq: number
+}
+
+/** The root of a tree, and the sibling hashes that lead to it, hex. */
+export interface InclusionFound {
+  root: string
+  path: string[]
+}
+
+/** One record of a strand. */
+export interface RecordTask {
+  shard: number
+  agentNo: number
   seq: number
 }
 
@@ -89,3 +116,59 @@ export type ImportChecked =
       /** `line` counts from 0 within the lines given; `seq` is of the record that stands or was expected there. */
       fault: { line: number; seq: number; reason: string }
     }
+
+/** The tasks of a reader: what each is given, and what it answers. */
+export interface ReaderTasks {
+  exportPage: { task: ExportPageTask; found: ExportPage }
+  /** The seq of the record whose signature covers the record. */
+  sealEnd: { task: RecordTask; found: number }
+  /** Hex. */
+  treeRootOf: { task: TreeTask; found: string }
+  inclusionOf: { task: InclusionTask; found: InclusionFound }
+  consistencyOf: { task: ConsistencyTask; found: ConsistencyFound }
+  importCheck: { task: ImportStageTask; found: ImportStaged }
+}
+
+/** Whether a value is a place in a chain. */
+export const isPlace: Check<ChainPlace> = members<ChainPlace>({
+  seq: isNumber,
+  head: optional(isText),
+  hlc: isText,
+  key: isText,
+  sealAwaited: optional(isNumber),
+})
+
+/** Whether a value is the root of a part of a tree. */
+export const isSubtree: Check<Subtree> = members<Subtree>({ level: isNumber, rootHex: isText })
+
+const isPosition = members<ExportPosition>({
+  place: isPlace,
+  records: isNumber,
+  subtrees: listOf(isSubtree),
+})
+
+const isFull: Check<true> = (value) => value === true
+
+/** What the answers are checked by. */
+export const readerAnswers: TaskAnswers<ReaderTasks> = {
+  exportPage: members<ExportPage>({ bytes: isBytes, nextSeq: isNumber, lastHash: isText }),
+  sealEnd: isNumber,
+  treeRootOf: isText,
+  inclusionOf: members<InclusionFound>({ root: isText, path: listOf(isText) }),
+  consistencyOf: members<ConsistencyFound>({ path: listOf(isText), fromRoot: isText, toRoot: isText }),
+  importCheck: either(
+    either(
+      members<Extract<ImportStaged, { ended: boolean }>>({
+        position: isPosition,
+        linesTaken: isNumber,
+        bytesTaken: isNumber,
+        ended: isFlag,
+        staged: isFlag,
+      }),
+      members<Extract<ImportStaged, { fault: unknown }>>({
+        fault: members({ line: isNumber, seq: isNumber, reason: isText }),
+      }),
+    ),
+    members<{ full: true }>({ full: isFull }),
+  ),
+}

@@ -1,3 +1,6 @@
+import { isNumber, isText, listOf, members } from '../base/shape.js'
+import type { TaskAnswers } from './pool-tasks.js'
+
 /*
  * What threads do with whole stores: copying, checking, telling their heads apart (docs/adr/0020-backup.md).
  */
@@ -40,6 +43,26 @@ export interface ShardCheck {
 export interface HeadsTask {
   paths: string[]
   progress: SharedArrayBuffer
+}
+
+/** The tasks of a thread for whole stores: what each is given, and what it answers. */
+export interface StoreTasks {
+  copyStores: { task: CopyTask; found: ShardCopy[] }
+  checkOne: { task: CheckTask; found: ShardCheck }
+  /** Hex. */
+  rootOfHeads: { task: HeadsTask; found: string }
+}
+
+/** What the answers are checked by. */
+export const storeAnswers: TaskAnswers<StoreTasks> = {
+  copyStores: listOf(members<ShardCopy>({ agents: isNumber, records: isNumber })),
+  checkOne: members<ShardCheck>({
+    agents: isNumber,
+    records: isNumber,
+    lastHlc: isText,
+    faults: listOf(isText),
+  }),
+  rootOfHeads: isText,
 }
 
 /** Thrown within a task that was asked to stop. */

@@ -1,0 +1,44 @@
+/* Checks of values that come over from other threads, which are `unknown` until one of these has looked at them. */
+
+/** Tells whether a value is of a shape. */
+export type Check<Found> = (value: unknown) => value is Found
+
+export const isText: Check<string> = (value) => typeof value === 'string'
+export const isNumber: Check<number> = (value) => typeof value === 'number'
+export const isFlag: Check<boolean> = (value) => typeof value === 'boolean'
+export const isBytes: Check<Uint8Array> = (value) => value instanceof Uint8Array
+
+/** One of some texts. */
+export function oneOf<Text extends string>(...texts: readonly Text[]): Check<Text> {
+  const known: ReadonlySet<unknown> = new Set(texts)
+  return (value): value is Text => known.has(value)
+}
+
+/** A list whose elements are all of a shape. */
+export function listOf<Found>(check: Check<Found>): Check<Found[]> {
+  return (value): value is Found[] => Array.isArray(value) && value.every(check)
+}
+
+/** A value of the shape, or none. */
+export function optional<Found>(check: Check<Found>): Check<Found | undefined> {
+  return (value): value is Found | undefined => value === undefined || check(value)
+}
+
+/** A value of either shape. */
+export function either<One, Other>(one: Check<One>, other: Check<Other>): Check<One | Other> {
+  return (value): value is One | Other => one(value) || other(value)
+}
+
+/** An object each of whose members is of its shape; members beyond those are let through. */
+export function members<Found extends object>(checks: {
+  [Name in keyof Found]-?: object extends Pick<Found, Name>
+    ? Check<Found[Name] | undefined>
+    : Check<Found[Name]>
+}): Check<Found> {
+  const all: [string, (value: unknown) => boolean][] = Object.entries(checks)
+  return (value): value is Found => {
+    if (typeof value !== 'object' || value === null) return false
+    const own = new Map<string, unknown>(Object.entries(value))
+    return all.every(([name, check]) => check(own.get(name)))
+  }
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest'
+import {
+  either,
+  isBytes,
+  isFlag,
+  isNumber,
+  isText,
+  listOf,
+  members,
+  oneOf,
+  optional,
+} from '../../../src/base/shape.js'
+
+describe('the check of a shape', () => {
+  it.each([
+    ['a text', isText, ['x', 1]],
+    ['a number', isNumber, [1, '1']],
+    ['a flag', isFlag, [false, 0]],
+    ['bytes', isBytes, [Buffer.alloc(1), [0]]],
+    ['one of some texts', oneOf('a', 'b'), ['b', 'c']],
+    [
+      'a list',
+      listOf(isNumber),
+      [
+        [1, 2],
+        [1, '2'],
+      ],
+    ],
+    ['a list, even an empty one', listOf(isNumber), [[], {}]],
+    ['what may be missing', optional(isText), [undefined, null]],
+    ['what may be missing and is there', optional(isText), ['x', 1]],
+    ['either of two', either(isText, isNumber), [1, true]],
+  ])('lets through %s and nothing else', (_, check, [right, wrong]) => {
+    expect(check(right)).toBe(true)
+    expect(check(wrong)).toBe(false)
+  })
+
+  const isPair = members<{ left: number; right?: string }>({ left: isNumber, right: optional(isText) })
+
+  it('wants each member of an object, and lets others through', () => {
+    expect(isPair({ left: 1 })).toBe(true)
+    expect(isPair({ left: 1, right: 'x', more: true })).toBe(true)
+    expect(isPair({ right: 'x' })).toBe(false)
+    expect(isPair({ left: 1, right: 2 })).toBe(false)
+    for (const other of [null, undefined, 1, 'left']) expect(isPair(other)).toBe(false)
+  })
+
+  it('looks at own members only', () => {
+    expect(isPair(Object.create({ left: 1 }))).toBe(false)
+  })
+})
