@@ -10,7 +10,7 @@ export interface IdentityRef extends Pick<ProviderIdentity, 'subject'> {
 
 /** The user that an identity was linked to. */
 export function userByIdentity(space: AuthSpace, identity: IdentityRef): UserRow | undefined {
-  const userId = space.find<string>('identity', idOf(identity))
+  const userId = space.find('identity', idOf(identity))
   return userId === undefined ? undefined : userById(space, userId)
 }
 

@@ -1,17 +1,9 @@
 import { limits } from '../../src/base/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js'
+import type { LinkRow } from '../store/auth-rows.js'
 import { takeMailRoom } from './mail-rooms.js'
 import { putMail } from './outbox.js'
 import type { AuthSpace } from './namespace-state.js'
-
-/** A link that works once, found by the SHA-256 of its token. */
-export interface LinkRow {
-  purpose: LinkPurpose
-  email: string
-  /** Whether the token went out by mail, so that who brings it has shown to receive mail there. */
-  mailed: boolean
-  expiresAtMs: number
-}
 
 /** How long a link is kept that can serve nobody, milliseconds. */
 const UNSERVED_MS = 60_000
@@ -52,7 +44,7 @@ function keepLink(space: AuthSpace, email: string, draft: LinkDraft): void {
 
 /** The link of a hash that is for `purpose` and has not expired. */
 export function findLink(space: AuthSpace, hash: string, purpose: LinkPurpose): LinkRow | undefined {
-  const row = space.find<LinkRow>('link', hash)
+  const row = space.find('link', hash)
   return row?.purpose === purpose && row.expiresAtMs > space.nowMs ? row : undefined
 }
 
@@ -81,7 +73,7 @@ function makeRoom(space: AuthSpace, email: string, purpose: LinkPurpose): void {
   const hashes = hashesOf(space, email)
   if (hashes.length < limits.linksPerPurposeMax) return
   const same = hashes
-    .map((hash) => ({ hash, row: space.find<LinkRow>('link', hash) }))
+    .map((hash) => ({ hash, row: space.find('link', hash) }))
     .filter(({ row }) => row?.purpose === purpose)
     // Links for one purpose live equally long, so the oldest is the one that ends first.
     .toSorted((one, other) => (one.row?.expiresAtMs ?? 0) - (other.row?.expiresAtMs ?? 0))

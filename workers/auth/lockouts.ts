@@ -1,15 +1,9 @@
 import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
-import { afterFailure, type LockoutState, lockedForMs, noFailures } from '../../src/auth/lockout.js'
+import { afterFailure, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
+import type { LockoutRow } from '../store/auth-rows.js'
 import type { AuthSpace } from './namespace-state.js'
 import { countTogether, nobodysId } from './strangers.js'
-
-/** The lockout of one e-mail or one device, with the failures that no audit record has told of yet. */
-interface LockoutRow extends LockoutState {
-  /** When `auth/login_failed` was last written, Unix milliseconds. */
-  reportedAtMs: number
-  unreported: number
-}
 
 const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
 
@@ -37,13 +31,13 @@ export function guesserOf(space: AuthSpace, given: Guesser & { device?: DeviceCl
 
 /** How the guesser stands; there is no difference between known and unknown e-mails. */
 export function lockoutOf(space: AuthSpace, guesser: Guesser): { lockedForMs: number; failures: number } {
-  const row = space.find<LockoutRow>(...placeOf(guesser)) ?? noRow
+  const row = space.find(...placeOf(guesser)) ?? noRow
   return { lockedForMs: lockedForMs(row, space.nowMs), failures: row.failures }
 }
 
 /** Until when the e-mail is locked for strangers, Unix milliseconds; 0 when it is not. */
 export function lockedUntilMs(space: AuthSpace, email: string): number {
-  const row = space.find<LockoutRow>('lockout', email) ?? noRow
+  const row = space.find('lockout', email) ?? noRow
   return lockedForMs(row, space.nowMs) > 0 ? row.lockedUntilMs : 0
 }
 
@@ -51,7 +45,7 @@ export function lockedUntilMs(space: AuthSpace, email: string): number {
 export function countFailure(space: AuthSpace, guesser: Guesser): void {
   const { nowMs } = space
   const place = placeOf(guesser)
-  const before = space.find<LockoutRow>(...place) ?? noRow
+  const before = space.find(...place) ?? noRow
   const { state, locked } = afterFailure(before, space.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
   const due = locked || nowMs - before.reportedAtMs >= REPORT_INTERVAL_MS
@@ -92,7 +86,7 @@ function tell(space: AuthSpace, { email, user }: Guesser, { due, locked, count }
  */
 export function clearFailures(space: AuthSpace, guesser: Guesser): void {
   const place = placeOf(guesser)
-  const row = space.find<LockoutRow>(...place)
+  const row = space.find(...place)
   if (row === undefined) return
   if (row.unreported > 0) {
     const { email, user } = guesser

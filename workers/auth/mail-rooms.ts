@@ -1,9 +1,7 @@
 import type { AuthMail } from '../../src/auth/outbox-message.js'
 import { takeRoom } from '../../src/auth/mail-room.js'
+import type { RoomsRow } from '../store/auth-rows.js'
 import type { AuthSpace } from './namespace-state.js'
-
-/** When a mailbox has all of its room back for the mails of each kind, Unix milliseconds. */
-type RoomsRow = Partial<Record<AuthMail['kind'], number>>
 
 /** A mail, as far as its room is concerned. */
 export interface RoomAsked extends Pick<AuthMail, 'kind' | 'to'> {
@@ -17,7 +15,7 @@ export interface RoomAsked extends Pick<AuthMail, 'kind' | 'to'> {
  * @returns whether there was room
  */
 export function takeMailRoom(space: AuthSpace, { kind, to, served }: RoomAsked): boolean {
-  const row = space.find<RoomsRow>('mail-room', to) ?? {}
+  const row = space.find('mail-room', to) ?? {}
   const fullAtMs = takeRoom(row[kind] ?? 0, space.nowMs)
   if (fullAtMs === undefined) return false
   const rooms: RoomsRow = { ...row, [kind]: served ? fullAtMs : (row[kind] ?? 0) }

@@ -12,7 +12,8 @@ import type {
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
-import { authKey, type AuthKind } from '../store/auth-table.js'
+import type { AuthKind, AuthRows } from '../store/auth-rows.js'
+import { authKey, pendingValue } from '../store/auth-table.js'
 import { findOrganism } from '../store/organisms.js'
 
 /** Rows that one command looks through at most, such as the sessions of one user. */
@@ -78,12 +79,12 @@ export class AuthSpace {
     return this.state.clock()
   }
 
-  /** A row; its shape is what those who put rows of the kind say. */
-  find<T>(kind: AuthKind, id: string): T | undefined {
+  /** A row. */
+  find<Kind extends AuthKind>(kind: Kind, id: string): AuthRows[Kind] | undefined {
     const key = this.#key(kind, id)
     const pending = this.#writing?.group.authRows.get(key)
-    if (pending === undefined) return this.state.store.auth.find<T>(key)
-    return pending.value === undefined ? undefined : JSON.parse(pending.value)
+    if (pending === undefined) return this.state.store.auth.find(kind, key)
+    return pendingValue(kind, pending)
   }
 
   /** Ids of the rows of a kind that begin with `prefix`, in order. */
@@ -105,7 +106,7 @@ export class AuthSpace {
   }
 
   /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
-  put([kind, id]: [AuthKind, string], row: unknown, expiresAtMs?: number): void {
+  put<Kind extends AuthKind>([kind, id]: [Kind, string], row: AuthRows[Kind], expiresAtMs?: number): void {
     const value = JSON.stringify(row)
     this.#write.group.authRows.set(this.#key(kind, id), {
       value,

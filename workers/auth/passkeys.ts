@@ -1,21 +1,11 @@
-import type { Ceremony, PasskeyRow } from '../../src/auth/passkey.js'
+import type { PasskeyRow } from '../../src/auth/passkey.js'
 import type { PasskeySessionDraft } from '../../src/protocol/auth-messages.js'
+import type { PasskeySessionRow } from '../store/auth-rows.js'
 import type { AuthSpace } from './namespace-state.js'
-
-/** A ceremony that has begun, found by the SHA-256 of its session token. */
-export interface PasskeySessionRow {
-  ceremony: Ceremony
-  challenge: string
-  /** Whether it is for one user only; always so for a registration. */
-  named: boolean
-  /** That user; absent for an e-mail that no account has, with which nothing can be done. */
-  userId?: string
-  expiresAtMs: number
-}
 
 /** A passkey by its credential id, base64url. */
 export function passkeyById(space: AuthSpace, id: string): PasskeyRow | undefined {
-  return space.find<PasskeyRow>('passkey', id)
+  return space.find('passkey', id)
 }
 
 /** The passkeys of a user, the oldest first. */
@@ -58,7 +48,7 @@ export function putPasskeySession(
 
 /** Takes a ceremony out: its first finishing attempt ends it, whatever comes of that. */
 export function takePasskeySession(space: AuthSpace, hash: string): PasskeySessionRow | undefined {
-  const row = space.find<PasskeySessionRow>('passkey-session', hash)
+  const row = space.find('passkey-session', hash)
   if (row === undefined) return undefined
   space.remove('passkey-session', hash)
   return row

@@ -28,7 +28,7 @@ export function putSession(space: AuthSpace, session: SessionRow): void {
 
 /** A session that has not expired. */
 export function sessionById(space: AuthSpace, sid: string): SessionRow | undefined {
-  return space.find<SessionRow>('session', sid)
+  return space.find('session', sid)
 }
 
 /** The sessions of a user that have not expired. */

@@ -1,4 +1,4 @@
-import type { AuditType } from '../../src/auth/audit.js'
+import type { CountedType } from '../store/auth-rows.js'
 import type { AuthSpace } from './namespace-state.js'
 
 /*
@@ -12,20 +12,7 @@ const outcomes = {
   'auth/login_failed': 'failure',
   'auth/locked': 'failure',
   'auth/register': 'failure',
-} as const satisfies Partial<Record<AuditType, 'failure' | undefined>>
-
-/** What strangers' e-mails are counted for. */
-export type CountedType = keyof typeof outcomes
-
-/** What is counted and not told of yet, of one namespace. */
-interface UntoldRow {
-  /** When it is to be told of, Unix milliseconds. */
-  dueAtMs: number
-  counts: Partial<Record<CountedType, number>>
-  /** Where it came from, as long as that is one place. */
-  ip?: string
-  userAgent?: string
-}
+} as const satisfies Record<CountedType, 'failure' | undefined>
 
 /** How long is counted before it is told of, milliseconds. */
 const TOGETHER_MS = 60_000
@@ -43,7 +30,7 @@ export interface Happened {
 /** Counts what happened to an e-mail. It reads and writes as much for an e-mail that is told of by itself. */
 export function countTogether(space: AuthSpace, { type, counted }: Happened): void {
   const { ip, userAgent } = space.origin
-  const row = space.find<UntoldRow>('untold', '') ?? {
+  const row = space.find('untold', '') ?? {
     dueAtMs: space.nowMs + TOGETHER_MS,
     counts: {},
     ip,
@@ -60,7 +47,7 @@ export function countTogether(space: AuthSpace, { type, counted }: Happened): vo
 
 /** Tells of what was counted in a minute that is over: one record of a type, with its count. */
 export function tellTogether(space: AuthSpace): void {
-  const row = space.find<UntoldRow>('untold', '')
+  const row = space.find('untold', '')
   if (row === undefined) return
   const leftMs = row.dueAtMs - space.nowMs
   // Longer only when the clock was set back.

@@ -4,12 +4,12 @@ import type { AuthSpace } from './namespace-state.js'
 
 /** The account of an e-mail as `normalizeEmail` gives it. */
 export function userByEmail(space: AuthSpace, email: string): UserRow | undefined {
-  const userId = space.find<string>('email', email)
+  const userId = space.find('email', email)
   return userId === undefined ? undefined : userById(space, userId)
 }
 
 export function userById(space: AuthSpace, userId: string): UserRow | undefined {
-  return space.find<UserRow>('user', userId)
+  return space.find('user', userId)
 }
 
 /** Keeps a user that is there already as it is now. */

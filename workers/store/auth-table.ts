@@ -1,29 +1,8 @@
 import { limits } from '../../src/base/limits.js'
 import type { Ended } from '../../src/protocol/auth-messages.js'
+import type { AuthKind, AuthRows } from './auth-rows.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
-
-/** What a row of a namespace is about. */
-export type AuthKind =
-  | 'user'
-  | 'email'
-  | 'session'
-  | 'user-session'
-  | 'link'
-  | 'email-link'
-  | 'lockout'
-  | 'device-lockout'
-  | 'mail-room'
-  | 'untold'
-  | 'decoy'
-  | 'unsent-mail'
-  | 'oauth-state'
-  | 'identity'
-  | 'user-identity'
-  | 'passkey'
-  | 'user-passkey'
-  | 'passkey-session'
-  | 'keys'
 
 /** A row to be written, or removed where there is no value. */
 export interface PendingAuthRow {
@@ -37,8 +16,8 @@ export interface PendingAuthRow {
 export type PendingEnded = Ended & { namespace: string }
 
 /** A row as it is kept. */
-interface KeptRow {
-  value: unknown
+interface KeptRow<Kind extends AuthKind = AuthKind> {
+  value: AuthRows[Kind]
   expiresAtMs?: number
 }
 
@@ -60,6 +39,14 @@ export function namespaceOfKey(key: Buffer): string {
   return key.subarray(0, key.indexOf(0)).toString()
 }
 
+/** The value of a row that is to be written, as it will be read. */
+export function pendingValue<Kind extends AuthKind>(
+  _kind: Kind,
+  { value }: PendingAuthRow,
+): AuthRows[Kind] | undefined {
+  return value === undefined ? undefined : (JSON.parse(value) as AuthRows[Kind])
+}
+
 /** Auth state of all namespaces of one shard (docs/adr/0010-auth-state.md). */
 export class AuthTable {
   readonly #environment: Environment
@@ -68,10 +55,10 @@ export class AuthTable {
     this.#environment = environment
   }
 
-  /** The value of a row, whether it has expired or not; its shape is its writer's word. */
-  find<T>(key: string): T | undefined {
+  /** The value of a row, whether it has expired or not. @param key as `authKey` makes it of the kind */
+  find<Kind extends AuthKind>(_kind: Kind, key: string): AuthRows[Kind] | undefined {
     const bytes = this.#environment.auth.find(Buffer.from(key))
-    return bytes === undefined ? undefined : ((JSON.parse(bytes.toString()) as KeptRow).value as T)
+    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow<Kind>).value
   }
 
   /** Keys that begin with `prefix`, after `after`, in order. */

@@ -4,7 +4,7 @@ import type { AuthSpace } from '../../auth/namespace-state.js'
 
 /** The signing keys of a namespace by their epochs; the first is in force until a rotation. */
 export function keyEpochs(space: AuthSpace): KeyEpochs {
-  const kept = space.find<KeyEpochs>('keys', '') ?? { kind: 'keyEpochs', epoch: 0, retired: [] }
+  const kept = space.find('keys', '') ?? { kind: 'keyEpochs', epoch: 0, retired: [] }
   return { ...kept, retired: kept.retired.filter(({ untilMs }) => untilMs > space.nowMs) }
 }
 

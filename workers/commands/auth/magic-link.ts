@@ -14,7 +14,7 @@ import { notVerified } from './login.js'
  */
 export function linkSend(space: AuthSpace, { email, link }: ChangeOf<'linkSend'>): Changed {
   // Not the whole user: reading it takes measurably longer than finding none.
-  const userId = space.find<string>('email', email)
+  const userId = space.find('email', email)
   const served = link.mailToken === undefined || serves(space, link.purpose, userId)
   const inRoom = putLink(space, { email, served }, link)
   if (link.purpose === 'magicLink') tellOfLink(space, { userId, email, inRoom })

@@ -1,6 +1,5 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import type { OauthStateRow } from '../../../src/auth/oauth.js'
 import type { UserRow } from '../../../src/auth/user.js'
 import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
 import { proveMailbox } from '../../auth/mailbox.js'
@@ -20,7 +19,7 @@ export function oauthStart(space: AuthSpace, { stateHash, row }: ChangeOf<'oauth
  */
 export function oauthReturn(space: AuthSpace, change: ChangeOf<'oauthReturn'>): Changed {
   const { stateHash, provider, browserHash } = change
-  const row = space.find<OauthStateRow>('oauth-state', stateHash)
+  const row = space.find('oauth-state', stateHash)
   const isGood =
     row !== undefined &&
     row.provider === provider &&
