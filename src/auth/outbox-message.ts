@@ -1,3 +1,5 @@
+import { either, isNumber, isText, members, oneOf, type Check } from '../base/shape.js'
+
 /** A mail with a link that carries a token. */
 export interface LinkMail {
   kind: 'magicLink' | 'verifyEmail' | 'passwordReset'
@@ -32,3 +34,23 @@ export interface OutboxMessage {
   attempts: number
   mail: AuthMail
 }
+
+/** Whether a value is a mail of the outbox. */
+export const isOutboxMessage: Check<OutboxMessage> = members<OutboxMessage>({
+  id: isText,
+  attempts: isNumber,
+  mail: either(
+    members<LinkMail>({
+      kind: oneOf('magicLink', 'verifyEmail', 'passwordReset'),
+      to: isText,
+      organismId: isText,
+      token: isText,
+      expiresAtMs: isNumber,
+    }),
+    members<NoticeMail>({
+      kind: oneOf('registrationTried', 'passkeyRegistered'),
+      to: isText,
+      organismId: isText,
+    }),
+  ),
+})

@@ -194,8 +194,7 @@ export class Subscription<T = Record<string, unknown>> {
   async #handle(event: ServerSentEvent): Promise<void> {
     if (this.#isClosed()) return
     if (event.event === 'record' && event.data !== '') {
-      const streamEvent: StreamEvent<T> = JSON.parse(event.data)
-      await this.#source.onEvent(streamEvent)
+      await this.#source.onEvent(JSON.parse(event.data) as StreamEvent<T>)
     } else if (event.event === 'caught_up') {
       this.#source.options.onCaughtUp?.()
     }

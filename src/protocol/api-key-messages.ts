@@ -1,3 +1,4 @@
+import { isText, members, oneOf, type Check } from '../base/shape.js'
 import type { WriteOptions } from './command-options.js'
 import type { ProposedAs } from './proposal-messages.js'
 
@@ -75,6 +76,15 @@ export interface ApiKeyMadeOutcome {
   live: boolean
   replayed?: boolean
 }
+
+const isMade = members<{ kind: 'apiKeyMade'; row: { keyId: string; digest: string }; key: string }>({
+  kind: oneOf('apiKeyMade'),
+  row: members({ keyId: isText, digest: isText }),
+  key: isText,
+})
+
+/** Whether a value is the answer that shows a key; those that earlier versions kept lack some members. */
+export const isApiKeyMade: Check<ApiKeyMadeOutcome> = (value): value is ApiKeyMadeOutcome => isMade(value)
 
 /** Keys that a commit has made or removed: told before its outcomes. */
 export interface ApiKeyChanges {

@@ -1,4 +1,6 @@
-import type { CheckedRecords } from './import-messages.js'
+import { isNumber, isText, listOf, members, type Check } from '../base/shape.js'
+import type { CheckedRecords, MeaningAt } from './import-messages.js'
+import { answerOf } from './pool-tasks.js'
 
 /*
  * Checked records of an import as they wait in a file for the end of their export (docs/adr/0039-imports-wait.md): for each
@@ -22,8 +24,25 @@ export function partLengths(head: Buffer): { told: number; chunk: number } {
   return { told: head.readUInt32LE(0), chunk: head.readUInt32LE(4) }
 }
 
+type Told = Omit<CheckedRecords, 'chunk'>
+
+/** A reader wrote the file: what a meaning holds beside its seq and kind is its word. */
+const isMeaning: Check<MeaningAt> = (value): value is MeaningAt =>
+  members<{ seq: number; kind: string }>({ seq: isNumber, kind: isText })(value)
+
+const isCommitment: Check<[number, string]> = (value): value is [number, string] =>
+  Array.isArray(value) && isNumber(value[0]) && isText(value[1])
+
+const isTold: Check<Told> = members<Told>({
+  firstSeq: isNumber,
+  lastSeq: isNumber,
+  lastHash: isText,
+  key: isText,
+  meanings: listOf(isMeaning),
+  commitments: listOf(isCommitment),
+})
+
 /** A part out of its two pieces. */
 export function partOf(told: Buffer, chunk: Uint8Array): CheckedRecords {
-  const rest: Omit<CheckedRecords, 'chunk'> = JSON.parse(told.toString())
-  return { ...rest, chunk }
+  return { ...answerOf(isTold, JSON.parse(told.toString())), chunk }
 }

@@ -62,6 +62,47 @@ describe('the search for dead code', () => {
   })
 })
 
+describe('the types', () => {
+  const tsc = resolve('node_modules/typescript/bin/tsc')
+  const check = () => run(tsc, '-p', 'tsconfig.json', '--noEmit')
+
+  beforeEach(() => {
+    for (const path of ['tsconfig.json', 'src/base/unknown-json.d.ts']) plantCopy(path)
+    plant('package.json', '{ "name": "planted", "version": "1.0.0", "type": "module" }')
+    symlinkSync(resolve('node_modules'), join(tree, 'node_modules'))
+    plant(
+      'src/base/clean.ts',
+      'export const first = (list: number[]): number | undefined => list[0]\n' +
+        'export const read = (text: string): unknown => JSON.parse(text)\n',
+    )
+  })
+
+  it('pass where what may be missing is, and JSON is looked at before it is used', () => {
+    const { status, stdout } = check()
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  })
+
+  it.each([
+    ['an index that may be missing', 'export const first = (list: number[]): number => list[0]\n'],
+    ['JSON of a shape', 'export const read = (text: string): { id: string } => JSON.parse(text)\n'],
+    [
+      'JSON of a shape, through a function',
+      'export const read = (text: string): { id: string } => JSON.parse(text, (_key, value) => value)\n',
+    ],
+    [
+      'an answer of a shape',
+      'export const read = async (answer: Response): Promise<{ id: string }> => answer.json()\n',
+    ],
+  ])('refuse %s', (_, code) => {
+    plant('src/base/planted.ts', code)
+    const { status, stdout } = check()
+    expect(stdout).toContain('src/base/planted.ts')
+    expect(stdout).toContain('not assignable')
+    expect(status).not.toBe(0)
+  })
+})
+
 describe('the types of the client', () => {
   const tsc = resolve('node_modules/typescript/bin/tsc')
   const check = () => run(tsc, '-p', 'tsconfig.client.json')

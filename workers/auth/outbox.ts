@@ -1,4 +1,4 @@
-import type { AuthMail, OutboxMessage } from '../../src/auth/outbox-message.js'
+import { isOutboxMessage, type AuthMail, type OutboxMessage } from '../../src/auth/outbox-message.js'
 import { assert } from '../../src/base/assert.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { seal, type SealedPlace, unseal } from '../../src/strand/seal.js'
@@ -63,7 +63,7 @@ function sealed(state: ShardState, message: OutboxMessage): Buffer {
 }
 
 function opened(state: ShardState, bytes: Buffer): OutboxMessage {
-  const message: OutboxMessage = JSON.parse(unseal(state.masterSeed, place, bytes).toString())
-  assert(typeof message.id === 'string', 'the outbox holds mails')
+  const message: unknown = JSON.parse(unseal(state.masterSeed, place, bytes).toString())
+  assert(isOutboxMessage(message), 'the outbox holds mails')
   return message
 }

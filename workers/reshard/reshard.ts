@@ -1,12 +1,12 @@
 import { assert } from '../../src/base/assert.js'
 import { shardOf } from '../../src/base/placement.js'
 import { laterHlc, zeroHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { AgentRow } from '../store/agent.js'
+import { agentRowOf, type AgentRow } from '../store/agent.js'
 import { namespaceOfKey } from '../store/auth-table.js'
 import { putClockFloor, readClockFloor } from '../store/clock-floor.js'
 import { allLastTold, putLastTold } from '../store/last-told.js'
 import { commitDurably, openEnvironment, rowCount, type Environment } from '../store/environment.js'
-import type { KeptAnswer } from '../store/idempotency.js'
+import { keptAnswerOf } from '../store/idempotency.js'
 import { Scrubber } from '../store/scrubber.js'
 import { agentNoKey, expiryKey } from '../store/tables.js'
 import { strandEnd } from '../store/records.js'
@@ -155,7 +155,7 @@ class Reshard {
         const name = Buffer.from(value)
         const bytes = agents.get(name)
         if (bytes === undefined) throw new Error(`Expected a row of the agent ${name.toString()}`)
-        const row: AgentRow = JSON.parse(bytes.toString())
+        const row = agentRowOf(bytes)
         const place = this.#move.agents.add(name.toString(), { shard, no })
         const moved: AgentRow = { ...row, no: place.no }
         const writer = this.#writer(place.shard)
@@ -207,7 +207,7 @@ class Reshard {
       for (const { key, value } of idempotency.getRange({})) {
         const row = Buffer.from(key)
         const bytes = Buffer.from(value)
-        const kept: KeptAnswer = JSON.parse(bytes.toString())
+        const kept = keptAnswerOf(bytes)
         const shard = shardOfAnswer(kept, this.#move)
         const writers = shard === 'all' ? this.#rows : [this.#writer(shard)]
         for (const writer of writers) {

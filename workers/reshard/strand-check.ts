@@ -2,7 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { compareHlc, formatHlc, zeroHlc } from '../../src/strand/hlc.js'
 import { bodyCommitment, recordHash } from '../../src/strand/hash.js'
 import { headerText, zeroHash } from '../../src/strand/header.js'
-import type { AgentRow } from '../store/agent.js'
+import { agentRowOf } from '../store/agent.js'
 import type { Environment } from '../store/environment.js'
 import { erasedCommitment } from '../store/erasures.js'
 import { HashIndex, prefixOf } from '../store/hash-index/hash-index.js'
@@ -150,7 +150,7 @@ class StrandCheck implements StrandHeads {
       must(key.readUInt32BE(0) === no, `agent numbers have no gaps, at ${no}`)
       const bytes = this.#environment.agents.get(Buffer.from(value))
       assert(bytes !== undefined, 'an agent that has a number has a row')
-      const row: AgentRow = JSON.parse(bytes.toString())
+      const row = agentRowOf(bytes)
       must(row.no === no, `the row of agent number ${no} has that number`)
       this.#strands.set(no, row.strand)
       this.#keys.set(no, row.publicKey)

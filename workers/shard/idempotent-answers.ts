@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import { assert } from '../../src/base/assert.js'
 import { refuse } from '../../src/base/errors.js'
 import { placeOf } from '../../src/base/placement.js'
-import type { ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
+import { isApiKeyMade, type ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { seal, unseal, type SealedPlace } from '../../src/strand/seal.js'
 import type { CommitGroup } from './commit-group.js'
@@ -98,9 +99,9 @@ function closed(state: ShardState, row: Buffer, outcome: Outcome): KeptOutcome {
 
 function opened(state: ShardState, row: Buffer, kept: KeptOutcome): Outcome {
   if (kept.kind !== 'sealed') return kept
-  const outcome: Outcome = JSON.parse(
-    unseal(state.masterSeed, sealedPlaceOf(row), Buffer.from(kept.box, 'base64')).toString(),
-  )
+  const secret = unseal(state.masterSeed, sealedPlaceOf(row), Buffer.from(kept.box, 'base64'))
+  const outcome: unknown = JSON.parse(secret.toString())
+  assert(isApiKeyMade(outcome), 'only answers that show a key are sealed')
   return outcome
 }
 

@@ -1,4 +1,5 @@
 import type { Policy } from '../../src/auth/row-policy.js'
+import { asBuffer } from '../../src/base/bytes.js'
 import type { Hlc } from '../../src/strand/hlc.js'
 import type { KeyPair } from '../../src/strand/keys.js'
 import type { Zone } from '../../src/strand/zone.js'
@@ -61,4 +62,9 @@ export interface AgentRow {
   /** As in `Agent`; absent for no. */
   fresh?: boolean
   owedErasures?: readonly number[]
+}
+
+/** The row of an agent as it is kept. */
+export function agentRowOf(bytes: Uint8Array): AgentRow {
+  return JSON.parse(asBuffer(bytes).toString()) as AgentRow
 }

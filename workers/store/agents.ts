@@ -4,7 +4,7 @@ import { auditAgent, isServerAgent, logAgent } from '../../src/base/organism-id.
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import { keyPairFromSeed, type KeyPair } from '../../src/strand/keys.js'
 import { unseal, type SealedPlace } from '../../src/strand/seal.js'
-import type { Agent, AgentRow } from './agent.js'
+import { agentRowOf, type Agent, type AgentRow } from './agent.js'
 import type { Environment } from './environment.js'
 import { OpenAgents } from './open-agents.js'
 import { strandEnd } from './records.js'
@@ -75,7 +75,7 @@ export class AgentTable {
   /** What is kept of the agent; `undefined` when there is none. */
   row(name: string): AgentRow | undefined {
     const value = this.#environment.agents.find(Buffer.from(name))
-    return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
+    return value === undefined ? undefined : agentRowOf(value)
   }
 
   /** Takes the next agent number. */

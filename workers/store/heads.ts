@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { assert } from '../../src/base/assert.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
-import type { AgentRow } from './agent.js'
+import { agentRowOf, type AgentRow } from './agent.js'
 import { openEnvironment, type Environment } from './environment.js'
 import { strandEnd } from './records.js'
 
@@ -41,7 +41,7 @@ export async function headsRoot(paths: readonly string[], onHeads: (count: numbe
 
 function* agentsOf(environment: Environment): Generator<Named> {
   for (const { key, value } of environment.agents.getRange({})) {
-    yield { name: key, row: JSON.parse(value.toString()) as AgentRow, environment }
+    yield { name: key, row: agentRowOf(value), environment }
   }
 }
 

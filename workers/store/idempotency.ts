@@ -27,6 +27,11 @@ export function idempotencyRow(caller: string, agent: string, key: string): Buff
   return createHash('sha256').update(`${caller}\n${agent}\n${key}`).digest()
 }
 
+/** An answer as it is kept. */
+export function keptAnswerOf(value: Buffer): KeptAnswer {
+  return JSON.parse(value.toString()) as KeptAnswer
+}
+
 /** Answers by idempotency key, kept for a day in the same transaction as what they tell of (contract.md 2.6). */
 export class IdempotencyTable {
   readonly #environment: Environment
@@ -39,7 +44,7 @@ export class IdempotencyTable {
   find(row: Buffer, nowMs: number): KeptAnswer | undefined {
     const value = this.#environment.idempotency.get(row)
     if (value === undefined) return undefined
-    const kept = JSON.parse(value.toString()) as KeptAnswer
+    const kept = keptAnswerOf(value)
     return kept.expiresAtMs > nowMs ? kept : undefined
   }
 
@@ -63,7 +68,7 @@ export class IdempotencyTable {
       const row = key.subarray(6)
       const value = this.#environment.idempotency.get(row)
       // A key that was used again after its day has a later expiry of its own.
-      const kept = value === undefined ? undefined : (JSON.parse(value.toString()) as KeptAnswer)
+      const kept = value === undefined ? undefined : keptAnswerOf(value)
       if (kept !== undefined && kept.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
       this.#environment.expiries.remove(key)
     }

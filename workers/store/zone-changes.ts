@@ -1,8 +1,11 @@
 import { assert } from '../../src/base/assert.js'
+import { isText, members, type Check } from '../../src/base/shape.js'
 import { isZone, type Zone } from '../../src/strand/zone.js'
 import type { Environment } from './environment.js'
 import { recordBySeq } from './records.js'
 import { runKey } from './tables.js'
+
+const isGenesis: Check<{ zone: string }> = members({ zone: isText })
 
 /** A change of an agent's zone that is decided. */
 export interface ZoneChange {
@@ -29,7 +32,8 @@ export function zoneAt(environment: Environment, agentNo: number, seq: number): 
   for (const { value } of environment.zoneChanges.getRange(range)) return known(value.toString())
   const genesis = recordBySeq(environment, agentNo, 0)
   assert(genesis !== undefined, 'an agent has its genesis record')
-  const body: { zone: string } = JSON.parse(Buffer.from(genesis.body).toString())
+  const body: unknown = JSON.parse(Buffer.from(genesis.body).toString())
+  assert(isGenesis(body), 'a genesis record tells its zone')
   return known(body.zone)
 }
 

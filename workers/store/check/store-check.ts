@@ -1,7 +1,7 @@
 import { limits } from '../../../src/base/limits.js'
 import { Interrupted, type ShardCheck } from '../../../src/protocol/store-tasks.js'
 import { compareHlc, formatHlc, zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
-import type { AgentRow } from '../agent.js'
+import { agentRowOf, type AgentRow } from '../agent.js'
 import { openEnvironment, type Environment } from '../environment.js'
 import { HashIndex, prefixOf } from '../hash-index/hash-index.js'
 import { blockCount, recordAt } from '../record-codec.js'
@@ -76,7 +76,7 @@ function* storeFaults(checking: Checking, walk: Walk): Generator<string> {
 
 function agentRow({ agents }: Environment, name: string): AgentRow | undefined {
   const value = agents.get(Buffer.from(name))
-  return value === undefined ? undefined : (JSON.parse(value.toString()) as AgentRow)
+  return value === undefined ? undefined : agentRowOf(value)
 }
 
 /** Faults with what they are about. What is thrown on the way, by a checksum say, is a fault too. */

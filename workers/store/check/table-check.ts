@@ -1,4 +1,4 @@
-import type { AgentRow } from '../agent.js'
+import { agentRowOf } from '../agent.js'
 import type { CheckedTable } from '../checked-table.js'
 import type { Environment } from '../environment.js'
 import { openProposalCount } from '../proposals.js'
@@ -30,7 +30,7 @@ function* pairFaults(environment: Environment): Generator<string> {
 function heldProposals(environment: Environment): number {
   let held = 0
   for (const { value } of environment.agents.getRange({})) {
-    const row = JSON.parse(value.toString()) as AgentRow
+    const row = agentRowOf(value)
     if (row.importing === true) held += openProposalCount(environment, row.no)
   }
   return held
