@@ -50,8 +50,7 @@ const folders: Record<string, Exceptions> = {
       jwks: 'answered by the front, from the epochs that keys keeps',
     },
     withoutRoute: {
-      changes: 'leads each change to the file of its feature',
-      lookups: 'leads each look to the file of its feature',
+      namespace: 'leads each change and look to the file of its feature',
     },
   },
 }

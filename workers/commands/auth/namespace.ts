@@ -1,17 +1,26 @@
 import { unreachable } from '../../../src/base/assert.js'
-import type { AuthChange, AuthOutcome, Change } from '../../../src/protocol/auth-messages.js'
+import type {
+  AuthChange,
+  AuthOutcome,
+  Change,
+  AuthLookup,
+  Lookup,
+} from '../../../src/protocol/auth-messages.js'
 import { AuthSpace, type Changed } from '../../auth/namespace-state.js'
 import { tellTogether } from '../../auth/strangers.js'
 import type { CommitGroup } from '../../shard/commit-group.js'
 import type { Decision, ShardState } from '../../shard/state.js'
+import { findLink } from '../../auth/links.js'
+import type { Outcome } from '../../../src/protocol/messages.js'
 import { namespaceInit } from '../organisms.js'
-import { keyRotate } from './keys.js'
-import { loginFailed, loginSucceeded } from './login.js'
+import { keyEpochs, keyRotate } from './keys.js'
+import { loginFailed, loginState, loginSucceeded } from './login.js'
 import { logout } from './logout.js'
 import { linkSend, magicLinkVerify } from './magic-link.js'
-import { userMetadata } from './me.js'
+import { userMetadata, userOf } from './me.js'
 import {
   passkeyAuthentication,
+  passkeyList,
   passkeyLogin,
   passkeyRegister,
   passkeyRegistration,
@@ -23,8 +32,8 @@ import { passwordChange, passwordReset } from './password.js'
 import { refresh } from './refresh.js'
 import { register } from './register.js'
 import { revoke } from './revoke.js'
-import { sessionEnd } from './sessions.js'
-import { appMetadata, userDelete } from './users.js'
+import { sessionEnd, sessionList } from './sessions.js'
+import { appMetadata, userDelete, userList } from './users.js'
 import { emailVerify } from './verify-email.js'
 
 /** Carries out one change of an auth namespace, with its audit records. */
@@ -103,5 +112,37 @@ function change(space: AuthSpace, change: Exclude<Change, { kind: 'namespaceInit
       return oauthLogin(space, change)
     default:
       return unreachable(change)
+  }
+}
+
+/** Answers one look at an auth namespace; 404 when it is not there. */
+export function authLookup(state: ShardState, command: AuthLookup): Outcome {
+  const space = AuthSpace.toRead(state, command)
+  return 'code' in space ? space : { kind: 'auth', answer: look(space, command.lookup) }
+}
+
+/** What is ended and not forgotten, of all namespaces of the shard. */
+export function authEndedList(state: ShardState): Outcome {
+  return { kind: 'authEnded', rows: state.store.auth.ended(state.clock()) }
+}
+
+function look(space: AuthSpace, lookup: Lookup): AuthOutcome['answer'] {
+  switch (lookup.kind) {
+    case 'loginState':
+      return loginState(space, lookup)
+    case 'user':
+      return userOf(space, lookup)
+    case 'users':
+      return userList(space, lookup)
+    case 'sessions':
+      return sessionList(space, lookup)
+    case 'link':
+      return { kind: 'link', usable: findLink(space, lookup.hash, lookup.purpose) !== undefined }
+    case 'passkeys':
+      return passkeyList(space, lookup)
+    case 'keyEpochs':
+      return keyEpochs(space)
+    default:
+      return unreachable(lookup)
   }
 }
