@@ -3,7 +3,7 @@ import { assert } from '../src/base/assert.js'
 import { systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
-import { Beats } from '../src/protocol/heartbeat.js'
+import { Heartbeat } from '../src/protocol/heartbeat.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
 import type { ShardWorkerData } from '../src/protocol/messages.js'
 import { deriveSeed } from '../src/strand/keys.js'
@@ -18,8 +18,8 @@ import { ShardStore } from './store/shard-store.js'
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
-const { settings, beats: memory }: ShardWorkerData = workerData
-const beats = new Beats(memory)
+const { settings, heartbeat: memory }: ShardWorkerData = workerData
+const heartbeat = new Heartbeat(memory)
 let open = true
 let stepping = false
 const masterSeed = Buffer.from(settings.masterSeed)
@@ -37,7 +37,7 @@ const shard = new Shard(
     proposals: settings.proposals,
     emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
     watched: new Set(),
-    beat: () => beats.beat(),
+    beat: () => heartbeat.beat(),
   },
   (frame) => {
     const memory = encodeOutcomes(frame)
@@ -83,7 +83,7 @@ function stepSoon(): void {
     stepping = false
     if (!open) return
     if (shard.needsStep) shard.step()
-    beats.beat()
+    heartbeat.beat()
     stepSoon()
   })
 }

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import { Beats } from '../protocol/heartbeat.js'
+import { Heartbeat } from '../protocol/heartbeat.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
 import type {
   Command,
@@ -86,13 +86,13 @@ export class ShardPort {
   }
 
   async #start(): Promise<void> {
-    const beats = new Beats()
-    const workerData: ShardWorkerData = { settings: this.#settings, beats: beats.memory }
+    const heartbeat = new Heartbeat()
+    const workerData: ShardWorkerData = { settings: this.#settings, heartbeat: heartbeat.memory }
     const worker = new Worker(new URL('../../workers/shard-thread.js', import.meta.url), {
       workerData,
       name: `shard-${this.#settings.shard}`,
     })
-    const watch = new ThreadWatch(worker, beats)
+    const watch = new ThreadWatch(worker, heartbeat)
     this.#watch = watch
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.once('exit', () => (this.#watch = undefined))

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
 import { limits } from '../base/limits.js'
-import type { Beats } from '../protocol/heartbeat.js'
-import { Silence } from './watchdog.js'
+import type { Heartbeat } from '../protocol/heartbeat.js'
+import { Watchdog } from './watchdog.js'
 
 /**
  * How a thread was found: `hung` once, when it is told to end; `stuck` when it did not end by that, as in the middle of
@@ -12,14 +12,14 @@ export type Verdict = 'well' | 'hung' | 'stuck'
 /** Looks after one thread from its start to its end, and ends it when it hangs (docs/adr/0025-hung-threads.md). */
 export class ThreadWatch {
   readonly #worker: Worker
-  readonly #beats: Beats
-  #silence = new Silence(limits.shardLookMs)
+  readonly #heartbeat: Heartbeat
+  #watchdog = new Watchdog(limits.shardLookMs)
   #phase: 'opening' | 'serving' | 'ending' = 'opening'
   #silentMs = 0
 
-  constructor(worker: Worker, beats: Beats) {
+  constructor(worker: Worker, heartbeat: Heartbeat) {
     this.#worker = worker
-    this.#beats = beats
+    this.#heartbeat = heartbeat
   }
 
   /** Milliseconds that the thread has come no step further though it had something to do. */
@@ -36,7 +36,7 @@ export class ThreadWatch {
   opened(): void {
     if (this.#phase !== 'opening') return
     this.#phase = 'serving'
-    this.#silence = new Silence(limits.shardLookMs)
+    this.#watchdog = new Watchdog(limits.shardLookMs)
   }
 
   /**
@@ -45,12 +45,16 @@ export class ThreadWatch {
    */
   look(nowMs: number, { waiting, silenceMaxMs }: { waiting: boolean; silenceMaxMs: number }): Verdict {
     const serving = this.#phase === 'serving'
-    this.#silentMs = this.#silence.look({ nowMs, waiting: waiting || !serving, steps: this.#beats.count })
+    this.#silentMs = this.#watchdog.look({
+      nowMs,
+      waiting: waiting || !serving,
+      steps: this.#heartbeat.count,
+    })
     if (this.#phase === 'ending') return this.#silentMs >= limits.shardEndMs ? 'stuck' : 'well'
     // A store can take long to open, and nothing tells how far that has come.
     if (this.#silentMs < (serving ? silenceMaxMs : limits.shardOpenMs)) return 'well'
     this.#phase = 'ending'
-    this.#silence = new Silence(limits.shardLookMs)
+    this.#watchdog = new Watchdog(limits.shardLookMs)
     void this.end()
     return 'hung'
   }

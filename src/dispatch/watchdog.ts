@@ -15,7 +15,7 @@ export interface Look {
  * the process or the machine stood still, the next look comes late. So a look counts for at most the time after which it
  * was due, however long it was.
  */
-export class Silence {
+export class Watchdog {
   readonly #everyMs: number
   #silentMs = 0
   #lookedAtMs: number | undefined

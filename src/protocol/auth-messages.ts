@@ -42,8 +42,8 @@ export interface AuthLookup {
 }
 
 /** Everything that was ended before its tokens expire, of all namespaces of the shard: asked for at the start. */
-export interface AuthEndedList {
-  kind: 'authEndedList'
+export interface RevocationsList {
+  kind: 'revocationsList'
 }
 
 /** Mails of the shard's outbox whose next try is due, the oldest first. */
@@ -200,7 +200,7 @@ export type AuthAnswer =
   | { kind: 'done' }
 
 /** Something that is refused from now on though tokens say otherwise, until they have expired. */
-export interface Ended {
+export interface Revocation {
   /** A session, a token or a user. */
   what: 'sid' | 'jti' | 'sub'
   id: string
@@ -211,15 +211,15 @@ export interface Ended {
 export interface AuthOutcome {
   kind: 'auth'
   answer: AuthAnswer | Refusal
-  ended?: Ended[]
+  ended?: Revocation[]
   /** A mail lies in the outbox. */
   mailed?: boolean
 }
 
 /** Everything that was ended, with its namespace. */
-export interface AuthEndedOutcome {
-  kind: 'authEnded'
-  rows: (Ended & { namespace: string })[]
+export interface RevocationsOutcome {
+  kind: 'revocations'
+  rows: (Revocation & { namespace: string })[]
 }
 
 /** Mails that are due. */

@@ -2,7 +2,7 @@
  * Signs of life of a thread, in memory that it shares with who waits for it: it counts one up whenever it has come a
  * step further, so that work which takes long is told from none at all (docs/adr/0025-hung-threads.md).
  */
-export class Beats {
+export class Heartbeat {
   readonly memory: SharedArrayBuffer
   readonly #count: Int32Array
 

@@ -16,7 +16,7 @@ interface Mutated {
 }
 
 /** What a record of the server tells, which the shard keeps in its tables too. */
-export type Meaning =
+export type Effect =
   | { kind: 'genesis'; zone: Zone; createdAtMs: number }
   | ({ kind: 'record'; action: RecordAction; target: string; targetSeq: number } & Mutated)
   | ({ kind: 'zone'; zone: Zone } & Mutated)
@@ -41,8 +41,8 @@ export type Meaning =
       reason?: string
     }
 
-/** A meaning by the seq of its record. */
-export type MeaningAt = { seq: number } & Meaning
+/** A effect by the seq of its record. */
+export type EffectAt = { seq: number } & Effect
 
 /** Records of an export that were checked: links, hashes, signatures, bodies. The last one is signed. */
 export interface CheckedRecords {
@@ -54,7 +54,7 @@ export interface CheckedRecords {
   lastHash: string
   /** The key in force at the first one. */
   key: string
-  meanings: MeaningAt[]
+  effects: EffectAt[]
   /** Body commitments of those that are erased, 64 hex digits, by seq. */
   commitments: [seq: number, commitment: string][]
 }

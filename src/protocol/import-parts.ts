@@ -1,5 +1,5 @@
 import { isNumber, isText, listOf, members, type Check } from '../base/shape.js'
-import type { CheckedRecords, MeaningAt } from './import-messages.js'
+import type { CheckedRecords, EffectAt } from './import-messages.js'
 import { answerOf } from './pool-tasks.js'
 
 /*
@@ -24,21 +24,21 @@ export function partLengths(head: Buffer): { told: number; chunk: number } {
   return { told: head.readUInt32LE(0), chunk: head.readUInt32LE(4) }
 }
 
-type Told = Omit<CheckedRecords, 'chunk'>
+type ReadEffect = Omit<CheckedRecords, 'chunk'>
 
-/** A reader wrote the file: what a meaning holds beside its seq and kind is its word. */
-const isMeaning: Check<MeaningAt> = (value): value is MeaningAt =>
+/** A reader wrote the file: what a effect holds beside its seq and kind is its word. */
+const isEffect: Check<EffectAt> = (value): value is EffectAt =>
   members<{ seq: number; kind: string }>({ seq: isNumber, kind: isText })(value)
 
 const isCommitment: Check<[number, string]> = (value): value is [number, string] =>
   Array.isArray(value) && isNumber(value[0]) && isText(value[1])
 
-const isTold: Check<Told> = members<Told>({
+const isTold: Check<ReadEffect> = members<ReadEffect>({
   firstSeq: isNumber,
   lastSeq: isNumber,
   lastHash: isText,
   key: isText,
-  meanings: listOf(isMeaning),
+  effects: listOf(isEffect),
   commitments: listOf(isCommitment),
 })
 

@@ -15,8 +15,8 @@ import type {
 import type { AuditCommand, AuditedOutcome } from './audit-messages.js'
 import type {
   AuthChange,
-  AuthEndedList,
-  AuthEndedOutcome,
+  RevocationsList,
+  RevocationsOutcome,
   AuthLookup,
   AuthOutcome,
   AuthRules,
@@ -190,7 +190,7 @@ export type Command =
   | AuditCommand
   | AuthChange
   | AuthLookup
-  | AuthEndedList
+  | RevocationsList
   | MailDue
   | MailSettle
   | ServerLogCommand
@@ -330,7 +330,7 @@ export type Outcome =
   | ImportedOutcome
   | ImportUntoldOutcome
   | AuthOutcome
-  | AuthEndedOutcome
+  | RevocationsOutcome
   | MailDueOutcome
   | ServerLogOutcome
 
@@ -368,6 +368,6 @@ export interface ShardSettings {
 /** What the thread of a shard worker is given. */
 export interface ShardWorkerData {
   settings: ShardSettings
-  /** Memory of its `Beats`. */
-  beats: SharedArrayBuffer
+  /** Memory of its `Heartbeat`. */
+  heartbeat: SharedArrayBuffer
 }

@@ -13,7 +13,7 @@ import type { Shards } from '../dispatch/shards.js'
 import type { PoolListener } from '../dispatch/thread-pool.js'
 import { activation } from '../http/auth/activation.js'
 import { authContext } from '../http/auth/context.js'
-import { EndedTokens } from '../http/auth/revocations.js'
+import { Revocations } from '../http/auth/revocations.js'
 import { Namespaces } from '../http/auth/namespaces.js'
 import { UserTokens } from '../http/auth/tokens.js'
 import type { AuthHandling } from '../http/handling.js'
@@ -82,7 +82,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
   if (!config.auth.enabled) return undefined
   const { directory, shards, log } = around
   const root = rootNamespace(config.agentId)
-  const ended = new EndedTokens(systemClock, steadyClock)
+  const ended = new Revocations(systemClock, steadyClock)
   const namespaces = new Namespaces(shards)
   const missing = (namespace: Namespace) => namespaces.missing(namespace)
   const tokens = new UserTokens({
@@ -130,7 +130,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
     passwords,
     license: told,
     async start() {
-      await loadEnded(shards, ended)
+      await loadRevocations(shards, ended)
       mail?.wake()
     },
     async stop() {
@@ -140,9 +140,9 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
   }
 }
 
-async function loadEnded(shards: Shards, ended: EndedTokens): Promise<void> {
-  for (const outcome of await shards.askAll({ kind: 'authEndedList' })) {
-    if (outcome.kind !== 'authEnded')
+async function loadRevocations(shards: Shards, ended: Revocations): Promise<void> {
+  for (const outcome of await shards.askAll({ kind: 'revocationsList' })) {
+    if (outcome.kind !== 'revocations')
       throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)
     for (const { namespace, ...one } of outcome.rows) ended.add(namespace, one)
   }

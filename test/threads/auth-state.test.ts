@@ -219,7 +219,7 @@ it('drops what was set before when a mailbox is proven for the first time by a w
     'refresh_invalid',
   )
   expect(codeOf(change({ kind: 'passwordReset', hash: planted, passwordHash: 'x' }))).toBe('invalid_token')
-  const ended = shard.ask({ kind: 'authEndedList' })
+  const ended = shard.ask({ kind: 'revocationsList' })
   expect(ended).toMatchObject({ rows: [{ namespace: '', what: 'sid', id: attacker.session.sid }] })
 })
 

@@ -3,19 +3,19 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import { ThreadWatch, type Verdict } from '../../src/dispatch/thread-watch.js'
-import { Beats } from '../../src/protocol/heartbeat.js'
+import { Heartbeat } from '../../src/protocol/heartbeat.js'
 
 const silenceMaxMs = 30_000
 
 let worker: Worker
-let beats: Beats
+let heartbeat: Heartbeat
 let watch: ThreadWatch
 let nowMs: number
 
 beforeEach(() => {
   worker = new Worker('Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)', { eval: true })
-  beats = new Beats()
-  watch = new ThreadWatch(worker, beats)
+  heartbeat = new Heartbeat()
+  watch = new ThreadWatch(worker, heartbeat)
   nowMs = 0
 })
 
@@ -46,7 +46,7 @@ describe('the watch of a thread', () => {
     watch.opened()
     for (let part = 0; part < 100; part++) {
       expect(lookFor(silenceMaxMs - limits.shardLookMs, true).verdict).toBe('well')
-      beats.beat()
+      heartbeat.beat()
     }
     expect(lookFor(100 * silenceMaxMs, false).verdict).toBe('well')
   })

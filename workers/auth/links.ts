@@ -3,7 +3,7 @@ import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js
 import type { LinkRow } from '../store/auth-rows.js'
 import { takeMailRoom } from './mail-rooms.js'
 import { putMail } from './outbox.js'
-import type { AuthSpace } from './namespace-state.js'
+import type { NamespaceState } from './namespace-state.js'
 
 /** How long a link is kept that can serve nobody, milliseconds. */
 const UNSERVED_MS = 60_000
@@ -20,67 +20,67 @@ export interface LinkOwner {
  * mail found no room is not kept: nobody will ever have its token, and it would end one that was mailed.
  * @returns whether no more links of its purpose were asked for than one mailbox is mailed
  */
-export function putLink(space: AuthSpace, { email, served }: LinkOwner, draft: LinkDraft): boolean {
+export function putLink(namespace: NamespaceState, { email, served }: LinkOwner, draft: LinkDraft): boolean {
   const { purpose: kind, mailToken: token } = draft
   if (token === undefined) {
-    keepLink(space, email, draft)
-    return takeMailRoom(space, { kind, to: email, served })
+    keepLink(namespace, email, draft)
+    return takeMailRoom(namespace, { kind, to: email, served })
   }
   const { expiresAtMs } = draft
-  const mail = { kind, to: email, organismId: space.namespace, token, expiresAtMs }
-  if (!putMail(space, mail, served)) return false
-  const endsAtMs = served ? expiresAtMs : Math.min(expiresAtMs, space.nowMs + UNSERVED_MS)
-  keepLink(space, email, { ...draft, expiresAtMs: endsAtMs })
+  const mail = { kind, to: email, organismId: namespace.id, token, expiresAtMs }
+  if (!putMail(namespace, mail, served)) return false
+  const endsAtMs = served ? expiresAtMs : Math.min(expiresAtMs, namespace.nowMs + UNSERVED_MS)
+  keepLink(namespace, email, { ...draft, expiresAtMs: endsAtMs })
   return true
 }
 
-function keepLink(space: AuthSpace, email: string, draft: LinkDraft): void {
+function keepLink(namespace: NamespaceState, email: string, draft: LinkDraft): void {
   const { purpose, hash, expiresAtMs, mailToken } = draft
-  makeRoom(space, email, purpose)
+  makeRoom(namespace, email, purpose)
   const row: LinkRow = { purpose, email, mailed: mailToken !== undefined, expiresAtMs }
-  space.put(['link', hash], row, expiresAtMs)
-  space.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
+  namespace.put(['link', hash], row, expiresAtMs)
+  namespace.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
 }
 
 /** The link of a hash that is for `purpose` and has not expired. */
-export function findLink(space: AuthSpace, hash: string, purpose: LinkPurpose): LinkRow | undefined {
-  const row = space.find('link', hash)
-  return row?.purpose === purpose && row.expiresAtMs > space.nowMs ? row : undefined
+export function findLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): LinkRow | undefined {
+  const row = namespace.find('link', hash)
+  return row?.purpose === purpose && row.expiresAtMs > namespace.nowMs ? row : undefined
 }
 
 /** Takes a link out: it works once. */
-export function takeLink(space: AuthSpace, hash: string, purpose: LinkPurpose): LinkRow | undefined {
-  const row = findLink(space, hash, purpose)
-  if (row !== undefined) dropLink(space, row.email, hash)
+export function takeLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): LinkRow | undefined {
+  const row = findLink(namespace, hash, purpose)
+  if (row !== undefined) dropLink(namespace, row.email, hash)
   return row
 }
 
 /** Takes out every link of an e-mail. */
-export function dropLinks(space: AuthSpace, email: string): void {
-  for (const hash of hashesOf(space, email)) dropLink(space, email, hash)
+export function dropLinks(namespace: NamespaceState, email: string): void {
+  for (const hash of hashesOf(namespace, email)) dropLink(namespace, email, hash)
 }
 
-function dropLink(space: AuthSpace, email: string, hash: string): void {
-  space.remove('link', hash)
-  space.remove('email-link', `${email}:${hash}`)
+function dropLink(namespace: NamespaceState, email: string, hash: string): void {
+  namespace.remove('link', hash)
+  namespace.remove('email-link', `${email}:${hash}`)
 }
 
 /**
  * An e-mail has a bounded number of links for each purpose: of too many, the oldest goes. Those for other purposes stay,
  * so that nobody ends the owner's way in by asking for mails that let nobody in.
  */
-function makeRoom(space: AuthSpace, email: string, purpose: LinkPurpose): void {
-  const hashes = hashesOf(space, email)
+function makeRoom(namespace: NamespaceState, email: string, purpose: LinkPurpose): void {
+  const hashes = hashesOf(namespace, email)
   if (hashes.length < limits.linksPerPurposeMax) return
   const same = hashes
-    .map((hash) => ({ hash, row: space.find('link', hash) }))
+    .map((hash) => ({ hash, row: namespace.find('link', hash) }))
     .filter(({ row }) => row?.purpose === purpose)
     // Links for one purpose live equally long, so the oldest is the one that ends first.
     .toSorted((one, other) => (one.row?.expiresAtMs ?? 0) - (other.row?.expiresAtMs ?? 0))
   const tooMany = Math.max(0, same.length - limits.linksPerPurposeMax + 1)
-  for (const { hash } of same.slice(0, tooMany)) dropLink(space, email, hash)
+  for (const { hash } of same.slice(0, tooMany)) dropLink(namespace, email, hash)
 }
 
-function hashesOf(space: AuthSpace, email: string): string[] {
-  return space.ids('email-link', `${email}:`).map((id) => id.slice(email.length + 1))
+function hashesOf(namespace: NamespaceState, email: string): string[] {
+  return namespace.ids('email-link', `${email}:`).map((id) => id.slice(email.length + 1))
 }

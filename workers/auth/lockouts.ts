@@ -2,7 +2,7 @@ import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
 import { afterFailure, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { LockoutRow } from '../store/auth-rows.js'
-import type { AuthSpace } from './namespace-state.js'
+import type { NamespaceState } from './namespace-state.js'
 import { countTogether, nobodysId } from './strangers.js'
 
 const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
@@ -23,37 +23,43 @@ export interface Guesser {
 }
 
 /** Who guesses, by the device token that came with it: one that is not of the account makes nobody more than a stranger. */
-export function guesserOf(space: AuthSpace, given: Guesser & { device?: DeviceClaim | undefined }): Guesser {
+export function guesserOf(
+  namespace: NamespaceState,
+  given: Guesser & { device?: DeviceClaim | undefined },
+): Guesser {
   const { email, user, device } = given
-  const known = device !== undefined && user !== undefined && isDeviceOf(device, user, space.nowMs)
+  const known = device !== undefined && user !== undefined && isDeviceOf(device, user, namespace.nowMs)
   return { email, user, ...(known && { deviceId: device.deviceId }) }
 }
 
 /** How the guesser stands; there is no difference between known and unknown e-mails. */
-export function lockoutOf(space: AuthSpace, guesser: Guesser): { lockedForMs: number; failures: number } {
-  const row = space.find(...placeOf(guesser)) ?? noRow
-  return { lockedForMs: lockedForMs(row, space.nowMs), failures: row.failures }
+export function lockoutOf(
+  namespace: NamespaceState,
+  guesser: Guesser,
+): { lockedForMs: number; failures: number } {
+  const row = namespace.find(...placeOf(guesser)) ?? noRow
+  return { lockedForMs: lockedForMs(row, namespace.nowMs), failures: row.failures }
 }
 
 /** Until when the e-mail is locked for strangers, Unix milliseconds; 0 when it is not. */
-export function lockedUntilMs(space: AuthSpace, email: string): number {
-  const row = space.find('lockout', email) ?? noRow
-  return lockedForMs(row, space.nowMs) > 0 ? row.lockedUntilMs : 0
+export function lockedUntilMs(namespace: NamespaceState, email: string): number {
+  const row = namespace.find('lockout', email) ?? noRow
+  return lockedForMs(row, namespace.nowMs) > 0 ? row.lockedUntilMs : 0
 }
 
 /** Counts one more failure and tells of it; the one that makes the count full locks. */
-export function countFailure(space: AuthSpace, guesser: Guesser): void {
-  const { nowMs } = space
+export function countFailure(namespace: NamespaceState, guesser: Guesser): void {
+  const { nowMs } = namespace
   const place = placeOf(guesser)
-  const before = space.find(...place) ?? noRow
-  const { state, locked } = afterFailure(before, space.state.auth.lockout, nowMs)
+  const before = namespace.find(...place) ?? noRow
+  const { state, locked } = afterFailure(before, namespace.state.auth.lockout, nowMs)
   const unreported = before.unreported + 1
   const due = locked || nowMs - before.reportedAtMs >= REPORT_INTERVAL_MS
   const row: LockoutRow = due
     ? { ...state, reportedAtMs: nowMs, unreported: 0 }
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
-  tell(space, guesser, { due, locked, count: unreported })
-  space.put(place, row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
+  tell(namespace, guesser, { due, locked, count: unreported })
+  namespace.put(place, row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
 }
 
 /** What there is to tell of a failure. */
@@ -68,42 +74,45 @@ interface Failure {
  * Tells of a failure: by records of the e-mail, about one a minute, or where no account has it together with those of
  * other such e-mails. Either way as much is computed and written.
  */
-function tell(space: AuthSpace, { email, user }: Guesser, { due, locked, count }: Failure): void {
+function tell(namespace: NamespaceState, { email, user }: Guesser, { due, locked, count }: Failure): void {
   const counted = user === undefined
   const who = { userId: user?.userId ?? nobodysId, email, outcome: 'failure' } as const
-  countTogether(space, { type: 'auth/login_failed', counted })
-  if (due && counted) space.auditNothing('auth/login_failed', { ...who, count })
-  else if (due) space.audit('auth/login_failed', { ...who, count })
+  countTogether(namespace, { type: 'auth/login_failed', counted })
+  if (due && counted) namespace.auditNothing('auth/login_failed', { ...who, count })
+  else if (due) namespace.audit('auth/login_failed', { ...who, count })
   if (!locked) return
-  countTogether(space, { type: 'auth/locked', counted })
-  if (counted) space.auditNothing('auth/locked', who)
-  else space.audit('auth/locked', who)
+  countTogether(namespace, { type: 'auth/locked', counted })
+  if (counted) namespace.auditNothing('auth/locked', who)
+  else namespace.audit('auth/locked', who)
 }
 
 /**
  * Forgets the failures of a guesser who has come in, and tells of those that were not told of yet. A device that comes in
  * forgets its own: those of strangers stay counted.
  */
-export function clearFailures(space: AuthSpace, guesser: Guesser): void {
+export function clearFailures(namespace: NamespaceState, guesser: Guesser): void {
   const place = placeOf(guesser)
-  const row = space.find(...place)
+  const row = namespace.find(...place)
   if (row === undefined) return
   if (row.unreported > 0) {
     const { email, user } = guesser
-    space.audit('auth/login_failed', {
+    namespace.audit('auth/login_failed', {
       userId: user?.userId,
       email,
       outcome: 'failure',
       count: row.unreported,
     })
   }
-  space.remove(...place)
+  namespace.remove(...place)
 }
 
 /** Forgets what is counted at an e-mail whose account goes, of strangers and of its devices. */
-export function dropLockouts(space: AuthSpace, { email, userId }: Pick<UserRow, 'email' | 'userId'>): void {
-  space.remove('lockout', email)
-  for (const id of space.ids('device-lockout', `${userId}:`)) space.remove('device-lockout', id)
+export function dropLockouts(
+  namespace: NamespaceState,
+  { email, userId }: Pick<UserRow, 'email' | 'userId'>,
+): void {
+  namespace.remove('lockout', email)
+  for (const id of namespace.ids('device-lockout', `${userId}:`)) namespace.remove('device-lockout', id)
 }
 
 /** Where the failures of a guesser are counted. */

@@ -2,7 +2,7 @@ import type { UserRow } from '../../src/auth/user.js'
 import { dropLinks } from './links.js'
 import { dropPasskeys } from './passkeys.js'
 import { endSessions } from './sessions.js'
-import type { AuthSpace } from './namespace-state.js'
+import type { NamespaceState } from './namespace-state.js'
 
 /**
  * The user after it has shown to own its mailbox by a way in: a magic link or a password reset by mail, or a provider's
@@ -10,17 +10,17 @@ import type { AuthSpace } from './namespace-state.js'
  * password, passkeys, links, sessions, devices and user_metadata. What the root key wrote, app_metadata, stays.
  * @returns the user to be put, verified
  */
-export function proveMailbox(space: AuthSpace, user: UserRow): UserRow {
+export function proveMailbox(namespace: NamespaceState, user: UserRow): UserRow {
   if (user.mailboxProven) return { ...user, verified: true }
-  dropLinks(space, user.email)
-  dropPasskeys(space, user.userId)
-  endSessions(space, user.userId)
+  dropLinks(namespace, user.email)
+  dropPasskeys(namespace, user.userId)
+  endSessions(namespace, user.userId)
   const { passwordHash: _passwordHash, ...rest } = user
   return {
     ...rest,
     userMetadata: {},
     verified: true,
     mailboxProven: true,
-    devicesSinceMs: space.nowMs,
+    devicesSinceMs: namespace.nowMs,
   }
 }

@@ -7,7 +7,7 @@ import type {
   AuthChange,
   AuthLookup,
   AuthOrigin,
-  Ended,
+  Revocation,
 } from '../../src/protocol/auth-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard/state.js'
@@ -45,34 +45,35 @@ interface Writing {
 export type Changed = AuthAnswer | Refusal | (() => Refusal)
 
 /** The state of one auth namespace, as a command sees and changes it: changes of the same group before it are seen. */
-export class AuthSpace {
+export class NamespaceState {
   readonly state: ShardState
-  readonly namespace: string
+  /** The organism's, empty for the root namespace. */
+  readonly id: string
   /** What this command ended, for the front thread. */
-  readonly ended: Ended[] = []
+  readonly ended: Revocation[] = []
   /** Whether the outbox is to be looked into after this command. */
   mailed = false
   readonly #writing: Writing | undefined
 
-  constructor(state: ShardState, namespace: string, writing?: Writing) {
+  constructor(state: ShardState, id: string, writing?: Writing) {
     this.state = state
-    this.namespace = namespace
+    this.id = id
     this.#writing = writing
   }
 
-  /** The space of a look; 404 without the audit agent. */
-  static toRead(state: ShardState, command: AuthLookup): AuthSpace | Refusal {
-    if (state.store.agents.find(command.agent) === undefined) return missingSpace(state, command)
-    return new AuthSpace(state, command.namespace)
+  /** The namespace of a look; 404 without the audit agent. */
+  static toRead(state: ShardState, command: AuthLookup): NamespaceState | Refusal {
+    if (state.store.agents.find(command.agent) === undefined) return missingNamespace(state, command)
+    return new NamespaceState(state, command.namespace)
   }
 
-  /** The space of a change; 404 without the audit agent, 503 clock_skew when its records would have no place. */
-  static of(state: ShardState, command: AuthChange, group: CommitGroup): AuthSpace | Refusal {
+  /** The namespace of a change; 404 without the audit agent, 503 clock_skew when its records would have no place. */
+  static of(state: ShardState, command: AuthChange, group: CommitGroup): NamespaceState | Refusal {
     const agent = findAgent(state, group, command.agent)
-    if (agent === undefined) return missingSpace(state, command)
+    if (agent === undefined) return missingNamespace(state, command)
     if (agent.importing) return importOpen(agent.name)
     const skew = group.reserve(AUDIT_RECORDS_MAX)
-    return skew ?? new AuthSpace(state, command.namespace, { group, agent, origin: command.origin })
+    return skew ?? new NamespaceState(state, command.namespace, { group, agent, origin: command.origin })
   }
 
   get nowMs(): number {
@@ -89,7 +90,7 @@ export class AuthSpace {
 
   /** Ids of the rows of a kind that begin with `prefix`, in order. */
   ids(kind: AuthKind, prefix: string, page: { after?: string; limit?: number } = {}): string[] {
-    const before = authKey(this.namespace, kind, '')
+    const before = authKey(this.id, kind, '')
     const after = page.after === undefined || page.after === '' ? '' : before + page.after
     const kept = this.state.store.auth.keys(before + prefix, { after, limit: page.limit ?? ROWS_MAX })
     const keys = new Set(kept)
@@ -102,7 +103,7 @@ export class AuthSpace {
   }
 
   count(kind: AuthKind): number {
-    return this.state.store.auth.count(authKey(this.namespace, kind, ''))
+    return this.state.store.auth.count(authKey(this.id, kind, ''))
   }
 
   /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
@@ -119,10 +120,10 @@ export class AuthSpace {
   }
 
   /** Has tokens refused that carry this id, until `untilMs`. */
-  end(ended: Ended): void {
+  end(ended: Revocation): void {
     if (ended.untilMs <= this.nowMs) return
     this.ended.push(ended)
-    this.#write.group.authEnded.push({ ...ended, namespace: this.namespace })
+    this.#write.group.revocations.push({ ...ended, namespace: this.id })
   }
 
   /** Puts a sealed mail into the outbox. */
@@ -158,12 +159,12 @@ export class AuthSpace {
   #key(kind: AuthKind, id: string): string {
     const { tokenEra } = this.state.auth
     const inEra = tokenEra > 0 && worksOnce.has(kind)
-    return authKey(this.namespace, kind, inEra ? `${tokenEra}:${id}` : id)
+    return authKey(this.id, kind, inEra ? `${tokenEra}:${id}` : id)
   }
 
   /** A mailbox as audit records name it; two namespaces name it differently. */
   #emailHmac(email: string): string {
-    return emailHmac(this.state.emailHmacKey, `${this.namespace}\0${email}`)
+    return emailHmac(this.state.emailHmacKey, `${this.id}\0${email}`)
   }
 
   get #write(): Writing {
@@ -172,8 +173,8 @@ export class AuthSpace {
   }
 }
 
-/** Why there is no space: 404 organism_not_found, namespace_not_found, or agent_not_found outside organisms. */
-function missingSpace(state: ShardState, { agent, namespace }: AuthChange | AuthLookup): Refusal {
+/** Why there is no namespace: 404 organism_not_found, namespace_not_found, or agent_not_found outside organisms. */
+function missingNamespace(state: ShardState, { agent, namespace }: AuthChange | AuthLookup): Refusal {
   if (namespace === '') return noSuchAgent(agent)
   if (findOrganism(state.store.environment, namespace) === undefined) return noSuchOrganism(namespace)
   return refuse(

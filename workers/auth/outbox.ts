@@ -6,7 +6,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { findMail, mailKey, mailsDue } from '../store/mails.js'
 import { takeMailRoom } from './mail-rooms.js'
-import type { AuthSpace } from './namespace-state.js'
+import type { NamespaceState } from './namespace-state.js'
 
 /** Mails are sealed in the store: the token of a link is in them, of which nothing else keeps more than the hash. */
 const place: SealedPlace = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
@@ -22,13 +22,13 @@ const UNSENT_MS = 60_000
  * written, so that time does not tell who has an account.
  * @returns whether there was room for it
  */
-export function putMail(space: AuthSpace, mail: AuthMail, served = true): boolean {
-  if (!takeMailRoom(space, { kind: mail.kind, to: mail.to, served })) return false
-  const id = Buffer.from(space.state.random(ID_BYTES)).toString('hex')
-  const bytes = sealed(space.state, { id, attempts: 0, mail })
-  if (served) space.queueMail(mailKey(space.nowMs, id), bytes)
-  else space.put(['unsent-mail', id], bytes.toString('base64'), space.nowMs + UNSENT_MS)
-  space.mailed = true
+export function putMail(namespace: NamespaceState, mail: AuthMail, served = true): boolean {
+  if (!takeMailRoom(namespace, { kind: mail.kind, to: mail.to, served })) return false
+  const id = Buffer.from(namespace.state.random(ID_BYTES)).toString('hex')
+  const bytes = sealed(namespace.state, { id, attempts: 0, mail })
+  if (served) namespace.queueMail(mailKey(namespace.nowMs, id), bytes)
+  else namespace.put(['unsent-mail', id], bytes.toString('base64'), namespace.nowMs + UNSENT_MS)
+  namespace.mailed = true
   return true
 }
 

@@ -1,5 +1,5 @@
 import type { CountedType } from '../store/auth-rows.js'
-import type { AuthSpace } from './namespace-state.js'
+import type { NamespaceState } from './namespace-state.js'
 
 /*
  * What strangers do to e-mails that no account has, or do to one e-mail again and again: it is counted, and told of
@@ -28,16 +28,16 @@ export interface Happened {
 }
 
 /** Counts what happened to an e-mail. It reads and writes as much for an e-mail that is told of by itself. */
-export function countTogether(space: AuthSpace, { type, counted }: Happened): void {
-  const { ip, userAgent } = space.origin
-  const row = space.find('untold', '') ?? {
-    dueAtMs: space.nowMs + TOGETHER_MS,
+export function countTogether(namespace: NamespaceState, { type, counted }: Happened): void {
+  const { ip, userAgent } = namespace.origin
+  const row = namespace.find('untold', '') ?? {
+    dueAtMs: namespace.nowMs + TOGETHER_MS,
     counts: {},
     ip,
     userAgent,
   }
   const count = row.counts[type] ?? 0
-  space.put(['untold', ''], {
+  namespace.put(['untold', ''], {
     dueAtMs: row.dueAtMs,
     counts: { ...row.counts, [type]: counted ? count + 1 : count },
     ...((!counted || row.ip === ip) && { ip: row.ip }),
@@ -46,19 +46,19 @@ export function countTogether(space: AuthSpace, { type, counted }: Happened): vo
 }
 
 /** Tells of what was counted in a minute that is over: one record of a type, with its count. */
-export function tellTogether(space: AuthSpace): void {
-  const row = space.find('untold', '')
+export function tellTogether(namespace: NamespaceState): void {
+  const row = namespace.find('untold', '')
   if (row === undefined) return
-  const leftMs = row.dueAtMs - space.nowMs
+  const leftMs = row.dueAtMs - namespace.nowMs
   // Longer only when the clock was set back.
   if (leftMs > 0 && leftMs <= TOGETHER_MS) return
-  space.remove('untold', '')
+  namespace.remove('untold', '')
   const { counts, ip, userAgent } = row
   for (const type of countedTypes) {
     const count = counts[type] ?? 0
     const outcome = outcomes[type]
     const origin = { ip, userAgent }
-    if (count > 0) space.audit(type, { count, origin, ...(outcome !== undefined && { outcome }) })
+    if (count > 0) namespace.audit(type, { count, origin, ...(outcome !== undefined && { outcome }) })
   }
 }
 

@@ -1,36 +1,36 @@
 import type { AuthUser } from '../../src/protocol/auth-messages.js'
 import { newUserId, type UserRow } from '../../src/auth/user.js'
-import type { AuthSpace } from './namespace-state.js'
+import type { NamespaceState } from './namespace-state.js'
 
 /** The account of an e-mail as `normalizeEmail` gives it. */
-export function userByEmail(space: AuthSpace, email: string): UserRow | undefined {
-  const userId = space.find('email', email)
-  return userId === undefined ? undefined : userById(space, userId)
+export function userByEmail(namespace: NamespaceState, email: string): UserRow | undefined {
+  const userId = namespace.find('email', email)
+  return userId === undefined ? undefined : userById(namespace, userId)
 }
 
-export function userById(space: AuthSpace, userId: string): UserRow | undefined {
-  return space.find('user', userId)
+export function userById(namespace: NamespaceState, userId: string): UserRow | undefined {
+  return namespace.find('user', userId)
 }
 
 /** Keeps a user that is there already as it is now. */
-export function putUser(space: AuthSpace, user: UserRow): void {
-  space.put(['user', user.userId], user)
+export function putUser(namespace: NamespaceState, user: UserRow): void {
+  namespace.put(['user', user.userId], user)
 }
 
 /** Makes an account. */
 export function createUser(
-  space: AuthSpace,
+  namespace: NamespaceState,
   about: Pick<UserRow, 'email' | 'verified' | 'mailboxProven'> & { passwordHash?: string },
 ): UserRow {
   const user: UserRow = {
-    userId: newUserId(space.state.random),
+    userId: newUserId(namespace.state.random),
     ...about,
     appMetadata: {},
     userMetadata: {},
-    createdAtMs: space.nowMs,
+    createdAtMs: namespace.nowMs,
   }
-  space.put(['email', user.email], user.userId)
-  putUser(space, user)
+  namespace.put(['email', user.email], user.userId)
+  putUser(namespace, user)
   return user
 }
 

@@ -5,7 +5,7 @@ import { seal } from '../../src/strand/seal.js'
 import { keyRotated, zoneChanged } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
-import { askForMutation } from '../mutations/request.js'
+import { requestMutation } from '../mutations/request.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { seedPlace } from '../store/agents.js'
 import { targetAgent } from './records.js'
@@ -21,7 +21,7 @@ export function agentZoneSet(
   const { zone } = command
   const done = ({ seq, hash }: PendingRecord) => zoneChanged(agent.name, zone, { seq, hash })
   const mutation = { action: 'zone' as const, zone }
-  return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
+  return requestMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }
 
 /**
@@ -47,5 +47,5 @@ export function agentKeyRotate(
     ...told,
   }
   const done = ({ seq, hash }: PendingRecord) => keyRotated(agent.name, publicKey, { seq, hash })
-  return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
+  return requestMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import type { EdgeAdded, EdgeRemoved } from '../../src/wire/graph.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
-import { askForMutation } from '../mutations/request.js'
+import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { edgesOf, type EdgeRange } from '../store/edges.js'
 import { targetAgent } from './records.js'
@@ -53,7 +53,7 @@ export function edgeRemove(
     return JSON.stringify(answer)
   }
   const mutation = { action: 'remove_edge', dst, edgeType } as const
-  return askForMutation(state, { agent, mutation, ...authorOf(command), done }, group)
+  return requestMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }
 
 /** Some edges of an agent; for outbound ones 404 agent_not_found. */

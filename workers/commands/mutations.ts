@@ -5,7 +5,7 @@ import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { askForMutation } from '../mutations/request.js'
+import { requestMutation } from '../mutations/request.js'
 import { covers, grantOf, notAllowed } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
@@ -31,7 +31,7 @@ export function recordMutate(
   if (forbidden !== undefined) return forbidden
   if (isReservedType(record.type)) return refuse('forbidden', 'Expected a user record, got one of the server')
   const mutation = { action, target: record.hash, targetSeq: record.seq }
-  return askForMutation(
+  return requestMutation(
     state,
     {
       agent,

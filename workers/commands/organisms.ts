@@ -4,7 +4,7 @@ import type { AuthAnswer, AuthChange } from '../../src/protocol/auth-messages.js
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { OrganismRow } from '../../src/protocol/organism-messages.js'
 import type { OrganismCreated } from '../../src/wire/organisms.js'
-import { AuthSpace } from '../auth/namespace-state.js'
+import { NamespaceState } from '../auth/namespace-state.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../shard/state.js'
 import { findOrganism, listOrganisms } from '../store/organisms.js'
@@ -64,7 +64,7 @@ export function namespaceInit(
   if (skew !== undefined) return skew
   const agent = makeAgent(state, { agent: name, zone: 'immutable_core' }, group)
   if ('code' in agent) return agent
-  const space = new AuthSpace(state, namespace, { group, agent, origin })
+  const space = new NamespaceState(state, namespace, { group, agent, origin })
   space.audit('auth/namespace_initialised', {})
   return { kind: 'initialised', createdAtMs: agent.createdAtMs }
 }

@@ -3,7 +3,7 @@ import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { askForMutation } from '../mutations/request.js'
+import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { targetAgent } from './records.js'
 
@@ -20,7 +20,7 @@ export function policiesSet(
   if ('code' in agent) return agent
   const { policies } = command
   const warnings = policyWarnings(policies)
-  return askForMutation(
+  return requestMutation(
     state,
     {
       agent,

@@ -15,7 +15,7 @@ import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { keepProposal, proposalAt } from '../mutations/pending.js'
-import { approvalsNeeded, end, recordsToSettle, settle, type Open } from '../mutations/resolve.js'
+import { approvalsNeeded, end, recordsToResolve, resolve, type Open } from '../mutations/resolve.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
@@ -43,7 +43,7 @@ export function proposalDecide(
     (agent.importing ? importOpen(agent.name) : undefined) ??
     closedRefusal(state, row) ??
     voterRefusal(row, command) ??
-    group.reserve(recordsToSettle(state, { agent, row }, group))
+    group.reserve(recordsToResolve(state, { agent, row }, group))
   if (refusal !== undefined) return refusal
   const after = decided(state, { agent, row: takeVote(state, { agent, row }, { command, group }) }, group)
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(viewOf(after)) })
@@ -114,7 +114,7 @@ function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): P
   if (vote === 'cancel') return end(state, { agent, row }, { state: 'cancelled', group })
   if (vote === 'reject') return end(state, { agent, row }, { state: 'rejected', group })
   const approvals = row.votes.filter((one) => one.vote === 'approve').length
-  return approvals < approvalsNeeded(row) ? row : settle(state, { agent, row }, group)
+  return approvals < approvalsNeeded(row) ? row : resolve(state, { agent, row }, group)
 }
 
 /**
@@ -130,10 +130,10 @@ export function proposalsSweep(state: ShardState, group: CommitGroup): Decision 
     const row = proposalAt(state, group, place)
     if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
     // Behind a clock that is behind its records, they wait for the next look.
-    const skew = group.reserve(recordsToSettle(state, { agent, row }, group))
+    const skew = group.reserve(recordsToResolve(state, { agent, row }, group))
     if (skew !== undefined) return () => ({ kind: 'swept', left: false })
     if (row.effectiveAtMs === undefined) end(state, { agent, row }, { state: 'expired', group })
-    else settle(state, { agent, row }, group)
+    else resolve(state, { agent, row }, group)
   }
   group.pastProposals.push(...state.store.proposalAging.look(environment, state.clock()))
   return () => ({ kind: 'swept', left: due.length > SWEEP_MAX })

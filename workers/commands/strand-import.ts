@@ -12,7 +12,7 @@ import { seal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { Judge } from '../import/judge.js'
 import { CheckedPart, rejectedAt } from '../import/part.js'
-import { meaningFault, takeMeaning } from '../import/apply.js'
+import { effectFault, applyEffect } from '../import/apply.js'
 import { holdProposal, keepProposal, openOf } from '../mutations/pending.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import { keptSeed, noKeyPair, seedPlace } from '../store/agents.js'
@@ -31,7 +31,7 @@ export function strandImport(
   command: CommandOf<'strandImport'>,
   group: CommitGroup,
 ): Decision {
-  return takePart(state, { command, part: CheckedPart.of(command) }, group)
+  return applyPart(state, { command, part: CheckedPart.of(command) }, group)
 }
 
 /** Whether a part is to be read in turns. */
@@ -46,11 +46,11 @@ export function* strandImportSteps(
   turn: Turn,
 ): Steps<Decision> {
   const part = yield* CheckedPart.read(command, turn)
-  return takePart(state, { command, part }, turn.group)
+  return applyPart(state, { command, part }, turn.group)
 }
 
 /** Takes all of a part, or nothing of it. */
-function takePart(
+function applyPart(
   state: ShardState,
   { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
   group: CommitGroup,
@@ -78,9 +78,9 @@ function takePart(
     const commitment = part.commitmentOf(record.seq)
     const own = { agentNo: agent.no, keyIndex, agent, strandBytes }
     group.takeIn(Object.assign(record, { imported: true as const, ...own }, commitment && { commitment }))
-    const meaning = part.meaningOf(record.seq)
+    const effect = part.effectOf(record.seq)
     const unsure = judge?.unsure.has(record.seq) === true
-    if (meaning !== undefined) takeMeaning(state, { agent, record, meaning, unsure }, group)
+    if (effect !== undefined) applyEffect(state, { agent, record, effect, unsure }, group)
   }
   if (judge !== undefined) oweErasures(agent, part, group)
   assert(agent.head.signature !== '', 'a part ends with a signed record')
@@ -221,7 +221,7 @@ const noNamespace = refuse('namespace_not_found', 'Expected an organism whose au
 /** Proposals that are open behind a part: a change of the zone ends them all, in one commit. */
 function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPart): number {
   const before = found === undefined ? 0 : openProposalCount(state.store.environment, found.no)
-  return part.meanings.reduce(
+  return part.effects.reduce(
     (count, { kind }) => count + (kind === 'proposal' ? 1 : kind === 'applied' ? -1 : 0),
     before,
   )
@@ -232,8 +232,8 @@ function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
   const owed = new Set(owedErasures)
   for (const { seq, erased } of part.records) {
     if (erased === true) owed.add(seq)
-    const meaning = part.meaningOf(seq)
-    if (meaning?.kind === 'record' && meaning.action === 'erase') owed.delete(meaning.targetSeq)
+    const effect = part.effectOf(seq)
+    if (effect?.kind === 'record' && effect.action === 'erase') owed.delete(effect.targetSeq)
   }
   return owed
 }
@@ -269,7 +269,7 @@ function partRefusal(
       retryAfterSecs: Math.ceil(aheadMs / 1_000),
     })
   }
-  const keys = (found?.retiredKeys.length ?? 0) + part.meanings.filter(({ kind }) => kind === 'key').length
+  const keys = (found?.retiredKeys.length ?? 0) + part.effects.filter(({ kind }) => kind === 'key').length
   if (keys > limits.keyRotationsMax) {
     return rejectedAt(last.seq, `The key was rotated more than ${limits.keyRotationsMax} times`)
   }
@@ -281,11 +281,11 @@ function partRefusal(
     return rejectedAt(last.seq, 'Too many records are erased before a record tells of it')
   }
   return judge === undefined
-    ? firstFault(part.meanings, (meaning) => meaningFault(state, { agent: found, part, meaning }, group))
+    ? firstFault(part.effects, (effect) => effectFault(state, { agent: found, part, effect }, group))
     : firstFault(part.records, (record) => {
-        const meaning = part.meaningOf(record.seq)
-        const fault = meaning && meaningFault(state, { agent: found, part, meaning }, group)
-        return fault ?? judge.take(record, meaning)
+        const effect = part.effectOf(record.seq)
+        const fault = effect && effectFault(state, { agent: found, part, effect }, group)
+        return fault ?? judge.take(record, effect)
       })
 }
 
@@ -306,7 +306,7 @@ function newAgent(
   { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
   group: CommitGroup,
 ): Agent {
-  const genesis = part.meaningOf(0)
+  const genesis = part.effectOf(0)
   assert(genesis?.kind === 'genesis', 'a strand begins with its genesis record')
   const { zone, createdAtMs } = genesis
   const { agent: name, strand } = command

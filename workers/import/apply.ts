@@ -1,6 +1,6 @@
 import { unreachable } from '../../src/base/assert.js'
 import { limits } from '../../src/base/limits.js'
-import type { MeaningAt } from '../../src/protocol/import-messages.js'
+import type { EffectAt } from '../../src/protocol/import-messages.js'
 import { authorOf, type ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { CommitGroup } from '../shard/commit-group.js'
@@ -22,30 +22,30 @@ interface Telling {
   /** Absent when the part makes it. */
   agent: Agent | undefined
   part: CheckedPart
-  meaning: MeaningAt
+  effect: EffectAt
 }
 
 /** What is wrong with what a record tells, as the strand stands before it. */
-export function meaningFault(
+export function effectFault(
   state: ShardState,
-  { agent, part, meaning }: Telling,
+  { agent, part, effect }: Telling,
   group: CommitGroup,
 ): string | undefined {
-  const { seq } = meaning
-  if (meaning.kind === 'record') {
+  const { seq } = effect
+  if (effect.kind === 'record') {
     const target =
-      meaning.targetSeq < seq ? find(state, { agent, part, seq: meaning.targetSeq }, group) : undefined
-    if (target?.hash !== meaning.target) return 'The record names another that is not on the strand'
+      effect.targetSeq < seq ? find(state, { agent, part, seq: effect.targetSeq }, group) : undefined
+    if (target?.hash !== effect.target) return 'The record names another that is not on the strand'
     if (isReservedType(target.type)) return 'The record deletes or erases one of the server'
   }
-  if (meaning.kind === 'vote' || meaning.kind === 'applied') {
-    const { proposal, proposalSeq } = meaning
+  if (effect.kind === 'vote' || effect.kind === 'applied') {
+    const { proposal, proposalSeq } = effect
     const target = proposalSeq < seq ? find(state, { agent, part, seq: proposalSeq }, group) : undefined
     if (target?.hash !== proposal || target.type !== 'sys/proposal') {
       return 'The record names a proposal that is not on the strand'
     }
     const row = agent === undefined ? undefined : rowOf(state, { agent, seq: proposalSeq }, group)
-    const votes = meaning.kind === 'vote' ? (row?.votes.length ?? 0) : 0
+    const votes = effect.kind === 'vote' ? (row?.votes.length ?? 0) : 0
     if (votes >= limits.importVotesMax) return `The proposal has more than ${limits.importVotesMax} votes`
   }
   return undefined
@@ -62,79 +62,79 @@ function find(
 }
 
 /** Takes what a record tells. */
-export function takeMeaning(
+export function applyEffect(
   state: ShardState,
   {
     agent,
     record,
-    meaning,
+    effect,
     unsure,
-  }: { agent: Agent; record: StoredRecord; meaning: MeaningAt; unsure: boolean },
+  }: { agent: Agent; record: StoredRecord; effect: EffectAt; unsure: boolean },
   group: CommitGroup,
 ): void {
   const { seq, hlc } = record
-  takeEffect(state, { agent, seq, meaning }, group)
-  switch (meaning.kind) {
+  applyEdgeEffect(state, { agent, seq, effect }, group)
+  switch (effect.kind) {
     case 'genesis':
       return
     case 'record':
-      takeMutation(state, { agent, seq, meaning }, group)
+      applyMutationEffect(state, { agent, seq, effect }, group)
       return
     case 'zone':
-      agent.zone = meaning.zone
-      group.zoneChanges.push({ agentNo: agent.no, seq, zone: meaning.zone })
-      group.changeAgent(agent.name, { zone: meaning.zone })
+      agent.zone = effect.zone
+      group.zoneChanges.push({ agentNo: agent.no, seq, zone: effect.zone })
+      group.changeAgent(agent.name, { zone: effect.zone })
       return
     case 'policies':
-      agent.policies = meaning.policies
-      group.changeAgent(agent.name, { policies: meaning.policies })
+      agent.policies = effect.policies
+      group.changeAgent(agent.name, { policies: effect.policies })
       return
     case 'key':
-      takeKey(agent, { seq, publicKey: meaning.publicKey }, group)
+      applyKeyEffect(agent, { seq, publicKey: effect.publicKey }, group)
       return
     case 'edge': {
-      const { dst, edgeType, live, weight } = meaning
+      const { dst, edgeType, live, weight } = effect
       group.changeEdge({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live, weight })
       return
     }
     case 'proposal':
-      takeProposal(state, { agent, record, meaning, unsure }, group)
+      applyProposalEffect(state, { agent, record, effect, unsure }, group)
       return
     case 'vote': {
-      const row = rowOf(state, { agent, seq: meaning.proposalSeq }, group)
-      const vote = { ...authorOf(meaning), vote: meaning.vote, atMs: hlc.ms }
+      const row = rowOf(state, { agent, seq: effect.proposalSeq }, group)
+      const vote = { ...authorOf(effect), vote: effect.vote, atMs: hlc.ms }
       if (row?.state === 'proposed') holdProposal(group, agent.no, { ...row, votes: [...row.votes, vote] })
       return
     }
     case 'applied': {
-      const row = rowOf(state, { agent, seq: meaning.proposalSeq }, group)
+      const row = rowOf(state, { agent, seq: effect.proposalSeq }, group)
       if (row?.state !== 'proposed') return
-      endHeldProposal(group, { agentNo: agent.no, row, endedAtMs: hlc.ms }, meaning)
+      endHeldProposal(group, { agentNo: agent.no, row, endedAtMs: hlc.ms }, effect)
       return
     }
     default:
-      unreachable(meaning)
+      unreachable(effect)
   }
 }
 
 /** A proposal that was carried out is not carried out again. */
-function takeEffect(
+function applyEdgeEffect(
   state: ShardState,
-  { agent, seq, meaning }: { agent: Agent; seq: number; meaning: MeaningAt },
+  { agent, seq, effect }: { agent: Agent; seq: number; effect: EffectAt },
   group: CommitGroup,
 ): void {
-  const proposalSeq = proposalSeqOf(meaning)
+  const proposalSeq = proposalSeqOf(effect)
   if (proposalSeq === undefined) return
   const row = rowOf(state, { agent, seq: proposalSeq }, group)
   if (row?.state === 'proposed') holdProposal(group, agent.no, { ...row, effectSeq: seq })
 }
 
-function takeMutation(
+function applyMutationEffect(
   state: ShardState,
-  { agent, seq, meaning }: { agent: Agent; seq: number; meaning: Extract<MeaningAt, { kind: 'record' }> },
+  { agent, seq, effect }: { agent: Agent; seq: number; effect: Extract<EffectAt, { kind: 'record' }> },
   group: CommitGroup,
 ): void {
-  const { action, target: hash, targetSeq } = meaning
+  const { action, target: hash, targetSeq } = effect
   const agentNo = agent.no
   group.changedRecords.push(hash)
   if (action !== 'erase') {
@@ -149,7 +149,7 @@ function takeMutation(
   if (target?.erased !== true && !group.erases(erasure)) group.erase(erasure)
 }
 
-function takeKey(
+function applyKeyEffect(
   agent: Agent,
   { seq, publicKey }: { seq: number; publicKey: string },
   group: CommitGroup,
@@ -161,22 +161,22 @@ function takeKey(
   group.changeAgent(agent.name, { publicKey, retiredKeys: agent.retiredKeys })
 }
 
-function takeProposal(
+function applyProposalEffect(
   state: ShardState,
   {
     agent,
     record,
-    meaning,
+    effect,
     unsure,
   }: {
     agent: Agent
     record: StoredRecord
-    meaning: Extract<MeaningAt, { kind: 'proposal' }>
+    effect: Extract<EffectAt, { kind: 'proposal' }>
     unsure: boolean
   },
   group: CommitGroup,
 ): void {
-  const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = meaning
+  const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = effect
   const importedAtMs = state.clock()
   // Whoever signed it, here it can be rejected for as long as one that is made here.
   const earliestMs = unsure ? importedAtMs + state.proposals.governedAutoApproveSecs * 1_000 : 0

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits.js'
-import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
+import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
 import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
 import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
 import { endFault, trailerFault, type ExportPosition } from '../../src/proof/export-check.js'
@@ -18,7 +18,7 @@ import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { Manifest, RecordLine, Trailer } from '../../src/strand/strand-export.js'
 import { encodeBlock, type StoredRecord } from '../store/record-codec.js'
-import { meaningOf } from './system-record-effects.js'
+import { effectOf } from './system-record-effects.js'
 
 /*
  * The checks of an import, part by part: all that a verifier checks (docs/FORMAT.md, Checking an export), and what the
@@ -85,7 +85,7 @@ class Part {
   /** The record that a fault is about, where the chain has taken it already. */
   #refusedSeq: number | undefined
   readonly #records: StoredRecord[] = []
-  readonly #meanings: MeaningAt[] = []
+  readonly #effects: EffectAt[] = []
   readonly #commitments: [number, string][] = []
   #key = ''
 
@@ -156,9 +156,9 @@ class Part {
     } else {
       const body = readBody(record.body)
       if ('fault' in body) return body.fault
-      const told = meaningOf(this.#manifest.agent, type, body.value)
+      const told = effectOf(this.#manifest.agent, type, body.value)
       if ('fault' in told) return told.fault
-      if (told.meaning !== undefined) this.#meanings.push({ seq, ...told.meaning })
+      if (told.effect !== undefined) this.#effects.push({ seq, ...told.effect })
     }
     this.#records.push(kept)
     return undefined
@@ -174,7 +174,7 @@ class Part {
       lastSeq: last.seq,
       lastHash: last.hash,
       key: this.#key,
-      meanings: this.#meanings,
+      effects: this.#effects,
       commitments: this.#commitments,
     }
   }

@@ -1,4 +1,4 @@
-import type { MeaningAt } from '../../src/protocol/import-messages.js'
+import type { EffectAt } from '../../src/protocol/import-messages.js'
 import { lineOf, type Mutation, type ProposalRow } from '../../src/protocol/proposal-messages.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import { canonicalJson } from '../../src/strand/json.js'
@@ -47,22 +47,22 @@ export class Judge {
   }
 
   /** Takes the next record. @returns what is wrong with it, or undefined */
-  take(record: StoredRecord, meaning: MeaningAt | undefined): string | undefined {
+  take(record: StoredRecord, effect: EffectAt | undefined): string | undefined {
     if (record.erased === true && this.#zone === 'immutable_core') {
       return 'The record is erased, which the zone of the agent never allows'
     }
-    if (meaning === undefined) return undefined
-    switch (meaning.kind) {
+    if (effect === undefined) return undefined
+    switch (effect.kind) {
       case 'proposal':
-        return this.#propose(record, meaning)
+        return this.#propose(record, effect)
       case 'vote':
-        return this.#vote(meaning)
+        return this.#vote(effect)
       case 'applied':
-        return this.#end(meaning)
+        return this.#end(effect)
       case 'genesis':
         return undefined
       default:
-        return meaning.kind === 'edge' && meaning.live ? undefined : this.#mutate(record, meaning)
+        return effect.kind === 'edge' && effect.live ? undefined : this.#mutate(record, effect)
     }
   }
 
@@ -76,8 +76,8 @@ export class Judge {
     return row?.state === 'proposed' ? row : undefined
   }
 
-  #propose(record: StoredRecord, meaning: Extract<MeaningAt, { kind: 'proposal' }>): string | undefined {
-    const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = meaning
+  #propose(record: StoredRecord, effect: Extract<EffectAt, { kind: 'proposal' }>): string | undefined {
+    const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = effect
     if (zone !== this.#zone || zone === 'free') return 'The proposal is not one of the zone of the agent'
     if (zone === 'immutable_core' && !isOfAgent(mutation))
       return 'The zone of the agent allows no such mutation'
@@ -103,23 +103,23 @@ export class Judge {
     return undefined
   }
 
-  #vote(meaning: Extract<MeaningAt, { kind: 'vote' }>): string | undefined {
-    const row = this.#open(meaning.proposalSeq)
+  #vote(effect: Extract<EffectAt, { kind: 'vote' }>): string | undefined {
+    const row = this.#open(effect.proposalSeq)
     if (row === undefined) return 'The vote is on a proposal that is not open'
-    if (meaning.vote !== 'approve') return undefined
+    if (effect.vote !== 'approve') return undefined
     if (!this.#isSure) return 'The approval may be signed by anyone who has the seed of the agent'
-    const line = lineOf(meaning)
+    const line = lineOf(effect)
     const own = line === lineOf({ ...row, principal: row.proposer })
     if (own || row.votes.some((one) => one.vote === 'approve' && lineOf(one) === line)) {
       return 'The approval is not one of another line of keys'
     }
-    const vote = { principal: meaning.principal, vote: meaning.vote, atMs: 0 }
-    const told = meaning.line === undefined ? vote : { ...vote, line: meaning.line }
+    const vote = { principal: effect.principal, vote: effect.vote, atMs: 0 }
+    const told = effect.line === undefined ? vote : { ...vote, line: effect.line }
     this.#rows.set(row.seq, { ...row, votes: [...row.votes, told] })
     return undefined
   }
 
-  #end({ proposalSeq, state }: Extract<MeaningAt, { kind: 'applied' }>): string | undefined {
+  #end({ proposalSeq, state }: Extract<EffectAt, { kind: 'applied' }>): string | undefined {
     const row = this.#open(proposalSeq)
     if (row === undefined) return 'The proposal has ended before'
     if (state === 'applied' && row.effectSeq === undefined) return 'The proposal was not applied'
@@ -127,24 +127,24 @@ export class Judge {
     return undefined
   }
 
-  #mutate(record: StoredRecord, meaning: MeaningAt): string | undefined {
+  #mutate(record: StoredRecord, effect: EffectAt): string | undefined {
     const zone = this.#zone
-    const fault = zone === 'free' ? undefined : this.#mutationFault(record, meaning)
+    const fault = zone === 'free' ? undefined : this.#mutationFault(record, effect)
     if (fault !== undefined) return fault
-    if (meaning.kind === 'key') this.#key = meaning.publicKey
-    if (meaning.kind !== 'zone') return undefined
+    if (effect.kind === 'key') this.#key = effect.publicKey
+    if (effect.kind !== 'zone') return undefined
     if (this.#case.zoneStays) return 'The strand of an auth namespace stays in its zone'
-    this.#zone = meaning.zone
+    this.#zone = effect.zone
     return undefined
   }
 
-  #mutationFault(record: StoredRecord, meaning: MeaningAt): string | undefined {
-    const mutation = mutationOf(meaning)
+  #mutationFault(record: StoredRecord, effect: EffectAt): string | undefined {
+    const mutation = mutationOf(effect)
     if (mutation === undefined) return undefined
     if (this.#zone === 'immutable_core' && !isOfAgent(mutation)) {
       return 'The zone of the agent allows no such mutation'
     }
-    const seq = proposalSeqOf(meaning)
+    const seq = proposalSeqOf(effect)
     const row = seq === undefined ? undefined : this.#open(seq)
     if (row === undefined || row.effectSeq !== undefined || aboutOf(row.mutation) !== aboutOf(mutation)) {
       return 'The zone of the agent asks for a proposal of this, which is not open'
@@ -167,26 +167,26 @@ export class Judge {
 }
 
 /** The mutation that a record tells of; undefined for what is none. */
-function mutationOf(meaning: MeaningAt): Mutation | undefined {
-  switch (meaning.kind) {
+function mutationOf(effect: EffectAt): Mutation | undefined {
+  switch (effect.kind) {
     case 'record':
-      return { action: meaning.action, target: meaning.target, targetSeq: meaning.targetSeq }
+      return { action: effect.action, target: effect.target, targetSeq: effect.targetSeq }
     case 'zone':
-      return { action: 'zone', zone: meaning.zone }
+      return { action: 'zone', zone: effect.zone }
     case 'policies':
-      return { action: 'policies', policies: meaning.policies }
+      return { action: 'policies', policies: effect.policies }
     case 'key':
-      return { action: 'rotate_key', publicKey: meaning.publicKey }
+      return { action: 'rotate_key', publicKey: effect.publicKey }
     case 'edge':
-      return { action: 'remove_edge', dst: meaning.dst, edgeType: meaning.edgeType }
+      return { action: 'remove_edge', dst: effect.dst, edgeType: effect.edgeType }
     default:
       return undefined
   }
 }
 
 /** Seq of the proposal that a record says it came from. */
-export function proposalSeqOf(meaning: MeaningAt): number | undefined {
-  return 'mutatedBy' in meaning ? meaning.mutatedBy : undefined
+export function proposalSeqOf(effect: EffectAt): number | undefined {
+  return 'mutatedBy' in effect ? effect.mutatedBy : undefined
 }
 
 /** What a mutation is, by which two are compared: without the seed that waits in a row. */

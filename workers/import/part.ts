@@ -1,6 +1,6 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import type { CheckedRecords, MeaningAt } from '../../src/protocol/import-messages.js'
+import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
 import type { Steps, Turn } from '../shard/turn.js'
 import { blockCount, recordAt, type StoredRecord } from '../store/record-codec.js'
 
@@ -16,12 +16,12 @@ export class CheckedPart {
   /** The key in force at the first of the new ones. */
   key: string
   readonly #all: readonly StoredRecord[]
-  readonly #meanings: ReadonlyMap<number, MeaningAt>
+  readonly #effects: ReadonlyMap<number, EffectAt>
   readonly #commitments: ReadonlyMap<number, string>
 
   private constructor(
     all: readonly StoredRecord[],
-    { firstSeq, lastSeq, key, meanings, commitments }: CheckedRecords,
+    { firstSeq, lastSeq, key, effects, commitments }: CheckedRecords,
   ) {
     assert(all.length === lastSeq - firstSeq + 1, 'a part has no gaps')
     this.#all = all
@@ -29,7 +29,7 @@ export class CheckedPart {
     this.firstSeq = firstSeq
     this.lastSeq = lastSeq
     this.key = key
-    this.#meanings = new Map(meanings.map((one) => [one.seq, one]))
+    this.#effects = new Map(effects.map((one) => [one.seq, one]))
     this.#commitments = new Map(commitments)
   }
 
@@ -57,16 +57,16 @@ export class CheckedPart {
   }
 
   /** What the new records tell, in their order. */
-  get meanings(): MeaningAt[] {
+  get effects(): EffectAt[] {
     const [first] = this.records
-    return first === undefined ? [] : [...this.#meanings.values()].filter(({ seq }) => seq >= first.seq)
+    return first === undefined ? [] : [...this.#effects.values()].filter(({ seq }) => seq >= first.seq)
   }
 
   /** Leaves out the records up to a seq: they are there already. */
   dropUntil(seq: number): void {
     this.records = this.#all.filter((one) => one.seq > seq)
-    for (const meaning of this.#meanings.values()) {
-      if (meaning.kind === 'key' && meaning.seq <= seq) this.key = meaning.publicKey
+    for (const effect of this.#effects.values()) {
+      if (effect.kind === 'key' && effect.seq <= seq) this.key = effect.publicKey
     }
   }
 
@@ -75,8 +75,8 @@ export class CheckedPart {
     return this.#all[seq - this.firstSeq]
   }
 
-  meaningOf(seq: number): MeaningAt | undefined {
-    return this.#meanings.get(seq)
+  effectOf(seq: number): EffectAt | undefined {
+    return this.#effects.get(seq)
   }
 
   commitmentOf(seq: number): string | undefined {

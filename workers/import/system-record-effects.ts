@@ -1,94 +1,94 @@
 import { policyFaults } from '../../src/auth/row-policy.js'
 import { unreachable } from '../../src/base/assert.js'
-import type { Meaning } from '../../src/protocol/import-messages.js'
+import type { Effect } from '../../src/protocol/import-messages.js'
 import { authorOf, type Mutation } from '../../src/protocol/proposal-messages.js'
 import { eraseType, genesisType, keyRotateType } from '../../src/strand/record-type.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { systemBodies } from '../../src/wire/system-records.js'
 
 /** What a record tells that the store keeps beside it; nothing for a user's record; or what is wrong with it. */
-export type Told = { meaning?: Meaning } | { fault: string }
+export type ReadEffect = { effect?: Effect } | { fault: string }
 
-const badBody: Told = { fault: 'The body of a record of the server is not of its form' }
+const badBody: ReadEffect = { fault: 'The body of a record of the server is not of its form' }
 
 /** Reads what a record tells: the body is JSON, and the signature over it verified. */
-export function meaningOf(agent: string, type: string, body: unknown): Told {
+export function effectOf(agent: string, type: string, body: unknown): ReadEffect {
   const read = readers[type]
   if (read !== undefined) return read(body, agent)
   return isSystemType(type) ? { fault: `The server knows no records of the type ${type}` } : {}
 }
 
-const readers: Readonly<Record<string, (body: unknown, agent: string) => Told>> = {
+const readers: Readonly<Record<string, (body: unknown, agent: string) => ReadEffect>> = {
   [genesisType]: (body) => {
     const read = systemBodies.genesis.value(body)
     if ('code' in read) return badBody
     const { zone, created_at_ms: createdAtMs } = read.value
-    return { meaning: { kind: 'genesis', zone, createdAtMs } }
+    return { effect: { kind: 'genesis', zone, createdAtMs } }
   },
   [keyRotateType]: (body) => {
     const read = systemBodies.keyRotate.value(body)
     if ('code' in read) return badBody
-    return { meaning: { kind: 'key', publicKey: read.value.public_key, ...mutatedBy(read.value) } }
+    return { effect: { kind: 'key', publicKey: read.value.public_key, ...mutatedBy(read.value) } }
   },
-  'sys/tombstone': (body) => recordMeaning(body, 'delete'),
-  'sys/restore': (body) => recordMeaning(body, 'restore'),
-  [eraseType]: (body) => recordMeaning(body, 'erase'),
+  'sys/tombstone': (body) => recordEffect(body, 'delete'),
+  'sys/restore': (body) => recordEffect(body, 'restore'),
+  [eraseType]: (body) => recordEffect(body, 'erase'),
   'sys/zone': (body) => {
     const read = systemBodies.zone.value(body)
     if ('code' in read) return badBody
-    return { meaning: { kind: 'zone', zone: read.value.zone, ...mutatedBy(read.value) } }
+    return { effect: { kind: 'zone', zone: read.value.zone, ...mutatedBy(read.value) } }
   },
   'sys/policy': (body) => {
     const read = systemBodies.policy.value(body)
     if ('code' in read || policyFaults(read.value.policies).length > 0) return badBody
-    return { meaning: { kind: 'policies', policies: read.value.policies, ...mutatedBy(read.value) } }
+    return { effect: { kind: 'policies', policies: read.value.policies, ...mutatedBy(read.value) } }
   },
-  'sys/proposal': proposalMeaning,
+  'sys/proposal': proposalEffect,
   'sys/vote': (body) => {
     const read = systemBodies.vote.value(body)
     if ('code' in read) return badBody
     const { proposal, proposal_seq: proposalSeq, vote } = read.value
-    return { meaning: { kind: 'vote', proposal, proposalSeq, vote, ...authorOf(read.value) } }
+    return { effect: { kind: 'vote', proposal, proposalSeq, vote, ...authorOf(read.value) } }
   },
   'sys/applied': (body) => {
     const read = systemBodies.applied.value(body)
     if ('code' in read) return badBody
     const { proposal, proposal_seq: proposalSeq, state, reason } = read.value
     return {
-      meaning: { kind: 'applied', proposal, proposalSeq, state, ...(reason !== undefined && { reason }) },
+      effect: { kind: 'applied', proposal, proposalSeq, state, ...(reason !== undefined && { reason }) },
     }
   },
   'edge/add': (body, agent) => {
     const read = systemBodies.edgeAdd.value(body)
     if ('code' in read || read.value.src !== agent) return badBody
     const { dst, edge_type: edgeType, weight } = read.value
-    return { meaning: { kind: 'edge', dst, edgeType, live: true, weight } }
+    return { effect: { kind: 'edge', dst, edgeType, live: true, weight } }
   },
   'edge/remove': (body, agent) => {
     const read = systemBodies.edgeRemove.value(body)
     if ('code' in read || read.value.src !== agent) return badBody
     const { dst, edge_type: edgeType } = read.value
-    return { meaning: { kind: 'edge', dst, edgeType, live: false, weight: 0, ...mutatedBy(read.value) } }
+    return { effect: { kind: 'edge', dst, edgeType, live: false, weight: 0, ...mutatedBy(read.value) } }
   },
 }
 
-function recordMeaning(body: unknown, action: 'delete' | 'restore' | 'erase'): Told {
+function recordEffect(body: unknown, action: 'delete' | 'restore' | 'erase'): ReadEffect {
   const read = systemBodies.record.value(body)
   if ('code' in read) return badBody
   const { target, target_seq: targetSeq } = read.value
-  return { meaning: { kind: 'record', action, target, targetSeq, ...mutatedBy(read.value) } }
+  return { effect: { kind: 'record', action, target, targetSeq, ...mutatedBy(read.value) } }
 }
 
 function mutatedBy({ proposal_seq: seq }: { proposal_seq?: number }): { mutatedBy?: number } {
   return seq === undefined ? {} : { mutatedBy: seq }
 }
 
-function proposalMeaning(body: unknown): Told {
+function proposalEffect(body: unknown): ReadEffect {
   const read = systemBodies.proposal.value(body)
   if ('code' in read) return badBody
   const { principal: proposer, line } = authorOf(read.value)
   const { in_zone: zone, effective_at_ms: effectiveAtMs, expires_at_ms: expiresAtMs } = read.value
-  const meaning: Meaning = {
+  const effect: Effect = {
     kind: 'proposal',
     mutation: mutationOf(read.value),
     zone,
@@ -97,7 +97,7 @@ function proposalMeaning(body: unknown): Told {
     expiresAtMs,
     ...(effectiveAtMs !== null && { effectiveAtMs }),
   }
-  return { meaning }
+  return { effect }
 }
 
 type ProposalBody = Extract<

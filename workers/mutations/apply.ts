@@ -110,9 +110,9 @@ function recordState(
  * Does a mutation by a record of its own, which tells who asked for it. Nothing is in its way, and the reading of its
  * record was reserved.
  */
-export function carryOut(state: ShardState, asked: Asked, group: CommitGroup): PendingRecord {
+export function applyMutation(state: ShardState, asked: Asked, group: CommitGroup): PendingRecord {
   const { agent, mutation } = asked
-  if ('target' in mutation) return carryOutOnRecord({ ...asked, mutation }, group)
+  if ('target' in mutation) return applyToRecord({ ...asked, mutation }, group)
   switch (mutation.action) {
     case 'zone': {
       const { zone } = mutation
@@ -164,7 +164,7 @@ function makeApiKey(state: ShardState, asked: Asked<KeyMutation>, group: CommitG
 
 const recordTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: eraseType } as const
 
-function carryOutOnRecord(asked: Asked<RecordMutation>, group: CommitGroup): PendingRecord {
+function applyToRecord(asked: Asked<RecordMutation>, group: CommitGroup): PendingRecord {
   const { agent, mutation } = asked
   const { action, target, targetSeq } = mutation
   const record = append(group, asked, {

@@ -5,7 +5,7 @@ import type { Zone } from '../../src/strand/zone.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { carryOut, isOfAgent, obstacle, type Asked } from './apply.js'
+import { applyMutation, isOfAgent, obstacle, type Asked } from './apply.js'
 import { propose } from './propose.js'
 
 /**
@@ -13,7 +13,7 @@ import { propose } from './propose.js'
  * refuses it, as the zone of the agent says. 403 zone_immutable, 409 proposal_open, and whatever stands in its way.
  * @param done the answer to a mutation that is done, made once its record is sealed
  */
-export function askForMutation(
+export function requestMutation(
   state: ShardState,
   { done, ...asked }: Asked & { done: (record: PendingRecord) => string },
   group: CommitGroup,
@@ -22,7 +22,7 @@ export function askForMutation(
   const refusal = zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, asked) ?? group.reserve(1)
   if (refusal !== undefined) return refusal
   if (agent.zone !== 'free') return propose(state, asked, group)
-  const record = carryOut(state, asked, group)
+  const record = applyMutation(state, asked, group)
   return (): Outcome => ({ kind: 'reply', status: 200, body: done(record) })
 }
 

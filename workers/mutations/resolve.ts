@@ -5,7 +5,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
 import { keepProposal, openOf } from './pending.js'
-import { carryOut, obstacle } from './apply.js'
+import { applyMutation, obstacle } from './apply.js'
 
 /** An open proposal and its agent. */
 export interface Open {
@@ -24,8 +24,8 @@ interface Ending {
 /** Records that the end of a proposal takes at most, beside those of a change of zone. */
 const END_RECORDS = 2
 
-/** How many readings `settle` and a vote before it take at most, to be reserved. */
-export function recordsToSettle(state: ShardState, { agent, row }: Open, group: CommitGroup): number {
+/** How many readings `resolve` and a vote before it take at most, to be reserved. */
+export function recordsToResolve(state: ShardState, { agent, row }: Open, group: CommitGroup): number {
   const ended = row.mutation.action === 'zone' ? openOf(state, group, agent).length : 0
   return 1 + END_RECORDS + ended
 }
@@ -39,13 +39,13 @@ export function approvalsNeeded({ zone }: Pick<ProposalRow, 'zone'>): number {
 }
 
 /** Applies a proposal, or ends it as rejected where something has come in its way since it was made. */
-export function settle(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
+export function resolve(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
   const { mutation } = row
   const inTheWay = obstacle(state, group, { agent, mutation })
   if (inTheWay !== undefined)
     return end(state, { agent, row }, { state: 'rejected', reason: inTheWay.code, group })
   const asked = { agent, mutation, principal: row.proposer, proposalSeq: row.seq }
-  const effect = carryOut(state, asked, group)
+  const effect = applyMutation(state, asked, group)
   const applied = end(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })
   if (mutation.action === 'zone') endOthers(state, agent, group)
   return applied

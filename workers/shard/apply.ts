@@ -5,7 +5,7 @@ import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
 import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from '../commands/api-keys.js'
 import { auditAppend, auditOpen } from '../commands/audit.js'
-import { authChange, authEndedList, authLookup } from '../commands/auth/namespace.js'
+import { authChange, revocationsList, authLookup } from '../commands/auth/namespace.js'
 import { strandThen } from '../commands/as-of.js'
 import { edgeAdd, edgeList, edgeRemove } from '../commands/graph.js'
 import { ingestOne, ingestPieces, isAllOrNone } from '../commands/ingest.js'
@@ -228,8 +228,8 @@ export function read(state: ShardState, command: Read): Outcome {
       return apiKeyList(state, command)
     case 'authLookup':
       return authLookup(state, command)
-    case 'authEndedList':
-      return authEndedList(state)
+    case 'revocationsList':
+      return revocationsList(state)
     case 'mailDue':
       return mailDue(state, command)
     case 'headsMoved':

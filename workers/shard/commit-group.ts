@@ -9,12 +9,12 @@ import { bodyCommitment, hashOf } from '../../src/strand/hash.js'
 import { headerText, zeroHash } from '../../src/strand/header.js'
 import { formatHlc, type Hlc, type HlcClock } from '../../src/strand/hlc.js'
 import { signBytes, signText } from '../../src/strand/keys.js'
-import { layHeader } from '../../src/strand/header-bytes.js'
+import { headerBytes } from '../../src/strand/header-bytes.js'
 import type { LoggedHead } from '../../src/strand/server-log.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { OpenShare, PendingProposal } from '../store/proposals.js'
 import type { Agent, AgentRow } from '../store/agent.js'
-import type { PendingAuthRow, PendingEnded } from '../store/auth-table.js'
+import type { PendingAuthRow, PendingRevocation } from '../store/auth-table.js'
 import { edgeNameKey, type EdgeChange, type EdgeName } from '../store/edges.js'
 import type { PendingErasure } from '../store/erasures.js'
 import type { PastProposal } from '../store/past-proposals.js'
@@ -69,7 +69,7 @@ export function chainRecord(
     type: draft.type,
     body: bodyCommitment(salt, draft.body),
   })
-  const { leaf, text } = layHeader(header)
+  const { leaf, text } = headerBytes(header)
   const chained: ChainedRecord = { seq, hlc, hash: hashOf(leaf), prev, salt, header }
   if (!mayWait(draft)) chained.signature = signBytes(agent.keyPair.secretKey, text)
   return chained
@@ -115,7 +115,7 @@ export class CommitGroup implements WriteSet {
   readonly lastTold = new Map<string, string>()
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
-  readonly authEnded: PendingEnded[] = []
+  readonly revocations: PendingRevocation[] = []
   /** What records of the server log tell, by their seq. */
   readonly loggedHeads = new Map<number, readonly LoggedHead[]>()
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */
@@ -256,7 +256,7 @@ export class CommitGroup implements WriteSet {
     const salt = this.#random(16)
     const commitment = bodyCommitment(salt, body)
     const about = { strand, key, seq: head.seq, prev: head.hash, hlc: formatHlc(head.hlc), type }
-    const { leaf, text } = layHeader(headerText({ ...about, body: commitment }))
+    const { leaf, text } = headerBytes(headerText({ ...about, body: commitment }))
     return Buffer.concat([Buffer.from(hashOf(leaf), 'hex'), salt, signBytes(keyPair.secretKey, text), body])
   }
 

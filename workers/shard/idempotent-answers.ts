@@ -6,7 +6,7 @@ import { isApiKeyMade, type ApiKeyMadeOutcome } from '../../src/protocol/api-key
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { seal, unseal, type SealedPlace } from '../../src/strand/seal.js'
 import type { CommitGroup } from './commit-group.js'
-import type { KeptOutcome } from '../store/write-set.js'
+import type { IdempotentOutcome } from '../store/write-set.js'
 import type { Decision, ShardState } from './state.js'
 import { idempotencyRow } from '../store/idempotency.js'
 
@@ -90,14 +90,14 @@ export function keepAnswer(
 }
 
 /** Of an API key only the hash may lie open in the store, so an answer that shows one is sealed. */
-function closed(state: ShardState, row: Buffer, outcome: Outcome): KeptOutcome {
+function closed(state: ShardState, row: Buffer, outcome: Outcome): IdempotentOutcome {
   if (outcome.kind !== 'apiKeyMade') return outcome
   const secret = Buffer.from(JSON.stringify(outcome))
   const box = seal(state.masterSeed, { ...sealedPlaceOf(row), secret }, state.random)
   return { kind: 'sealed', box: box.toString('base64') }
 }
 
-function opened(state: ShardState, row: Buffer, kept: KeptOutcome): Outcome {
+function opened(state: ShardState, row: Buffer, kept: IdempotentOutcome): Outcome {
   if (kept.kind !== 'sealed') return kept
   const secret = unseal(state.masterSeed, sealedPlaceOf(row), Buffer.from(kept.box, 'base64'))
   const outcome: unknown = JSON.parse(secret.toString())

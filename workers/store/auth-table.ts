@@ -1,5 +1,5 @@
 import { limits } from '../../src/base/limits.js'
-import type { Ended } from '../../src/protocol/auth-messages.js'
+import type { Revocation } from '../../src/protocol/auth-messages.js'
 import type { AuthKind, AuthRows } from './auth-rows.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
@@ -13,7 +13,7 @@ export interface PendingAuthRow {
 }
 
 /** Something that is ended, to be kept until its tokens have expired. */
-export type PendingEnded = Ended & { namespace: string }
+export type PendingRevocation = Revocation & { namespace: string }
 
 /** A row as it is kept. */
 interface KeptRow<Kind extends AuthKind = AuthKind> {
@@ -73,17 +73,17 @@ export class AuthTable {
   }
 
   /** Everything that is ended and not forgotten. */
-  ended(nowMs: number): PendingEnded[] {
-    const rows: PendingEnded[] = []
+  ended(nowMs: number): PendingRevocation[] {
+    const rows: PendingRevocation[] = []
     for (const { key, value } of this.#environment.authEnded.getRange({})) {
       const untilMs = key.readUIntBE(0, 6)
-      if (untilMs > nowMs) rows.push(JSON.parse(value.toString()) as PendingEnded)
+      if (untilMs > nowMs) rows.push(JSON.parse(value.toString()) as PendingRevocation)
     }
     return rows
   }
 
   /** Writes rows and what is ended, and removes some that have expired, within the caller's transaction. */
-  put(rows: ReadonlyMap<string, PendingAuthRow>, ended: readonly PendingEnded[], nowMs: number): void {
+  put(rows: ReadonlyMap<string, PendingAuthRow>, ended: readonly PendingRevocation[], nowMs: number): void {
     for (const [name, { value, expiresAtMs }] of rows) {
       const key = Buffer.from(name)
       if (value === undefined) {

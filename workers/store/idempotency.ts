@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { limits } from '../../src/base/limits.js'
-import type { KeptOutcome, PendingAnswer } from './write-set.js'
+import type { IdempotentOutcome, PendingAnswer } from './write-set.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
 
@@ -8,7 +8,7 @@ import { expiryKey } from './tables.js'
 export interface KeptAnswer {
   /** What was asked: another request under the same key is refused. */
   digest: string
-  outcome: KeptOutcome
+  outcome: IdempotentOutcome
   expiresAtMs: number
   /** Where the key's agent is placed (src/base/placement.ts): the row's own key no longer tells. */
   place: number

@@ -26,7 +26,7 @@ const zeros = Buffer.alloc(ROOM_BYTES)
  * LMDB passes over what lies behind its last page. The zeros are written by the thread that commits and between two
  * commits, so that no page is written over.
  */
-export class FileRoom {
+export class Preallocation {
   readonly #environment: Environment
   readonly #fd: number
   #bytes: number
@@ -80,9 +80,9 @@ export function importBytesMax(records: number, bytes: number): number {
 /** The most that a group can make a data file longer by, bytes: LMDB copies each page that it changes. */
 export function groupBytesMax(group: WriteSet): number {
   const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
-  const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, authEnded, mails } = group
+  const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, revocations, mails } = group
   const rows = [touched, newAgents, agentChanges, proposals, edges, answers, publicKeys, apiKeys, organisms]
-  const lists = [erasures, zoneChanges, mutations, authEnded, group.pastProposals]
+  const lists = [erasures, zoneChanges, mutations, revocations, group.pastProposals]
   let bytes = 0
   for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
   for (const list of lists) bytes += list.length * ROW_BYTES

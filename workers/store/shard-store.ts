@@ -23,7 +23,7 @@ import {
 } from './record-codec.js'
 import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
-import { FileRoom, groupBytesMax } from './preallocation.js'
+import { Preallocation, groupBytesMax } from './preallocation.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { putLastTold } from './last-told.js'
 import { LoggedHeads } from './logged-heads.js'
@@ -61,7 +61,7 @@ export class ShardStore {
   readonly proposalAging = new ProposalAging()
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
-  readonly #room: FileRoom
+  readonly #room: Preallocation
   /** The disk had no room for the last commit: what is put off stays put off until there is some. */
   #full = false
   /** Numbers of the blocks that come next, of the log and of imported records. */
@@ -78,7 +78,7 @@ export class ShardStore {
     this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
-    this.#room = new FileRoom(path, this.environment)
+    this.#room = new Preallocation(path, this.environment)
     this.#nextBlockNo = 0
     this.#nextImportedNo = importedBlocksFrom
     this.#lastHlc = readClockFloor(this.environment)
@@ -161,7 +161,7 @@ export class ShardStore {
       this.apiKeys.put(group.apiKeys)
       putLastTold(this.environment, group.lastTold)
       this.idempotency.put(group.answers.values(), nowMs)
-      this.auth.put(group.authRows, group.authEnded, nowMs)
+      this.auth.put(group.authRows, group.revocations, nowMs)
       putMails(this.environment, group.mails)
       this.#hashes.commitStep()
       this.environment.runs.commitStep()

@@ -3,7 +3,7 @@ import type { Outcome } from '../../src/protocol/messages.js'
 import type { OrganismRow } from '../../src/protocol/organism-messages.js'
 import type { LoggedHead } from '../../src/strand/server-log.js'
 import type { Agent, AgentRow } from './agent.js'
-import type { PendingAuthRow, PendingEnded } from './auth-table.js'
+import type { PendingAuthRow, PendingRevocation } from './auth-table.js'
 import type { EdgeChange } from './edges.js'
 import type { PendingErasure } from './erasures.js'
 import type { PastProposal } from './past-proposals.js'
@@ -38,7 +38,7 @@ export interface WriteSet {
   readonly lastTold: ReadonlyMap<string, string>
   readonly organisms: ReadonlyMap<string, OrganismRow>
   readonly authRows: ReadonlyMap<string, PendingAuthRow>
-  readonly authEnded: readonly PendingEnded[]
+  readonly revocations: readonly PendingRevocation[]
   /** What records of the server log tell, by their seq. */
   readonly loggedHeads: ReadonlyMap<number, readonly LoggedHead[]>
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */
@@ -85,8 +85,8 @@ export interface PendingAnswer {
   place: number
   outcome: () => Outcome
   /** The answer as it is written. */
-  kept: () => KeptOutcome
+  kept: () => IdempotentOutcome
 }
 
 /** An answer as it lies in the store: the outcome itself, or where it holds a secret, its sealed JSON in base64. */
-export type KeptOutcome = Outcome | { kind: 'sealed'; box: string }
+export type IdempotentOutcome = Outcome | { kind: 'sealed'; box: string }

@@ -5,7 +5,7 @@ import type { Refusal } from '../../base/errors.js'
 import { LoginGate } from '../../dispatch/login-gate.js'
 import type { PasswordPool } from '../../dispatch/password-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
-import type { AuthAnswer, Ended } from '../../protocol/auth-messages.js'
+import type { AuthAnswer, Revocation } from '../../protocol/auth-messages.js'
 import type { Outcome } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type {
@@ -27,7 +27,7 @@ export interface AuthParts {
   settings: AuthRouteSettings
   clock: Clock
   /** Something has ended: tokens that name it are refused from now on, and their streams end. */
-  onEnded(namespace: Namespace, ended: readonly Ended[]): void
+  onEnded(namespace: Namespace, ended: readonly Revocation[]): void
   /** A mail lies in the outbox. */
   onMail(): void
 }

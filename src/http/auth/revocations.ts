@@ -1,5 +1,5 @@
 import type { TokenUser } from '../../routes/route.js'
-import type { Ended } from '../../protocol/auth-messages.js'
+import type { Revocation } from '../../protocol/auth-messages.js'
 import type { Clock } from '../../base/clock.js'
 import { limits } from '../../base/limits.js'
 
@@ -14,7 +14,7 @@ interface Until {
  * and tell of them at the start. One is forgotten when no token can name it any more: not before as much time has
  * passed by a clock that never jumps, so that a time of day which is ahead for a while brings nothing back.
  */
-export class EndedTokens {
+export class Revocations {
   readonly #clock: Clock
   readonly #steadyClock: Clock
   readonly #until = new Map<string, Until>()
@@ -25,7 +25,7 @@ export class EndedTokens {
     this.#steadyClock = steadyClock
   }
 
-  add(namespaceId: string, { what, id, untilMs }: Ended): void {
+  add(namespaceId: string, { what, id, untilMs }: Revocation): void {
     this.#sweep()
     const steadyMs = this.#steadyClock() + untilMs - this.#clock()
     this.#until.set(keyOf(namespaceId, what, id), { wallMs: untilMs, steadyMs })
@@ -57,6 +57,6 @@ export class EndedTokens {
   }
 }
 
-function keyOf(namespaceId: string, what: Ended['what'], id: string): string {
+function keyOf(namespaceId: string, what: Revocation['what'], id: string): string {
   return `${namespaceId}\0${what}:${id}`
 }

@@ -13,7 +13,7 @@ import type { KeyEpochs, SignedIn } from '../../protocol/auth-messages.js'
 import type { IssuedTokens, TokenIssuer } from '../../routes/auth-route.js'
 import type { Principal, TokenUser } from '../../routes/route.js'
 import { agentSeed } from '../../strand/agent-seed.js'
-import type { EndedTokens } from './revocations.js'
+import type { Revocations } from './revocations.js'
 
 /** What tokens are made and checked with. */
 export interface UserTokensParts {
@@ -24,7 +24,7 @@ export interface UserTokensParts {
   issuer: string
   jwtExpirySecs: number
   root: Namespace
-  ended: EndedTokens
+  ended: Revocations
   clock: Clock
   /** Why there is no such namespace, or why its shard does not tell. */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined>

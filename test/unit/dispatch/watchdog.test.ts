@@ -1,23 +1,23 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { Silence } from '../../../src/dispatch/watchdog.js'
+import { Watchdog } from '../../../src/dispatch/watchdog.js'
 
 const EVERY_MS = 250
 
-let silence: Silence
+let watchdog: Watchdog
 let nowMs: number
 
 beforeEach(() => {
-  silence = new Silence(EVERY_MS)
+  watchdog = new Watchdog(EVERY_MS)
   nowMs = 1_000_000
 })
 
 /** Looks once more, after `passedMs`. */
 function look({ passedMs = EVERY_MS, waiting = true, steps = 7 } = {}): number {
   nowMs += passedMs
-  return silence.look({ nowMs, waiting, steps })
+  return watchdog.look({ nowMs, waiting, steps })
 }
 
-describe('silence', () => {
+describe('watchdog', () => {
   it('is the time over which a thread with something to do came no step further', () => {
     look()
     for (let looks = 1; looks <= 40; looks++) expect(look()).toBe(looks * EVERY_MS)

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { structureFault } from '../../../src/base/lmdb-file.js'
 import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
-import { FileRoom } from '../../../workers/store/preallocation.js'
+import { Preallocation } from '../../../workers/store/preallocation.js'
 
 const ROW_BYTES = 2_000
 
 let directory: string
 let store: string
 let environment: Environment
-let room: FileRoom
+let room: Preallocation
 let rows: number
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ afterEach(async () => {
 
 function open(): void {
   environment = openEnvironment(store, 'write')
-  room = new FileRoom(store, environment)
+  room = new Preallocation(store, environment)
 }
 
 async function close(): Promise<void> {
@@ -94,6 +94,6 @@ describe('room behind the last page of a data file', () => {
   it('is told to be missing where it cannot be made', () => {
     room.close()
     expect(room.reserve(1 << 30)).toBe(false)
-    room = new FileRoom(store, environment)
+    room = new Preallocation(store, environment)
   })
 })

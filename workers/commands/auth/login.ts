@@ -3,7 +3,7 @@ import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { clearFailures, countFailure, guesserOf, lockoutOf } from '../../auth/lockouts.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail } from '../../auth/users.js'
 
 /** The one answer to a wrong password, an unknown e-mail and an account without a password. */
@@ -16,40 +16,40 @@ export const invalidCredentials = refuse(
 export const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
 
 /** What a login by password is decided by. */
-export function loginState(space: AuthSpace, { email, device }: LookupOf<'loginState'>): AuthAnswer {
-  const user = userByEmail(space, email)
-  const guesser = guesserOf(space, { email, user, device })
+export function loginState(namespace: NamespaceState, { email, device }: LookupOf<'loginState'>): AuthAnswer {
+  const user = userByEmail(namespace, email)
+  const guesser = guesserOf(namespace, { email, user, device })
   const passwordHash = user?.passwordHash
   return {
     kind: 'loginState',
-    ...lockoutOf(space, guesser),
+    ...lockoutOf(namespace, guesser),
     ...(guesser.deviceId !== undefined && { device: true }),
     ...(passwordHash !== undefined && { passwordHash }),
   }
 }
 
 /** Signs in whose password was right, unless the account has changed or was locked since it was looked at. */
-export function loginSucceeded(space: AuthSpace, change: ChangeOf<'loginSucceeded'>): Changed {
+export function loginSucceeded(namespace: NamespaceState, change: ChangeOf<'loginSucceeded'>): Changed {
   const { email, passwordHash, rehashed, device } = change
-  const user = userByEmail(space, email)
-  const guesser = guesserOf(space, { email, user, device })
-  const lockout = lockoutOf(space, guesser)
+  const user = userByEmail(namespace, email)
+  const guesser = guesserOf(namespace, { email, user, device })
+  const lockout = lockoutOf(namespace, guesser)
   if (lockout.lockedForMs > 0) return lockedRefusal(lockout.lockedForMs)
   if (user === undefined || user.passwordHash !== passwordHash) return invalidCredentials
   const { userId } = user
-  clearFailures(space, guesser)
+  clearFailures(namespace, guesser)
   const current = rehashed === undefined ? user : { ...user, passwordHash: rehashed }
-  if (space.state.auth.requireEmailVerify && !user.verified) {
-    if (rehashed !== undefined) putUser(space, current)
+  if (namespace.state.auth.requireEmailVerify && !user.verified) {
+    if (rehashed !== undefined) putUser(namespace, current)
     return () => notVerified
   }
-  const signedIn = signIn(space, current, ['pwd'])
-  space.audit('auth/login', { userId, email, sid: signedIn.session.sid })
+  const signedIn = signIn(namespace, current, ['pwd'])
+  namespace.audit('auth/login', { userId, email, sid: signedIn.session.sid })
   return signedIn
 }
 
 /** Counts a failed guess at a password. */
-export function loginFailed(space: AuthSpace, { email, device }: ChangeOf<'loginFailed'>): Changed {
-  countFailure(space, guesserOf(space, { email, user: userByEmail(space, email), device }))
+export function loginFailed(namespace: NamespaceState, { email, device }: ChangeOf<'loginFailed'>): Changed {
+  countFailure(namespace, guesserOf(namespace, { email, user: userByEmail(namespace, email), device }))
   return () => invalidCredentials
 }

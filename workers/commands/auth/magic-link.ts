@@ -3,7 +3,7 @@ import type { ChangeOf, LinkPurpose } from '../../../src/protocol/auth-messages.
 import { putLink, takeLink } from '../../auth/links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { countTogether, nobodysId } from '../../auth/strangers.js'
 import { createUser, userByEmail, userById } from '../../auth/users.js'
 import { notVerified } from './login.js'
@@ -12,12 +12,12 @@ import { notVerified } from './login.js'
  * Keeps and mails a link. For an e-mail that the link cannot serve the same is written, and nothing is mailed but magic
  * links, whose account is made when they are used: neither answer nor time tells who has an account.
  */
-export function linkSend(space: AuthSpace, { email, link }: ChangeOf<'linkSend'>): Changed {
+export function linkSend(namespace: NamespaceState, { email, link }: ChangeOf<'linkSend'>): Changed {
   // Not the whole user: reading it takes measurably longer than finding none.
-  const userId = space.find('email', email)
-  const served = link.mailToken === undefined || serves(space, link.purpose, userId)
-  const inRoom = putLink(space, { email, served }, link)
-  if (link.purpose === 'magicLink') tellOfLink(space, { userId, email, inRoom })
+  const userId = namespace.find('email', email)
+  const served = link.mailToken === undefined || serves(namespace, link.purpose, userId)
+  const inRoom = putLink(namespace, { email, served }, link)
+  if (link.purpose === 'magicLink') tellOfLink(namespace, { userId, email, inRoom })
   return { kind: 'done' }
 }
 
@@ -26,36 +26,36 @@ export function linkSend(space: AuthSpace, { email, link }: ChangeOf<'linkSend'>
  * e-mail that no account has, is told of together.
  */
 function tellOfLink(
-  space: AuthSpace,
+  namespace: NamespaceState,
   about: { userId: string | undefined; email: string; inRoom: boolean },
 ): void {
   const { inRoom, ...who } = about
   const type = 'auth/magic_link_sent'
   const alone = inRoom && who.userId !== undefined
-  countTogether(space, { type, counted: !alone })
-  if (alone) space.audit(type, who)
-  else if (inRoom) space.auditNothing(type, { ...who, userId: nobodysId })
+  countTogether(namespace, { type, counted: !alone })
+  if (alone) namespace.audit(type, who)
+  else if (inRoom) namespace.auditNothing(type, { ...who, userId: nobodysId })
 }
 
-function serves(space: AuthSpace, purpose: LinkPurpose, userId: string | undefined): boolean {
+function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string | undefined): boolean {
   if (purpose === 'magicLink') return true
   if (userId === undefined) return false
-  return purpose === 'passwordReset' || userById(space, userId)?.verified === false
+  return purpose === 'passwordReset' || userById(namespace, userId)?.verified === false
 }
 
 /** Signs in by a magic link, and makes the account where there is none (contract.md 6.6). */
-export function magicLinkVerify(space: AuthSpace, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
-  const link = takeLink(space, hash, 'magicLink')
+export function magicLinkVerify(namespace: NamespaceState, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
+  const link = takeLink(namespace, hash, 'magicLink')
   if (link === undefined) {
     return refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
   }
   const { email, mailed } = link
-  const found = userByEmail(space, email)
-  const known = found ?? createUser(space, { email, verified: mailed, mailboxProven: mailed })
-  const user = mailed ? proveMailbox(space, known) : known
-  if (found === undefined) space.audit('auth/register', { userId: user.userId, email })
-  if (space.state.auth.requireEmailVerify && !user.verified) return () => notVerified
-  const signedIn = signIn(space, user, ['otp'])
-  space.audit('auth/magic_link_login', { userId: user.userId, email, sid: signedIn.session.sid })
+  const found = userByEmail(namespace, email)
+  const known = found ?? createUser(namespace, { email, verified: mailed, mailboxProven: mailed })
+  const user = mailed ? proveMailbox(namespace, known) : known
+  if (found === undefined) namespace.audit('auth/register', { userId: user.userId, email })
+  if (namespace.state.auth.requireEmailVerify && !user.verified) return () => notVerified
+  const signedIn = signIn(namespace, user, ['otp'])
+  namespace.audit('auth/magic_link_login', { userId: user.userId, email, sid: signedIn.session.sid })
   return signedIn
 }

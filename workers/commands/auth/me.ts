@@ -2,7 +2,7 @@ import { metadataRefusal } from '../../../src/auth/metadata.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import type { AuthOutcome, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { sessionById } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userById, withoutPassword } from '../../auth/users.js'
 
 /** 404 for a user who is not there any more. */
@@ -12,8 +12,8 @@ export const noSuchUser: Refusal = refuse('not_found', 'Expected a user that exi
 export const sessionOver: Refusal = refuse('token_revoked', 'Expected a token whose session goes on')
 
 /** One user. A token's user is gone only between its deletion and the end of its tokens. */
-export function userOf(space: AuthSpace, { userId }: LookupOf<'user'>): AuthOutcome['answer'] {
-  const user = userById(space, userId)
+export function userOf(namespace: NamespaceState, { userId }: LookupOf<'user'>): AuthOutcome['answer'] {
+  const user = userById(namespace, userId)
   return user === undefined ? noSuchUser : { kind: 'user', user: withoutPassword(user) }
 }
 
@@ -21,15 +21,15 @@ export function userOf(space: AuthSpace, { userId }: LookupOf<'user'>): AuthOutc
  * Replaces what users write themselves; 401 token_revoked when the session has ended since the token was looked at, as
  * it does when the owner of the mailbox proves it for the first time.
  */
-export function userMetadata(space: AuthSpace, change: ChangeOf<'userMetadata'>): Changed {
+export function userMetadata(namespace: NamespaceState, change: ChangeOf<'userMetadata'>): Changed {
   const { userId, sid, metadata } = change
-  const user = userById(space, userId)
+  const user = userById(namespace, userId)
   if (user === undefined) return noSuchUser
-  if (sessionById(space, sid)?.userId !== userId) return sessionOver
+  if (sessionById(namespace, sid)?.userId !== userId) return sessionOver
   const changed = { ...user, userMetadata: metadata }
-  const refusal = metadataRefusal(changed, space.state.auth.metadataBytesMax)
+  const refusal = metadataRefusal(changed, namespace.state.auth.metadataBytesMax)
   if (refusal !== undefined) return refusal
-  putUser(space, changed)
-  space.audit('auth/user_metadata_updated', { userId, email: user.email })
+  putUser(namespace, changed)
+  namespace.audit('auth/user_metadata_updated', { userId, email: user.email })
   return { kind: 'user', user: withoutPassword(changed) }
 }

@@ -6,7 +6,7 @@ import type {
   AuthLookup,
   Lookup,
 } from '../../../src/protocol/auth-messages.js'
-import { AuthSpace, type Changed } from '../../auth/namespace-state.js'
+import { NamespaceState, type Changed } from '../../auth/namespace-state.js'
 import { tellTogether } from '../../auth/strangers.js'
 import type { CommitGroup } from '../../shard/commit-group.js'
 import type { Decision, ShardState } from '../../shard/state.js'
@@ -43,73 +43,73 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
     const made = namespaceInit(state, command, group)
     return 'code' in made ? made : () => ({ kind: 'auth', answer: made })
   }
-  const space = AuthSpace.of(state, command, group)
-  if ('code' in space) return space
-  tellTogether(space)
-  const changed = change(space, asked)
+  const namespace = NamespaceState.of(state, command, group)
+  if ('code' in namespace) return namespace
+  tellTogether(namespace)
+  const changed = change(namespace, asked)
   if ('code' in changed) return changed
   const outcome: AuthOutcome = {
     kind: 'auth',
     answer: typeof changed === 'function' ? changed() : changed,
-    ...(space.ended.length > 0 && { ended: space.ended }),
-    ...(space.mailed && { mailed: true }),
+    ...(namespace.ended.length > 0 && { ended: namespace.ended }),
+    ...(namespace.mailed && { mailed: true }),
   }
   return () => outcome
 }
 
 /** A change of a namespace that is there. */
-function change(space: AuthSpace, change: Exclude<Change, { kind: 'namespaceInit' }>): Changed {
+function change(namespace: NamespaceState, change: Exclude<Change, { kind: 'namespaceInit' }>): Changed {
   switch (change.kind) {
     case 'register':
-      return register(space, change)
+      return register(namespace, change)
     case 'loginSucceeded':
-      return loginSucceeded(space, change)
+      return loginSucceeded(namespace, change)
     case 'loginFailed':
-      return loginFailed(space, change)
+      return loginFailed(namespace, change)
     case 'refresh':
-      return refresh(space, change)
+      return refresh(namespace, change)
     case 'logout':
-      return logout(space, change)
+      return logout(namespace, change)
     case 'sessionEnd':
-      return sessionEnd(space, change)
+      return sessionEnd(namespace, change)
     case 'revoke':
-      return revoke(space, change)
+      return revoke(namespace, change)
     case 'userMetadata':
-      return userMetadata(space, change)
+      return userMetadata(namespace, change)
     case 'appMetadata':
-      return appMetadata(space, change)
+      return appMetadata(namespace, change)
     case 'userDelete':
-      return userDelete(space, change)
+      return userDelete(namespace, change)
     case 'linkSend':
-      return linkSend(space, change)
+      return linkSend(namespace, change)
     case 'magicLinkVerify':
-      return magicLinkVerify(space, change)
+      return magicLinkVerify(namespace, change)
     case 'emailVerify':
-      return emailVerify(space, change)
+      return emailVerify(namespace, change)
     case 'passwordReset':
-      return passwordReset(space, change)
+      return passwordReset(namespace, change)
     case 'passwordChange':
-      return passwordChange(space, change)
+      return passwordChange(namespace, change)
     case 'passkeyRegistration':
-      return passkeyRegistration(space, change)
+      return passkeyRegistration(namespace, change)
     case 'passkeyAuthentication':
-      return passkeyAuthentication(space, change)
+      return passkeyAuthentication(namespace, change)
     case 'passkeySessionTake':
-      return passkeySessionTake(space, change)
+      return passkeySessionTake(namespace, change)
     case 'passkeyRegister':
-      return passkeyRegister(space, change)
+      return passkeyRegister(namespace, change)
     case 'passkeyLogin':
-      return passkeyLogin(space, change)
+      return passkeyLogin(namespace, change)
     case 'passkeyRemove':
-      return passkeyRemove(space, change)
+      return passkeyRemove(namespace, change)
     case 'keyRotate':
-      return keyRotate(space)
+      return keyRotate(namespace)
     case 'oauthStart':
-      return oauthStart(space, change)
+      return oauthStart(namespace, change)
     case 'oauthReturn':
-      return oauthReturn(space, change)
+      return oauthReturn(namespace, change)
     case 'oauthLogin':
-      return oauthLogin(space, change)
+      return oauthLogin(namespace, change)
     default:
       return unreachable(change)
   }
@@ -117,31 +117,31 @@ function change(space: AuthSpace, change: Exclude<Change, { kind: 'namespaceInit
 
 /** Answers one look at an auth namespace; 404 when it is not there. */
 export function authLookup(state: ShardState, command: AuthLookup): Outcome {
-  const space = AuthSpace.toRead(state, command)
-  return 'code' in space ? space : { kind: 'auth', answer: look(space, command.lookup) }
+  const namespace = NamespaceState.toRead(state, command)
+  return 'code' in namespace ? namespace : { kind: 'auth', answer: look(namespace, command.lookup) }
 }
 
 /** What is ended and not forgotten, of all namespaces of the shard. */
-export function authEndedList(state: ShardState): Outcome {
-  return { kind: 'authEnded', rows: state.store.auth.ended(state.clock()) }
+export function revocationsList(state: ShardState): Outcome {
+  return { kind: 'revocations', rows: state.store.auth.ended(state.clock()) }
 }
 
-function look(space: AuthSpace, lookup: Lookup): AuthOutcome['answer'] {
+function look(namespace: NamespaceState, lookup: Lookup): AuthOutcome['answer'] {
   switch (lookup.kind) {
     case 'loginState':
-      return loginState(space, lookup)
+      return loginState(namespace, lookup)
     case 'user':
-      return userOf(space, lookup)
+      return userOf(namespace, lookup)
     case 'users':
-      return userList(space, lookup)
+      return userList(namespace, lookup)
     case 'sessions':
-      return sessionList(space, lookup)
+      return sessionList(namespace, lookup)
     case 'link':
-      return { kind: 'link', usable: findLink(space, lookup.hash, lookup.purpose) !== undefined }
+      return { kind: 'link', usable: findLink(namespace, lookup.hash, lookup.purpose) !== undefined }
     case 'passkeys':
-      return passkeyList(space, lookup)
+      return passkeyList(namespace, lookup)
     case 'keyEpochs':
-      return keyEpochs(space)
+      return keyEpochs(namespace)
     default:
       return unreachable(lookup)
   }

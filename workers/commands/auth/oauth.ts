@@ -4,12 +4,12 @@ import type { UserRow } from '../../../src/auth/user.js'
 import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { createUser, userByEmail } from '../../auth/users.js'
 
 /** Keeps a sign-in by a provider while the browser is there (contract.md 6.9). */
-export function oauthStart(space: AuthSpace, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {
-  space.put(['oauth-state', stateHash], row, row.expiresAtMs)
+export function oauthStart(namespace: NamespaceState, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {
+  namespace.put(['oauth-state', stateHash], row, row.expiresAtMs)
   return { kind: 'done' }
 }
 
@@ -17,18 +17,18 @@ export function oauthStart(space: AuthSpace, { stateHash, row }: ChangeOf<'oauth
  * Takes a sign-in out when the browser that started it is back: it works once. Nothing tells what was wrong with one
  * that is refused, and who brings another browser's does not end that browser's.
  */
-export function oauthReturn(space: AuthSpace, change: ChangeOf<'oauthReturn'>): Changed {
+export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthReturn'>): Changed {
   const { stateHash, provider, browserHash } = change
-  const row = space.find('oauth-state', stateHash)
+  const row = namespace.find('oauth-state', stateHash)
   const isGood =
     row !== undefined &&
     row.provider === provider &&
     row.browserHash === browserHash &&
-    row.expiresAtMs > space.nowMs
+    row.expiresAtMs > namespace.nowMs
   if (!isGood) {
     return refuse('oauth_failed', 'Expected a sign-in that this browser started less than ten minutes ago')
   }
-  space.remove('oauth-state', stateHash)
+  namespace.remove('oauth-state', stateHash)
   return { kind: 'oauthReturn', redirectUri: row.redirectUri, mode: row.mode }
 }
 
@@ -38,30 +38,30 @@ export function oauthReturn(space: AuthSpace, change: ChangeOf<'oauthReturn'>): 
  * belongs to somebody else there now, and is not linked, which is written down: who owns the mailbox comes in by a magic
  * link.
  */
-export function oauthLogin(space: AuthSpace, change: ChangeOf<'oauthLogin'>): Changed {
-  const known = userByIdentity(space, change)
-  if (known !== undefined) return enter(space, known)
+export function oauthLogin(namespace: NamespaceState, change: ChangeOf<'oauthLogin'>): Changed {
+  const known = userByIdentity(namespace, change)
+  if (known !== undefined) return enter(namespace, known)
   const { email } = change
   if (email === undefined) {
     return refuse('email_not_verified', 'Expected an e-mail that the provider calls verified')
   }
-  const found = userByEmail(space, email)
-  if (found !== undefined && hasIdentity(space, found.userId, change.provider)) {
-    space.audit('auth/oauth_login', { userId: found.userId, email, outcome: 'failure' })
+  const found = userByEmail(namespace, email)
+  if (found !== undefined && hasIdentity(namespace, found.userId, change.provider)) {
+    namespace.audit('auth/oauth_login', { userId: found.userId, email, outcome: 'failure' })
     return () => refuse('email_exists', 'Expected a mailbox of no other account of the provider')
   }
   const user =
     found === undefined
-      ? createUser(space, { email, verified: true, mailboxProven: true })
-      : proveMailbox(space, found)
-  linkIdentity(space, change, user.userId)
-  if (found === undefined) space.audit('auth/register', { userId: user.userId, email })
-  return enter(space, user)
+      ? createUser(namespace, { email, verified: true, mailboxProven: true })
+      : proveMailbox(namespace, found)
+  linkIdentity(namespace, change, user.userId)
+  if (found === undefined) namespace.audit('auth/register', { userId: user.userId, email })
+  return enter(namespace, user)
 }
 
-function enter(space: AuthSpace, user: UserRow): Changed {
+function enter(namespace: NamespaceState, user: UserRow): Changed {
   const { userId, email } = user
-  const signedIn = signIn(space, user, ['fed'])
-  space.audit('auth/oauth_login', { userId, email, sid: signedIn.session.sid })
+  const signedIn = signIn(namespace, user, ['fed'])
+  namespace.audit('auth/oauth_login', { userId, email, sid: signedIn.session.sid })
   return signedIn
 }

@@ -13,7 +13,7 @@ import {
   takePasskeySession,
 } from '../../auth/passkeys.js'
 import { sessionById, signIn } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import { notVerified } from './login.js'
 import { noSuchUser, sessionOver } from './me.js'
@@ -22,23 +22,26 @@ import { noSuchUser, sessionOver } from './me.js'
 const passkeyFailed = refuse('passkey_failed', 'Expected a passkey that answers a challenge not used before')
 
 /** The passkeys of a user, the oldest first. */
-export function passkeyList(space: AuthSpace, { userId }: LookupOf<'passkeys'>): AuthAnswer {
-  return { kind: 'passkeys', passkeys: passkeysOf(space, userId) }
+export function passkeyList(namespace: NamespaceState, { userId }: LookupOf<'passkeys'>): AuthAnswer {
+  return { kind: 'passkeys', passkeys: passkeysOf(namespace, userId) }
 }
 
 /**
  * Begins the registration of a passkey; 401 reauthentication_required for a sign-in too long ago, 413 for a user who has
  * as many as one may have.
  */
-export function passkeyRegistration(space: AuthSpace, change: ChangeOf<'passkeyRegistration'>): Changed {
+export function passkeyRegistration(
+  namespace: NamespaceState,
+  change: ChangeOf<'passkeyRegistration'>,
+): Changed {
   const { userId, sid, session } = change
-  const user = userById(space, userId)
+  const user = userById(namespace, userId)
   if (user === undefined) return noSuchUser
-  const stale = staleness(space, { userId, sid }, limits.reauthenticationSecs)
+  const stale = staleness(namespace, { userId, sid }, limits.reauthenticationSecs)
   if (stale !== undefined) return stale
-  const passkeys = passkeysOf(space, userId)
+  const passkeys = passkeysOf(namespace, userId)
   if (passkeys.length >= limits.passkeysPerUserMax) return tooMany
-  putPasskeySession(space, session, { ceremony: 'register', named: true, userId })
+  putPasskeySession(namespace, session, { ceremony: 'register', named: true, userId })
   return { kind: 'passkeyRegistration', user: withoutPassword(user), passkeys }
 }
 
@@ -47,14 +50,14 @@ export function passkeyRegistration(space: AuthSpace, change: ChangeOf<'passkeyR
  * everywhere and a new password. A refresh is no sign-in.
  */
 function staleness(
-  space: AuthSpace,
+  namespace: NamespaceState,
   { userId, sid }: { userId: string; sid: string },
   agoSecsMax: number,
 ): Refusal | undefined {
-  const session = sessionById(space, sid)
+  const session = sessionById(namespace, sid)
   // Whoever proved the mailbox first may have ended the caller's session while the registration was verified.
   if (session?.userId !== userId) return sessionOver
-  return space.nowMs - session.createdAtMs > agoSecsMax * 1_000 ? signInAgain : undefined
+  return namespace.nowMs - session.createdAtMs > agoSecsMax * 1_000 ? signInAgain : undefined
 }
 
 const signInAgain = refuse(
@@ -68,17 +71,20 @@ const tooMany = refuse('too_large', `Expected at most ${limits.passkeysPerUserMa
  * Begins an authentication. For an e-mail the list is as long whether there is an account or not and however many
  * passkeys it has, and as much is read, made and written (contract.md 6.10).
  */
-export function passkeyAuthentication(space: AuthSpace, change: ChangeOf<'passkeyAuthentication'>): Changed {
+export function passkeyAuthentication(
+  namespace: NamespaceState,
+  change: ChangeOf<'passkeyAuthentication'>,
+): Changed {
   const { email, session } = change
   if (email === undefined) {
-    putPasskeySession(space, session, { ceremony: 'authenticate', named: false })
+    putPasskeySession(namespace, session, { ceremony: 'authenticate', named: false })
     return { kind: 'passkeyAuthentication' }
   }
-  const userId = userByEmail(space, email)?.userId
+  const userId = userByEmail(namespace, email)?.userId
   const count = limits.passkeysPerUserMax
-  const decoys = decoyIds(decoyKey(space.state.masterSeed), { namespace: space.namespace, email }, count)
-  const real = passkeysOf(space, userId ?? '').map(({ id }) => id)
-  putPasskeySession(space, session, {
+  const decoys = decoyIds(decoyKey(namespace.state.masterSeed), { namespace: namespace.id, email }, count)
+  const real = passkeysOf(namespace, userId ?? '').map(({ id }) => id)
+  putPasskeySession(namespace, session, {
     ceremony: 'authenticate',
     named: true,
     ...(userId !== undefined && { userId }),
@@ -88,34 +94,37 @@ export function passkeyAuthentication(space: AuthSpace, change: ChangeOf<'passke
 }
 
 /** Uses a passkey session up, and gives what the answer of the authenticator is held to. */
-export function passkeySessionTake(space: AuthSpace, change: ChangeOf<'passkeySessionTake'>): Changed {
+export function passkeySessionTake(
+  namespace: NamespaceState,
+  change: ChangeOf<'passkeySessionTake'>,
+): Changed {
   const { hash, ceremony, userId, passkeyId } = change
-  const session = takePasskeySession(space, hash)
+  const session = takePasskeySession(namespace, hash)
   if (session === undefined) return passkeyFailed
-  const expired = session.expiresAtMs <= space.nowMs
+  const expired = session.expiresAtMs <= namespace.nowMs
   if (expired || session.ceremony !== ceremony) return () => passkeyFailed
   if (ceremony === 'register' && session.userId !== userId) return () => passkeyFailed
   const { challenge, named } = session
-  const found = passkeyId === undefined ? undefined : passkeyById(space, passkeyId)
+  const found = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)
   const serves = found !== undefined && (!named || found.userId === session.userId)
   return { kind: 'passkeySession', challenge, named, ...(serves && { passkey: found }) }
 }
 
 /** Keeps a passkey whose registration was verified; one id belongs to one user of the namespace. */
-export function passkeyRegister(space: AuthSpace, change: ChangeOf<'passkeyRegister'>): Changed {
+export function passkeyRegister(namespace: NamespaceState, change: ChangeOf<'passkeyRegister'>): Changed {
   const { userId, sid, passkey, notify } = change
-  const user = userById(space, userId)
+  const user = userById(namespace, userId)
   if (user === undefined) return sessionOver
   // The ceremony began in time; it may take its own.
   const agoSecsMax = limits.reauthenticationSecs + limits.passkeySessionSecs
-  const stale = staleness(space, { userId, sid }, agoSecsMax)
+  const stale = staleness(namespace, { userId, sid }, agoSecsMax)
   if (stale !== undefined) return stale
-  const taken = passkeyById(space, passkey.id) !== undefined
-  if (taken || isDecoy(decoyKey(space.state.masterSeed), passkey.id)) return passkeyFailed
-  if (passkeysOf(space, userId).length >= limits.passkeysPerUserMax) return tooMany
-  putPasskey(space, { ...passkey, userId, createdAtMs: space.nowMs })
-  space.audit('auth/passkey_registered', { userId, email: user.email, sid })
-  if (notify) putMail(space, { kind: 'passkeyRegistered', to: user.email, organismId: space.namespace })
+  const taken = passkeyById(namespace, passkey.id) !== undefined
+  if (taken || isDecoy(decoyKey(namespace.state.masterSeed), passkey.id)) return passkeyFailed
+  if (passkeysOf(namespace, userId).length >= limits.passkeysPerUserMax) return tooMany
+  putPasskey(namespace, { ...passkey, userId, createdAtMs: namespace.nowMs })
+  namespace.audit('auth/passkey_registered', { userId, email: user.email, sid })
+  if (notify) putMail(namespace, { kind: 'passkeyRegistered', to: user.email, organismId: namespace.id })
   return { kind: 'done' }
 }
 
@@ -123,33 +132,33 @@ export function passkeyRegister(space: AuthSpace, change: ChangeOf<'passkeyRegis
  * Signs in by a passkey whose assertion was verified, unless it has changed since. A counter that does not grow is
  * written down as a failure and changes nothing; lockouts of passwords are another matter.
  */
-export function passkeyLogin(space: AuthSpace, change: ChangeOf<'passkeyLogin'>): Changed {
+export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passkeyLogin'>): Changed {
   const { passkeyId, publicKey, assertion } = change
-  const passkey = passkeyById(space, passkeyId)
-  const user = passkey === undefined ? undefined : userById(space, passkey.userId)
+  const passkey = passkeyById(namespace, passkeyId)
+  const user = passkey === undefined ? undefined : userById(namespace, passkey.userId)
   if (passkey?.publicKey !== publicKey || user === undefined) return passkeyFailed
   const { userId, email } = user
   const sameKind = passkey.backupEligible === assertion.backupEligible
   if (!sameKind || !counterGrows(passkey.counter, assertion.counter)) {
-    space.audit('auth/passkey_login', { userId, email, outcome: 'failure' })
+    namespace.audit('auth/passkey_login', { userId, email, outcome: 'failure' })
     return () => passkeyFailed
   }
-  putPasskey(space, { ...passkey, counter: assertion.counter, lastUsedAtMs: space.nowMs })
-  if (space.state.auth.requireEmailVerify && !user.verified) return () => notVerified
-  const signedIn = signIn(space, user, [...passkeyAmr])
-  space.audit('auth/passkey_login', { userId, email, sid: signedIn.session.sid })
+  putPasskey(namespace, { ...passkey, counter: assertion.counter, lastUsedAtMs: namespace.nowMs })
+  if (namespace.state.auth.requireEmailVerify && !user.verified) return () => notVerified
+  const signedIn = signIn(namespace, user, [...passkeyAmr])
+  namespace.audit('auth/passkey_login', { userId, email, sid: signedIn.session.sid })
   return signedIn
 }
 
 /** Takes a passkey of its own user out; 404 for any other. */
-export function passkeyRemove(space: AuthSpace, change: ChangeOf<'passkeyRemove'>): Changed {
+export function passkeyRemove(namespace: NamespaceState, change: ChangeOf<'passkeyRemove'>): Changed {
   const { userId, sid, passkeyId } = change
-  const passkey = passkeyById(space, passkeyId)
-  const user = userById(space, userId)
+  const passkey = passkeyById(namespace, passkeyId)
+  const user = userById(namespace, userId)
   if (passkey?.userId !== userId || user === undefined) {
     return refuse('not_found', 'Expected the id of a passkey of yours')
   }
-  dropPasskey(space, passkey)
-  space.audit('auth/passkey_removed', { userId, email: user.email, sid })
+  dropPasskey(namespace, passkey)
+  namespace.audit('auth/passkey_removed', { userId, email: user.email, sid })
   return { kind: 'done' }
 }

@@ -4,21 +4,21 @@ import { decideRefresh } from '../../../src/auth/refresh-token.js'
 import { rotateSession } from '../../../src/auth/session.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { endSession, putSession, sessionById } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { userById, withoutPassword } from '../../auth/users.js'
 
 const unknown = refuse('refresh_invalid', 'Expected the refresh token of a session that has not ended')
 
 /** Exchanges a refresh token that was made here (contract.md 6.3). */
-export function refresh(space: AuthSpace, { sid, generation }: ChangeOf<'refresh'>): Changed {
-  const session = sessionById(space, sid)
-  const user = session === undefined ? undefined : userById(space, session.userId)
+export function refresh(namespace: NamespaceState, { sid, generation }: ChangeOf<'refresh'>): Changed {
+  const session = sessionById(namespace, sid)
+  const user = session === undefined ? undefined : userById(namespace, session.userId)
   if (session === undefined || user === undefined) return unknown
-  const decision = decideRefresh(session, generation, space.nowMs)
+  const decision = decideRefresh(session, generation, namespace.nowMs)
   switch (decision.kind) {
     case 'rotate': {
-      const rotated = rotateSession(session, space.nowMs, space.state.auth.refreshExpirySecs)
-      putSession(space, rotated)
+      const rotated = rotateSession(session, namespace.nowMs, namespace.state.auth.refreshExpirySecs)
+      putSession(namespace, rotated)
       return {
         kind: 'signedIn',
         user: withoutPassword(user),
@@ -31,8 +31,13 @@ export function refresh(space: AuthSpace, { sid, generation }: ChangeOf<'refresh
     case 'expired':
       return refuse('refresh_expired', 'Expected a refresh token that has not expired')
     case 'reused':
-      endSession(space, user.userId, sid)
-      space.audit('auth/refresh_reused', { userId: user.userId, email: user.email, sid, outcome: 'failure' })
+      endSession(namespace, user.userId, sid)
+      namespace.audit('auth/refresh_reused', {
+        userId: user.userId,
+        email: user.email,
+        sid,
+        outcome: 'failure',
+      })
       return () => refuse('refresh_reused', 'Expected a refresh token that was not used before')
     default:
       return unreachable(decision)

@@ -1,21 +1,21 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { endSession, sessionById, sessionsOf } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 
 /** The sessions of a user, the newest first. */
-export function sessionList(space: AuthSpace, { userId }: LookupOf<'sessions'>): AuthAnswer {
-  const sessions = sessionsOf(space, userId).toSorted((one, other) => other.createdAtMs - one.createdAtMs)
+export function sessionList(namespace: NamespaceState, { userId }: LookupOf<'sessions'>): AuthAnswer {
+  const sessions = sessionsOf(namespace, userId).toSorted((one, other) => other.createdAtMs - one.createdAtMs)
   return { kind: 'sessions', sessions }
 }
 
 /** Ends one session of its own user; 404 for any other. */
-export function sessionEnd(space: AuthSpace, { userId, sid }: ChangeOf<'sessionEnd'>): Changed {
-  const session = sessionById(space, sid)
-  if (session?.userId !== userId || session.expiresAtMs <= space.nowMs) {
+export function sessionEnd(namespace: NamespaceState, { userId, sid }: ChangeOf<'sessionEnd'>): Changed {
+  const session = sessionById(namespace, sid)
+  if (session?.userId !== userId || session.expiresAtMs <= namespace.nowMs) {
     return refuse('not_found', 'Expected the sid of a session of yours')
   }
-  endSession(space, userId, sid)
-  space.audit('auth/logout', { userId, sid })
+  endSession(namespace, userId, sid)
+  namespace.audit('auth/logout', { userId, sid })
   return { kind: 'ended', sessions: 1 }
 }

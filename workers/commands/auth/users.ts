@@ -6,54 +6,57 @@ import { dropLinks } from '../../auth/links.js'
 import { dropLockouts, lockedUntilMs } from '../../auth/lockouts.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, tokensEndAtMs } from '../../auth/sessions.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import { noSuchUser } from './me.js'
 
 /** One page of the users of a namespace, in the order of their e-mails; it ends early at its bytes. */
-export function userList(space: AuthSpace, { after, limit }: LookupOf<'users'>): AuthAnswer {
-  const emails = space.ids('email', '', { after, limit: limit + 1 })
+export function userList(namespace: NamespaceState, { after, limit }: LookupOf<'users'>): AuthAnswer {
+  const emails = namespace.ids('email', '', { after, limit: limit + 1 })
   const users: (AuthUser & { lockedUntilMs: number })[] = []
   let shown = 0
   let bytes = 0
   for (const email of emails.slice(0, limit)) {
     if (bytes >= limits.pageBytesMax) break
     shown++
-    const user = userByEmail(space, email)
+    const user = userByEmail(namespace, email)
     if (user === undefined) continue
-    const row = { ...withoutPassword(user), lockedUntilMs: lockedUntilMs(space, user.email) }
+    const row = { ...withoutPassword(user), lockedUntilMs: lockedUntilMs(namespace, user.email) }
     users.push(row)
     bytes += JSON.stringify(row).length
   }
   const last = emails.length > shown ? emails[shown - 1] : undefined
-  return { kind: 'users', users, total: space.count('email'), ...(last !== undefined && { after: last }) }
+  return { kind: 'users', users, total: namespace.count('email'), ...(last !== undefined && { after: last }) }
 }
 
 /** Replaces what only the root key writes. Tokens that are out keep what they carry (spec.md, States). */
-export function appMetadata(space: AuthSpace, { email, metadata }: ChangeOf<'appMetadata'>): Changed {
-  const user = userByEmail(space, email)
+export function appMetadata(
+  namespace: NamespaceState,
+  { email, metadata }: ChangeOf<'appMetadata'>,
+): Changed {
+  const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
   const changed = { ...user, appMetadata: metadata }
-  const refusal = metadataRefusal(changed, space.state.auth.metadataBytesMax)
+  const refusal = metadataRefusal(changed, namespace.state.auth.metadataBytesMax)
   if (refusal !== undefined) return refusal
-  putUser(space, changed)
-  space.audit('auth/app_metadata_updated', { userId: user.userId, email })
+  putUser(namespace, changed)
+  namespace.audit('auth/app_metadata_updated', { userId: user.userId, email })
   return { kind: 'user', user: withoutPassword(changed) }
 }
 
 /** Removes a user with all that belongs to it; the audit record is the tombstone (spec.md, States). */
-export function userDelete(space: AuthSpace, { email }: ChangeOf<'userDelete'>): Changed {
-  const user = userByEmail(space, email)
+export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userDelete'>): Changed {
+  const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
   const { userId } = user
-  endSessions(space, userId)
-  dropLinks(space, email)
-  dropIdentities(space, userId)
-  dropPasskeys(space, userId)
-  dropLockouts(space, user)
-  space.remove('email', email)
-  space.remove('user', userId)
-  space.end({ what: 'sub', id: userId, untilMs: tokensEndAtMs(space) })
-  space.audit('auth/user_deleted', { userId, email })
+  endSessions(namespace, userId)
+  dropLinks(namespace, email)
+  dropIdentities(namespace, userId)
+  dropPasskeys(namespace, userId)
+  dropLockouts(namespace, user)
+  namespace.remove('email', email)
+  namespace.remove('user', userId)
+  namespace.end({ what: 'sub', id: userId, untilMs: tokensEndAtMs(namespace) })
+  namespace.audit('auth/user_deleted', { userId, email })
   return { kind: 'user', user: withoutPassword(user) }
 }

@@ -1,22 +1,22 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { takeLink } from '../../auth/links.js'
-import type { AuthSpace, Changed } from '../../auth/namespace-state.js'
+import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 
 /**
  * Takes an e-mail for verified. What was set before stays, and the mailbox is not proven by it: who confirms an address
  * may do so for an account that somebody else made in its name, and comes in by the mailbox for the first time later.
  */
-export function emailVerify(space: AuthSpace, { hash }: ChangeOf<'emailVerify'>): Changed {
-  const link = takeLink(space, hash, 'verifyEmail')
-  const user = link === undefined ? undefined : userByEmail(space, link.email)
+export function emailVerify(namespace: NamespaceState, { hash }: ChangeOf<'emailVerify'>): Changed {
+  const link = takeLink(namespace, hash, 'verifyEmail')
+  const user = link === undefined ? undefined : userByEmail(namespace, link.email)
   if (link === undefined || user === undefined) {
     const detail = 'Expected a verify token that is neither used nor expired'
     return () => refuse('invalid_token', detail, { status: 400 })
   }
   const verified = { ...user, verified: true }
-  putUser(space, verified)
-  space.audit('auth/email_verified', { userId: user.userId, email: user.email })
+  putUser(namespace, verified)
+  namespace.audit('auth/email_verified', { userId: user.userId, email: user.email })
   return { kind: 'user', user: withoutPassword(verified) }
 }

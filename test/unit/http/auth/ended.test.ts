@@ -1,17 +1,17 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits.js'
-import { EndedTokens } from '../../../../src/http/auth/revocations.js'
+import { Revocations } from '../../../../src/http/auth/revocations.js'
 
 const HOUR_MS = 3_600_000
 
 let wallMs: number
 let steadyMs: number
-let ended: EndedTokens
+let ended: Revocations
 
 beforeEach(() => {
   wallMs = Date.UTC(2026, 0, 1)
   steadyMs = 5_000
-  ended = new EndedTokens(
+  ended = new Revocations(
     () => wallMs,
     () => steadyMs,
   )

@@ -15,7 +15,7 @@ const part = (firstSeq: number, chunk: Buffer): CheckedRecords => ({
   lastSeq: firstSeq + 1,
   lastHash: 'a'.repeat(64),
   key: 'b'.repeat(64),
-  meanings: [{ seq: firstSeq, kind: 'zone', zone: 'governed' }],
+  effects: [{ seq: firstSeq, kind: 'zone', zone: 'governed' }],
   commitments: [[firstSeq, 'c'.repeat(64)]],
 })
 

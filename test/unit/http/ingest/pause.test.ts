@@ -71,7 +71,7 @@ function slowIngest(request: Partial<IngestRequest>) {
       onData(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer, last)
     },
     waiting: () => outcomes.length,
-    carryOut: () =>
+    applyMutation: () =>
       outcomes.shift()?.({ kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }),
   }
 }
@@ -90,7 +90,7 @@ describe('the connection of an ingest that takes long', () => {
     const ingest = slowIngest({})
     ingest.arrive('{"n":1}\n', true)
     await expect.poll(() => ingest.waiting()).toBe(1)
-    ingest.carryOut()
+    ingest.applyMutation()
     await expect.poll(() => ingest.calls).toEqual(['end'])
   })
 
@@ -103,7 +103,7 @@ describe('the connection of an ingest that takes long', () => {
     for (let carriedOut = 0; carriedOut < 6; carriedOut++) {
       await expect.poll(() => ingest.waiting()).toBeGreaterThan(0)
       expect(ingest.calls).not.toContain('resume')
-      ingest.carryOut()
+      ingest.applyMutation()
     }
     await expect.poll(() => ingest.calls.slice(-2)).toEqual(['resume', 'end'])
   })
@@ -112,7 +112,7 @@ describe('the connection of an ingest that takes long', () => {
     const ingest = slowIngest({ gzip: true })
     ingest.arrive(gzipSync('{"n":1}\n'), true)
     await expect.poll(() => ingest.waiting()).toBe(1)
-    ingest.carryOut()
+    ingest.applyMutation()
     await expect.poll(() => ingest.calls).toEqual(['end'])
   })
 })
