@@ -29,6 +29,7 @@ const setZone: CommandRoute = {
   path: '/v1/agents/:agent/zone',
   scope: 'agents:admin',
   bodyBytesMax: 1_024,
+  errors: ['proposal_open'],
   docs: {
     summary: 'Change the zone of an agent',
     tag: 'Agents',
@@ -58,6 +59,7 @@ const rotateKey: HandlerRoute = {
   path: '/v1/agents/:agent/rotate-key',
   scope: 'agents:admin',
   bodyBytesMax: 1_024,
+  errors: ['key_in_use', 'proposal_open'],
   docs: {
     summary: 'Give an agent another key pair',
     tag: 'Agents',

@@ -33,6 +33,7 @@ const create: HandlerRoute = {
   path: '/v1/agents',
   scope: 'agents:admin',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['agent_exists', 'key_in_use'],
   docs: {
     summary: 'Create an agent',
     tag: 'Agents',
@@ -61,6 +62,7 @@ const list: HandlerRoute = {
   path: '/v1/agents',
   scope: 'records:read',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'List agents',
     tag: 'Agents',
@@ -111,6 +113,7 @@ const status: CommandRoute = {
   scope: 'records:read',
   users: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'Record count, chain head and zone', tag: 'Agents', answers: { 200: AgentStatus } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])
@@ -127,6 +130,7 @@ const head: CommandRoute = {
   scope: 'records:read',
   users: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'The chain head', tag: 'Agents', answers: { 200: ChainHead } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])

@@ -35,6 +35,7 @@ const create: HandlerRoute = {
   path: '/v1/admin/api-keys',
   scope: 'admin:*',
   bodyBytesMax: limits.requestBytesMax,
+  errors: [],
   docs: {
     summary:
       'Create a scoped API key; one that may decide about proposals is proposed where two admin keys are there',
@@ -87,6 +88,7 @@ const list: HandlerRoute = {
   path: '/v1/admin/api-keys',
   scope: 'admin:*',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'List scoped API keys',
     tag: 'Administration',
@@ -142,6 +144,7 @@ const remove: HandlerRoute = {
   scope: 'admin:*',
   whileFull: true,
   bodyBytesMax: 0,
+  errors: ['not_found'],
   docs: {
     summary: 'Delete a scoped API key',
     tag: 'Administration',

@@ -30,15 +30,20 @@ export function asOfRoute(defaultAgent: string): HandlerRoute {
     scope: 'records:read',
     users: true,
     bodyBytesMax: 0,
+    errors: [],
     docs: {
       summary: 'A strand as it was at a moment',
       tag: 'Strands',
       query: {
-        ts: Type.String({ description: 'ISO 8601, Unix milliseconds or an HLC' }),
+        ts: Type.String({
+          description: 'ISO 8601, Unix milliseconds or an HLC',
+          example: '2026-01-01T00:00:00Z',
+        }),
         agent: Type.String({ default: defaultAgent }),
         limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
         cursor: Cursor,
       },
+      required: ['ts'],
       answers: { 200: StrandAsOf },
     },
     handle: (request, context) => asOf(request, { context, defaultAgent }),

@@ -8,6 +8,7 @@ const openApi: HandlerRoute = {
   path: '/openapi.json',
   scope: 'none',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'This interface as OpenAPI 3.1',
     tag: 'Operation',
@@ -23,6 +24,7 @@ const page: HandlerRoute = {
   path: '/docs',
   scope: 'none',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'This interface as a page',
     tag: 'Operation',

@@ -56,6 +56,7 @@ const add: HandlerRoute = {
   path: '/v1/graph/edges',
   scope: 'records:write',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['agent_not_found', 'import_open'],
   docs: {
     summary: 'Add an edge, or change its weight',
     tag: 'Graph',
@@ -88,10 +89,16 @@ const remove: CommandRoute = {
   path: '/v1/graph/edges',
   scope: 'records:write',
   bodyBytesMax: 0,
+  errors: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open', 'import_open'],
   docs: {
     summary: 'Remove an edge',
     tag: 'Graph',
-    query: { src: AgentAddress, edge_type: EdgeType, dst: AgentAddress },
+    query: {
+      src: { ...AgentAddress, example: 'boiler-2' },
+      edge_type: { ...EdgeType, example: 'feeds' },
+      dst: { ...AgentAddress, example: 'sensors' },
+    },
+    required: ['src', 'edge_type', 'dst'],
     answers: { 200: EdgeRemoved, 202: Proposed },
     idempotent: true,
     ifMatch: true,
@@ -119,6 +126,7 @@ const list: HandlerRoute = {
   path: '/v1/graph/edges/:agent',
   scope: 'records:read',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'Edges of an agent',
     tag: 'Graph',
@@ -172,6 +180,7 @@ const walk: HandlerRoute = {
   path: '/v1/graph/traverse/:agent',
   scope: 'records:read',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'Agents within some steps over outbound edges',
     tag: 'Graph',

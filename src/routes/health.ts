@@ -11,6 +11,7 @@ const alive: HandlerRoute = {
   path: '/healthz',
   scope: 'none',
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'Alive', tag: 'Operation', answers: { 200: State } },
   handle: async () => json(200, { status: 'alive' }),
 }
@@ -22,6 +23,7 @@ const ready: HandlerRoute = {
   path: '/readyz',
   scope: 'none',
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'Serving', tag: 'Operation', answers: { 200: State } },
   handle: async (_request, context) => context.readiness() ?? json(200, { status: 'ready' }),
 }
@@ -33,6 +35,7 @@ const metrics: HandlerRoute = {
   path: '/metrics',
   scope: 'none',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'Prometheus metrics',
     tag: 'Operation',

@@ -1,9 +1,18 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { reading, readings } from '../wire/example-values.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
-import { AgentAddress } from '../wire/primitives.js'
+import { AgentAddress, JsonObject } from '../wire/primitives.js'
 import { WriteResponse } from '../wire/records.js'
-import { agentParameter, agentRefusal, faultyParameter, reachableAgent, writeOptions } from './parameters.js'
+import {
+  agentParameter,
+  agentRefusal,
+  faultyParameter,
+  reachableAgent,
+  Signed,
+  writeOptions,
+} from './parameters.js'
 import { eventHead, mediaTypeOf } from './cloud-event.js'
 import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
@@ -16,6 +25,53 @@ const ndjson = {
     'each written once by `source` and `id`; to many agents the extension attribute `agent` names the agent of each',
 }
 
+/** Query parameters of both. */
+const query = {
+  on_error: Type.Enum(['skip', 'keep', 'reject_all'], {
+    default: 'skip',
+    description:
+      'Leave bad lines out; keep each as a signed record of type `ingest/rejected` with the body `{line, code, detail, text}` ' +
+      '(`base64` instead of `text` where it is not UTF-8; of one that no record can hold its beginning, with the `bytes` and ' +
+      '`sha256` of all of it), so that 200 means that all of it is on disk; or write nothing when one is bad',
+  }),
+  dedupe: Type.Enum(['body'], {
+    description:
+      'Write no record that the same caller has written to the same agent by ingest with `dedupe=body` within ' +
+      `${limits.idempotencyHours} hours, with the same type and the same body in canonical form: it counts as accepted, and ` +
+      'among `duplicates`. A CloudEvent is always known by its `source` and `id`',
+  }),
+  integers: Type.Enum(['text'], {
+    description:
+      'Keep integers beyond ±(2^53-1) as strings of their digits, which are refused otherwise: other readers of JSON would ' +
+      'round them',
+  }),
+  signing: Signed,
+}
+
+const addressed = [
+  { agent: 'sensors', data: reading },
+  { agent: 'doors', data: { door: 'north', open: true } },
+]
+
+/** `agent` says whose it is where the path does not. */
+const event = {
+  specversion: '1.0',
+  id: '7f3a',
+  source: '/rooms/boiler',
+  type: 'org.example.reading',
+  agent: 'sensors',
+  data: reading,
+}
+
+/** CloudEvents that come as JSON; one of binary mode comes in `ce-` headers. */
+const events = {
+  'application/cloudevents+json': { schema: JsonObject, examples: { event } },
+  'application/cloudevents-batch+json': { schema: Type.Array(JsonObject), examples: { batch: [event] } },
+}
+
+const linesOf = (values: readonly object[]): string =>
+  values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
 /** POST /v1/ingest/:agent: one record, or a line each of a stream of them. */
 const ingestOne: IngestRoute = {
   kind: 'ingest',
@@ -23,10 +79,22 @@ const ingestOne: IngestRoute = {
   path: '/v1/ingest/:agent',
   scope: 'ingest',
   users: true,
+  errors: [],
   docs: {
     summary: 'Ingest one record, or a stream of them',
     tag: 'Ingest',
-    request: ndjson,
+    query,
+    request: {
+      ...ndjson,
+      example: linesOf(readings),
+      others: {
+        'application/json': {
+          schema: Type.Unsafe({ oneOf: [JsonObject, Type.Array(JsonObject)] }),
+          examples: { record: reading, array: readings },
+        },
+        ...events,
+      },
+    },
     answers: { 200: IngestSummary, 201: WriteResponse },
     idempotent: true,
     ifMatch: true,
@@ -46,10 +114,19 @@ const ingestMany: IngestRoute = {
   path: '/v1/ingest',
   scope: 'ingest',
   users: true,
+  errors: [],
   docs: {
     summary: 'Ingest a stream of records of many agents: lines {agent, data, type?}',
     tag: 'Ingest',
-    request: ndjson,
+    request: {
+      ...ndjson,
+      example: linesOf(addressed),
+      // One record names no agent, so it has to stand in the path.
+      others: {
+        'application/json': { schema: Type.Array(JsonObject), examples: { array: addressed } },
+        ...events,
+      },
+    },
     query: {
       rejected_agent: Type.Unsafe<string>({
         ...AgentAddress,
@@ -57,6 +134,7 @@ const ingestMany: IngestRoute = {
           'With `on_error=keep`, which needs it: the agent that keeps refused lines which name no agent that the caller may ' +
           'write to',
       }),
+      ...query,
     },
     answers: { 200: IngestManySummary, 201: WriteResponse },
     idempotent: true,

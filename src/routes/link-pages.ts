@@ -105,6 +105,7 @@ export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
     path: page.path,
     scope: 'none',
     bodyBytesMax: 0,
+    errors: [],
     docs: {
       summary: `The page behind a mailed link: ${page.title}`,
       tag: 'Authentication',

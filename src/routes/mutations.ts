@@ -13,6 +13,7 @@ const remove: CommandRoute = {
   scope: 'records:write',
   users: true,
   bodyBytesMax: 0,
+  errors: ['already_deleted', 'zone_immutable', 'already_erased', 'proposal_open'],
   docs: {
     summary: 'Delete a record (soft)',
     tag: 'Records',
@@ -31,6 +32,7 @@ const restore: CommandRoute = {
   scope: 'records:write',
   users: true,
   bodyBytesMax: 1_024,
+  errors: ['not_deleted', 'zone_immutable', 'already_erased', 'proposal_open'],
   docs: {
     summary: 'Restore a deleted record',
     tag: 'Records',
@@ -48,6 +50,7 @@ const erase: CommandRoute = {
   path: '/v1/agents/:agent/records/:hash/erase',
   scope: 'records:write',
   bodyBytesMax: 1_024,
+  errors: ['zone_immutable', 'already_erased', 'proposal_open'],
   docs: {
     summary: 'Erase the body of a record for good',
     tag: 'Records',

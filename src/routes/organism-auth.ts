@@ -20,6 +20,7 @@ const init: AuthRoute = {
   caller: 'admin',
   organism: 'any',
   bodyBytesMax: 0,
+  errors: ['namespace_exists'],
   docs: {
     summary: 'Give an organism an auth namespace of its own',
     tag: 'Organisms',

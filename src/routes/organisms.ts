@@ -38,6 +38,7 @@ const create: HandlerRoute = {
   path: '/v1/organisms',
   scope: 'admin:organisms',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['organism_exists'],
   docs: {
     summary: 'Create an organism, with agents',
     tag: 'Organisms',
@@ -105,6 +106,7 @@ const createMember: HandlerRoute = {
   path: '/v1/organisms/:organism_id/agents',
   scope: 'admin:organisms',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['agent_exists', 'key_in_use'],
   docs: {
     summary: 'Create an agent of an organism',
     tag: 'Organisms',
@@ -139,6 +141,7 @@ const show: HandlerRoute = {
   path: '/v1/organisms/:organism_id',
   scope: 'admin:organisms',
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'An organism and its agents', tag: 'Organisms', answers: { 200: OrganismView } },
   async handle(request, context) {
     const organismId = organismParameter(request)
@@ -185,6 +188,7 @@ const list: HandlerRoute = {
   path: '/v1/organisms',
   scope: 'admin:organisms',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'List organisms',
     tag: 'Organisms',

@@ -1,3 +1,4 @@
+import { Type } from 'typebox'
 import { reachesAgent } from '../auth/namespace.js'
 import { auditAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
@@ -99,6 +100,11 @@ export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   if (signing === undefined) return options
   return typeof signing === 'string' ? { ...options, signing } : signing
 }
+
+/** What `?signing=` is documented by. */
+export const Signed = Type.Enum(['record', 'group'], {
+  description: 'Sign every record, or the last of each commit, which seals the ones before it',
+})
 
 /** `?signing=`; undefined when it is not there. */
 export function signingQuery(request: RouteRequest): Signing | undefined | Refusal {

@@ -16,6 +16,7 @@ const replace: CommandRoute = {
   path: '/v1/agents/:agent/policies',
   scope: 'agents:admin',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['proposal_open'],
   docs: {
     summary: 'Replace the row policies of an agent',
     tag: 'Agents',
@@ -50,6 +51,7 @@ const show: CommandRoute = {
   path: '/v1/agents/:agent/policies',
   scope: 'agents:admin',
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'The row policies of an agent', tag: 'Agents', answers: { 200: PoliciesShown } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])

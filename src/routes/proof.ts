@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
+import { second } from '../wire/example-values.js'
 import { ConsistencyProof } from '../wire/server-log.js'
 import { InclusionProof } from '../wire/strand.js'
 import { answerOf, json, unexpected } from './answers.js'
@@ -16,6 +17,7 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
     scope: 'records:read',
     users: true,
     bodyBytesMax: 0,
+    errors: ['import_open'],
     docs: {
       summary: 'Signed tree head of a strand',
       tag: 'Strands',
@@ -52,13 +54,15 @@ function proofRoute(defaultAgent: string): HandlerRoute {
     scope: 'records:read',
     users: true,
     bodyBytesMax: 0,
+    errors: ['import_open'],
     docs: {
       summary: 'Inclusion proof of a record',
       tag: 'Strands',
       query: {
         agent: Type.String({ default: defaultAgent }),
-        hash: Type.String({ description: 'The record, bare hex or with sha256:' }),
+        hash: Type.String({ description: 'The record, bare hex or with sha256:', example: second }),
       },
+      required: ['hash'],
       answers: { 200: InclusionProof },
     },
     handle: (request, context) => prove(request, { context, defaultAgent }),
@@ -95,6 +99,7 @@ function consistencyRoute(defaultAgent: string): HandlerRoute {
     scope: 'records:read',
     users: true,
     bodyBytesMax: 0,
+    errors: [],
     docs: {
       summary: 'Consistency proof between two sizes of a strand',
       tag: 'Strands',
@@ -103,6 +108,7 @@ function consistencyRoute(defaultAgent: string): HandlerRoute {
         from: Type.Integer({ minimum: 1, description: 'Records of the older strand, genesis counted' }),
         to: Type.Integer({ minimum: 1, description: 'Records of the newer strand; all when absent' }),
       },
+      required: ['from'],
       answers: { 200: ConsistencyProof },
     },
     async handle(request, context) {

@@ -33,6 +33,7 @@ const list: HandlerRoute = {
   path: '/v1/proposals',
   scope: 'proposals:decide',
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'Proposed mutations, and what became of them',
     tag: 'Proposals',
@@ -155,6 +156,7 @@ function voteRoute(vote: VoteName): CommandRoute {
     path: `/v1/proposals/:proposal_id/${vote}`,
     ...(vote === 'cancel' ? anyProposer : { scope: 'proposals:decide' }),
     bodyBytesMax: 1_024,
+    errors: ['proposal_not_found', 'proposal_closed', 'already_voted', 'import_open'],
     docs: {
       summary: summaries[vote],
       tag: 'Proposals',

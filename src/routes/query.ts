@@ -35,6 +35,7 @@ const query: HandlerRoute = {
   scope: 'records:read',
   users: true,
   bodyBytesMax: limits.requestBytesMax,
+  errors: [],
   docs: {
     summary: 'Query records: latest, time_range, hash, chain_head',
     tag: 'Records',

@@ -6,6 +6,7 @@ import {
   agentRefusal,
   hashParameter,
   reachableAgent,
+  Signed,
   withAccess,
   writeOptions,
 } from './parameters.js'
@@ -27,6 +28,7 @@ function appendRoute(path: string, emerge: boolean): CommandRoute {
     users: true,
     // The bound on the canonical body is the shard's; JSON can take more bytes before it is made canonical.
     bodyBytesMax: limits.recordBytesMax * 2 + WRAPPER_BYTES,
+    errors: emerge ? ['import_open'] : [],
     docs: {
       summary: emerge
         ? 'Append a record to a collection, made at the first write'
@@ -49,9 +51,11 @@ function batchRoute(path: string, emerge: boolean): CommandRoute {
     scope: 'records:write',
     users: true,
     bodyBytesMax: limits.batchBytesMax,
+    errors: emerge ? ['import_open'] : [],
     docs: {
       summary: emerge ? 'Append a batch to a collection' : 'Append a batch to an agent',
       tag: 'Records',
+      query: { signing: Signed },
       request: BatchWriteBody,
       answers: { 201: BatchWritten },
       idempotent: true,
@@ -91,6 +95,7 @@ const get: CommandRoute = {
   scope: 'records:read',
   users: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'One record by its hash', tag: 'Records', answers: { 200: RecordView } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])

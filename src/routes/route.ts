@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import type { TokenClaims } from '../auth/jwt.js'
 import type { Namespace } from '../auth/namespace.js'
-import type { Refusal } from '../base/errors.js'
+import type { ErrorCode, Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
 import type { EventHead } from '../protocol/record-messages.js'
 import type { ApiKeyRow } from '../protocol/api-key-messages.js'
@@ -130,15 +130,31 @@ export interface TicketIssuer {
   issue(principal: Principal): string | Refusal
 }
 
+/** A body that is no JSON value of one schema. */
+export interface MediaText {
+  mediaType: string
+  description: string
+  example?: string
+}
+
+/** Such a body of a request, and the other media types that do as well: each with a schema and examples. */
+export interface RequestText extends MediaText {
+  others?: Readonly<Record<string, { schema: TSchema; examples: Readonly<Record<string, unknown>> }>>
+}
+
 /** What the OpenAPI document tells of a route. */
 export interface RouteDocs {
   summary: string
   tag: string
   /** Query parameters: name → schema with its description. */
   query?: Record<string, TSchema>
-  request?: TSchema | { mediaType: string; description: string }
+  /** Names of query parameters without which it answers 400. */
+  required?: readonly string[]
+  request?: TSchema | RequestText
   /** Status → schema of the JSON answer, or a media type. */
-  answers: Record<number, TSchema | { mediaType: string; description: string }>
+  answers: Record<number, TSchema | MediaText>
+  /** Its `invalid_token` is 400: the token stands in the body and is no credential. */
+  tokenInBody?: true
   idempotent?: boolean
   ifMatch?: boolean
 }
@@ -156,6 +172,8 @@ export interface RouteBase {
   whileFull?: true
   /** Users' tokens are taken too, and the row policies of the agent decide (contract.md 3). */
   users?: true
+  /** The codes that it answers with beside those of every route of its kind (src/http/openapi/problems.ts). */
+  errors: readonly ErrorCode[]
   docs: RouteDocs
 }
 

@@ -21,6 +21,7 @@ const common = {
 const checkpoint: HandlerRoute = {
   ...common,
   path: '/v1/log/checkpoint',
+  errors: ['not_found'],
   docs: {
     summary: 'Signed tree head of the log of all strand heads',
     tag: 'Server log',
@@ -41,6 +42,7 @@ const checkpoint: HandlerRoute = {
 const consistency: HandlerRoute = {
   ...common,
   path: '/v1/log/consistency',
+  errors: ['not_found'],
   docs: {
     summary: 'Consistency proof between two sizes of the log',
     tag: 'Server log',
@@ -48,6 +50,7 @@ const consistency: HandlerRoute = {
       from: Type.Integer({ minimum: 1, description: 'Records of the older log' }),
       to: Type.Integer({ minimum: 1, description: 'Records of the newer log; all when absent' }),
     },
+    required: ['from'],
     answers: { 200: LogConsistency },
   },
   async handle(request, context) {
@@ -68,14 +71,16 @@ const consistency: HandlerRoute = {
 const proof: HandlerRoute = {
   ...common,
   path: '/v1/log/proof',
+  errors: ['not_found', 'head_not_logged'],
   docs: {
     summary:
       'A head of a strand that the log told of, with the proof that it was told (not that it was told last)',
     tag: 'Server log',
     query: {
-      agent: Type.String({ description: 'The agent whose strand it is' }),
+      agent: Type.String({ description: 'The agent whose strand it is', example: 'sensors' }),
       at: Type.Integer({ minimum: 1, description: 'Records of the log that count; all when absent' }),
     },
+    required: ['agent'],
     answers: { 200: LoggedHeadProof },
   },
   handle: prove,

@@ -13,6 +13,15 @@ export const importRoute: ImportRoute = {
   method: 'post',
   path: '/v1/strand/import',
   scope: 'agents:admin',
+  errors: [
+    'unsupported_media_type',
+    'agent_exists',
+    'organism_not_found',
+    'namespace_not_found',
+    'key_in_use',
+    'import_conflict',
+    'import_rejected',
+  ],
   docs: {
     summary: 'Import an export of a strand, checked record by record; an import that was cut off is resumed',
     tag: 'Strands',

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { momentLower } from '../strand/moment.js'
+import { first, reading, second } from '../wire/example-values.js'
 import { StreamTicket } from '../wire/strand.js'
 import { json } from './answers.js'
 import { agentParameter, agentRefusal, faultyParameter, reachableAgent, withAccess } from './parameters.js'
@@ -11,11 +12,23 @@ const since = Type.String({
   description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms',
 })
 const ticket = Type.String({ description: 'A ticket of POST /v1/stream/tickets, in place of a header' })
+const shown = {
+  record_id: second,
+  payload: reading,
+  agent: 'sensors',
+  seq: 2,
+  type: 'reading',
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  content_hash: second,
+  parent_hash: first,
+}
+
 const events = {
   mediaType: 'text/event-stream',
   description:
     'Events `record` with {record_id, payload, agent, seq, type, timestamp_hlc, content_hash, parent_hash}; ' +
     '`caught_up` where replay meets live; Last-Event-ID goes on behind that event and beats since',
+  example: `retry: 2000\n\nid: 2\nevent: record\ndata: ${JSON.stringify(shown)}\n\nevent: caught_up\ndata: {}\n\n`,
 }
 
 /** GET /v1/agents/:agent/stream */
@@ -25,6 +38,7 @@ const agentStream: StreamRoute = {
   path: '/v1/agents/:agent/stream',
   scope: 'records:read',
   users: true,
+  errors: [],
   docs: {
     summary: 'The records of one agent as they are written',
     tag: 'Streams',
@@ -45,6 +59,7 @@ const globalStream: StreamRoute = {
   path: '/v1/stream',
   scope: 'records:read',
   users: true,
+  errors: [],
   docs: {
     summary: 'The records of all agents, or of those named, as they are written',
     tag: 'Streams',
@@ -104,6 +119,7 @@ const tickets: HandlerRoute = {
   scope: 'records:read',
   users: true,
   bodyBytesMax: 1_024,
+  errors: ['too_many_streams'],
   docs: { summary: 'A single-use ticket for a stream', tag: 'Streams', answers: { 201: StreamTicket } },
   async handle(request, context) {
     const issued = context.tickets.issue(request.principal)

@@ -10,6 +10,7 @@ export const whoamiRoute: HandlerRoute = {
   scope: 'any',
   users: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'Whose the credential is, and what it may do',
     tag: 'Administration',

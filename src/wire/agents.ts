@@ -1,4 +1,6 @@
 import { Type, type Static } from 'typebox'
+import { documented } from './documented.js'
+import { headExample, publicKey, second, strand } from './example-values.js'
 import {
   AgentAddress,
   AgentName,
@@ -26,6 +28,7 @@ export const AgentCreateBody = Type.Object(
   },
   { additionalProperties: false },
 )
+documented('AgentCreateBody', AgentCreateBody, { agent: { name: 'sensors', zone: 'governed' } })
 
 /** Answer to making an agent. */
 export const AgentCreated = Type.Object({
@@ -37,6 +40,16 @@ export const AgentCreated = Type.Object({
   created_at_ms: UnixMs,
 })
 export type AgentCreated = Static<typeof AgentCreated>
+documented('AgentCreated', AgentCreated, {
+  agent: {
+    agent_id: 'sensors',
+    name: 'sensors',
+    zone: 'governed',
+    public_key: publicKey,
+    strand,
+    created_at_ms: 1_760_000_000_000,
+  },
+})
 
 /** Answer of GET /v1/agents. */
 export const AgentPage = Type.Object({
@@ -45,6 +58,7 @@ export const AgentPage = Type.Object({
   next_cursor: NextCursor,
 })
 export type AgentPage = Static<typeof AgentPage>
+documented('AgentPage', AgentPage, { page: { agents: ['default', 'sensors'], total: 2, next_cursor: null } })
 
 /** AgentStatusResponse of spec.md. */
 export const AgentStatus = Type.Object({
@@ -59,6 +73,19 @@ export const AgentStatus = Type.Object({
   created_at_ms: UnixMs,
 })
 export type AgentStatus = Static<typeof AgentStatus>
+documented('AgentStatus', AgentStatus, {
+  status: {
+    agent_id: 'sensors',
+    zone: 'governed',
+    record_count: 2,
+    chain_head: second,
+    public_key: publicKey,
+    strand,
+    timestamp_hlc: '0199c5b8f2a4-0000',
+    bytes: 94,
+    created_at_ms: 1_760_000_000_000,
+  },
+})
 
 /** ChainHeadResponse of spec.md. */
 export const ChainHead = Type.Object({
@@ -71,3 +98,4 @@ export const ChainHead = Type.Object({
   signature: Type.String({ pattern: '^[0-9a-f]{128}$' }),
 })
 export type ChainHead = Static<typeof ChainHead>
+documented('ChainHead', ChainHead, { head: headExample })

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
+import { documented } from './documented.js'
 import { NextCursor, UnixMs } from './primitives.js'
 import { Proposed } from './proposals.js'
 
@@ -26,6 +27,14 @@ const AgentList = Type.Array(
   { maxItems: 100, description: 'The agents that the key reaches; all when empty' },
 )
 
+const key = {
+  key_id: 'key_6f1c9a52e07b4d3388a1c2f0',
+  name: 'Sensor gateway',
+  scopes: ['ingest'],
+  agents: ['sensor-*'],
+  expires_at_ms: null,
+}
+
 /** Body of POST /v1/admin/api-keys. */
 export const ApiKeyCreateBody = Type.Object(
   {
@@ -42,6 +51,10 @@ export const ApiKeyCreateBody = Type.Object(
   },
   { additionalProperties: false },
 )
+documented('ApiKeyCreateBody', ApiKeyCreateBody, {
+  key: { name: 'Sensor gateway', scopes: ['ingest'], agents: ['sensor-*'] },
+  'for a day': { name: 'Auditor', scopes: ['records:read'], expires_in_secs: 86_400 },
+})
 
 const whenExpires = Type.Union([UnixMs, Type.Null()], { description: 'Null for never' })
 
@@ -58,9 +71,22 @@ const MadeBy = Type.String({ description: 'root, or the id of the key that made 
 /** Answer to making a key: the key is shown this once. */
 export const ApiKeyCreated = Type.Object({ ...shown, key: Type.String() })
 export type ApiKeyCreated = Static<typeof ApiKeyCreated>
+documented('ApiKeyCreated', ApiKeyCreated, {
+  key: { ...key, key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA' },
+})
 
 /** Answer to making a key that may decide about proposals: it works when the proposal is applied. */
 export const ApiKeyProposed = Type.Object({ ...shown, key: Type.String(), ...Proposed.properties })
+documented('ApiKeyProposed', ApiKeyProposed, {
+  key: {
+    ...key,
+    scopes: ['proposals:decide'],
+    key: 'sf_key_3q2-7wAAAAAAEXAMPLEAAAAAAAAAAAAAAAAAAAAAAAA',
+    proposal_id: 'p_7_server::audit',
+    state: 'proposed',
+    effective_at_ms: null,
+  },
+})
 
 /** Answer of GET /v1/admin/api-keys. */
 export const ApiKeyPage = Type.Object({
@@ -76,10 +102,25 @@ export const ApiKeyPage = Type.Object({
   next_cursor: NextCursor,
 })
 export type ApiKeyPage = Static<typeof ApiKeyPage>
+documented('ApiKeyPage', ApiKeyPage, {
+  keys: {
+    api_keys: [
+      {
+        ...key,
+        created_at_ms: 1_760_000_000_000,
+        made_by: 'root',
+        line: key.key_id,
+        last_used_at_ms: 1_760_000_360_000,
+      },
+    ],
+    next_cursor: null,
+  },
+})
 
 /** Answer to deleting a key. */
 export const ApiKeyDeleted = Type.Object({ deleted: Type.Literal(true), key_id: Type.String() })
 export type ApiKeyDeleted = Static<typeof ApiKeyDeleted>
+documented('ApiKeyDeleted', ApiKeyDeleted, { deleted: { deleted: true, key_id: key.key_id } })
 
 /** Answer of GET /v1/whoami. */
 export const WhoAmI = Type.Object({
@@ -107,3 +148,16 @@ export const WhoAmI = Type.Object({
   ]),
 })
 export type WhoAmI = Static<typeof WhoAmI>
+documented('WhoAmI', WhoAmI, {
+  key: {
+    principal: key.key_id,
+    kind: 'api_key',
+    scopes: key.scopes,
+    agents: key.agents,
+    name: key.name,
+    made_by: 'root',
+    created_at_ms: 1_760_000_000_000,
+    expires_at_ms: null,
+    user: null,
+  },
+})

@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
+import { documented } from './documented.js'
+import { ada, adaTokens, deviceToken, oneTimeToken } from './example-values.js'
 import { JsonObject, NextCursor, UnixMs } from './primitives.js'
 
 /*
@@ -69,12 +71,26 @@ const linkSent = () =>
     ),
   })
 
+const kid = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'
+const signedInExample = { ...adaTokens, device_token: deviceToken }
+const metadata = { app_metadata: { role: 'editor' }, user_metadata: { display_name: 'Ada' } }
+const userExample = {
+  ...ada,
+  verified: true,
+  ...metadata,
+  created_at_ms: 1_760_000_000_000,
+  last_login_at_ms: 1_760_000_360_000,
+}
+const password = 'correct horse battery staple'
+const sid = '8d1f6c3a5b7e4920a1c3e5f708192a3b'
+
 /** Body of POST /v1/auth/register. */
 export const RegisterBody = Type.Object(
   { email: Email, password: NewPassword },
   { additionalProperties: false },
 )
 export type RegisterBody = Static<typeof RegisterBody>
+documented('RegisterBody', RegisterBody, { register: { email: ada.email, password } })
 
 /** Answer to registering: without tokens while the e-mail must be verified first (contract.md 6.4). */
 export const Registered = Type.Object({
@@ -90,6 +106,17 @@ export const Registered = Type.Object({
   expires_in: Type.Union([ExpiresIn, Type.Null()]),
 })
 export type Registered = Static<typeof Registered>
+documented('Registered', Registered, {
+  signedIn: { ...ada, ...adaTokens },
+  'to be verified': {
+    user_id: null,
+    email: ada.email,
+    token: null,
+    refresh_token: null,
+    token_type: 'Bearer',
+    expires_in: null,
+  },
+})
 
 /** Body of POST /v1/auth/login. */
 export const LoginBody = Type.Object(
@@ -97,30 +124,45 @@ export const LoginBody = Type.Object(
   { additionalProperties: false },
 )
 export type LoginBody = Static<typeof LoginBody>
+documented('LoginBody', LoginBody, {
+  login: { email: ada.email, password },
+  'from a device that has signed in before': { email: ada.email, password, device_token: deviceToken },
+})
 
 /** Answer to a login. */
 export const LoggedIn = Type.Object(signedIn)
 export type LoggedIn = Static<typeof LoggedIn>
+documented('Tokens', LoggedIn, { tokens: signedInExample })
 
 /** Body of POST /v1/auth/magic-link/send. */
 export const MagicLinkSendBody = emailOnly()
 export type MagicLinkSendBody = Static<typeof MagicLinkSendBody>
+documented('EmailBody', MagicLinkSendBody, { email: { email: ada.email } })
 
 /** Answer to asking for a magic link or for the mail that verifies an address. */
 export const LinkSent = linkSent()
 export type LinkSent = Static<typeof LinkSent>
+documented('LinkSent', LinkSent, {
+  mailed: { sent: true },
+  'mail is off': { sent: false, token: oneTimeToken },
+})
 
 /** Body of POST /v1/auth/magic-link/verify. */
 export const MagicLinkVerifyBody = oneTimeTokenOnly()
 export type MagicLinkVerifyBody = Static<typeof MagicLinkVerifyBody>
+documented('OneTimeTokenBody', MagicLinkVerifyBody, { token: { token: oneTimeToken } })
 
 /** Answer to a magic link that was good. */
 export const MagicLinkVerified = Type.Object({ ...signedIn, ...whose, verified: Type.Boolean() })
 export type MagicLinkVerified = Static<typeof MagicLinkVerified>
+documented('MagicLinkVerified', MagicLinkVerified, {
+  signedIn: { ...signedInExample, ...ada, verified: true },
+})
 
 /** Body of POST /v1/auth/refresh. */
 export const RefreshBody = Type.Object({ refresh_token: RefreshToken }, { additionalProperties: false })
 export type RefreshBody = Static<typeof RefreshBody>
+documented('RefreshBody', RefreshBody, { refresh: { refresh_token: adaTokens.refresh_token } })
 
 /** Answer to a refresh: both tokens are new. */
 export const Refreshed = Type.Object(signedIn)
@@ -132,6 +174,7 @@ export const LoggedOut = Type.Object({
   sessions: Type.Integer({ minimum: 0, description: 'Sessions that were ended' }),
 })
 export type LoggedOut = Static<typeof LoggedOut>
+documented('LoggedOut', LoggedOut, { out: { logged_out: true, sessions: 1 } })
 
 /** Body of POST /v1/auth/verify-email. */
 export const VerifyEmailBody = oneTimeTokenOnly()
@@ -140,6 +183,7 @@ export type VerifyEmailBody = Static<typeof VerifyEmailBody>
 /** Answer to a verified e-mail. */
 export const EmailVerified = Type.Object({ verified: Type.Literal(true), ...whose })
 export type EmailVerified = Static<typeof EmailVerified>
+documented('EmailVerified', EmailVerified, { verified: { verified: true, ...ada } })
 
 /** Body of POST /v1/auth/verify-email/send. */
 export const VerifyEmailSendBody = emailOnly()
@@ -151,10 +195,12 @@ export const Revoked = Type.Object({
   jti: Type.String({ description: 'The `jti` of the token that sent the request' }),
 })
 export type Revoked = Static<typeof Revoked>
+documented('Revoked', Revoked, { revoked: { revoked: true, jti: '0b6f2f5e7c1d4a3e9b8a7c6d5e4f3a2b' } })
 
 /** Answer of GET /v1/auth/status. */
 export const AuthStatus = Type.Object({ enabled: Type.Boolean({ description: 'Whether the add-on is on' }) })
 export type AuthStatus = Static<typeof AuthStatus>
+documented('AuthStatus', AuthStatus, { on: { enabled: true }, off: { enabled: false } })
 
 const NullableMs = Type.Union([UnixMs, Type.Null()])
 
@@ -170,14 +216,19 @@ const shownUser = {
 /** Answer of GET /v1/auth/me: the user as stored now, which the token may lag behind. */
 export const Me = Type.Object(shownUser)
 export type Me = Static<typeof Me>
+documented('Me', Me, { me: userExample })
 
 /** Body of PATCH /v1/auth/me/user-metadata and of PATCH /v1/auth/users/:email/app-metadata: the whole new object. */
 export const UserMetadataBody = Type.Object({ metadata: JsonObject }, { additionalProperties: false })
 export type UserMetadataBody = Static<typeof UserMetadataBody>
+documented('MetadataBody', UserMetadataBody, { metadata: { metadata: { role: 'editor' } } })
 
 /** Answer to replacing one's user_metadata. */
 export const UserMetadataUpdated = Type.Object({ email: Email, user_metadata: UserMetadata })
 export type UserMetadataUpdated = Static<typeof UserMetadataUpdated>
+documented('UserMetadataUpdated', UserMetadataUpdated, {
+  updated: { email: ada.email, user_metadata: metadata.user_metadata },
+})
 
 /** Answer of GET /v1/auth/users. */
 export const UserPage = Type.Object({
@@ -193,14 +244,21 @@ export const UserPage = Type.Object({
   next_cursor: NextCursor,
 })
 export type UserPage = Static<typeof UserPage>
+documented('UserPage', UserPage, {
+  page: { users: [{ ...userExample, locked_until_ms: null }], total: 1, next_cursor: null },
+})
 
 /** Answer to deleting a user. */
 export const UserDeleted = Type.Object({ deleted: Type.Literal(true), ...whose })
 export type UserDeleted = Static<typeof UserDeleted>
+documented('UserDeleted', UserDeleted, { deleted: { deleted: true, ...ada } })
 
 /** Answer to replacing a user's app_metadata. */
 export const AppMetadataUpdated = Type.Object({ email: Email, app_metadata: AppMetadata })
 export type AppMetadataUpdated = Static<typeof AppMetadataUpdated>
+documented('AppMetadataUpdated', AppMetadataUpdated, {
+  updated: { email: ada.email, app_metadata: metadata.app_metadata },
+})
 
 /** Public keys that tokens are checked with (RFC 7517, RFC 8037): the one in force, the next, and one just retired. */
 export const Jwks = Type.Object({
@@ -216,6 +274,20 @@ export const Jwks = Type.Object({
   ),
 })
 export type Jwks = Static<typeof Jwks>
+documented('Jwks', Jwks, {
+  keys: {
+    keys: [
+      {
+        kty: 'OKP',
+        crv: 'Ed25519',
+        x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
+        kid,
+        alg: 'EdDSA',
+        use: 'sig',
+      },
+    ],
+  },
+})
 
 /** Body of POST /v1/auth/password/change. */
 export const PasswordChangeBody = Type.Object(
@@ -223,10 +295,14 @@ export const PasswordChangeBody = Type.Object(
   { additionalProperties: false },
 )
 export type PasswordChangeBody = Static<typeof PasswordChangeBody>
+documented('PasswordChangeBody', PasswordChangeBody, {
+  change: { current_password: password, new_password: 'seven green bicycles' },
+})
 
 /** Answer to a changed password: links that were sent before have ended. */
 export const PasswordChanged = Type.Object({ changed: Type.Literal(true) })
 export type PasswordChanged = Static<typeof PasswordChanged>
+documented('PasswordChanged', PasswordChanged, { changed: { changed: true } })
 
 /** Body of POST /v1/auth/password/reset-request. */
 export const PasswordResetRequestBody = emailOnly()
@@ -252,10 +328,15 @@ export const PasswordResetBody = Type.Object(
   { additionalProperties: false },
 )
 export type PasswordResetBody = Static<typeof PasswordResetBody>
+documented('PasswordResetBody', PasswordResetBody, {
+  reset: { token: oneTimeToken, password },
+  'with all passkeys': { token: oneTimeToken, password, remove_passkeys: true },
+})
 
 /** Answer to a password set by a reset: no tokens, as the user signs in with the new password. */
 export const PasswordWasReset = Type.Object({ reset: Type.Literal(true), ...whose })
 export type PasswordWasReset = Static<typeof PasswordWasReset>
+documented('PasswordWasReset', PasswordWasReset, { reset: { reset: true, ...ada } })
 
 /** Answer of GET /v1/auth/sessions. */
 export const SessionPage = Type.Object({
@@ -270,10 +351,24 @@ export const SessionPage = Type.Object({
   ),
 })
 export type SessionPage = Static<typeof SessionPage>
+documented('SessionPage', SessionPage, {
+  sessions: {
+    sessions: [
+      {
+        sid,
+        created_at_ms: 1_760_000_000_000,
+        last_used_at_ms: 1_760_000_360_000,
+        amr: ['pwd'],
+        current: true,
+      },
+    ],
+  },
+})
 
 /** Answer of DELETE /v1/auth/sessions/:sid. */
 export const SessionEnded = Type.Object({ ended: Type.Literal(true), sid: SessionId })
 export type SessionEnded = Static<typeof SessionEnded>
+documented('SessionEnded', SessionEnded, { ended: { ended: true, sid } })
 
 /** Answer to rotating the key that signs tokens. */
 export const KeyRotated = Type.Object({

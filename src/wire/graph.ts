@@ -1,4 +1,6 @@
 import { Type, type Static } from 'typebox'
+import { documented, documentedParts } from './documented.js'
+import { second } from './example-values.js'
 import { AgentAddress, Hash, HlcText, NextCursor, Seq } from './primitives.js'
 
 /** What the type of an edge is made of. */
@@ -17,12 +19,17 @@ const written = {
   timestamp_hlc: HlcText,
 }
 
+const edge = { src: 'boiler-2', dst: 'sensors', edge_type: 'feeds', weight: 1 }
+const edgeEnds = { src: edge.src, dst: edge.dst, edge_type: edge.edge_type }
+const edgeRecord = { record_id: second, seq: 2, timestamp_hlc: '0199c5b8f2a4-0000' }
+
 /** Body of POST /v1/graph/edges. */
 export const EdgeBody = Type.Object(
   { ...ends, weight: Type.Optional(weight) },
   { additionalProperties: false },
 )
 export type EdgeBody = Static<typeof EdgeBody>
+documented('EdgeBody', EdgeBody, { edge, 'weight 1': edgeEnds })
 
 /** GraphEdge of spec.md. */
 export const GraphEdge = Type.Object({ ...ends, weight })
@@ -31,14 +38,17 @@ export type GraphEdge = Static<typeof GraphEdge>
 /** Answer to adding an edge: the edge, and the record on the strand of its source that tells of it. */
 export const EdgeAdded = Type.Object({ ...ends, weight, ...written })
 export type EdgeAdded = Static<typeof EdgeAdded>
+documented('EdgeAdded', EdgeAdded, { added: { ...edge, ...edgeRecord } })
 
 /** Answer to a removal of an edge that took effect at once. */
 export const EdgeRemoved = Type.Object({ ...ends, removed: Type.Literal(true), ...written })
 export type EdgeRemoved = Static<typeof EdgeRemoved>
+documented('EdgeRemoved', EdgeRemoved, { removed: { ...edgeEnds, removed: true, ...edgeRecord } })
 
 /** A page of the edges of one agent, by type and then by the agent at the other end. */
 export const EdgePage = Type.Object({ edges: Type.Array(GraphEdge), next_cursor: NextCursor })
 export type EdgePage = Static<typeof EdgePage>
+documented('EdgePage', EdgePage, { page: { edges: [edge], next_cursor: null } })
 
 /** TraversalResult of spec.md. */
 export const TraversalResult = Type.Object({
@@ -49,3 +59,8 @@ export const TraversalResult = Type.Object({
   truncated: Type.Boolean({ description: 'There is more than a traversal looks at' }),
 })
 export type TraversalResult = Static<typeof TraversalResult>
+
+documentedParts({ EdgeType, GraphEdge })
+documented('TraversalResult', TraversalResult, {
+  found: { nodes: ['boiler-2', 'sensors'], edges: [edge], truncated: false },
+})

@@ -1,4 +1,6 @@
 import { Type, type Static } from 'typebox'
+import { documented } from './documented.js'
+import { strand, second } from './example-values.js'
 import { AgentAddress, Hash, Seq } from './primitives.js'
 
 /** Answer of POST /v1/strand/import, and what stands in its refusals of how far it came. */
@@ -14,3 +16,16 @@ export const StrandImported = Type.Object({
   open: Type.Boolean({ description: 'Whether the agent takes writes' }),
 })
 export type StrandImported = Static<typeof StrandImported>
+documented('StrandImported', StrandImported, {
+  imported: {
+    agent_id: 'sensors',
+    strand,
+    imported: 3,
+    skipped: 0,
+    first_seq: 0,
+    last_seq: 2,
+    chain_head: second,
+    record_count: 2,
+    open: true,
+  },
+})

@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
+import { documented } from './documented.js'
+import { second } from './example-values.js'
 import { Hash, Seq } from './primitives.js'
 
 const IngestFault = Type.Object({
@@ -40,6 +42,10 @@ const reached = {
   chain_head: Type.Union([Hash, Type.Null()]),
 }
 
+const summary = { accepted: 2, rejected: 1, first_seq: 3, last_seq: 4, chain_head: second }
+const fault = { line: 2, code: 'validation_failed', detail: 'Expected a JSON object' }
+const byCode = { rejected_by_code: { validation_failed: 1 } }
+
 /** Summary of an NDJSON ingest into one agent. */
 export const IngestSummary = Type.Object({
   ...counted,
@@ -48,6 +54,7 @@ export const IngestSummary = Type.Object({
   ...reached,
 })
 export type IngestSummary = Static<typeof IngestSummary>
+documented('IngestSummary', IngestSummary, { summary: { ...summary, ...byCode, errors: [fault] } })
 
 /** Summary of an ingest into many agents. */
 export const IngestManySummary = Type.Object({
@@ -62,3 +69,12 @@ export const IngestManySummary = Type.Object({
   ),
 })
 export type IngestManySummary = Static<typeof IngestManySummary>
+documented('IngestManySummary', IngestManySummary, {
+  summary: {
+    accepted: 2,
+    rejected: 1,
+    ...byCode,
+    errors: [{ ...fault, agent: 'sensors' }],
+    agents: { sensors: summary },
+  },
+})

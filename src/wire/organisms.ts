@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { organismIdPattern } from '../base/organism-id.js'
+import { documented, documentedParts } from './documented.js'
 import { AgentAddress, AgentName, NextCursor, UnixMs, ZoneName } from './primitives.js'
 
 /*
@@ -13,6 +14,8 @@ export const OrganismId = Type.String({
 })
 
 const OrganismName = Type.String({ minLength: 1, maxLength: 128, description: 'For people' })
+
+const organism = { organism_id: 'acme', name: 'Acme', created_at_ms: 1_760_000_000_000 }
 
 /** Body of POST /v1/organisms. */
 export const OrganismCreateBody = Type.Object(
@@ -36,6 +39,10 @@ export const OrganismCreateBody = Type.Object(
   { additionalProperties: false },
 )
 export type OrganismCreateBody = Static<typeof OrganismCreateBody>
+documented('OrganismCreateBody', OrganismCreateBody, {
+  organism: { organism_id: 'acme', name: 'Acme', agents: [{ name: 'notes', zone: 'free' }] },
+  'id made by the server': { name: 'Acme' },
+})
 
 /** Answer to making an organism. */
 export const OrganismCreated = Type.Object({
@@ -45,6 +52,9 @@ export const OrganismCreated = Type.Object({
   created_at_ms: UnixMs,
 })
 export type OrganismCreated = Static<typeof OrganismCreated>
+documented('OrganismCreated', OrganismCreated, {
+  organism: { ...organism, agents: [{ agent_id: 'acme::notes', name: 'notes', zone: 'free' }] },
+})
 
 /** Answer of GET /v1/organisms/:id. */
 export const OrganismView = Type.Object({
@@ -58,6 +68,9 @@ export const OrganismView = Type.Object({
   created_at_ms: UnixMs,
 })
 export type OrganismView = Static<typeof OrganismView>
+documented('OrganismView', OrganismView, {
+  organism: { ...organism, agents: ['acme::auth', 'acme::notes'], agent_count: 2, auth: true },
+})
 
 /** Answer of GET /v1/organisms. */
 export const OrganismPage = Type.Object({
@@ -66,6 +79,7 @@ export const OrganismPage = Type.Object({
   next_cursor: NextCursor,
 })
 export type OrganismPage = Static<typeof OrganismPage>
+documented('OrganismPage', OrganismPage, { page: { organisms: [organism], total: 1, next_cursor: null } })
 
 /** Answer to making the auth namespace of an organism (spec.md, Organism auth namespace). */
 export const NamespaceInitialised = Type.Object({
@@ -74,3 +88,8 @@ export const NamespaceInitialised = Type.Object({
   created_at_ms: UnixMs,
 })
 export type NamespaceInitialised = Static<typeof NamespaceInitialised>
+
+documentedParts({ OrganismId })
+documented('NamespaceInitialised', NamespaceInitialised, {
+  made: { organism_id: 'acme', agent_id: 'acme::auth', created_at_ms: 1_760_000_060_000 },
+})

@@ -1,4 +1,6 @@
 import { Type, type Static } from 'typebox'
+import { documented } from './documented.js'
+import { ada, oneTimeToken } from './example-values.js'
 import { UnixMs } from './primitives.js'
 
 /*
@@ -29,6 +31,12 @@ const Named = Type.Object({
   transports: Type.Optional(Type.Array(Type.String())),
 })
 
+const challenge = 'Yh1sGWVo0rCzFGqHk3xk8gSAhGQXbzQYKf0PpQ1wqvE'
+const passkeyId = 'F6h2Qm0bT3yUeXo4tWzJ1w'
+const passkey = { id: passkeyId, type: 'public-key' }
+const credential = { ...passkey, rawId: passkeyId, clientExtensionResults: {} }
+const clientDataJSON = 'eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0'
+
 /** Answer of POST /v1/auth/passkey/register-challenge. */
 export const PasskeyCreation = Type.Object({
   session_token: SessionToken,
@@ -50,6 +58,27 @@ export const PasskeyCreation = Type.Object({
   }),
 })
 export type PasskeyCreation = Static<typeof PasskeyCreation>
+documented('PasskeyCreation', PasskeyCreation, {
+  options: {
+    session_token: oneTimeToken,
+    creation_options: {
+      rp: { id: 'example.org', name: 'Strandfast' },
+      user: { id: 'EXAMPLE', name: ada.email, displayName: ada.email },
+      challenge,
+      pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
+      timeout: 300_000,
+      attestation: 'none',
+      excludeCredentials: [],
+      authenticatorSelection: {
+        residentKey: 'required',
+        requireResidentKey: true,
+        userVerification: 'required',
+      },
+      extensions: { credProps: true },
+      hints: [],
+    },
+  },
+})
 
 /** Body of POST /v1/auth/passkey/register. */
 export const PasskeyRegisterBody = Type.Object(
@@ -62,10 +91,20 @@ export const PasskeyRegisterBody = Type.Object(
   { additionalProperties: false },
 )
 export type PasskeyRegisterBody = Static<typeof PasskeyRegisterBody>
+documented('PasskeyRegisterBody', PasskeyRegisterBody, {
+  registration: {
+    session_token: oneTimeToken,
+    registration: {
+      ...credential,
+      response: { clientDataJSON, attestationObject: 'EXAMPLE', transports: ['internal'] },
+    },
+  },
+})
 
 /** Answer to a passkey that was registered. */
 export const PasskeyRegistered = Type.Object({ verified: Type.Literal(true) })
 export type PasskeyRegistered = Static<typeof PasskeyRegistered>
+documented('PasskeyRegistered', PasskeyRegistered, { registered: { verified: true } })
 
 /** Body of POST /v1/auth/passkey/authenticate-challenge: nothing, or `{}`, lets the user choose a passkey. */
 export const PasskeyAuthenticateBody = Type.Object(
@@ -77,6 +116,10 @@ export const PasskeyAuthenticateBody = Type.Object(
   { additionalProperties: false },
 )
 export type PasskeyAuthenticateBody = Static<typeof PasskeyAuthenticateBody>
+documented('PasskeyAuthenticateBody', PasskeyAuthenticateBody, {
+  named: { email: ada.email },
+  'any passkey': {},
+})
 
 /** Answer of POST /v1/auth/passkey/authenticate-challenge. */
 export const PasskeyRequest = Type.Object({
@@ -94,6 +137,18 @@ export const PasskeyRequest = Type.Object({
   }),
 })
 export type PasskeyRequest = Static<typeof PasskeyRequest>
+documented('PasskeyRequest', PasskeyRequest, {
+  options: {
+    session_token: oneTimeToken,
+    request_options: {
+      rpId: 'example.org',
+      challenge,
+      timeout: 300_000,
+      userVerification: 'required',
+      allowCredentials: [passkey],
+    },
+  },
+})
 
 /** Body of POST /v1/auth/passkey/authenticate. */
 export const PasskeyAssertionBody = Type.Object(
@@ -106,6 +161,15 @@ export const PasskeyAssertionBody = Type.Object(
   { additionalProperties: false },
 )
 export type PasskeyAssertionBody = Static<typeof PasskeyAssertionBody>
+documented('PasskeyAssertionBody', PasskeyAssertionBody, {
+  assertion: {
+    session_token: oneTimeToken,
+    assertion: {
+      ...credential,
+      response: { clientDataJSON, authenticatorData: 'EXAMPLE', signature: 'EXAMPLE', userHandle: 'EXAMPLE' },
+    },
+  },
+})
 
 /** Answer of GET /v1/auth/passkeys, the oldest first. */
 export const PasskeyPage = Type.Object({
@@ -118,10 +182,16 @@ export const PasskeyPage = Type.Object({
   ),
 })
 export type PasskeyPage = Static<typeof PasskeyPage>
+documented('PasskeyPage', PasskeyPage, {
+  passkeys: {
+    passkeys: [{ id: passkeyId, created_at_ms: 1_760_000_000_000, last_used_at_ms: 1_760_000_360_000 }],
+  },
+})
 
 /** Answer of DELETE /v1/auth/passkeys/:passkey_id. */
 export const PasskeyDeleted = Type.Object({ deleted: Type.Literal(true), id: PasskeyId })
 export type PasskeyDeleted = Static<typeof PasskeyDeleted>
+documented('PasskeyDeleted', PasskeyDeleted, { deleted: { deleted: true, id: passkeyId } })
 
 /**
  * What a browser gives for a new credential. Read apart from the body: to send something else is a failed attempt,

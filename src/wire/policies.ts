@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
+import { documented } from './documented.js'
+import { second } from './example-values.js'
 import { Hash, Seq, AgentAddress } from './primitives.js'
 import { ConditionBody } from './query.js'
 
@@ -27,8 +29,17 @@ export const RowPolicies = Type.Array(RowPolicy, {
   description: 'Any one of them suffices; without one, users reach nothing',
 })
 
+const policies = [
+  { actions: ['read', 'write'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] },
+  {
+    actions: ['read', 'delete'],
+    conditions: [{ field: 'tenant', op: 'eq', value: '$jwt.app_metadata.tenant' }],
+  },
+]
+
 /** Body of PUT /v1/agents/:agent/policies (contract.md 3). */
 export const PoliciesBody = Type.Object({ policies: RowPolicies }, { additionalProperties: false })
+documented('PoliciesBody', PoliciesBody, { policies: { policies } })
 
 /** Answer to replacing the policies of an agent. */
 export const PoliciesReplaced = Type.Object({
@@ -41,7 +52,11 @@ export const PoliciesReplaced = Type.Object({
   record_id: Hash,
 })
 export type PoliciesReplaced = Static<typeof PoliciesReplaced>
+documented('PoliciesReplaced', PoliciesReplaced, {
+  replaced: { agent_id: 'sensors', policies, warnings: [], seq: 2, record_id: second },
+})
 
 /** Answer of GET /v1/agents/:agent/policies. */
 export const PoliciesShown = Type.Object({ agent_id: AgentAddress, policies: RowPolicies })
 export type PoliciesShown = Static<typeof PoliciesShown>
+documented('PoliciesShown', PoliciesShown, { policies: { agent_id: 'sensors', policies } })

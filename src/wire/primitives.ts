@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { limits } from '../base/limits.js'
 import { zones } from '../strand/zone.js'
+import { documentedParts } from './documented.js'
 
 /** An agent's name as a caller may choose it (contract.md 5). */
 export const agentNamePattern = '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
@@ -41,3 +42,5 @@ export const PageLimit = Type.Integer({
   description: 'Rows in the page',
 })
 export const JsonObject = Type.Record(Type.String(), Type.Unknown(), { description: 'Any JSON object' })
+
+documentedParts({ AgentAddress, ZoneName, Hash, PublicKey, Signature, HlcText, UnixMs, Moment })

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { errorCatalogue, statusOf, type Refusal } from '../base/errors.js'
+import { documentedParts } from './documented.js'
 
 /** application/problem+json (RFC 9457) as every error is answered (contract.md 2.1). */
 export const Problem = Type.Object({
@@ -32,3 +33,5 @@ export function problemOf(refusal: Refusal, requestId: string): Problem & Record
     ...refusal.extra,
   }
 }
+
+documentedParts({ Problem })

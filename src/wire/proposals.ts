@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { agentActions, edgeActions, keyActions, proposalStates, recordActions } from '../strand/proposal.js'
+import { documented, documentedParts } from './documented.js'
+import { strand, publicKey, second } from './example-values.js'
 import { AgentAddress, Hash, NextCursor, PublicKey, Seq, UnixMs, ZoneName } from './primitives.js'
 import { EdgeType } from './graph.js'
 import { RowPolicies } from './policies.js'
@@ -23,6 +25,24 @@ const whenEffective = Type.Union([UnixMs, Type.Null()], {
   description: 'When it applies itself unless rejected; null where it waits for approval',
 })
 
+const proposal = {
+  proposal_id: 'p_3_sensors',
+  agent: 'sensors',
+  action: 'delete',
+  target: second,
+  change: null,
+  zone: 'governed',
+  state: 'applied',
+  proposer: 'key_6f1c9a52e07b4d3388a1c2f0',
+  line: 'key_6f1c9a52e07b4d3388a1c2f0',
+  votes: [{ principal: 'root', line: 'root', vote: 'approve', at_ms: 1_760_000_010_000 }],
+  created_at_ms: 1_760_000_000_000,
+  effective_at_ms: 1_760_000_060_000,
+  expires_at_ms: 1_760_604_800_000,
+  ended_at_ms: 1_760_000_010_000,
+  reason: null,
+}
+
 /** Answer 202 to a mutation that the zone of the agent does not let happen at once. */
 export const Proposed = Type.Object({
   proposal_id: ProposalId,
@@ -30,6 +50,9 @@ export const Proposed = Type.Object({
   effective_at_ms: whenEffective,
 })
 export type Proposed = Static<typeof Proposed>
+documented('Proposed', Proposed, {
+  proposed: { proposal_id: 'p_3_sensors', state: 'proposed', effective_at_ms: 1_760_000_060_000 },
+})
 
 const Line = Type.String({
   description:
@@ -89,13 +112,16 @@ export const ProposalView = Type.Object({
   }),
 })
 export type ProposalView = Static<typeof ProposalView>
+documented('ProposalView', ProposalView, { proposal })
 
 /** Answer of GET /v1/proposals. */
 export const ProposalPage = Type.Object({ proposals: Type.Array(ProposalView), next_cursor: NextCursor })
 export type ProposalPage = Static<typeof ProposalPage>
+documented('ProposalPage', ProposalPage, { page: { proposals: [proposal], next_cursor: null } })
 
 /** Body of PUT /v1/agents/:agent/zone. */
 export const ZoneBody = Type.Object({ zone: ZoneName }, { additionalProperties: false })
+documented('ZoneBody', ZoneBody, { zone: { zone: 'protected' } })
 
 /** Answer of a change of zone that took effect at once. */
 export const ZoneChanged = Type.Object({
@@ -105,6 +131,9 @@ export const ZoneChanged = Type.Object({
   record_id: Hash,
 })
 export type ZoneChanged = Static<typeof ZoneChanged>
+documented('ZoneChanged', ZoneChanged, {
+  changed: { agent_id: 'sensors', zone: 'protected', seq: 3, record_id: second },
+})
 
 /** Body of POST /v1/agents/:agent/rotate-key; without a seed, or without a body, the server draws one. */
 export const RotateKeyBody = Type.Object(
@@ -124,6 +153,7 @@ export const RotateKeyBody = Type.Object(
   },
   { additionalProperties: false },
 )
+documented('RotateKeyBody', RotateKeyBody, { drawn: {}, chosen: { seed_hex: strand } })
 
 /** Answer of a key rotation that took effect at once. */
 export const KeyRotated = Type.Object({
@@ -133,3 +163,8 @@ export const KeyRotated = Type.Object({
   record_id: Hash,
 })
 export type KeyRotated = Static<typeof KeyRotated>
+
+documentedParts({ ProposalId })
+documented('KeyRotated', KeyRotated, {
+  rotated: { agent_id: 'sensors', public_key: publicKey, seq: 3, record_id: second },
+})

@@ -1,6 +1,8 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { operators } from '../strand/condition.js'
+import { documented, documentedParts } from './documented.js'
+import { headExample, recordExample, second } from './example-values.js'
 import { ChainHead } from './agents.js'
 import { Cursor, Moment, NextCursor, PageLimit } from './primitives.js'
 import { RecordView } from './records.js'
@@ -57,9 +59,21 @@ export const queryBodies = {
   hash: HashQuery,
   chain_head: ChainHeadQuery,
 }
+const where = [{ field: 'celsius', op: 'gt', value: 70 }]
 
 export const QueryBody = Type.Union([LatestQuery, TimeRangeQuery, HashQuery, ChainHeadQuery])
 export type QueryBody = Static<typeof QueryBody>
+documented('QueryBody', QueryBody, {
+  latest: { type: 'latest', limit: 20, where },
+  time_range: {
+    type: 'time_range',
+    from_ts: '2026-01-01T00:00:00Z',
+    to_ts: 1_790_000_000_000,
+    types: ['reading'],
+  },
+  hash: { type: 'hash', hash: second },
+  chain_head: { type: 'chain_head' },
+})
 export type LatestQuery = Static<typeof LatestQuery>
 export type TimeRangeQuery = Static<typeof TimeRangeQuery>
 
@@ -69,3 +83,16 @@ export type QueryResult = Static<typeof QueryResult>
 
 /** Answer of POST /v1/agents/:agent/query: the head to `chain_head`, records to all others. */
 export const QueryAnswer = Type.Union([QueryResult, ChainHead])
+
+documentedParts({
+  Condition: ConditionBody,
+  LatestQuery,
+  TimeRangeQuery,
+  HashQuery,
+  ChainHeadQuery,
+  QueryResult,
+})
+documented('QueryAnswer', QueryAnswer, {
+  records: { records: [recordExample], next_cursor: null },
+  head: headExample,
+})

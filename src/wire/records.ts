@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
+import { documented } from './documented.js'
+import { first, second, signature, reading, recordExample } from './example-values.js'
 import {
   AgentAddress,
   Hash,
@@ -17,11 +19,24 @@ const RecordType = Type.String({
   description: 'Not beginning with sys/, auth/ or edge/',
 })
 
+const writtenExample = {
+  record_id: second,
+  id: second,
+  content_hash: second,
+  hash: `sha256:${second}`,
+  parent_hash: first,
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  seq: 2,
+  signature,
+  agent: 'sensors',
+}
+
 /** Body of POST …/records. The shard reads it itself, by the same rules (workers/commands/drafts.ts). */
 export const RecordWriteBody = Type.Object(
   { data: JsonObject, type: Type.Optional(RecordType) },
   { additionalProperties: false },
 )
+documented('RecordWriteBody', RecordWriteBody, { record: { data: reading, type: 'reading' } })
 
 /** Body of POST …/records/batch. */
 export const BatchWriteBody = Type.Object(
@@ -31,6 +46,15 @@ export const BatchWriteBody = Type.Object(
   },
   { additionalProperties: false },
 )
+documented('BatchWriteBody', BatchWriteBody, {
+  batch: {
+    records: [
+      { data: reading, type: 'reading' },
+      { data: { ...reading, celsius: 72.1 }, type: 'reading' },
+    ],
+    atomic: true,
+  },
+})
 
 /** WriteResponse of spec.md and contract.md 5. */
 export const WriteResponse = Type.Object({
@@ -46,6 +70,7 @@ export const WriteResponse = Type.Object({
   agent: AgentAddress,
 })
 export type WriteResponse = Static<typeof WriteResponse>
+documented('WriteResponse', WriteResponse, { written: writtenExample })
 
 /** Answer of a batch: a bad item of a batch that is not atomic leaves its fault in its place. */
 export const BatchWritten = Type.Object({
@@ -57,6 +82,7 @@ export const BatchWritten = Type.Object({
   ),
 })
 export type BatchWritten = Static<typeof BatchWritten>
+documented('BatchWritten', BatchWritten, { written: { results: [writtenExample] } })
 
 /** RecordView of spec.md and contract.md 5. */
 export const RecordView = Type.Object({
@@ -74,6 +100,7 @@ export const RecordView = Type.Object({
   erased: Type.Boolean(),
 })
 export type RecordView = Static<typeof RecordView>
+documented('RecordView', RecordView, { record: recordExample })
 
 /** Answer of a delete, restore or erase that took effect at once. */
 export const MutationDone = Type.Object({
@@ -82,3 +109,4 @@ export const MutationDone = Type.Object({
   seq: Seq,
 })
 export type MutationDone = Static<typeof MutationDone>
+documented('MutationDone', MutationDone, { done: { record_id: second, state: 'deleted', seq: 3 } })

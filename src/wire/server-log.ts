@@ -1,4 +1,6 @@
 import { Type, type Static } from 'typebox'
+import { documented } from './documented.js'
+import { strand, publicKey, first, second, signature, treeHead } from './example-values.js'
 import { AgentAddress, Hash, PublicKey, Seq } from './primitives.js'
 
 const Size = Type.Integer({ minimum: 1, description: 'Records, genesis counted' })
@@ -6,6 +8,13 @@ const Note = Type.String({ description: 'C2SP signed note over the newer tree he
 const Path = Type.Array(Hash, {
   description: 'Tree hashes as RFC 6962, 2.1.2 has them; none where both are one',
 })
+
+const loggedRecord = {
+  h: `strand-record/v1\nstrand ${strand}\nkey ${publicKey}\nseq 2\nprev …\ntype sys/heads\nbody …\n`,
+  sig: signature,
+  salt: '3efb72787632fae323938940daa98ca8',
+  body: `{"clocks":["0199c5b8f2a4-0000"],"heads":[["${first}",3,"${second}"]]}`,
+}
 
 /** RFC 6962 consistency proof between two sizes of one strand. */
 export const ConsistencyProof = Type.Object({
@@ -20,6 +29,17 @@ export const ConsistencyProof = Type.Object({
   }),
 })
 export type ConsistencyProof = Static<typeof ConsistencyProof>
+documented('ConsistencyProof', ConsistencyProof, {
+  proof: {
+    agent: 'sensors',
+    from: 2,
+    to: 3,
+    path: [second],
+    from_root: strand,
+    to_root: first,
+    checkpoint: treeHead,
+  },
+})
 
 /** RFC 6962 consistency proof between two sizes of the server log. */
 export const LogConsistency = Type.Object({
@@ -31,6 +51,9 @@ export const LogConsistency = Type.Object({
   checkpoint: Note,
 })
 export type LogConsistency = Static<typeof LogConsistency>
+documented('LogConsistency', LogConsistency, {
+  proof: { from: 2, to: 3, path: [second], from_root: strand, to_root: first, checkpoint: treeHead },
+})
 
 /**
  * Where a strand stood by the server log, with all that it takes to check that offline. It shows that this was told, not that
@@ -66,3 +89,21 @@ export const LoggedHeadProof = Type.Object({
   }),
 })
 export type LoggedHeadProof = Static<typeof LoggedHeadProof>
+documented('LoggedHeadProof', LoggedHeadProof, {
+  proof: {
+    agent: 'sensors',
+    strand: first,
+    size: 3,
+    hash: second,
+    log: {
+      strand,
+      public_key: publicKey,
+      seq: 2,
+      record: loggedRecord,
+      tree_size: 3,
+      root: first,
+      path: [strand],
+      checkpoint: treeHead,
+    },
+  },
+})

@@ -1,4 +1,6 @@
 import { Type, type Static } from 'typebox'
+import { documented } from './documented.js'
+import { strand, first, second, recordExample, treeHead } from './example-values.js'
 import { AgentAddress, Hash, NextCursor, Seq, ZoneName } from './primitives.js'
 import { RecordView } from './records.js'
 
@@ -13,6 +15,17 @@ export const InclusionProof = Type.Object({
   checkpoint: Type.String({ description: 'C2SP signed note over the same tree head' }),
 })
 export type InclusionProof = Static<typeof InclusionProof>
+documented('InclusionProof', InclusionProof, {
+  proof: {
+    agent: 'sensors',
+    hash: second,
+    seq: 2,
+    tree_size: 3,
+    root: first,
+    path: [strand],
+    checkpoint: `example.org/strandfast/sensors\n3\ntdQEXD9Gb6kf4sxqvnkjKhpXzfEE96JucW4KHieJ33g=\n\n— example.org/strandfast/sensors …\n`,
+  },
+})
 
 /** Answer of POST /v1/stream/tickets. */
 export const StreamTicket = Type.Object({
@@ -20,6 +33,7 @@ export const StreamTicket = Type.Object({
   expires_in: Type.Integer({ description: 'Seconds' }),
 })
 export type StreamTicket = Static<typeof StreamTicket>
+documented('StreamTicket', StreamTicket, { ticket: { ticket: 'sf_ticket_9cXAMPLEhV0', expires_in: 60 } })
 
 /** Answer of GET /v1/strand/as-of: a strand as it was. Before its genesis record there was none. */
 export const StrandAsOf = Type.Object({
@@ -35,3 +49,23 @@ export const StrandAsOf = Type.Object({
   zone: Type.Union([ZoneName, Type.Null()], { description: 'Of the agent then' }),
 })
 export type StrandAsOf = Static<typeof StrandAsOf>
+documented('StrandAsOf', StrandAsOf, {
+  moment: {
+    ts: '2026-01-01T00:00:00Z',
+    records: [recordExample],
+    chain_head: second,
+    record_count: 2,
+    next_cursor: null,
+    checkpoint: treeHead,
+    zone: 'governed',
+  },
+  'before the genesis record': {
+    ts: '2016-01-01T00:00:00Z',
+    records: [],
+    chain_head: null,
+    record_count: 0,
+    next_cursor: null,
+    checkpoint: null,
+    zone: null,
+  },
+})

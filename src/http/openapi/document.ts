@@ -1,28 +1,18 @@
 import { STATUS_CODES } from 'node:http'
 import type { TSchema } from 'typebox'
 import { rootPathOf } from '../../routes/organism-auth.js'
+import type { MediaText } from '../../routes/route.js'
 import type { Route } from '../../routes/routes.js'
 import { scopes } from '../../wire/api-keys.js'
-import { JsonObject } from '../../wire/primitives.js'
-import {
-  addressedRecords,
-  cloudEvent,
-  ingestedRecord,
-  ingestedRecords,
-  schemaExamples,
-  textExamples,
-} from './examples.js'
 import { organismParameter, parameterComponents, parametersOf } from './parameters.js'
 import { authScope, authSecurity } from './auth.js'
 import { catalogueRows, everyAnswerHeaders, problemAnswers, RefusalGroups, refusalsOf } from './problems.js'
-import { componentName, schemaComponents, schemaOf } from './schemas.js'
+import { isText, jsonContent, schemaComponents } from './schemas.js'
 
 /*
  * The OpenAPI document is made from the route table and the schemas that validate, so it cannot say anything else
  * than what the server does.
  */
-
-type MediaText = { mediaType: string; description: string }
 
 const introduction = `Strandfast keeps JSON records in append-only strands: each record is signed with Ed25519 and names the hash of the \
 one before it. A write is answered when it is on disk. Any strand can be exported and verified offline, with nothing \
@@ -94,7 +84,7 @@ export function* openApiSteps(
   const paths: Record<string, Record<string, unknown>> = {}
   const refusals = new RefusalGroups()
   for (const route of routes) {
-    refusals.add(route, operationIdOf(route))
+    refusals.add(route)
     const path = shownPath(route.path)
     const root = route.kind === 'auth' ? rootPathOf(route) : undefined
     const method = route.method === 'del' ? 'delete' : route.method
@@ -102,7 +92,7 @@ export function* openApiSteps(
       root === undefined ? { ...paths[path], [method]: operationOf(route) } : twinItem(shownPath(root))
     yield
   }
-  const schemas = schemaComponents()
+  const schemas = schemaComponents(routes)
   yield
   const responses = refusals.components()
   yield
@@ -183,11 +173,11 @@ function securitySchemes(): Record<string, unknown> {
 function operationOf(route: Route): unknown {
   const { docs, scope } = route
   const operationId = operationIdOf(route)
-  const parameters = parametersOf(route, operationId)
-  const requestBody = requestBodyOf(route, operationId)
+  const parameters = parametersOf(route)
+  const requestBody = requestBodyOf(route)
   const answers = Object.entries(docs.answers).map(([status, answer]) => [
     status,
-    answerOf(route, { status, answer, operationId }),
+    answerOf(route, status, answer),
   ])
   return {
     operationId,
@@ -195,7 +185,7 @@ function operationOf(route: Route): unknown {
     tags: [docs.tag],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: { ...Object.fromEntries(answers), ...problemAnswers(refusalsOf(route, operationId)) },
+    responses: { ...Object.fromEntries(answers), ...problemAnswers(refusalsOf(route)) },
     security: securityOf(route),
     'x-scope': route.kind === 'auth' ? authScope(route) : scope,
   }
@@ -212,45 +202,18 @@ function securityOf(route: Route): unknown[] {
   return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
 }
 
-function requestBodyOf(route: Route, operationId: string): unknown {
-  const { request } = route.docs
+function requestBodyOf({ docs: { request } }: Route): unknown {
   if (request === undefined) return undefined
   if (!isText(request)) return { required: true, content: { 'application/json': jsonContent(request) } }
-  const content = { [request.mediaType]: textContent(operationId, request.mediaType) }
-  if (route.kind !== 'ingest') return { required: true, description: request.description, content }
-  const one = schemaOf(JsonObject)
-  const many = { type: 'array', items: one }
-  // One record names no agent, so it has to stand in the path.
-  const json =
-    route.path === '/v1/ingest'
-      ? { schema: many, examples: { array: { value: addressedRecords } } }
-      : {
-          schema: { oneOf: [one, many] },
-          examples: { record: { value: ingestedRecord }, array: { value: ingestedRecords } },
-        }
-  return {
-    required: true,
-    description: request.description,
-    content: { ...content, 'application/json': json, ...eventContents() },
-  }
+  const others = Object.entries(request.others ?? {}).map(([mediaType, { schema, examples }]) => [
+    mediaType,
+    jsonContent(schema, examples),
+  ])
+  const content = { [request.mediaType]: textContent(request), ...Object.fromEntries(others) }
+  return { required: true, description: request.description, content }
 }
 
-/** CloudEvents that come as JSON; one of binary mode comes in `ce-` headers. */
-function eventContents(): Record<string, unknown> {
-  const one = schemaOf(JsonObject)
-  return {
-    'application/cloudevents+json': { schema: one, examples: { event: { value: cloudEvent } } },
-    'application/cloudevents-batch+json': {
-      schema: { type: 'array', items: one },
-      examples: { batch: { value: [cloudEvent] } },
-    },
-  }
-}
-
-function answerOf(
-  route: Route,
-  { status, answer, operationId }: { status: string; answer: TSchema | MediaText; operationId: string },
-): unknown {
+function answerOf(route: Route, status: string, answer: TSchema | MediaText): unknown {
   const names = ['X-Request-Id', ...everyAnswerHeaders]
   if (route.docs.idempotent === true) names.push('Idempotency-Replayed')
   if (route.path.endsWith('/head')) names.push('ETag')
@@ -259,25 +222,13 @@ function answerOf(
     const description = STATUS_CODES[status] ?? 'Answer'
     return { description, headers: shown, content: { 'application/json': jsonContent(answer) } }
   }
-  const content = { [answer.mediaType]: textContent(operationId, answer.mediaType) }
+  const content = { [answer.mediaType]: textContent(answer) }
   return { description: answer.description, headers: shown, content }
 }
 
-function isText(body: TSchema | MediaText): body is MediaText {
-  return 'mediaType' in body
-}
-
-function jsonContent(schema: TSchema): unknown {
-  const examples = schemaExamples[componentName(schema) ?? '']
-  if (examples === undefined) return { schema: schemaOf(schema) }
-  const named = Object.entries(examples).map(([name, value]) => [name, { value }])
-  return { schema: schemaOf(schema), examples: Object.fromEntries(named) }
-}
-
-function textContent(operationId: string, mediaType: string): unknown {
-  if (mediaType === 'application/json') return { schema: { type: 'object' } }
-  const example = textExamples[operationId]?.[mediaType]
-  return example === undefined ? { schema: { type: 'string' } } : { schema: { type: 'string' }, example }
+function textContent({ mediaType, example }: MediaText): unknown {
+  const type = mediaType === 'application/json' ? 'object' : 'string'
+  return { schema: { type }, ...(example === undefined ? {} : { example }) }
 }
 
 /**

@@ -3,55 +3,7 @@ import { errorCatalogue, refuse, type ErrorCode } from '../../base/errors.js'
 import type { Route } from '../../routes/routes.js'
 import { problemOf } from '../../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../../wire/records.js'
-import { authCodes, authOwnCodes, tokenInBody } from './auth.js'
-
-/** Writes to an agent that no parameter of the path names. */
-const writesElsewhere = new Set([
-  'postGraphEdges',
-  'deleteGraphEdges',
-  'postCollectionRecords',
-  'postCollectionRecordsBatch',
-  'postProposalApprove',
-  'postProposalReject',
-  'postProposalCancel',
-])
-
-const mutationCodes: readonly ErrorCode[] = ['zone_immutable', 'already_erased', 'proposal_open']
-const voteCodes: readonly ErrorCode[] = ['proposal_not_found', 'proposal_closed', 'already_voted']
-
-/** What only one operation answers, by its operationId. */
-export const ownCodes: Readonly<Record<string, readonly ErrorCode[]>> = {
-  ...authOwnCodes,
-  postAgents: ['agent_exists', 'key_in_use'],
-  deleteAgentRecord: ['already_deleted', ...mutationCodes],
-  postAgentRecordRestore: ['not_deleted', ...mutationCodes],
-  postAgentRecordErase: mutationCodes,
-  deleteAdminApiKey: ['not_found'],
-  putAgentPolicies: ['proposal_open'],
-  putAgentZone: ['proposal_open'],
-  postAgentRotateKey: ['key_in_use', 'proposal_open'],
-  postProposalApprove: voteCodes,
-  postProposalReject: voteCodes,
-  postProposalCancel: voteCodes,
-  postGraphEdges: ['agent_not_found'],
-  deleteGraphEdges: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open'],
-  postStrandImport: [
-    'unsupported_media_type',
-    'agent_exists',
-    'organism_not_found',
-    'namespace_not_found',
-    'key_in_use',
-    'import_conflict',
-    'import_rejected',
-  ],
-  postStreamTickets: ['too_many_streams'],
-  postOrganisms: ['organism_exists'],
-  postOrganismAgents: ['agent_exists', 'key_in_use'],
-  postOrganismAuthInit: ['namespace_exists'],
-  getLogCheckpoint: ['not_found'],
-  getLogConsistency: ['not_found'],
-  getLogProof: ['not_found', 'head_not_logged'],
-}
+import { authCodes } from './auth.js'
 
 const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>
   isCode(name) ? [name] : [],
@@ -65,24 +17,18 @@ function isCode(name: string): name is ErrorCode {
 export const catalogueRows = codes.map((code) => ({ code, ...errorCatalogue[code] }))
 
 /** The codes that a route can answer with, in the order of the catalogue. */
-export function codesOf(route: Route, operationId: string): ErrorCode[] {
+export function codesOf(route: Route): ErrorCode[] {
   const applying = new Set<ErrorCode>([
     'malformed_request',
     'rate_limited',
     'internal_error',
     'unavailable',
-    ...(ownCodes[rootIdOf(operationId)] ?? []),
+    ...route.errors,
     ...placeCodes(route),
     ...kindCodes(route),
-    ...(takesNoWrites(route, operationId) ? (['import_open'] as const) : []),
+    ...(takesNoWrites(route) ? (['import_open'] as const) : []),
   ])
   return codes.filter((code) => applying.has(code))
-}
-
-/** The operation of the root namespace whose twin this one is; any other as it is. */
-function rootIdOf(operationId: string): string {
-  const root = operationId.replace('OrganismAuth', 'Auth')
-  return Object.hasOwn(ownCodes, operationId) ? operationId : root
 }
 
 /** A code that an operation answers with, and the status that it has there. */
@@ -92,21 +38,18 @@ export interface Refused {
 }
 
 /** The codes that a route can answer with, each with its status. */
-export function refusalsOf(route: Route, operationId: string): Refused[] {
-  return codesOf(route, operationId).map((code) => ({
+export function refusalsOf(route: Route): Refused[] {
+  return codesOf(route).map((code) => ({
     code,
-    status:
-      code === 'invalid_token' && tokenInBody.has(rootIdOf(operationId)) ? 400 : errorCatalogue[code].status,
+    status: code === 'invalid_token' && route.docs.tokenInBody === true ? 400 : errorCatalogue[code].status,
   }))
 }
 
 /** Whether it is refused while the agent that it writes to is being imported; auth routes while their audit agent is. */
-function takesNoWrites(route: Route, operationId: string): boolean {
+function takesNoWrites(route: Route): boolean {
   const { method, path, scope } = route
   if (route.kind === 'auth') return method !== 'get' || route.writes === true
-  const writes = method !== 'get' && scope !== 'records:read'
-  if (writes && (path.includes('/:agent') || writesElsewhere.has(operationId))) return true
-  return operationId === 'getStrandCheckpoint' || operationId === 'getStrandProof'
+  return method !== 'get' && scope !== 'records:read' && path.includes('/:agent')
 }
 
 function kindCodes(route: Route): ErrorCode[] {
@@ -157,8 +100,8 @@ export function problemAnswers(applying: readonly Refused[]): Record<string, { $
 export class RefusalGroups {
   readonly #named = new Map<string, [status: number, group: readonly ErrorCode[]]>()
 
-  add(route: Route, operationId: string): void {
-    for (const [status, group] of byStatus(refusalsOf(route, operationId))) {
+  add(route: Route): void {
+    for (const [status, group] of byStatus(refusalsOf(route))) {
       this.#named.set(responseName(group), [status, group])
     }
   }

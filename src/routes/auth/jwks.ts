@@ -13,6 +13,7 @@ function jwksRoute(path: string): AuthRoute {
     scope: 'none',
     caller: 'anyone',
     bodyBytesMax: 0,
+    errors: [],
     docs: {
       summary: 'The public keys that tokens are verified with (RFC 7517)',
       tag: 'Authentication',

@@ -13,6 +13,7 @@ const rotate: AuthRoute = {
   caller: 'admin',
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'Rotate the key that signs tokens', tag: 'Authentication', answers: { 200: KeyRotated } },
   async handle(request, context) {
     const answer = await context.change(request, { kind: 'keyRotate' })

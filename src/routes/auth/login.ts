@@ -19,6 +19,7 @@ const login: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['invalid_credentials', 'account_locked', 'email_not_verified'],
   docs: {
     summary: 'Sign in with e-mail and password',
     tag: 'Authentication',

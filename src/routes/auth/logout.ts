@@ -15,6 +15,7 @@ const logout: AuthRoute = {
   whileFull: true,
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'End this session, the others of the caller, or all of them',
     tag: 'Authentication',

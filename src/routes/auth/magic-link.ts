@@ -21,6 +21,7 @@ const send: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: [],
   docs: {
     summary: 'Send a link that signs in',
     tag: 'Authentication',
@@ -38,6 +39,7 @@ const verify: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['invalid_token', 'email_not_verified'],
   docs: {
     summary: 'Sign in with the token of a magic link',
     tag: 'Authentication',

@@ -16,6 +16,7 @@ const me: AuthRoute = {
   scope: 'none',
   caller: 'user',
   bodyBytesMax: 0,
+  errors: ['not_found'],
   docs: { summary: 'The user of the token', tag: 'Authentication', answers: { 200: Me } },
   async handle(request, context) {
     const answer = await context.look(request, { kind: 'user', userId: claimsOf(request).sub })
@@ -32,6 +33,7 @@ const metadata: AuthRoute = {
   scope: 'none',
   caller: 'user',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['not_found', 'metadata_too_large'],
   docs: {
     summary: "Replace the caller's user_metadata",
     tag: 'Authentication',

@@ -54,6 +54,7 @@ const authorize: AuthRoute = {
   caller: 'anyone',
   writes: true,
   bodyBytesMax: 0,
+  errors: ['not_found', 'redirect_not_allowed', 'oauth_not_configured'],
   docs: {
     summary: 'Sign in by another service: a browser is sent here',
     tag: 'Authentication',
@@ -66,6 +67,7 @@ const authorize: AuthRoute = {
         description: 'Whether they stand behind `?`, for a server, or behind `#`, for a page',
       }),
     },
+    required: ['redirect_uri'],
     answers,
   },
   async handle(request, context) {
@@ -92,6 +94,7 @@ const callback: AuthRoute = {
   caller: 'anyone',
   writes: true,
   bodyBytesMax: 0,
+  errors: ['not_found', 'oauth_failed', 'oauth_not_configured'],
   docs: {
     summary: 'Where a provider sends the browser back to',
     tag: 'Authentication',
@@ -101,6 +104,7 @@ const callback: AuthRoute = {
       iss: Type.String({ description: 'Who answers (RFC 9207)' }),
       error: Type.String({ description: 'Why there is no code (RFC 6749, 4.1.2.1)' }),
     },
+    required: ['state'],
     answers,
   },
   async handle(request, context) {

@@ -47,6 +47,7 @@ const registerChallenge: AuthRoute = {
   scope: 'none',
   caller: 'user',
   bodyBytesMax: 0,
+  errors: ['not_found', 'too_large', 'reauthentication_required', 'passkeys_not_configured'],
   docs: {
     summary: 'Begin to register a passkey of the caller, who signed in within the last ten minutes',
     tag: 'Authentication',
@@ -72,6 +73,7 @@ const register: AuthRoute = {
   scope: 'none',
   caller: 'user',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['passkey_failed', 'reauthentication_required', 'passkeys_not_configured'],
   docs: {
     summary: 'Register a passkey of the caller',
     tag: 'Authentication',
@@ -108,6 +110,7 @@ const authenticateChallenge: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['passkeys_not_configured'],
   docs: {
     summary: 'Begin to sign in by a passkey',
     tag: 'Authentication',
@@ -135,6 +138,7 @@ const authenticate: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['passkey_failed', 'email_not_verified', 'passkeys_not_configured'],
   docs: {
     summary: 'Sign in by a passkey',
     tag: 'Authentication',
@@ -173,6 +177,7 @@ const list: AuthRoute = {
   scope: 'none',
   caller: 'user',
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'The passkeys of the caller', tag: 'Authentication', answers: { 200: PasskeyPage } },
   async handle(request, context) {
     const answer = await context.look(request, { kind: 'passkeys', userId: claimsOf(request).sub })
@@ -195,6 +200,7 @@ const remove: AuthRoute = {
   caller: 'user',
   whileFull: true,
   bodyBytesMax: 0,
+  errors: ['not_found'],
   docs: {
     summary: 'Delete a passkey of the caller',
     tag: 'Authentication',

@@ -35,6 +35,7 @@ const change: AuthRoute = {
   scope: 'none',
   caller: 'user',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['invalid_credentials', 'account_locked', 'weak_password'],
   docs: {
     summary: 'Change the password of the caller',
     tag: 'Authentication',
@@ -74,6 +75,7 @@ const requestReset: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: [],
   docs: {
     summary: 'Send a link that resets a password',
     tag: 'Authentication',
@@ -91,10 +93,12 @@ const reset: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['invalid_token', 'weak_password'],
   docs: {
     summary: 'Set a password by the token of a reset link',
     tag: 'Authentication',
     request: PasswordResetBody,
+    tokenInBody: true,
     answers: { 200: PasswordWasReset },
   },
   async handle(request, context) {

@@ -15,6 +15,7 @@ const refresh: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['refresh_invalid', 'refresh_expired', 'refresh_reused'],
   docs: {
     summary: 'Exchange a refresh token',
     tag: 'Authentication',

@@ -19,6 +19,7 @@ const register: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['email_exists', 'weak_password'],
   docs: {
     summary: 'Register with e-mail and password',
     tag: 'Authentication',

@@ -13,6 +13,7 @@ const revoke: AuthRoute = {
   whileFull: true,
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'Revoke the token of the request', tag: 'Authentication', answers: { 200: Revoked } },
   async handle(request, context) {
     const { sub: userId, sid, jti, exp } = claimsOf(request)

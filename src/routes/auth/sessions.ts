@@ -13,6 +13,7 @@ const list: AuthRoute = {
   caller: 'user',
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'The sessions of the caller', tag: 'Authentication', answers: { 200: SessionPage } },
   async handle(request, context) {
     const { sub: userId, sid: current } = claimsOf(request)
@@ -39,6 +40,7 @@ const end: AuthRoute = {
   whileFull: true,
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: ['not_found'],
   docs: { summary: 'End a session of the caller', tag: 'Authentication', answers: { 200: SessionEnded } },
   async handle(request, context) {
     const sid = request.params.at(-1) ?? ''

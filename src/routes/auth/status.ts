@@ -10,6 +10,7 @@ const status: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: 0,
+  errors: [],
   docs: { summary: 'Whether the auth add-on is on', tag: 'Authentication', answers: { 200: AuthStatus } },
   whileOff: () => json(200, { enabled: false }),
   handle: () => Promise.resolve(json(200, { enabled: true })),

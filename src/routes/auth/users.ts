@@ -22,6 +22,7 @@ const list: AuthRoute = {
   caller: 'admin',
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: [],
   docs: {
     summary: 'List users',
     tag: 'Authentication',
@@ -61,6 +62,7 @@ const remove: AuthRoute = {
   whileFull: true,
   endsAccess: true,
   bodyBytesMax: 0,
+  errors: ['not_found'],
   docs: { summary: 'Delete a user', tag: 'Authentication', answers: { 200: UserDeleted } },
   async handle(request, context) {
     const email = emailParameter(request)
@@ -79,6 +81,7 @@ const metadata: AuthRoute = {
   scope: 'none',
   caller: 'admin',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['not_found', 'metadata_too_large'],
   docs: {
     summary: "Replace a user's app_metadata",
     tag: 'Authentication',

@@ -19,6 +19,7 @@ const send: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: [],
   docs: {
     summary: 'Send a link that verifies an e-mail',
     tag: 'Authentication',
@@ -36,10 +37,12 @@ const verify: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
+  errors: ['invalid_token'],
   docs: {
     summary: 'Verify an e-mail by the token that was sent there',
     tag: 'Authentication',
     request: VerifyEmailBody,
+    tokenInBody: true,
     answers: { 200: EmailVerified },
   },
   async handle(request, context) {

@@ -2,7 +2,6 @@ import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { expect } from 'vitest'
 import { errorCatalogue } from '../../../src/base/errors.js'
-import { operationIdOf } from '../../../src/http/openapi/document.js'
 import { refusalsOf } from '../../../src/http/openapi/problems.js'
 import { type Route, allRoutes } from '../../../src/routes/routes.js'
 import type { Scope } from '../../../src/wire/api-keys.js'
@@ -126,7 +125,7 @@ function checkSuccess(route: string, answer: TestAnswer): void {
 
 function checkProblem(route: string, { status, headers, body, text }: TestAnswer): void {
   const found = findRoute(route)
-  const documented = found === undefined ? undefined : refusalsOf(found, operationIdOf(found))
+  const documented = found === undefined ? undefined : refusalsOf(found)
   if (documented !== undefined) {
     expect(documented, `${route}: ${text}`).toContainEqual({ code: body.code, status })
   }

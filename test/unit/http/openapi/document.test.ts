@@ -2,12 +2,10 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Compile } from 'typebox/compile'
 import { describe, expect, it } from 'vitest'
 import { errorCatalogue } from '../../../../src/base/errors.js'
-import { schemaExamples, textExamples } from '../../../../src/http/openapi/examples.js'
 import { openApiDocument, operationIdOf } from '../../../../src/http/openapi/document.js'
-import { requiredQuery } from '../../../../src/http/openapi/parameters.js'
-import { ownCodes } from '../../../../src/http/openapi/problems.js'
-import { componentSchemas } from '../../../../src/http/openapi/schemas.js'
 import { allRoutes } from '../../../../src/routes/routes.js'
+import { documentedSchemas } from '../../../../src/wire/documented.js'
+import { WriteResponse } from '../../../../src/wire/records.js'
 
 const routes = allRoutes('default')
 
@@ -120,7 +118,7 @@ describe('the OpenAPI document', () => {
 
   it('shows what validates: a shared schema is the very one of the wire', () => {
     expect(document.components.schemas.WriteResponse.properties.seq).toEqual(
-      JSON.parse(JSON.stringify(componentSchemas['WriteResponse']))['properties']['seq'],
+      JSON.parse(JSON.stringify(WriteResponse.properties.seq)),
     )
     expect(operationOf('post', '/v1/agents').requestBody.content['application/json'].schema).toEqual({
       $ref: '#/components/schemas/AgentCreateBody',
@@ -137,9 +135,7 @@ describe('the schemas', () => {
     expect(compiled.length).toBeGreaterThan(15)
   })
 
-  it.each(Object.entries(schemaExamples))('hold for the examples of %s', (name, examples) => {
-    const schema = componentSchemas[name]
-    if (schema === undefined) throw new Error(`No schema ${name}`)
+  it.each([...documentedSchemas])('hold for the examples of %s', (_name, { schema, examples }) => {
     const faults = Object.entries(examples).flatMap(([key, value]) =>
       [...Compile(schema).Errors(value)].map((error) => `${key}${error.instancePath}: ${error.message}`),
     )
@@ -199,10 +195,19 @@ describe('the refusals of an operation', () => {
   })
 })
 
-it.each([
-  ['codes of its own', ownCodes],
-  ['required query parameters', requiredQuery],
-  ['text examples', textExamples],
-])('knows the operation of each entry of the table of %s', (_name, table) => {
-  expect(Object.keys(table).filter((id) => !operationIds.includes(id))).toEqual([])
+it('names, as required, query parameters that the operation has', () => {
+  const unknown = routes.flatMap(({ docs, path }) =>
+    (docs.required ?? []).flatMap((name) => (docs.query?.[name] === undefined ? [`${path} ${name}`] : [])),
+  )
+  expect(unknown).toEqual([])
+  expect(routes.flatMap(({ docs }) => docs.required ?? []).length).toBeGreaterThan(5)
+})
+
+it('has every schema that has a name, and one name for each', () => {
+  expect(documentedSchemas.size).toBeGreaterThan(80)
+  expect(Object.keys(document.components.schemas).toSorted()).toEqual(
+    [...documentedSchemas.keys()].toSorted(),
+  )
+  const texts = [...documentedSchemas.values()].map(({ schema }) => JSON.stringify(schema))
+  expect(texts.filter((text, place) => texts.indexOf(text) !== place)).toEqual([])
 })
