@@ -55,7 +55,7 @@ export interface PasskeyPage extends passkeys.PasskeyPage {}
 export interface PasskeyDeleted extends passkeys.PasskeyDeleted {}
 
 /** Answer to a refresh. */
-export interface Refreshed extends auth.Refreshed {}
+export interface Refreshed extends auth.LoggedIn {}
 
 /** Answer to a logout: how many sessions ended. */
 export interface LoggedOut extends auth.LoggedOut {}
@@ -79,7 +79,7 @@ export interface UserMetadataUpdated extends auth.UserMetadataUpdated {}
 export interface PasswordChanged extends auth.PasswordChanged {}
 
 /** Answer to asking for a password reset, the same whether the account exists or not. */
-export interface PasswordResetRequested extends auth.PasswordResetRequested {}
+export interface PasswordResetRequested extends auth.LinkSent {}
 
 /** Answer to a password set by a reset. */
 export interface PasswordWasReset extends auth.PasswordWasReset {}

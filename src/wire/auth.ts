@@ -57,20 +57,6 @@ const signedIn = { ...tokens, device_token: DeviceToken }
 
 const whose = { user_id: UserId, email: Email }
 
-const emailOnly = () => Type.Object({ email: Email }, { additionalProperties: false })
-const oneTimeTokenOnly = () => Type.Object({ token: OneTimeToken }, { additionalProperties: false })
-const linkSent = () =>
-  Type.Object({
-    sent: Type.Boolean({
-      description:
-        'Whether mails go out here. One mailbox is sent four mails of a kind at once and one more each ten minutes; that ' +
-        'a further one is not sent is told to nobody',
-    }),
-    token: Type.Optional(
-      Type.String({ description: 'The token itself, where mail is off; in production to the root key only' }),
-    ),
-  })
-
 const kid = 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'
 const signedInExample = { ...adaTokens, device_token: deviceToken }
 const metadata = { app_metadata: { role: 'editor' }, user_metadata: { display_name: 'Ada' } }
@@ -129,28 +115,35 @@ documented('LoginBody', LoginBody, {
   'from a device that has signed in before': { email: ada.email, password, device_token: deviceToken },
 })
 
-/** Answer to a login. */
+/** Answer to a login, and to a refresh: then both tokens are new. */
 export const LoggedIn = Type.Object(signedIn)
 export type LoggedIn = Static<typeof LoggedIn>
 documented('Tokens', LoggedIn, { tokens: signedInExample })
 
-/** Body of POST /v1/auth/magic-link/send. */
-export const MagicLinkSendBody = emailOnly()
-export type MagicLinkSendBody = Static<typeof MagicLinkSendBody>
-documented('EmailBody', MagicLinkSendBody, { email: { email: ada.email } })
+/** Body that asks for a mail: a magic link, a password reset or the verification of the address. */
+export const EmailBody = Type.Object({ email: Email }, { additionalProperties: false })
+documented('EmailBody', EmailBody, { email: { email: ada.email } })
 
-/** Answer to asking for a magic link or for the mail that verifies an address. */
-export const LinkSent = linkSent()
+/** Answer to asking for a mail, the same whether the account exists or not. */
+export const LinkSent = Type.Object({
+  sent: Type.Boolean({
+    description:
+      'Whether mails go out here. One mailbox is sent four mails of a kind at once and one more each ten minutes; that ' +
+      'a further one is not sent is told to nobody',
+  }),
+  token: Type.Optional(
+    Type.String({ description: 'The token itself, where mail is off; in production to the root key only' }),
+  ),
+})
 export type LinkSent = Static<typeof LinkSent>
 documented('LinkSent', LinkSent, {
   mailed: { sent: true },
   'mail is off': { sent: false, token: oneTimeToken },
 })
 
-/** Body of POST /v1/auth/magic-link/verify. */
-export const MagicLinkVerifyBody = oneTimeTokenOnly()
-export type MagicLinkVerifyBody = Static<typeof MagicLinkVerifyBody>
-documented('OneTimeTokenBody', MagicLinkVerifyBody, { token: { token: oneTimeToken } })
+/** Body that brings the token of a magic link or of the mail that verifies an address. */
+export const OneTimeTokenBody = Type.Object({ token: OneTimeToken }, { additionalProperties: false })
+documented('OneTimeTokenBody', OneTimeTokenBody, { token: { token: oneTimeToken } })
 
 /** Answer to a magic link that was good. */
 export const MagicLinkVerified = Type.Object({ ...signedIn, ...whose, verified: Type.Boolean() })
@@ -164,10 +157,6 @@ export const RefreshBody = Type.Object({ refresh_token: RefreshToken }, { additi
 export type RefreshBody = Static<typeof RefreshBody>
 documented('RefreshBody', RefreshBody, { refresh: { refresh_token: adaTokens.refresh_token } })
 
-/** Answer to a refresh: both tokens are new. */
-export const Refreshed = Type.Object(signedIn)
-export type Refreshed = Static<typeof Refreshed>
-
 /** Answer to a logout. */
 export const LoggedOut = Type.Object({
   logged_out: Type.Literal(true),
@@ -176,18 +165,10 @@ export const LoggedOut = Type.Object({
 export type LoggedOut = Static<typeof LoggedOut>
 documented('LoggedOut', LoggedOut, { out: { logged_out: true, sessions: 1 } })
 
-/** Body of POST /v1/auth/verify-email. */
-export const VerifyEmailBody = oneTimeTokenOnly()
-export type VerifyEmailBody = Static<typeof VerifyEmailBody>
-
 /** Answer to a verified e-mail. */
 export const EmailVerified = Type.Object({ verified: Type.Literal(true), ...whose })
 export type EmailVerified = Static<typeof EmailVerified>
 documented('EmailVerified', EmailVerified, { verified: { verified: true, ...ada } })
-
-/** Body of POST /v1/auth/verify-email/send. */
-export const VerifyEmailSendBody = emailOnly()
-export type VerifyEmailSendBody = Static<typeof VerifyEmailSendBody>
 
 /** Answer to revoking a token. */
 export const Revoked = Type.Object({
@@ -303,14 +284,6 @@ documented('PasswordChangeBody', PasswordChangeBody, {
 export const PasswordChanged = Type.Object({ changed: Type.Literal(true) })
 export type PasswordChanged = Static<typeof PasswordChanged>
 documented('PasswordChanged', PasswordChanged, { changed: { changed: true } })
-
-/** Body of POST /v1/auth/password/reset-request. */
-export const PasswordResetRequestBody = emailOnly()
-export type PasswordResetRequestBody = Static<typeof PasswordResetRequestBody>
-
-/** Answer to asking for a password reset, the same whether the account exists or not. */
-export const PasswordResetRequested = linkSent()
-export type PasswordResetRequested = Static<typeof PasswordResetRequested>
 
 /** Body of POST /v1/auth/password/reset. */
 export const PasswordResetBody = Type.Object(

@@ -1,14 +1,14 @@
 import { hashOneTimeToken } from '../../auth/one-time-token.js'
 import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import { LinkSent, MagicLinkSendBody, MagicLinkVerified, MagicLinkVerifyBody } from '../../wire/auth.js'
+import { EmailBody, LinkSent, MagicLinkVerified, OneTimeTokenBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
 import type { AuthRoute } from '../auth-route.js'
 import { issue, secretJson, unexpectedAnswer } from './answers.js'
 import { sendLink } from './links.js'
 
-const sendBody = reader(MagicLinkSendBody)
-const verifyBody = reader(MagicLinkVerifyBody)
+const sendBody = reader(EmailBody)
+const verifyBody = reader(OneTimeTokenBody)
 
 /** One answer to a link that is wrong, used or expired (contract.md 6): the shard's, word by word. */
 const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
@@ -25,7 +25,7 @@ const send: AuthRoute = {
   docs: {
     summary: 'Send a link that signs in',
     tag: 'Authentication',
-    request: MagicLinkSendBody,
+    request: EmailBody,
     answers: { 200: LinkSent },
   },
   handle: (request, context) => sendLink(request, context, { purpose: 'magicLink', body: sendBody }),
@@ -43,7 +43,7 @@ const verify: AuthRoute = {
   docs: {
     summary: 'Sign in with the token of a magic link',
     tag: 'Authentication',
-    request: MagicLinkVerifyBody,
+    request: OneTimeTokenBody,
     answers: { 200: MagicLinkVerified },
   },
   async handle(request, context) {

@@ -2,11 +2,11 @@ import { hashOneTimeToken } from '../../auth/one-time-token.js'
 import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import {
+  EmailBody,
+  LinkSent,
   PasswordChangeBody,
   PasswordChanged,
   PasswordResetBody,
-  PasswordResetRequestBody,
-  PasswordResetRequested,
   PasswordWasReset,
 } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
@@ -17,7 +17,7 @@ import { sendLink } from './links.js'
 import { guessPassword } from './login.js'
 
 const changeBody = reader(PasswordChangeBody)
-const requestBody = reader(PasswordResetRequestBody)
+const requestBody = reader(EmailBody)
 const resetBody = reader(PasswordResetBody)
 
 const noSuchLink = refuse('invalid_token', 'Expected a reset token that is neither used nor expired', {
@@ -79,8 +79,8 @@ const requestReset: AuthRoute = {
   docs: {
     summary: 'Send a link that resets a password',
     tag: 'Authentication',
-    request: PasswordResetRequestBody,
-    answers: { 200: PasswordResetRequested },
+    request: EmailBody,
+    answers: { 200: LinkSent },
   },
   handle: (request, context) => sendLink(request, context, { purpose: 'passwordReset', body: requestBody }),
 }

@@ -1,6 +1,6 @@
 import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import { RefreshBody, Refreshed } from '../../wire/auth.js'
+import { LoggedIn, RefreshBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
 import type { AuthRoute } from '../auth-route.js'
 import { issue, secretJson, unexpectedAnswer } from './answers.js'
@@ -20,7 +20,7 @@ const refresh: AuthRoute = {
     summary: 'Exchange a refresh token',
     tag: 'Authentication',
     request: RefreshBody,
-    answers: { 200: Refreshed },
+    answers: { 200: LoggedIn },
   },
   async handle(request, context) {
     const body = refreshBody.bytes(request.body)

@@ -1,15 +1,15 @@
 import { hashOneTimeToken } from '../../auth/one-time-token.js'
 import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import { EmailVerified, LinkSent, VerifyEmailBody, VerifyEmailSendBody } from '../../wire/auth.js'
+import { EmailBody, EmailVerified, LinkSent, OneTimeTokenBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 import { unexpectedAnswer } from './answers.js'
 import { sendLink } from './links.js'
 
-const sendBody = reader(VerifyEmailSendBody)
-const verifyBody = reader(VerifyEmailBody)
+const sendBody = reader(EmailBody)
+const verifyBody = reader(OneTimeTokenBody)
 
 /** POST /v1/auth/verify-email/send */
 const send: AuthRoute = {
@@ -23,7 +23,7 @@ const send: AuthRoute = {
   docs: {
     summary: 'Send a link that verifies an e-mail',
     tag: 'Authentication',
-    request: VerifyEmailSendBody,
+    request: EmailBody,
     answers: { 200: LinkSent },
   },
   handle: (request, context) => sendLink(request, context, { purpose: 'verifyEmail', body: sendBody }),
@@ -41,7 +41,7 @@ const verify: AuthRoute = {
   docs: {
     summary: 'Verify an e-mail by the token that was sent there',
     tag: 'Authentication',
-    request: VerifyEmailBody,
+    request: OneTimeTokenBody,
     tokenInBody: true,
     answers: { 200: EmailVerified },
   },
