@@ -1,3 +1,6 @@
+import { assertRelated } from './limit-relations.js'
+import { outboundLimits } from './outbound-limits.js'
+
 /** Every bound of the server, each with its unit (contract.md 2.4; style.md, Bound everything). */
 export const limits = {
   /** Bytes of one record's body in canonical form, unless SERVICE_RECORD_MAX_BYTES says otherwise. */
@@ -340,58 +343,12 @@ export const limits = {
   passkeyKeyBytesMax: 1_024,
   /** Seconds that a sign-in by a provider may take until the browser is back. */
   oauthStateSecs: 600,
-  /** How long one request to a provider may take, milliseconds. */
-  oauthRequestMs: 5_000,
-  /** How far a provider's clock may be ahead when it issues an ID token, milliseconds. */
-  oauthClockAheadMs: 300_000,
-  /** Bytes of one answer of a provider. */
-  oauthAnswerBytesMax: 262_144,
-  /** Sign-ins that wait for one provider at once. */
-  oauthWaitingMax: 256,
-  /** How long what a provider says of itself is known, milliseconds. */
-  oauthDiscoveryMs: 3_600_000,
-  /** Mails that are taken out of the outbox at once. */
-  mailBatchMax: 32,
-  /** Tries of one mail, after which it is given up. */
-  mailAttemptsMax: 20,
-  /** Pause after the first failed try of a mail; each further one doubles it, milliseconds. */
-  mailRetryBaseMs: 5_000,
-  /** The longest pause between two tries of a mail, milliseconds. */
-  mailRetryMaxMs: 900_000,
-  /** How long the mail server may take to accept a connection, to greet, or to answer one command, milliseconds. */
-  mailSilenceMs: 15_000,
-  /** How long sending one mail may take in all, milliseconds. */
-  mailSendMs: 60_000,
-  /** How long the mail that is being sent may still take when the server stops, milliseconds. */
-  mailStopMs: 3_000,
-  /** Milliseconds between looks into the outbox for mails whose next try is due. */
-  mailPollMs: 5_000,
-  /** Rows after which the PostgreSQL sink takes no further block into a batch. */
-  sinkBatchRows: 2_048,
-  /** Bytes of bodies after which it takes no further block into a batch. */
-  sinkBatchBytes: 4_194_304,
-  /** Blocks that the sink looks through at once, and after which it keeps its place though they held nothing for it. */
-  sinkScanBlocks: 1_024,
-  /** Milliseconds between the sink's looks for new blocks. */
-  sinkPollMs: 200,
-  /** Pause of the sink after the first failure; each further one in a row doubles it, milliseconds. */
-  sinkRetryBaseMs: 250,
-  /** The longest pause of the sink between two tries, milliseconds. */
-  sinkRetryMaxMs: 30_000,
-  /** How long PostgreSQL may take to accept a connection, milliseconds. */
-  sinkConnectMs: 10_000,
-  /** How long PostgreSQL may work on one statement of the sink, waits for locks included, milliseconds. */
-  sinkStatementMs: 60_000,
-  /** How long PostgreSQL may be silent on a statement before the connection is given up, milliseconds. */
-  sinkSilenceMs: 75_000,
-  /** How long the batch under way may still take when the server stops, milliseconds. */
-  sinkStopMs: 1_000,
   /** Bytes that a copy of the shards may take for each byte that they take. */
   reshardSpaceFactor: 1.5,
   /** Rows, or records, that are moved to a new shard in one transaction. */
   reshardGroupRows: 16_384,
   /** Bytes of them, after which the transaction ends: as much is in memory for each new shard. */
   reshardGroupBytes: 8_388_608,
-  /** Failures of one batch, while the connection lives, after which its rows are tried one by one. */
-  sinkBatchTriesMax: 3,
+  ...outboundLimits,
 } as const
+assertRelated(limits)
