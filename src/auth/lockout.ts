@@ -46,10 +46,9 @@ export function afterFailure(
   return { state: { failures: 0, lockedUntilMs, lastFailureAtMs: nowMs }, locked: true }
 }
 
-/** Whether the entry says nothing any more and can be deleted: not locked, and its failures are a day old. */
-export function isForgotten(state: LockoutState, nowMs: number): boolean {
-  if (lockedForMs(state, nowMs) > 0) return false
-  return state.failures === 0 || nowMs - state.lastFailureAtMs >= MEMORY_MS
+/** Until when the entry is kept after a failure now: for a day of counting, which begins anew when a lock has ended. */
+export function keptUntilMs({ lockedUntilMs }: LockoutState, nowMs: number): number {
+  return Math.max(lockedUntilMs, nowMs) + MEMORY_MS
 }
 
 /** 429 while the e-mail is locked. */

@@ -38,13 +38,7 @@ export function signText(secretKey: Buffer, text: string): Buffer {
   return signBytes(secretKey, Buffer.from(text))
 }
 
-/** Whether `signature` is one by this key over the UTF-8 bytes of `text`. A malformed key or signature is not. */
-export function verifyText(publicKey: string, text: string, signature: Uint8Array): boolean {
-  if (signature.length !== signatureBytes || !/^[0-9a-f]{64}$/.test(publicKey)) return false
-  return verifyBytes(publicKey, Buffer.from(text), asBuffer(signature))
-}
-
-/** The same over bytes. @param publicKey 64 hex digits @param signature 64 bytes */
+/** Whether `signature` is one by this key over `message`. @param publicKey 64 hex digits @param signature 64 bytes */
 export function verifyBytes(publicKey: string, message: Buffer, signature: Buffer): boolean {
   return sodium.crypto_sign_verify_detached(signature, message, Buffer.from(publicKey, 'hex'))
 }

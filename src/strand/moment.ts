@@ -7,15 +7,11 @@ const isoPattern =
   /^(\d{4})-(\d{2})-(\d{2})(?:T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?)?$/
 
 /**
- * Reads a moment of the JSON interface: a number is Unix milliseconds; a string is an HLC (`0199c5b8f2a4-0003`), an
- * ISO 8601 date or date and time (UTC unless it names an offset), or Unix milliseconds in decimal.
- * @returns the first reading of it, or undefined when it is none of these
+ * Reads a moment of the JSON interface as a lower bound: a number is Unix milliseconds; a string is an HLC
+ * (`0199c5b8f2a4-0003`), an ISO 8601 date or date and time (UTC unless it names an offset), or Unix milliseconds in decimal.
+ * One given in milliseconds begins with the first reading of that millisecond.
+ * @returns undefined when it is none of these
  */
-export function parseMoment(value: number | string): Hlc | undefined {
-  return momentLower(value)
-}
-
-/** A moment as a lower bound: one given in milliseconds begins with the first reading of that millisecond. */
 export function momentLower(value: number | string): Hlc | undefined {
   return read(value, 0)
 }

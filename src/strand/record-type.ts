@@ -19,8 +19,10 @@ export const headsType = 'sys/heads'
 /** The type of the record that a refused line of an ingest is kept as. */
 export const rejectedType = 'ingest/rejected'
 
+/** What can stand in the `types` of a query, without anchors: a record type, or the beginning of one and `*`. */
+export const queriedTypePattern = '([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\\*)'
+
 const wholeType = new RegExp(`^${recordTypePattern}$`)
-const wholePattern = /^(?:[a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\*)$/
 
 /** Whether `text` can be the type of a record. */
 export function isRecordType(text: string): boolean {
@@ -35,11 +37,6 @@ export function isReservedType(type: string): boolean {
 /** Whether queries leave this type out unless they name it (contract.md 5, query). */
 export function isSystemType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('edge/')
-}
-
-/** Whether `text` can stand in the `types` of a query: a record type, or the beginning of one and `*`. */
-export function isTypePattern(text: string): boolean {
-  return wholePattern.test(text)
 }
 
 /** Whether one of the patterns names `type`: `reading` names itself, `auth/*` all that begin with `auth/`. */

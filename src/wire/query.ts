@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { operators } from '../strand/condition.js'
+import { queriedTypePattern } from '../strand/record-type.js'
 import { documented, documentedParts } from './documented.js'
 import { headExample, recordExample, second } from './example-values.js'
 import { ChainHead } from './agents.js'
@@ -25,7 +26,7 @@ const selection = {
     Type.Array(ConditionBody, { maxItems: limits.whereConditionsMax, description: 'All must hold' }),
   ),
   types: Type.Optional(
-    Type.Array(Type.String({ pattern: '^([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\\*)$' }), {
+    Type.Array(Type.String({ pattern: `^${queriedTypePattern}$` }), {
       minItems: 1,
       maxItems: 32,
       description: 'Record types, or beginnings and *; without it, all but sys/* and edge/*',

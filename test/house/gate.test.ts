@@ -47,7 +47,7 @@ describe('the search for dead code', () => {
   })
 
   it('passes when everything is used', () => {
-    const { status, stdout } = run(knip, '--no-progress')
+    const { status, stdout } = run(knip, '--no-progress', '--no-config-hints')
     expect(stdout).toBe('')
     expect(status).toBe(0)
   })
@@ -55,7 +55,7 @@ describe('the search for dead code', () => {
   it('finds a file that nobody imports and an export that nobody uses', () => {
     plant('src/base/orphan.ts', 'export const orphan = 1\n')
     plant('src/base/used.ts', 'export function used(): void {}\nexport function unusedExport(): void {}\n')
-    const { status, stdout } = run(knip, '--no-progress')
+    const { status, stdout } = run(knip, '--no-progress', '--no-config-hints')
     expect(stdout).toContain('src/base/orphan.ts')
     expect(stdout).toContain('unusedExport')
     expect(status).toBe(1)
@@ -149,6 +149,41 @@ describe('the types of the client', () => {
     expect(stdout).toContain(named)
     expect(stdout).toContain(path)
     expect(status).not.toBe(0)
+  })
+})
+
+describe('the search for what only tests use', () => {
+  const knip = resolve('node_modules/knip/bin/knip.js')
+  const used = "import { used } from '../src/base/used.js'\n"
+
+  beforeEach(() => {
+    plantCopy('knip.json')
+    plant('package.json', '{ "name": "planted", "version": "1.0.0", "type": "module" }')
+    plant('tsconfig.json', '{ "compilerOptions": { "module": "nodenext" } }')
+    symlinkSync(resolve('node_modules'), join(tree, 'node_modules'))
+    plant('src/main.ts', "import { used } from './base/used.js'\n\nused()\n")
+    plant('src/base/used.ts', 'export function used(): void {}\n')
+    plant('test/used.test.ts', `${used}\nused()\n`)
+  })
+
+  it('passes what the program uses, and tests too', () => {
+    const { status, stdout } = run(knip, '--no-progress', '--no-config-hints', '--production')
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  })
+
+  it('finds a file and an export of the program that only a test uses', () => {
+    plant('src/base/tested.ts', 'export const tested = 1\n')
+    plant('src/base/used.ts', 'export function used(): void {}\nexport function testedOnly(): void {}\n')
+    plant(
+      'test/used.test.ts',
+      "import { testedOnly, used } from '../src/base/used.js'\nimport { tested } from '../src/base/tested.js'\n\nused()\ntestedOnly()\nconsole.log(tested)\n",
+    )
+    expect(run(knip, '--no-progress', '--no-config-hints').stdout).toBe('')
+    const { status, stdout } = run(knip, '--no-progress', '--no-config-hints', '--production')
+    expect(stdout).toContain('src/base/tested.ts')
+    expect(stdout).toContain('testedOnly')
+    expect(status).toBe(1)
   })
 })
 

@@ -1,5 +1,5 @@
 import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
-import { afterFailure, lockedForMs, noFailures } from '../../src/auth/lockout.js'
+import { afterFailure, keptUntilMs, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { LockoutRow } from '../store/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
@@ -9,9 +9,6 @@ const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
 
 /** One audit record stands for the failures of one e-mail within this time (contract.md 6.11). */
 const REPORT_INTERVAL_MS = 60_000
-
-/** Failures are remembered for a day. */
-const MEMORY_MS = 86_400_000
 
 /** Who guesses at the password of an e-mail: a stranger, or a device of the account. */
 export interface Guesser {
@@ -59,7 +56,7 @@ export function countFailure(namespace: NamespaceState, guesser: Guesser): void 
     ? { ...state, reportedAtMs: nowMs, unreported: 0 }
     : { ...state, reportedAtMs: before.reportedAtMs, unreported }
   tell(namespace, guesser, { due, locked, count: unreported })
-  namespace.put(place, row, Math.max(row.lockedUntilMs, nowMs) + MEMORY_MS)
+  namespace.put(place, row, keptUntilMs(row, nowMs))
 }
 
 /** What there is to tell of a failure. */

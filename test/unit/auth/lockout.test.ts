@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   type LockoutState,
   afterFailure,
-  isForgotten,
+  keptUntilMs,
   lockedForMs,
   noFailures,
 } from '../../../src/auth/lockout.js'
@@ -84,15 +84,14 @@ describe('a lockout', () => {
 })
 
 describe('an entry of the store', () => {
-  it('is kept while it locks and for a day of counting', () => {
-    expect(isForgotten(failing(start), start + day - 1)).toBe(false)
-    expect(isForgotten(failing(start), start + day)).toBe(true)
-    expect(isForgotten(failing(start, start, start), start + 899_999)).toBe(false)
-    expect(isForgotten(failing(start, start, start), start + 900_000)).toBe(true)
+  it('is kept for a day of counting', () => {
+    expect(keptUntilMs(failing(start), start)).toBe(start + day)
+    expect(keptUntilMs(failing(start - day, start), start)).toBe(start + day)
   })
 
-  it('is kept as long as it locks, where that is longer than a day', () => {
+  it('is kept while it locks and for a day behind that', () => {
+    expect(keptUntilMs(failing(start, start, start), start)).toBe(start + 900_000 + day)
     const locked = afterFailure(noFailures, { maxAttempts: 1, durationSecs: 200_000 }, start).state
-    expect(isForgotten(locked, start + 199_999_999)).toBe(false)
+    expect(keptUntilMs(locked, start)).toBe(start + 200_000_000 + day)
   })
 })

@@ -5,7 +5,8 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { keyPairFromSeed, signText, verifyText } from '../../../src/strand/keys.js'
+import { keyPairFromSeed, signText } from '../../../src/strand/keys.js'
+import { verifyText } from '../../support/proof/verify-text.js'
 
 // An independent re-implementation of the record format on other cryptography, checked against the frozen vectors.
 // Of our code only keys.ts is used, at the end, where the two Ed25519 libraries are compared.
