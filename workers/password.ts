@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { workerData } from 'node:worker_threads'
 import { type Options, hashSync, parseOptions, verifySync } from '@node-rs/argon2'
-import type { HashTask, PasswordSettings, Verification, VerifyTask } from '../src/protocol/password-tasks.js'
+import { assert } from '../src/base/assert.js'
+import {
+  isPasswordSettings,
+  type HashTask,
+  type Verification,
+  type VerifyTask,
+} from '../src/protocol/password-tasks.js'
 
 /*
  * Password hashing, in a niced thread of the pool and by the synchronous calls: the asynchronous ones share one small
@@ -19,8 +25,6 @@ const parameters = {
 }
 
 const SALT_BYTES = 16
-
-const settings = readSettings(workerData)
 
 /** What a password is compared with where there is none: as dear as any, matched by nothing. */
 const dummy = dummyHash()
@@ -72,9 +76,7 @@ function canonicalPassword(password: string): string {
 }
 
 function withPepper(): Options {
+  const settings: unknown = workerData
+  assert(isPasswordSettings(settings), 'a password thread is given its pepper')
   return { ...parameters, secret: settings.pepper }
-}
-
-function readSettings(data: PasswordSettings): PasswordSettings {
-  return data
 }

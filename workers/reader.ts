@@ -2,16 +2,16 @@ import { join } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { asBuffer } from '../src/base/bytes.js'
-import type {
-  ConsistencyFound,
-  ConsistencyTask,
-  ExportPage,
-  ExportPageTask,
-  ImportStaged,
-  ImportStageTask,
-  InclusionTask,
-  ReaderSettings,
-  TreeTask,
+import {
+  isReaderSettings,
+  type ConsistencyFound,
+  type ConsistencyTask,
+  type ExportPage,
+  type ExportPageTask,
+  type ImportStaged,
+  type ImportStageTask,
+  type InclusionTask,
+  type TreeTask,
 } from '../src/protocol/reader-tasks.js'
 import { genesisType, keyRotateType } from '../src/strand/record-type.js'
 import { formatHlc } from '../src/strand/hlc.js'
@@ -33,7 +33,9 @@ import { SubtreeCache } from './shard/subtree-cache.js'
  * Each task is one page, so that no snapshot is held for long: LMDB cannot reuse pages that a snapshot still sees.
  */
 
-const settings = readSettings(workerData)
+const settings: unknown = workerData
+assert(isReaderSettings(settings), 'a reader is given its data directory')
+const { dataDir } = settings
 const environments = new Map<number, Environment>()
 const subtrees = new SubtreeCache()
 
@@ -165,7 +167,7 @@ function fresh(shard: number): Environment {
 function environmentOf(shard: number): Environment {
   let environment = environments.get(shard)
   if (environment === undefined) {
-    environment = openEnvironment(join(settings.dataDir, `shard-${shard}`), 'read')
+    environment = openEnvironment(join(dataDir, `shard-${shard}`), 'read')
     environments.set(shard, environment)
   }
   return environment
@@ -178,8 +180,4 @@ function environmentOf(shard: number): Environment {
 function letGo<T>(shard: number, result: T): T {
   environmentOf(shard).root.resetReadTxn()
   return result
-}
-
-function readSettings(data: { dataDir: string }): ReaderSettings {
-  return data
 }

@@ -7,7 +7,7 @@ import { systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { createLogger } from '../src/base/log.js'
 import { connectPostgres } from '../src/outbound/postgres.js'
-import type { SinkOrder, SinkSettings } from '../src/protocol/sink-messages.js'
+import { isSinkSettings, type SinkOrder } from '../src/protocol/sink-messages.js'
 import { SinkLog } from './sink/log.js'
 import { SinkRun } from './sink/run.js'
 import { openEnvironment } from './store/environment.js'
@@ -19,7 +19,9 @@ import { openEnvironment } from './store/environment.js'
 
 assert(!isMainThread && parentPort !== null, 'the sink runs in a worker thread')
 const port = parentPort
-const settings: SinkSettings = workerData
+const given: unknown = workerData
+assert(isSinkSettings(given), 'the sink is handed its settings')
+const settings = given
 // On Linux that is this thread alone; elsewhere it would slow the whole server down.
 const NICE = 10
 if (process.platform === 'linux') setPriority(Math.max(NICE, getPriority()))

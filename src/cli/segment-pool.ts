@@ -2,8 +2,54 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
 import { limits } from '../base/limits.js'
+import { either, isFlag, isNumber, isText, listOf, members, oneOf, optional } from '../base/shape.js'
 import type { Segment } from '../proof/node/segment.js'
-import type { SegmentResult } from '../proof/segment-check.js'
+import type { ChainTally, Erasure } from '../proof/chain-check.js'
+import type { SegmentResult, WatchedSize } from '../proof/segment-check.js'
+import { answerOf } from '../protocol/pool-tasks.js'
+import { isPlace, isSubtree } from '../protocol/reader-tasks.js'
+import type { Trailer } from '../strand/strand-export.js'
+
+/** What a thread answers: nothing where the place is not known and the first line cannot stand in for it. */
+const isAnswer = optional(
+  members<SegmentResult>({
+    lines: isNumber,
+    place: isPlace,
+    tally: members<ChainTally>({
+      records: isNumber,
+      signaturesChecked: isNumber,
+      signaturesPassed: isNumber,
+      sealed: isNumber,
+      erased: isNumber,
+      withheld: isNumber,
+      rotations: isNumber,
+    }),
+    trusted: isFlag,
+    subtrees: listOf(isSubtree),
+    watched: listOf(members<WatchedSize>({ size: isNumber, head: isText, subtrees: listOf(isSubtree) })),
+    erasures: listOf(
+      either(
+        members<Extract<Erasure, { kind: 'erased' }>>({ kind: oneOf('erased'), seq: isNumber, hash: isText }),
+        members<Extract<Erasure, { kind: 'told' }>>({
+          kind: oneOf('told'),
+          targetSeq: isNumber,
+          target: isText,
+        }),
+      ),
+    ),
+    trailer: optional(
+      members<Trailer>({
+        chainHead: isText,
+        records: isNumber,
+        checkpoint: optional(isText),
+        recordCount: optional(isNumber),
+      }),
+    ),
+    fault: optional(members<{ seq?: number; reason: string }>({ seq: optional(isNumber), reason: isText })),
+    unreadable: optional(isText),
+    assumed: optional(members({ line: isText, after: isPlace })),
+  }),
+)
 
 /** Threads that check segments of an export, one a core. */
 export class SegmentPool {
@@ -22,8 +68,9 @@ export class SegmentPool {
     })
   }
 
-  check(segment: Segment): Promise<SegmentResult | undefined> {
-    return this.#pool.run(segment, { name: 'verifySegment' })
+  async check(segment: Segment): Promise<SegmentResult | undefined> {
+    const found: unknown = await this.#pool.run(segment, { name: 'verifySegment' })
+    return answerOf(isAnswer, found)
   }
 
   async close(): Promise<void> {

@@ -73,7 +73,7 @@ type TableName = keyof typeof tables
 async function missing(client: Client): Promise<TableName[]> {
   const absent: TableName[] = []
   for (const name of tableNames) {
-    const { rows } = await client.query<{ there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [
+    const { rows } = await client.query<{ there: unknown }>('SELECT to_regclass($1) IS NOT NULL AS there', [
       name,
     ])
     if (rows[0]?.there !== true) absent.push(name)

@@ -1,7 +1,9 @@
 import { Socket } from 'node:net'
 import { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
+import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
+import { isNumber, isText, listOf, members } from '../base/shape.js'
 import {
   columns,
   copyText,
@@ -11,6 +13,15 @@ import {
   type SinkRow,
 } from './postgres-rows.js'
 import { makeTables, SQLSTATE_CHARS } from './postgres-tables.js'
+
+/** Rows of the table of cursors; numbers of 64 bits come as texts. */
+const areCursors = listOf(
+  members<{ shard: number; block_no: string; content_hash: string }>({
+    shard: isNumber,
+    block_no: isText,
+    content_hash: isText,
+  }),
+)
 
 /** A place in one shard's log: the last block that was delivered, and the hash of its last record, by which it is known. */
 export interface SinkCursor {
@@ -109,10 +120,11 @@ class PostgresConnection implements SinkConnection {
   }
 
   async cursors(): Promise<Map<number, SinkCursor>> {
-    const { rows } = await this.#client.query<{ shard: number; block_no: string; content_hash: string }>(
+    const { rows }: { rows: unknown } = await this.#client.query(
       'SELECT shard, block_no, content_hash FROM strandfast_cursors WHERE store = $1',
       [this.#store],
     )
+    assert(areCursors(rows), 'the table of cursors has the columns that the sink has made')
     return new Map(
       rows.map((row) => [row.shard, { blockNo: Number(row.block_no), contentHash: row.content_hash }]),
     )

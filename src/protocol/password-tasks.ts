@@ -1,4 +1,4 @@
-import { isFlag, isText, members, optional } from '../base/shape.js'
+import { isBytes, isFlag, isText, members, optional, type Check } from '../base/shape.js'
 import type { TaskAnswers } from './pool-tasks.js'
 
 /** What a password thread of the pool is started with. */
@@ -6,6 +6,9 @@ export interface PasswordSettings {
   /** 32 bytes, mixed into every hash: hashes that leak alone cannot be guessed at. Never logged, never stored. */
   pepper: Uint8Array
 }
+
+/** Whether a value is that. */
+export const isPasswordSettings: Check<PasswordSettings> = members<PasswordSettings>({ pepper: isBytes })
 
 export interface HashTask {
   password: string

@@ -22,6 +22,9 @@ export interface ReaderSettings {
   dataDir: string
 }
 
+/** Whether a value is that. */
+export const isReaderSettings: Check<ReaderSettings> = members<ReaderSettings>({ dataDir: isText })
+
 /** One page of an export: lines from `fromSeq` to at most `toSeq`, about `bytesMax` bytes of them. */
 export interface ExportPageTask {
   shard: number

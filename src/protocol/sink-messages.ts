@@ -1,4 +1,5 @@
-import type { logLevels } from '../base/log.js'
+import { logLevels } from '../base/log.js'
+import { isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
 
 /** What the thread of the PostgreSQL sink is started with. */
 export interface SinkSettings {
@@ -13,6 +14,16 @@ export interface SinkSettings {
   store: string
   logLevel: (typeof logLevels)[number]
 }
+
+/** Whether a value is that. */
+export const isSinkSettings: Check<SinkSettings> = members<SinkSettings>({
+  url: isText,
+  dataDir: isText,
+  shards: isNumber,
+  paused: listOf(isNumber),
+  store: isText,
+  logLevel: oneOf(...logLevels),
+})
 
 /** Figures of the sink since its thread started. */
 export interface SinkFigures {
