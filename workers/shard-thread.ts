@@ -5,7 +5,7 @@ import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
-import type { ShardWorkerData } from '../src/protocol/messages.js'
+import { isShardWorkerData } from '../src/protocol/shard-data.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
 import { Shard } from './shard/shard.js'
@@ -18,7 +18,9 @@ import { ShardStore } from './store/shard-store.js'
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
-const { settings, heartbeat: memory }: ShardWorkerData = workerData
+const given: unknown = workerData
+assert(isShardWorkerData(given), 'a shard is handed its settings')
+const { settings, heartbeat: memory } = given
 const heartbeat = new Heartbeat(memory)
 let open = true
 let stepping = false
