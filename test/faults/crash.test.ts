@@ -3,8 +3,8 @@ import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
 import { extent } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
-// A dozen kills find what is plainly wrong. `npm run crash` does as many as one likes.
-const rounds = extent({ short: 12, ci: 500, full: 500 })
+// A few kills find what is plainly wrong. `npm run crash` does as many as one likes.
+const rounds = extent({ short: 8, ci: 500, full: 500 })
 
 describe('a server that is killed under load', () => {
   it(

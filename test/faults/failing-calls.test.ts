@@ -12,10 +12,10 @@ import { extent, leftOut } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
 /** Every how manieth call is made to fail: of a start and of the requests to a server that runs, one by one in CI. */
-const step = extent({ short: 11, ci: 1, full: 1 })
+const step = extent({ short: 41, ci: 1, full: 1 })
 
 /** Of the first requests to a server that was just started. */
-const laterStep = extent({ short: 11, full: 1 })
+const laterStep = extent({ short: 41, ci: 11, full: 1 })
 
 /** Servers at once. */
 const WIDTH = 3

@@ -5,10 +5,11 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { extent } from '../support/faults/rounds.js'
 import { startServer } from '../support/server/server.js'
 
 /** A process that exits while its threads have stores open hung once in thirty tries. */
-const TRIES = 20
+const TRIES = extent({ short: 3, ci: 20, full: 20 })
 const AT_ONCE = 5
 
 const program = join(import.meta.dirname, '../../dist/program/strandfast.js')

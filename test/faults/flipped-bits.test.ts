@@ -20,8 +20,8 @@ import { runSeed } from '../support/run-seed.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /** How often a bit is flipped, each time in a page of another kind, and how often the file is cut. */
-const flips = extent({ short: 12, ci: 36, full: 120 })
-const cuts = extent({ short: 3, ci: 6, full: 20 })
+const flips = extent({ short: 3, ci: 36, full: 120 })
+const cuts = extent({ short: 1, ci: 6, full: 20 })
 
 let directory: string
 let sound: SoundStore

@@ -84,7 +84,7 @@ function isAccounts(token: string | undefined): boolean {
 describe('the token of a user', () => {
   it('opens nothing when any of its bytes is another', async () => {
     const draw = fc.tuple(fc.boolean(), changes)
-    await fuzz({ seed, runs: { short: 50, full: 500 }, draw }, async ([withScheme, by]) => {
+    await fuzz({ seed, runs: { ci: 50, full: 500 }, draw }, async ([withScheme, by]) => {
       const authorization = withScheme
         ? changedText(`Bearer ${account.token}`, by)
         : `Bearer ${changedText(account.token, by)}`
@@ -99,7 +99,7 @@ describe('the token of a user', () => {
       spoiling: spoilings,
       whole: fc.option(jsonText, { freq: 8 }),
     })
-    await fuzz({ seed, runs: { short: 60, full: 700 }, draw }, async ({ where, spoiling, whole }) => {
+    await fuzz({ seed, runs: { ci: 60, full: 700 }, draw }, async ({ where, spoiling, whole }) => {
       const odd = whole ?? spoiled(where === 'header' ? good.header : good.claims, spoiling)
       const token =
         where === 'header' ? signedToken(odd, good.claims, key) : signedToken(good.header, odd, key)
@@ -126,7 +126,7 @@ describe('the token of a user', () => {
         .map((bytes) => Buffer.from(bytes).toString('base64url')),
     )
     const draw = fc.array(part, { minLength: 1, maxLength: 4 })
-    await fuzz({ seed, runs: { short: 30, full: 300 }, draw }, async (parts) => {
+    await fuzz({ seed, runs: { ci: 30, full: 300 }, draw }, async (parts) => {
       const token = headerText(parts.map((one) => (typeof one === 'string' ? one : one())).join('.'))
       if (token.length < 12_000) await expectRefused(`Bearer ${token}`)
     })
@@ -137,7 +137,7 @@ describe('an API key', () => {
   it('opens nothing when any of its bytes is another', async () => {
     const scoped = await scopedKey(server, ['admin:*'])
     const draw = fc.tuple(fc.constantFrom(scoped.key, server.rootKey), fc.boolean(), changes)
-    await fuzz({ seed, runs: { short: 50, full: 500 }, draw }, async ([credential, withScheme, by]) => {
+    await fuzz({ seed, runs: { ci: 50, full: 500 }, draw }, async ([credential, withScheme, by]) => {
       const authorization = withScheme
         ? changedText(`Bearer ${credential}`, by)
         : `Bearer ${changedText(credential, by)}`
@@ -203,7 +203,7 @@ describe.each(Object.entries(shown))('%s', (_name, { secret, show, refusals }) =
     const own = await secret()
     const draw = fc.oneof(changes, oddText)
     const before = await headOf('default')
-    await fuzz({ seed, runs: { short: 30, full: 400 }, draw }, async (drawn: readonly Change[] | string) => {
+    await fuzz({ seed, runs: { ci: 30, full: 400 }, draw }, async (drawn: readonly Change[] | string) => {
       const wrong = typeof drawn === 'string' ? drawn : changedText(own, drawn)
       if (wrong === own) return
       const { status, body } = await show(wrong)

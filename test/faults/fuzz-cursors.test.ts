@@ -192,7 +192,7 @@ describe('a cursor of a page', () => {
   it.each(routes)('of %s is refused, or leads on to rows that are there', async (name, route) => {
     const all = whole.get(name) ?? []
     const draw = fc.tuple(cursors, fc.integer({ min: 1, max: 60 }))
-    await fuzz({ seed, runs: { short: 40, full: 600 }, draw }, async ([drawn, limit]) => {
+    await fuzz({ seed, runs: { ci: 40, full: 600 }, draw }, async ([drawn, limit]) => {
       let cursor: string | undefined = cursorOf(drawn)
       const rows: string[] = []
       for (let pages = 0; cursor !== undefined; pages++) {
@@ -266,7 +266,7 @@ describe('a cursor of a stream', () => {
     })
     const examples = streams.map((path) => ({ path, lastEventId: '0', inQuery: false, since: null }))
     let replayed = 0
-    await fuzz({ seed, runs: { short: 60, full: 800 }, draw, examples }, async (drawn) => {
+    await fuzz({ seed, runs: { ci: 60, full: 800 }, draw, examples }, async (drawn) => {
       const events = await replay(drawn)
       if (events === undefined) return
       replayed += events.length

@@ -67,7 +67,7 @@ describe('an import', () => {
   it('of changed bytes takes in nothing that is not true, and leaves the way free for what is', async () => {
     let next = 0
     const draw = fc.record({ by: changes, gzip: fc.boolean(), inGzip: fc.boolean() })
-    const runs = { short: STRANDS, full: STRANDS * 10 }
+    const runs = { ci: STRANDS, full: STRANDS * 10 }
     await fuzz({ seed, runs, draw, once: true }, async ({ by, gzip, inGzip }) => {
       const { agent, text } = exported[next++] ?? { agent: '', text: '' }
       const whole = Buffer.from(text)
@@ -92,7 +92,7 @@ describe('an import', () => {
     const { agent, text } = exported[0] ?? { agent: '', text: '' }
     const lines = linesOf(text)
     const draw = fc.array(fc.constantFrom(...lines), { maxLength: lines.length + 2 })
-    await fuzz({ seed, runs: { short: 60, full: 600 }, draw }, async (drawn) => {
+    await fuzz({ seed, runs: { ci: 60, full: 600 }, draw }, async (drawn) => {
       const answer = await importTo(target, drawn.map((line) => `${line}\n`).join(''))
       expectNoFailure(answer)
       await expectTrue(agent, text)
@@ -105,7 +105,7 @@ describe('an import', () => {
       fc.json().map((text) => Buffer.from(`${text}\n`)),
       fc.array(fc.json(), { maxLength: 5 }).map((texts) => Buffer.from(texts.join('\n'))),
     )
-    await fuzz({ seed, runs: { short: 100, full: 1_000 }, draw }, async (bytes) => {
+    await fuzz({ seed, runs: { ci: 100, full: 1_000 }, draw }, async (bytes) => {
       const answer = await importTo(target, bytes)
       expectNoFailure(answer)
       expect(answer.status).toBeGreaterThanOrEqual(400)

@@ -152,7 +152,7 @@ describe('a stream of lines to one agent', () => {
     }
     const examples = Object.keys(packings).map((packing): [Drawn, string, null] => [sound, packing, null])
     let accepted = 0
-    const runs = { short: 400, full: 800 }
+    const runs = { ci: 400, full: 800 }
     await fuzz({ seed, runs, draw, examples }, async ([drawn, packing, by]) => {
       const bytes = by === null ? bytesOf(drawn) : changed(bytesOf(drawn), by)
       const packed = packings[packing]?.(bytes) ?? { sent: bytes, gzip: false }
@@ -176,7 +176,7 @@ describe('a stream of lines to one agent', () => {
 
   it('that is not what its encoding says is refused, and what was written of it is told', async () => {
     const draw = fc.tuple(streams(line), fc.constantFrom(...Object.keys(spoiltPackings)))
-    await fuzz({ seed, runs: { short: 60, full: 400 }, draw }, async ([drawn, packing]) => {
+    await fuzz({ seed, runs: { ci: 60, full: 400 }, draw }, async ([drawn, packing]) => {
       const packed = spoiltPackings[packing]?.(bytesOf(drawn)) ?? { sent: bytesOf(drawn), gzip: true }
       const before = await headOf('fuzzed')
       const answer = await send('/v1/ingest/fuzzed', packed, drawn)
@@ -189,7 +189,7 @@ describe('a stream of lines to one agent', () => {
 
   it('whose compressed bytes are changed in any place is told of truly, or refused', async () => {
     const draw = fc.tuple(streams(line), changes)
-    await fuzz({ seed, runs: { short: 60, full: 400 }, draw }, async ([drawn, by]) => {
+    await fuzz({ seed, runs: { ci: 60, full: 400 }, draw }, async ([drawn, by]) => {
       const before = await headOf('fuzzed')
       const answer = await send(
         '/v1/ingest/fuzzed',
@@ -206,7 +206,7 @@ describe('a stream of lines to one agent', () => {
 describe('a stream of lines to many agents', () => {
   it('is told of line by line, whatever the lines are', async () => {
     const draw = fc.tuple(streams(addressed), fc.option(changes, { freq: 4 }))
-    await fuzz({ seed, runs: { short: 80, full: 600 }, draw }, async ([drawn, by]) => {
+    await fuzz({ seed, runs: { ci: 80, full: 600 }, draw }, async ([drawn, by]) => {
       const bytes = by === null ? bytesOf(drawn) : changed(bytesOf(drawn), by)
       const before = { fuzzed: await headOf('fuzzed'), other: await headOf('other') }
       const answer = await send('/v1/ingest', { sent: bytes, gzip: false }, drawn)

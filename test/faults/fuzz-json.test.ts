@@ -75,7 +75,7 @@ describe('the body of a record', () => {
     const statuses = new Set<number>()
     // A record is an object: what is drawn stands in one as often as it stands alone.
     const draw = fc.tuple(jsonText, fc.boolean(), fc.option(changes, { freq: 4 }))
-    await fuzz({ seed, runs: { short: 250, full: 2_500 }, draw }, async ([text, alone, by]) => {
+    await fuzz({ seed, runs: { ci: 250, full: 2_500 }, draw }, async ([text, alone, by]) => {
       const body = Buffer.from(alone ? `{"data":${text}}` : `{"data":{"drawn":${text}}}`)
       statuses.add((await record(by === null ? body : changed(body, by))).status)
     })
@@ -84,7 +84,7 @@ describe('the body of a record', () => {
 
   it('is taken where nothing is wrong with it', async () => {
     const draw = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 8 })).filter(isUnambiguous)
-    await fuzz({ seed, runs: { short: 100, full: 1_000 }, draw }, async (data) => {
+    await fuzz({ seed, runs: { ci: 100, full: 1_000 }, draw }, async (data) => {
       const answer = await record(Buffer.from(JSON.stringify({ data })))
       expect(answer.status, answer.text).toBe(201)
     })
@@ -96,7 +96,7 @@ describe('the body of a record', () => {
       fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
       fc.constantFrom(...refusedValues),
     )
-    await fuzz({ seed, runs: { short: 100, full: 1_000 }, draw }, async ([data, at, text]) => {
+    await fuzz({ seed, runs: { ci: 100, full: 1_000 }, draw }, async ([data, at, text]) => {
       const answer = await record(Buffer.from(`{"data":${spoiled(data, { how: 'replace', at, text })}}`))
       expect(answer.body.code, answer.text).toBe('validation_failed')
     })
@@ -201,7 +201,7 @@ const authBodies: [route: string, body: unknown][] = [
 describe('the body of any other route', () => {
   it('is refused by a code that the route documents, or taken', async () => {
     const draw = fc.tuple(fc.constantFrom(...bodies), spoilings, fc.option(changes, { freq: 8 }))
-    await fuzz({ seed, runs: { short: 400, full: 3_000 }, draw }, async ([[route, body], how, by]) => {
+    await fuzz({ seed, runs: { ci: 400, full: 3_000 }, draw }, async ([[route, body], how, by]) => {
       const raw = Buffer.from(spoiled(body(), how))
       await sent(route, by === null ? raw : changed(raw, by))
     })
@@ -209,7 +209,7 @@ describe('the body of any other route', () => {
 
   it('of sign-in is refused by a code that the route documents, or taken', async () => {
     const draw = fc.tuple(fc.constantFrom(...authBodies), spoilings, fc.option(changes, { freq: 8 }))
-    await fuzz({ seed, runs: { short: 150, full: 1_500 }, draw }, async ([[route, body], how, by]) => {
+    await fuzz({ seed, runs: { ci: 150, full: 1_500 }, draw }, async ([[route, body], how, by]) => {
       const raw = Buffer.from(spoiled(body, how))
       await sent(route, by === null ? raw : changed(raw, by), token)
     })

@@ -186,7 +186,7 @@ async function headOf(agent: string): Promise<unknown> {
 describe('a request', () => {
   it('with anything in its path, query and headers gets an answer that its route documents', async () => {
     const statuses = new Map<number, number>()
-    await fuzz({ seed, runs: { short: 1_000, full: 4_000 }, draw: requests }, async (request) => {
+    await fuzz({ seed, runs: { ci: 1_000, full: 4_000 }, draw: requests }, async (request) => {
       const [method = '', pattern = ''] = request.route.split(' ')
       let place = 0
       const path = pattern.replaceAll(
@@ -222,7 +222,7 @@ describe('a request', () => {
       fc.array(part, { maxLength: 8 }),
       fc.string().map((text) => spell([text, 'plain'])),
     )
-    await fuzz({ seed, runs: { short: 200, full: 2_000 }, draw }, async ([method, parts, query]) => {
+    await fuzz({ seed, runs: { ci: 200, full: 2_000 }, draw }, async ([method, parts, query]) => {
       const answer = await rawCall(server, { method, path: `/${parts.join('/')}?${query}`.slice(0, 12_000) })
       expectNoFailure(answer)
       expect(answer.headers.get('x-request-id')).not.toBeNull()

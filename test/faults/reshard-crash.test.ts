@@ -4,7 +4,7 @@ import { reshardAndKill } from '../../scripts/crash-loop/reshard.mjs'
 import { extent } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
-const rounds = extent({ short: 10, full: 40 })
+const rounds = extent({ short: 2, ci: 10, full: 40 })
 const seed = runSeed('reshards')
 
 it(

@@ -11,7 +11,7 @@ import { backUp, restore, startCommand } from '../support/server/backup.js'
 import { DiskImage } from '../support/faults/disk-image.js'
 import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
 import { readTrace, type DiskCall } from '../support/faults/disk-trace.js'
-import { leftOut } from '../support/faults/rounds.js'
+import { extent, leftOut } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 import { startServer } from '../support/server/server.js'
 
@@ -21,9 +21,9 @@ import { startServer } from '../support/server/server.js'
  */
 
 /** What a loss of power leaves is for chance to say: it is asked so often at each step. */
-const CUTS = 8
+const CUTS = extent({ short: 2, ci: 8, full: 8 })
 /** After every so many steps the restore is begun again on what was left. */
-const AGAIN_EVERY = 12
+const AGAIN_EVERY = extent({ short: 24, ci: 12, full: 12 })
 
 let directory: string
 let backup: string

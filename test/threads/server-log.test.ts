@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { extent } from '../support/faults/rounds.js'
 import { fc } from '../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
@@ -398,7 +399,7 @@ it(
           }
         }
       }),
-      { numRuns: 12 },
+      { numRuns: extent({ short: 4, ci: 12, full: 12 }) },
     )
   },
 )

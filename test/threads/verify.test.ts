@@ -14,6 +14,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { extent } from '../support/faults/rounds.js'
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type * as VerifySegments from '../../src/cli/verify-segments.js'
@@ -139,7 +140,7 @@ describe('verifying an export of several segments', () => {
       })
       expect(found).toStrictEqual(expected)
     })
-    await fc.assert(run, { numRuns: 12 })
+    await fc.assert(run, { numRuns: extent({ short: 4, ci: 12, full: 12 }) })
   })
 
   it('takes no more memory for four times the records', async () => {

@@ -15,8 +15,8 @@ vi.setConfig({ testTimeout: extent({ short: 60_000, full: 180_000 }) })
 /** What a fuzz test draws. */
 export interface Fuzzing<T> {
   seed: number
-  /** Cases of each form. */
-  runs: { short: number; full: number; ci?: number }
+  /** Cases of CI and of the full form; the short one draws a quarter of those of CI. */
+  runs: { ci: number; full: number }
   draw: fc.Arbitrary<T>
   /** Whether a case can be tried once only; then what fails is not made smaller. */
   once?: boolean
@@ -31,7 +31,7 @@ export async function fuzz<T>(
 ): Promise<void> {
   const drawn = fc.asyncProperty(draw, check)
   const given = examples.map((example): [T] => [example])
-  const numRuns = given.length + extent(runs)
+  const numRuns = given.length + extent({ short: Math.ceil(runs.ci / 4), ...runs })
   await fc.assert(drawn, { seed, numRuns, endOnFailure: once, examples: given })
 }
 

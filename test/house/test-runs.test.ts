@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { ciOnly, leftToCi } from '../support/ci-only.js'
 import { seedOfRun } from '../support/run-seed.js'
 
 /** What draws from somewhere else than the seed of the run, and the files that may. */
@@ -49,5 +50,24 @@ describe('the chance of tests', () => {
     expect(seedOfRun({ CI: 'true', STRANDFAST_SEED: '42' })).toBe(42)
     for (const wrong of ['', ' ', 'x', '1.5', '1e400'])
       expect(() => seedOfRun({ STRANDFAST_SEED: wrong })).toThrow('Expected STRANDFAST_SEED to be an integer')
+  })
+})
+
+describe('the test files that only CI runs', () => {
+  it('are there, and so is what npm test runs of their kind', () => {
+    for (const [name, others] of Object.entries(ciOnly)) {
+      for (const one of [name, ...others.split(', ')])
+        expect(existsSync(join(root, `${one}.test.ts`)), one).toBe(true)
+      for (const other of others.split(', ')) expect(Object.keys(ciOnly)).not.toContain(other)
+    }
+  })
+
+  it('are left out of npm test, and of nothing else', () => {
+    const all = Object.keys(ciOnly).map((name) => `test/${name}.test.ts`)
+    expect(leftToCi({}, ['run'])).toEqual(all)
+    expect(leftToCi({ STRANDFAST_FAULTS: 'short' }, ['run', 'test/e2e'])).toEqual(all)
+    for (const env of [{ CI: 'true' }, { STRANDFAST_FAULTS: 'ci' }, { STRANDFAST_FAULTS: 'full' }])
+      expect(leftToCi(env, ['run'])).toEqual([])
+    expect(leftToCi({}, ['run', 'test/faults/soak.test.ts'])).toEqual([])
   })
 })
