@@ -6,7 +6,7 @@ import { between } from './seeded-random.mjs'
 import { startVictim } from './victim.mjs'
 
 /** How long a server is loaded before it is killed, milliseconds. */
-const LOADED_MS = { least: 20, most: 500 }
+const LOADED_MS = { least: 20, most: 250 }
 
 /** How long a start takes until one was seen, milliseconds. */
 const START_MS = 1_000
