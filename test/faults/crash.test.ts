@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
-import { extent } from '../support/faults/rounds.js'
+import { extent, sideBySide } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
 // A few kills find what is plainly wrong. `npm run crash` does as many as one likes.
@@ -12,11 +12,15 @@ describe('a server that is killed under load', () => {
     { timeout: 30_000 * rounds },
     async () => {
       const lines: string[] = []
-      const seed = runSeed('kills')
-      const { faults, answered } = await crashLoop({ rounds, seed, report: (line) => lines.push(line) })
-      expect(faults, lines.join('\n')).toEqual([])
+      const found = await sideBySide(rounds, (share, name) =>
+        crashLoop({ rounds: share, seed: runSeed(`kills${name}`), report: (line) => lines.push(line) }),
+      )
+      expect(
+        found.flatMap(({ faults }) => faults),
+        lines.join('\n'),
+      ).toEqual([])
       expect(lines).toHaveLength(rounds)
-      expect(answered).toBeGreaterThan(rounds)
+      expect(found.reduce((sum, { answered }) => sum + answered, 0)).toBeGreaterThan(rounds)
     },
   )
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildDiskShim, shimMissing, type DiskShim } from '../support/faults/disk-shim.js'
-import { extent, leftOut } from '../support/faults/rounds.js'
+import { extent, leftOut, sideBySide } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 import { losePower } from '../support/faults/power-loss.js'
 
@@ -17,10 +17,12 @@ describe.skipIf(leftOut(shimMissing))('a server that loses its power under load'
     'has everything that it answered, nothing twice, and strands that verify, on whatever the disk has kept',
     { timeout: 20_000 * rounds },
     async () => {
-      const { faults, kept, cuts, answered } = await losePower(shim, { rounds, seed: runSeed('power loss') })
-      expect(faults, `the directory is kept: ${kept}`).toEqual([])
-      expect(cuts).toBeGreaterThanOrEqual(rounds)
-      expect(answered).toBeGreaterThan(rounds)
+      const found = await sideBySide(rounds, (share, name) =>
+        losePower(shim, { rounds: share, seed: runSeed(`power loss${name}`) }),
+      )
+      for (const { faults, kept } of found) expect(faults, `the directory is kept: ${kept}`).toEqual([])
+      expect(found.reduce((sum, { cuts }) => sum + cuts, 0)).toBeGreaterThanOrEqual(rounds)
+      expect(found.reduce((sum, { answered }) => sum + answered, 0)).toBeGreaterThan(rounds)
     },
   )
 })

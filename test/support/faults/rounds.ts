@@ -1,7 +1,7 @@
 /*
  * Fault tests have three forms, by STRANDFAST_FAULTS: a short one, which every run of the tests has; `ci`, the suite with
- * the promised numbers of rounds, which `npm run test:faults` runs, and .ci/run together with all other tests within half
- * an hour; and `full`, which goes on for hours.
+ * the promised numbers of rounds, which `npm run test:faults` runs, and .ci/run together with all other tests; and `full`,
+ * which goes on for hours.
  */
 
 const form = process.env['STRANDFAST_FAULTS'] ?? 'short'
@@ -12,6 +12,19 @@ if (form !== 'short' && form !== 'ci' && form !== 'full')
 export function extent({ short, full, ci = short }: { short: number; full: number; ci?: number }): number {
   if (form === 'full') return full
   return form === 'ci' ? ci : short
+}
+
+/**
+ * Runs many rounds in two series at once, as each waits for the disk about half of its time; a few in one.
+ * @param series runs its share of the rounds; `name` tells its chance from that of the other
+ */
+export function sideBySide<Found>(
+  rounds: number,
+  series: (share: number, name: string) => Promise<Found>,
+): Promise<Found[]> {
+  if (form === 'short') return Promise.all([series(rounds, '')])
+  const half = Math.floor(rounds / 2)
+  return Promise.all([series(half, ''), series(rounds - half, ', second series')])
 }
 
 /** Whether a test whose tools are missing is to be left out: never in silence, and never where the whole suite is promised. */
