@@ -14,7 +14,7 @@ import {
  * pool of threads with everything else that Node does in the background, and would hold it up.
  */
 
-/** argon2id, set explicitly so that a library's new defaults change nothing (contract.md 6.1). Memory is in KiB. */
+/** argon2id, set explicitly so that new defaults of the library change nothing. Memory is in KiB. */
 const parameters = {
   algorithm: 2,
   version: 1,

@@ -24,7 +24,7 @@ export interface RouteWatch {
   done(status: number): void
 }
 
-/** Prometheus metrics (contract.md 1, Health). Hot counts are plain numbers, read when somebody scrapes. */
+/** Prometheus metrics (docs/OPERATIONS.md, Health and metrics). Hot counts are plain numbers, read at a scrape. */
 export class HttpMetrics {
   readonly #registry = new Registry()
   readonly #requests: { route: Route; statuses: Map<number, number> }[] = []

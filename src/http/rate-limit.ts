@@ -2,7 +2,7 @@ import type { LRUCache } from 'lru-cache'
 import { assert } from '../base/assert.js'
 import { boundedCache } from '../base/bounded-cache.js'
 
-/** A limit of requests for each client address (spec.md, Limits). */
+/** A limit of requests for each client address (docs/OPERATIONS.md, Rate limits). */
 export interface RateLimitSettings {
   /** Tokens a second, and those that a new address starts with; 0 switches the limit off. */
   ratePerSec: number

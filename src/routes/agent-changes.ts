@@ -15,7 +15,7 @@ import type {
 
 /*
  * Changes of an agent itself: as mutations of its records, they happen at once or by a proposal, as its zone says
- * (contract.md 5, Zones).
+ * (docs/adr/0014-proposals.md).
  */
 
 const zoneBody = reader(ZoneBody)

@@ -20,7 +20,7 @@ export function answerOf(outcome: Outcome): TextAnswer | Refusal {
   return outcome.replayed === true ? { ...answer, headers: replayedHeaders } : answer
 }
 
-/** Tells that an answer was given before, under the same Idempotency-Key (contract.md 2.6). */
+/** Tells that an answer was given before, under the same Idempotency-Key (docs/adr/0008-idempotency.md). */
 export const replayedHeaders = [['Idempotency-Replayed', 'true']] as const
 
 /** An outcome that the route did not ask for: a refusal goes on, anything else is a bug. */

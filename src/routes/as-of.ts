@@ -20,7 +20,7 @@ import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.j
 
 /**
  * GET /v1/strand/as-of: a strand as it was at a moment, with the signed tree head and the zone of that moment
- * (spec.md, Strand endpoints; contract.md 5).
+ * (docs/adr/0019-as-of.md).
  */
 export function asOfRoute(defaultAgent: string): HandlerRoute {
   return {

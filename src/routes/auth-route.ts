@@ -25,7 +25,7 @@ export type AuthCaller = 'anyone' | 'user' | 'admin'
 
 /**
  * A route of the auth add-on. Its path is that of the root namespace, `/v1/auth/…`; each is mirrored for organisms
- * (spec.md, Organism endpoints).
+ * (docs/adr/0017-organisms.md).
  */
 export interface AuthRoute extends RouteBase {
   kind: 'auth'
@@ -132,7 +132,7 @@ export interface PasskeyCeremonies {
   ): Promise<VerifiedAssertion | undefined>
 }
 
-/** Sign-in by other services, as it is set up (contract.md 6.9). */
+/** Sign-in by other services, as it is set up (docs/adr/0011-oauth-sign-in.md). */
 export interface OauthFlow {
   /** Those that are set up. */
   providers: ReadonlyMap<OauthProviderName, OauthProvider>
@@ -145,7 +145,7 @@ export interface OauthFlow {
   secretsOf(namespace: Namespace, state: string): OauthSecrets
 }
 
-/** What token answers carry (contract.md 6). */
+/** What token answers carry. */
 export interface IssuedTokens {
   token: string
   refresh_token: string

@@ -96,7 +96,7 @@ const headers = [
   ['X-Content-Type-Options', 'nosniff'],
 ] as const
 
-/** GET /magic-link, /verify-email and /reset-password (contract.md 6.6). */
+/** GET /magic-link, /verify-email and /reset-password (docs/OPERATIONS.md, Signing people in). */
 export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
   const body = render(page)
   return {

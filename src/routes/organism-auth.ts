@@ -11,7 +11,7 @@ import { unexpectedAnswer } from './auth/answers.js'
 const ROOT = '/v1/auth/'
 const ORGANISM = '/v1/organisms/:organism_id/auth/'
 
-/** POST /v1/organisms/:organism_id/auth/init (spec.md, Organism endpoints). */
+/** POST /v1/organisms/:organism_id/auth/init (docs/adr/0017-organisms.md). */
 const init: AuthRoute = {
   kind: 'auth',
   method: 'post',

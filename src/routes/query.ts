@@ -27,7 +27,7 @@ const chainHeadBody = reader(queryBodies.chain_head)
 /** Pages of one shard call that a query goes through before it answers with what it has and a cursor. */
 const PAGES_MAX = 16
 
-/** POST /v1/agents/:agent/query: the four queries of spec.md. */
+/** POST /v1/agents/:agent/query: the four kinds of query. */
 const query: HandlerRoute = {
   kind: 'handler',
   method: 'post',

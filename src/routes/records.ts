@@ -16,8 +16,7 @@ import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 const WRAPPER_BYTES = 65_536
 
 /**
- * The routes that append: to a named agent, which must exist, and to a collection, which emerges from its first
- * write (contract.md 5).
+ * The routes that append: to a named agent, which must exist, and to a collection, which its first write makes.
  */
 function appendRoute(path: string, emerge: boolean): CommandRoute {
   return {

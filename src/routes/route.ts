@@ -17,7 +17,7 @@ export interface Principal {
   agents: readonly string[]
   /** The scoped key that it is. */
   key?: ApiKeyUse
-  /** Whose token it is. A user has no scopes and reaches agents by their row policies only (contract.md 3). */
+  /** Whose token it is. A user has no scopes, only the agents' row policies (docs/adr/0012-row-policies.md). */
   user?: TokenUser
 }
 
@@ -170,7 +170,7 @@ export interface RouteBase {
   orScope?: Scope
   /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
   whileFull?: true
-  /** Users' tokens are taken too, and the row policies of the agent decide (contract.md 3). */
+  /** Users' tokens are taken too, and the agent's row policies decide (docs/adr/0012-row-policies.md). */
   users?: true
   /** The codes that it answers with beside those of every route of its kind (src/http/openapi/problems.ts). */
   errors: readonly ErrorCode[]

@@ -7,7 +7,7 @@ import { StrandImported } from '../wire/imports.js'
 import { agentParameter, agentRefusal, faultyParameter, isUnlimitedAdmin } from './parameters.js'
 import type { ImportRequest, ImportRoute, RouteRequest } from './route.js'
 
-/** POST /v1/strand/import: takes an export back in (contract.md 8; docs/adr/0022-import.md). */
+/** POST /v1/strand/import: takes an export back in (docs/adr/0022-import.md). */
 export const importRoute: ImportRoute = {
   kind: 'import',
   method: 'post',

@@ -29,7 +29,7 @@ export function keyPair(byte: number): { secret: Uint8Array; publicHex: string }
 }
 
 /**
- * Makes a strand from contract.md 4 alone, by another crypto library than the product's: an oracle.
+ * Makes a strand from docs/FORMAT.md alone, by another crypto library than the product's: an oracle.
  * `rotate` changes the key from the next record on.
  */
 export class SignedStrand {

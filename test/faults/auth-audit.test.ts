@@ -14,7 +14,7 @@ import { call, type TestServer } from '../support/server/server.js'
 
 /*
  * Everything that happens to accounts stands on the strand, proved by anyone who has the agent's key, and nothing of it
- * gives away an e-mail, a password or a token (contract.md 6.11).
+ * gives away an e-mail, a password or a token (docs/adr/0010-auth-state.md; docs/OPERATIONS.md, Signing people in).
  */
 
 const entry = join(import.meta.dirname, '../../dist/program/strandfast.js')

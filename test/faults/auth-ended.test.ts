@@ -7,7 +7,7 @@ import type { TestServer } from '../support/server/server.js'
 
 /*
  * What has ended is refused at once, wherever a token opens something: on auth routes, on data routes, on streams that
- * are open already, and by the next process (contract.md 6.2; 5, Streams).
+ * are open already, and by the next process (docs/SECURITY.md, Threats, and what is done about them).
  */
 
 let server: TestServer

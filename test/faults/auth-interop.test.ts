@@ -8,7 +8,7 @@ import { startAuthServer } from '../support/server/auth-server.js'
 import { partsOf } from '../support/proof/forging.js'
 import type { TestServer } from '../support/server/server.js'
 
-/* Other services verify tokens by the published keys alone (contract.md 6.2; RFC 7517, RFC 8037). */
+/* Other services verify tokens by the published keys alone (RFC 7517, RFC 8037). */
 
 const issuer = 'https://id.example.org'
 

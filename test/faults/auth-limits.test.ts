@@ -4,7 +4,7 @@ import { ask, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import type { TestAnswer, TestServer } from '../support/server/server.js'
 
-/* Lockout and rates hold for the server, not for each of its threads (spec.md, Limits; contract.md 2.5 and 6). */
+/* Lockout and rates hold for the server, not for each of its threads (docs/SECURITY.md; docs/OPERATIONS.md). */
 
 const ATTEMPTS = 5
 const GUESSES = 50

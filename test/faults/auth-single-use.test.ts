@@ -4,7 +4,7 @@ import { ask } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import type { TestAnswer, TestServer } from '../support/server/server.js'
 
-/* What works once works once, however many use it at the same time (spec.md, Tokens; contract.md 6.3). */
+/* What works once works once, however many use it at the same time (docs/adr/0010-auth-state.md). */
 
 const USES = 100
 

@@ -10,9 +10,9 @@ import { runSeed } from '../support/run-seed.js'
 import { call, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /*
- * Whether there is an account is told neither by an answer nor by its time (contract.md 6). The times are compared by
- * a rank test, which is statistics: of two runs that are alike it finds one in a hundred to differ, so that only two
- * such findings in a row fail, one in ten thousand.
+ * Neither an answer nor its time reveals whether there is an account (docs/adr/0032-strangers-and-devices.md). The
+ * times are compared by a rank test, which is statistics: of two runs that are alike it finds one in a hundred to
+ * differ, so only two such findings in a row fail, one in ten thousand.
  */
 
 const SAMPLES = extent({ short: 20, ci: 200, full: 200 })

@@ -17,7 +17,7 @@ import { RawConnection } from '../support/http/raw-http.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /*
- * No token but those that the server made is taken, on auth routes or data routes (contract.md 6.2; RFC 8725). The
+ * No token but those that the server made is taken, on auth routes or data routes (docs/SECURITY.md; RFC 8725). The
  * test knows the server's master seed, so that it can sign with the very key of the server.
  */
 

@@ -13,7 +13,7 @@ import { call, startServer, type TestAnswer, type TestServer } from '../support/
 
 /*
  * A clock that jumps by hours, forward and back, under a server that runs and between two: strands go on rising, what is
- * answered stays, and what was refused for the clock's sake works again when the clock does (contract.md 4, HLC).
+ * answered stays, and what was refused for the clock's sake works again when the clock does (docs/adr/0006-clocks.md).
  */
 
 const SECOND_MS = 1_000

@@ -103,7 +103,7 @@ describe('the body of a record', () => {
   })
 })
 
-/** Values that are refused wherever they stand in a body (contract.md 4). */
+/** Values that are refused wherever they stand in a body (docs/FORMAT.md, Body). */
 const refusedValues = [
   '{"a":1,"a":1}',
   '{"a":1,"b":{},"\\u0061":2}',
@@ -125,7 +125,7 @@ const refusedValues = [
   `${'['.repeat(64)}${']'.repeat(64)}`,
 ]
 
-/** Whether a value has nothing of what is refused (contract.md 4): big integers, `__proto__`, NUL in keys. */
+/** Whether a value has nothing of what is refused (docs/FORMAT.md, Body): big integers, `__proto__`, NUL in keys. */
 function isUnambiguous(value: object): boolean {
   return !/(?<![.\d])\d{16,}(?![.\deE])|__proto__|\\u0000/.test(JSON.stringify(value))
 }

@@ -5,7 +5,7 @@ import type { ChainRecord, View } from './strand.js'
  * What the server answers about what the model knows.
  */
 
-/** WriteResponse of the contract. */
+/** WriteResponse of the OpenAPI document. */
 export function writeResponse(agent: string, record: ChainRecord | undefined): unknown {
   if (record === undefined) return undefined
   const { hash, prev, hlc, seq, signature, sealedBy } = record
@@ -23,7 +23,7 @@ export function writeResponse(agent: string, record: ChainRecord | undefined): u
   }
 }
 
-/** RecordView of the contract. */
+/** RecordView of the OpenAPI document. */
 export function recordView(
   record: ChainRecord,
   { deleted, erased }: Pick<View, 'deleted' | 'erased'>,

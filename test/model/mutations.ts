@@ -12,8 +12,8 @@ import {
 } from './world.js'
 
 /*
- * Mutations and their proposals by the rules of the zones (contract, Zones): what stands in the way of one, which
- * records tell of it, and how proposals end.
+ * Mutations and their proposals by the rules of the zones (docs/adr/0014-proposals.md): what stands in the way of one,
+ * which records tell of it, and how proposals end.
  */
 
 /** A record that is expected next on a chain. */

@@ -19,7 +19,7 @@ import { genesisOf, placeRefusals, refused, type Verdict } from './verdict.js'
 import { chainOf, keptAt, keptPlace, nextSeq, type Asked, type Call, type Item, type World } from './world.js'
 
 /*
- * What a call leads to, by the contract: refused, answered from before, or done. Nothing is changed here but whom a
+ * What a call leads to, by /openapi.json: refused, answered from before, or done. Nothing is changed here but whom a
  * public key belongs to; what is done becomes part of the world when the server's records have been compared.
  */
 

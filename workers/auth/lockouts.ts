@@ -7,7 +7,7 @@ import { countTogether, nobodysId } from './strangers.js'
 
 const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
 
-/** One audit record stands for the failures of one e-mail within this time (contract.md 6.11). */
+/** One audit record stands for the failures of one e-mail within this time (docs/OPERATIONS.md, Signing people in). */
 const REPORT_INTERVAL_MS = 60_000
 
 /** Who guesses at the password of an e-mail: a stranger, or a device of the account. */

@@ -136,7 +136,7 @@ export class NamespaceState {
     return this.#write.origin
   }
 
-  /** Appends an audit record (contract.md 6.11). */
+  /** Appends an audit record, in the transaction of the change (docs/adr/0010-auth-state.md). */
   audit(type: AuditType, who: Audited): void {
     const { group, agent } = this.#write
     const record = group.append(agent, { type, body: this.#auditBody(who), signing: 'record' })

@@ -12,8 +12,9 @@ import { edgesOf, type EdgeRange } from '../store/edges.js'
 import { targetAgent } from './records.js'
 
 /**
- * Adds an edge by a record on the strand of its source; one that is there gets the weight of this one (contract.md 5).
- * It appends, so that every zone allows it. 404 agent_not_found, 412 head_mismatch, 503 clock_skew.
+ * Adds an edge by a record on the strand of its source; an edge that exists gets the new weight
+ * (docs/adr/0018-graph.md). It appends, so every zone allows it. 404 agent_not_found, 412 head_mismatch,
+ * 503 clock_skew.
  */
 export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group: CommitGroup): Decision {
   const agent = targetAgent(state, { ...command, emerge: false }, group)

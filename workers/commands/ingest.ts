@@ -18,7 +18,7 @@ import { appendOne, targetAgent } from './records.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 
-/** Appends one record whose body is the request's body (contract.md 5, POST /v1/ingest/:agent). */
+/** Appends one record whose body is the request's body (POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
   const rules = ingestRules(state, command)
   const { body, event } = command
@@ -96,8 +96,8 @@ export interface ReadLines {
 const PIECE_LINES = 64
 
 /**
- * Appends the lines of one chunk (contract.md 5, NDJSON), piece by piece and turn by turn. Agents emerge from their first
- * line.
+ * Appends the lines of one chunk, piece by piece and turn by turn (docs/adr/0027-turns-of-a-shard.md). The first line
+ * of an agent makes it.
  */
 export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Turn): Steps<Decision> {
   const tally = new Tally()

@@ -14,8 +14,8 @@ import { noSuchRecord, targetAgent } from './records.js'
 const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as const
 
 /**
- * Deletes, restores or erases a record by a record of its own, at once or by a proposal (spec.md, States; contract.md
- * 5, Zones). 409 already_deleted, not_deleted, already_erased.
+ * Deletes, restores or erases a record by a record of its own, at once or by a proposal
+ * (docs/adr/0014-proposals.md). 409 already_deleted, not_deleted, already_erased.
  */
 export function recordMutate(
   state: ShardState,

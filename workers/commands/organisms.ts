@@ -49,7 +49,7 @@ export function organismList(state: ShardState, command: CommandOf<'organismList
 
 /**
  * Makes the auth namespace of an organism: its agent, the agent's genesis and the audit record are one transaction
- * (spec.md, Organism auth namespace). 404 organism_not_found, 409 namespace_exists, 503 clock_skew.
+ * (docs/adr/0017-organisms.md). 404 organism_not_found, 409 namespace_exists, 503 clock_skew.
  */
 export function namespaceInit(
   state: ShardState,

@@ -8,8 +8,8 @@ import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { targetAgent } from './records.js'
 
 /**
- * Replaces the row policies of an agent by a signed record (contract.md 3), at once or by a proposal. They hold for
- * whatever is decided after it, in the same commit group too. 404 agent_not_found, 412 head_mismatch.
+ * Replaces the row policies of an agent by a signed record (docs/adr/0012-row-policies.md), at once or by a proposal.
+ * They hold for whatever is decided after it, in the same commit group too. 404 agent_not_found, 412 head_mismatch.
  */
 export function policiesSet(
   state: ShardState,

@@ -19,7 +19,7 @@ import type { Ready, Steps, Turn } from '../shard/turn.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 
-/** Appends one record (contract.md 5, POST …/records). */
+/** Appends one record (POST …/records). */
 export function recordAppend(
   state: ShardState,
   command: CommandOf<'recordAppend'>,
@@ -40,7 +40,7 @@ export function appendOne(state: ShardState, write: Target & { draft: Draft }, g
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
 }
 
-/** Appends a batch: all or none, or each by itself (contract.md 5, POST …/records/batch), in one group. */
+/** Appends a batch: all or none, or each by itself, in one group (POST …/records/batch). */
 export function* batchAppend(
   state: ShardState,
   command: CommandOf<'batchAppend'>,
@@ -83,7 +83,7 @@ function writeBatch(
   })
 }
 
-/** One record by its hash; a deleted or erased one is shown as such (contract.md 5). */
+/** One record by its hash; a deleted or erased one is shown as such. */
 export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent

@@ -305,8 +305,8 @@ export class CommitGroup implements WriteSet {
   }
 
   /**
-   * Signs what must be signed (contract.md 4, Signing): every record, or of those that asked for group signing only
-   * the agent's last in this group, which then covers the others through `prev`.
+   * Signs what must be signed (docs/FORMAT.md, Signed and sealed): every record; but of those that asked for group
+   * signing only the agent's last in this group, which then covers the others through `prev`.
    */
   seal(): void {
     const nextSigned = new Map<number, number>()

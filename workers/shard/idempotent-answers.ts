@@ -41,8 +41,8 @@ function asWritten(command: Command): Command {
 }
 
 /**
- * What the request was answered before, by this group or on disk; 422 idempotency_key_reused when another request was
- * (contract.md 2.6); undefined when the key is new.
+ * The answer that the request got before, in this group or on disk (docs/adr/0008-idempotency.md); 422
+ * idempotency_key_reused when the key was used for another request; undefined when the key is new.
  */
 export function answeredBefore(
   state: ShardState,

@@ -6,8 +6,8 @@ import { noSuchAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/agent.js'
 
 /*
- * Row policies where records are read and written (contract.md 3). A command without `access` comes from a key, which
- * policies do not bind.
+ * Row policies where records are read and written (docs/adr/0012-row-policies.md). A command without `access`
+ * comes from a key, which policies do not bind.
  */
 
 /** The policies that allow one user one action on one agent, its claims put in; undefined for a key: no bounds. */

@@ -20,8 +20,8 @@ export interface SinkParts {
 }
 
 /**
- * Delivers what is committed to PostgreSQL, one batch at a time and each again until it is taken (contract.md 5,
- * External database for ingest). Whatever fails is tried again after a pause; nothing else waits for it.
+ * Delivers committed records to PostgreSQL, batch after batch (docs/adr/0013-postgres-sink.md). A batch that fails is
+ * tried again after a pause until PostgreSQL takes it; nothing else waits for it.
  */
 export class SinkRun {
   readonly #parts: SinkParts

@@ -20,7 +20,7 @@ export interface Agent {
   strandBytes: number
   /** Whether any record was ever deleted: most strands never look a mutation up. */
   mutated: boolean
-  /** What users may do here (contract.md 3); nothing where there is none. */
+  /** What users may do here (docs/adr/0012-row-policies.md); nothing without a policy. */
   policies: readonly Policy[]
   /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
   retiredKeys: readonly RetiredKey[]

@@ -27,8 +27,8 @@ const SWEEP_ROWS_MIN = 64
 const noValue = Buffer.alloc(0)
 
 /**
- * Key of a row in its namespace's own storage: `auth:<kind>:<id>` behind the namespace (spec.md, Lockout entry). No
- * namespace, kind or id holds a zero.
+ * Key of a row in its namespace's own storage: `auth:<kind>:<id>` behind the namespace and NUL
+ * (docs/adr/0010-auth-state.md). No namespace, kind or id holds NUL.
  */
 export function authKey(namespace: string, kind: AuthKind, id: string): string {
   return `${namespace}\0auth:${kind}:${id}`

@@ -32,7 +32,7 @@ export function keptAnswerOf(value: Buffer): KeptAnswer {
   return JSON.parse(value.toString()) as KeptAnswer
 }
 
-/** Answers by idempotency key, kept for a day in the same transaction as what they tell of (contract.md 2.6). */
+/** Answers by Idempotency-Key, kept for a day, in the transaction of their record (docs/adr/0008-idempotency.md). */
 export class IdempotencyTable {
   readonly #environment: Environment
 

@@ -3,7 +3,7 @@ import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import type { Hlc } from '../../src/strand/hlc.js'
 
-/** One record as it is kept. The header lines of contract.md 4 are made again from these fields. */
+/** One record as it is kept. The lines of its header (docs/FORMAT.md, Header) are made from these fields. */
 export interface StoredRecord {
   agentNo: number
   seq: number

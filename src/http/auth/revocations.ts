@@ -10,9 +10,9 @@ interface Until {
 }
 
 /**
- * Sessions, tokens and users that have ended before their tokens expire (contract.md 6.2). The shards keep them too
- * and tell of them at the start. One is forgotten when no token can name it any more: not before as much time has
- * passed by a clock that never jumps, so that a time of day which is ahead for a while brings nothing back.
+ * Sessions, tokens and users that ended before their tokens expire (docs/adr/0010-auth-state.md). The shards keep them,
+ * too, and send them at the start. A revocation is forgotten when no token can name it any more, and not before as much
+ * time has passed by a clock that never jumps: a wall clock that was ahead makes no revoked token valid again.
  */
 export class Revocations {
   readonly #clock: Clock

@@ -21,7 +21,7 @@ import { badCursor, revoked, tokenRevoked, tooManyStreams } from './refusals.js'
 import { unsentEvents } from '../unsent.js'
 import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
 
-/** Every open stream: opens them, hands each its events, ends them (contract.md 5, Streams). */
+/** Opens streams, hands each its events, and ends them (docs/adr/0007-streams.md). */
 export class StreamHub {
   readonly #shards: Shards
   /** Streams of one agent, by that agent; `uses` counts those too that are being opened. */

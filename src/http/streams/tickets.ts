@@ -5,7 +5,7 @@ import { limits } from '../../base/limits.js'
 import type { Principal, TicketIssuer } from '../../routes/route.js'
 import { Shares } from './shares.js'
 
-/** Single-use stream tickets (contract.md 5), in memory: they live a minute. */
+/** Single-use stream tickets, in memory: they live a minute. */
 export class Tickets implements TicketIssuer {
   readonly #clock: Clock
   // A Map keeps the order of issue, which is the order of expiry.

@@ -8,7 +8,7 @@ import { json } from '../answers.js'
 import type { AuthContext, AuthRequest, AuthRouteSettings, IssuedTokens } from '../auth-route.js'
 import type { Answer } from '../route.js'
 
-/** No cache on the way may keep what carries a token (contract.md 6). */
+/** No cache on the way may keep what carries a token (no-store: RFC 9111, 5.2.2.5). */
 const noStore = [['Cache-Control', 'no-store']] as const
 
 /** A JSON answer that carries a secret. */

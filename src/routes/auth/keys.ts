@@ -4,7 +4,7 @@ import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 import { unexpectedAnswer } from './answers.js'
 
-/** POST /v1/auth/keys/rotate: the next key signs from now on; tokens of the one before run out (contract.md 6.2). */
+/** POST /v1/auth/keys/rotate: the next key signs from now on; tokens of the key before stay valid until they expire. */
 const rotate: AuthRoute = {
   kind: 'auth',
   method: 'post',

@@ -22,7 +22,7 @@ function lifetimeSecs(context: AuthContext, purpose: LinkPurpose): number {
 
 /**
  * Sends a link to the e-mail of the body, in the same way whether there is an account or not. While mail is off the
- * answer carries the token, in production only to the root key (contract.md 6.6).
+ * answer carries the token, in production only to the root key (docs/OPERATIONS.md, Signing people in).
  */
 export async function sendLink(
   request: AuthRequest,

@@ -10,7 +10,7 @@ import { sendLink } from './links.js'
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)
 
-/** One answer to a link that is wrong, used or expired (contract.md 6): the shard's, word by word. */
+/** One answer to a link that is wrong, used or expired: the shard's, word by word. */
 const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
 
 /** POST /v1/auth/magic-link/send */

@@ -54,7 +54,7 @@ const change: AuthRoute = {
       password,
       deviceToken,
       async right({ passwordHash: comparedHash, device }) {
-        // Not before: nothing is hashed for an e-mail that is locked (contract.md 6).
+        // Not before: nothing is hashed for an e-mail that is locked.
         const passwordHash = await context.passwords.hash(wanted)
         if (typeof passwordHash !== 'string') return passwordHash
         const changed = { userId, sid, comparedHash, passwordHash }

@@ -9,8 +9,8 @@ import { linkDraft } from './links.js'
 const registerBody = reader(RegisterBody)
 
 /**
- * POST /v1/auth/register. While verification is required the answer is the same whether the e-mail was taken or not
- * (contract.md 6.4), and so names no user.
+ * POST /v1/auth/register. While verification is required the answer is the same whether the e-mail was taken or not,
+ * and so names no user (docs/adr/0032-strangers-and-devices.md).
  */
 const register: AuthRoute = {
   kind: 'auth',

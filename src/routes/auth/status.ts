@@ -2,7 +2,7 @@ import { AuthStatus } from '../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 
-/** GET /v1/auth/status: the one auth route that answers while the add-on is off (contract.md 1). */
+/** GET /v1/auth/status: the one auth route that answers while the add-on is off (docs/OPERATIONS.md). */
 const status: AuthRoute = {
   kind: 'auth',
   method: 'get',

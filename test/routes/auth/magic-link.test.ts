@@ -62,7 +62,7 @@ describe('using a magic link', () => {
     const token = await tokenFor('new@example.org')
     const { result, records, types } = await auditsOf(server, () => use(token))
     expect(result.headers.get('cache-control')).toBe('no-store')
-    // The token came in an answer, so it proved no mailbox (contract.md 6.6).
+    // The token came in an answer, so it proved no mailbox (docs/adr/0031-proof-of-a-mailbox.md).
     expect(result.body).toMatchObject({ email: 'new@example.org', verified: false })
     const claims = decodeJwt(result.body.token)
     expect(claims).toMatchObject({ sub: result.body.user_id, amr: ['otp'] })

@@ -5,7 +5,7 @@ import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 import { signUp, subjectOf } from '../../support/auth/users.js'
 
-/* Row policies on streams, replay and live (contract.md 3). */
+/* Row policies on streams, replay and live (docs/adr/0012-row-policies.md). */
 
 let server: TestServer
 let ann = ''

@@ -9,7 +9,7 @@ describe('an audit record', () => {
     expect(new Set(auditTypes).size).toBe(auditTypes.length)
   })
 
-  it('has the members of the contract, null where nothing is known', () => {
+  it('has the members of every audit record, null where nothing is known', () => {
     expect(JSON.parse(auditBody({ outcome: 'failure', requestId: 'r1' }))).toStrictEqual({
       user_id: null,
       email_hmac: null,

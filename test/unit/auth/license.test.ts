@@ -22,7 +22,7 @@ describe('a license key', () => {
     expect((await checkLicense(token, publicKey.toUpperCase(), nowMs)).ok).toBe(true)
   })
 
-  it('holds the claims of the contract and nothing else', async () => {
+  it('holds licensee, expiry and features and nothing else', async () => {
     const [, payload] = (await issueLicense(seed, grant, nowMs)).split('.')
     expect(JSON.parse(Buffer.from(String(payload), 'base64url').toString())).toStrictEqual({
       licensee: 'Ännchen & Co',

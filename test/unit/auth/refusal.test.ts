@@ -7,6 +7,6 @@ it('answers a refusal with the status of its code', () => {
   expect(statusOf(refuse('account_locked', 'Expected a later try', { retryAfterSecs: 5 }))).toBe(429)
 })
 
-it('answers a token in a body with 400 where the contract says so', () => {
+it('answers a token in a body with 400 where the route asks for that', () => {
   expect(statusOf(refuse('invalid_token', 'Expected the token of the mail', { status: 400 }))).toBe(400)
 })

@@ -1,6 +1,6 @@
 /**
- * A slow strict JSON reader, written from RFC 8259 and contract.md 4 and from nothing else of ours: what the fast one
- * is compared with. @returns undefined where the text must be refused
+ * A slow strict JSON reader, written from RFC 8259 and docs/FORMAT.md (Body) and from nothing else of ours: the fast
+ * one is compared with it. @returns undefined where the text must be refused
  */
 export function readStrictly(text: string, depthMax: number): { value: unknown } | undefined {
   try {

@@ -8,7 +8,7 @@ export function keyEpochs(namespace: NamespaceState): KeyEpochs {
   return { ...kept, retired: kept.retired.filter(({ untilMs }) => untilMs > namespace.nowMs) }
 }
 
-/** Makes the next key, which was published all along, the one in force (contract.md 6.2). */
+/** Puts the next key, which was published all along, in force (docs/OPERATIONS.md, Signing people in). */
 export function keyRotate(namespace: NamespaceState): KeyEpochs {
   const { epoch, retired } = keyEpochs(namespace)
   const rotated: KeyEpochs = {

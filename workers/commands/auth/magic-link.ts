@@ -43,7 +43,7 @@ function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string 
   return purpose === 'passwordReset' || userById(namespace, userId)?.verified === false
 }
 
-/** Signs in by a magic link, and makes the account where there is none (contract.md 6.6). */
+/** Signs in by a magic link, and makes the account where there is none. */
 export function magicLinkVerify(namespace: NamespaceState, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
   const link = takeLink(namespace, hash, 'magicLink')
   if (link === undefined) {

@@ -7,7 +7,7 @@ import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { createUser, userByEmail } from '../../auth/users.js'
 
-/** Keeps a sign-in by a provider while the browser is there (contract.md 6.9). */
+/** Keeps the state of a sign-in while the browser is at the provider (docs/adr/0011-oauth-sign-in.md). */
 export function oauthStart(namespace: NamespaceState, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {
   namespace.put(['oauth-state', stateHash], row, row.expiresAtMs)
   return { kind: 'done' }

@@ -18,7 +18,7 @@ import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import { notVerified } from './login.js'
 import { noSuchUser, sessionOver } from './me.js'
 
-/** The one answer to whatever is wrong with a passkey or its ceremony (contract.md 6). */
+/** The one answer to whatever is wrong with a passkey or its ceremony. */
 const passkeyFailed = refuse('passkey_failed', 'Expected a passkey that answers a challenge not used before')
 
 /** The passkeys of a user, the oldest first. */
@@ -68,8 +68,8 @@ const signInAgain = refuse(
 const tooMany = refuse('too_large', `Expected at most ${limits.passkeysPerUserMax} passkeys of one user`)
 
 /**
- * Begins an authentication. For an e-mail the list is as long whether there is an account or not and however many
- * passkeys it has, and as much is read, made and written (contract.md 6.10).
+ * Begins an authentication. The list for an e-mail is equally long whether or not there is an account, and however many
+ * passkeys it has; as much is read, computed and written (docs/adr/0016-passkeys.md).
  */
 export function passkeyAuthentication(
   namespace: NamespaceState,

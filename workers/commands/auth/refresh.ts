@@ -9,7 +9,7 @@ import { userById, withoutPassword } from '../../auth/users.js'
 
 const unknown = refuse('refresh_invalid', 'Expected the refresh token of a session that has not ended')
 
-/** Exchanges a refresh token that was made here (contract.md 6.3). */
+/** Exchanges a refresh token that was made here (docs/adr/0010-auth-state.md). */
 export function refresh(namespace: NamespaceState, { sid, generation }: ChangeOf<'refresh'>): Changed {
   const session = sessionById(namespace, sid)
   const user = session === undefined ? undefined : userById(namespace, session.userId)

@@ -9,8 +9,8 @@ import { countTogether } from '../../auth/strangers.js'
 import { createUser, userByEmail } from '../../auth/users.js'
 
 /**
- * Makes an account with a password. While verification is required, a taken e-mail is answered just as a new one is,
- * and as much is written, so that time does not tell either (contract.md 6.4).
+ * Makes an account with a password. While verification is required, a taken e-mail is answered as a new one is, and as
+ * much is written, so that time does not reveal it either (docs/adr/0032-strangers-and-devices.md).
  */
 export function register(namespace: NamespaceState, change: ChangeOf<'register'>): Changed {
   const { email, passwordHash, verifyLink } = change

@@ -1,7 +1,7 @@
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 
-/** Has one token refused until it has expired; its session goes on (spec.md, Authentication 9). */
+/** Has one token refused until it has expired; its session goes on. */
 export function revoke(namespace: NamespaceState, change: ChangeOf<'revoke'>): Changed {
   const { userId, sid, jti, expiresAtMs } = change
   namespace.end({ what: 'jti', id: jti, untilMs: expiresAtMs })

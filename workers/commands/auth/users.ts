@@ -29,7 +29,7 @@ export function userList(namespace: NamespaceState, { after, limit }: LookupOf<'
   return { kind: 'users', users, total: namespace.count('email'), ...(last !== undefined && { after: last }) }
 }
 
-/** Replaces what only the root key writes. Tokens that are out keep what they carry (spec.md, States). */
+/** Replaces app_metadata, which only the root key writes. Tokens that are out keep what they carry. */
 export function appMetadata(
   namespace: NamespaceState,
   { email, metadata }: ChangeOf<'appMetadata'>,
@@ -44,7 +44,7 @@ export function appMetadata(
   return { kind: 'user', user: withoutPassword(changed) }
 }
 
-/** Removes a user with all that belongs to it; the audit record is the tombstone (spec.md, States). */
+/** Removes a user with all that belongs to it; the audit record is the tombstone. */
 export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userDelete'>): Changed {
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
