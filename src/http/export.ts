@@ -75,7 +75,9 @@ export class ExportSender {
       return
     }
     if (this.#readers.full) {
-      exchange.refuse(refuse('overloaded', 'Expected fewer exports at once', { retryAfterSecs: 1 }))
+      exchange.refuse(
+        refuse('overloaded', 'The queue of exports and imports is full, try again', { retryAfterSecs: 1 }),
+      )
       return
     }
     const toSeq = await this.#lastSeq(located, request)

@@ -189,4 +189,4 @@ function failure(error: unknown, exchange: Exchange, handling: Handling): Refusa
   return internalError
 }
 
-const internalError = refuse('internal_error', 'The server failed; its log tells why under the request id')
+const internalError = refuse('internal_error', 'The server failed; its log says why under the request id')

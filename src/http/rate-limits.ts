@@ -116,8 +116,12 @@ function admitted(told: Told, count: Counted): Rated {
 }
 
 function limited(told: Told, count: Counted): Rated {
-  const refusal = refuse('rate_limited', `Expected at most ${told.limit.ratePerSec} requests a second`, {
-    retryAfterSecs: retryAfterSecs(count.waitMs),
-  })
+  const refusal = refuse(
+    'rate_limited',
+    `This address sends more than ${told.limit.ratePerSec} requests a second, try again later`,
+    {
+      retryAfterSecs: retryAfterSecs(count.waitMs),
+    },
+  )
   return { refusal, ...admitted(told, count) }
 }

@@ -265,7 +265,7 @@ function partRefusal(
   }
   const aheadMs = last.hlc.ms - state.clock() - limits.importClockAheadMsMax
   if (aheadMs > 0) {
-    return refuse('clock_skew', 'Expected records whose clock is not ahead of the clock of this server', {
+    return refuse('clock_skew', 'The clock of this server is behind the records of the export, try again', {
       retryAfterSecs: Math.ceil(aheadMs / 1_000),
     })
   }

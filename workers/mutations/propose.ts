@@ -88,17 +88,17 @@ function fullShare(open: readonly OpenShare[], one: OpenShare): string | undefin
   const own = open.filter(({ line }) => line === one.line).length
   if (isUser(one)) {
     if (own >= limits.proposalsOfUserMax)
-      return `Expected at most ${limits.proposalsOfUserMax} open proposals of one user about an agent`
+      return `The user has ${limits.proposalsOfUserMax} open proposals about this agent: wait until one ends`
     if (open.filter(isUser).length >= limits.proposalsOfUsersMax)
-      return `Expected at most ${limits.proposalsOfUsersMax} open proposals of users about an agent`
+      return `Users have ${limits.proposalsOfUsersMax} open proposals about this agent: wait until one ends`
   }
   if (own >= limits.proposalsOfLineMax)
-    return `Expected at most ${limits.proposalsOfLineMax} open proposals of one line of keys about an agent`
+    return `One line of keys has ${limits.proposalsOfLineMax} open proposals about this agent: wait until one ends`
   if (!one.erases && open.filter(({ erases }) => !erases).length >= limits.proposalsNotErasingMax)
-    return `Expected at most ${limits.proposalsNotErasingMax} open proposals about an agent that do not erase`
+    return `The agent has ${limits.proposalsNotErasingMax} open proposals that do not erase: wait until one ends`
   return open.length < limits.proposalsOpenMax
     ? undefined
-    : `Expected at most ${limits.proposalsOpenMax} open proposals about an agent`
+    : `The agent has ${limits.proposalsOpenMax} open proposals: wait until one ends`
 }
 
 function isUser({ line }: OpenShare): boolean {

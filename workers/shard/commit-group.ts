@@ -29,7 +29,7 @@ import type {
 } from '../store/write-set.js'
 import type { ZoneChange } from '../store/zone-changes.js'
 
-const clockSkew = refuse('clock_skew', 'Expected the server clock not to be behind its last records')
+const clockSkew = refuse('clock_skew', 'The clock of the server is behind its last records, try again later')
 
 /** What a record is made of before it has its place in the chain. */
 export interface Draft {

@@ -187,7 +187,7 @@ export class Shard {
       failures.push(
         `${command.kind}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
       )
-      return refuse('internal_error', 'Expected the stored records to be whole')
+      return refuse('internal_error', 'The shard could not read this; the log of the server says why')
     }
   }
 

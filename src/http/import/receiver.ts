@@ -57,7 +57,10 @@ export class ImportReceiver {
       })
       .catch((error: unknown) => {
         this.#parts.onError(error, exchange.requestId)
-        refuseRest(exchange, refuse('internal_error', 'Expected the server to take the export in'))
+        refuseRest(
+          exchange,
+          refuse('internal_error', 'The server failed; its log says why under the request id'),
+        )
       })
       .finally(() => {
         release()

@@ -76,7 +76,9 @@ export class ImportSession {
     this.#waiting.add(lines)
     if (this.#waiting.length < this.#waitFor) return undefined
     if (this.#readers.full) {
-      return refuse('overloaded', 'Expected fewer exports and imports at once', { retryAfterSecs: 1 })
+      return refuse('overloaded', 'The queue of exports and imports is full, try again', {
+        retryAfterSecs: 1,
+      })
     }
     return this.#check()
   }
@@ -121,7 +123,7 @@ export class ImportSession {
     const { agent, strand } = this.#manifest
     const told = await this.#tellHead({ agent, strand, size: headSeq + 1, hash: headHash })
     if (told) return undefined
-    const detail = 'Expected the log of strand heads to take the head: send the export again'
+    const detail = 'The log of strand heads takes no record now, send the export again'
     return refuse('unavailable', detail, { retryAfterSecs: 1 })
   }
 

@@ -53,7 +53,10 @@ export class IngestReceiver {
       })
       .catch((error: unknown) => {
         onError(error, exchange.requestId)
-        refuseRest(exchange, refuse('internal_error', 'Expected the server to take the lines in'))
+        refuseRest(
+          exchange,
+          refuse('internal_error', 'The server failed; its log says why under the request id'),
+        )
       })
       .finally(release)
   }

@@ -67,7 +67,7 @@ export class StreamHub {
   open(exchange: Exchange, request: StreamRequest | Refusal, principal: Principal): void {
     if ('code' in request) exchange.refuse(request)
     else if (this.#count >= limits.streamsMax) {
-      exchange.refuse(refuse('overloaded', 'Expected fewer open streams', { retryAfterSecs: 5 }))
+      exchange.refuse(refuse('overloaded', 'Too many streams are open, try again', { retryAfterSecs: 5 }))
     } else if (!this.#shares.take(principal.id)) {
       exchange.refuse(tooManyStreams)
     } else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
@@ -252,7 +252,7 @@ export class StreamHub {
       const readable = await this.#locateAll(request)
       if (changes === this.#policyChanges || 'code' in readable) return readable
     }
-    return refuse('overloaded', 'Expected row policies that stay for a moment', { retryAfterSecs: 1 })
+    return refuse('overloaded', 'The row policies are being changed, try again', { retryAfterSecs: 1 })
   }
 
   async #locateAll(request: StreamRequest): Promise<Readable | Refusal> {

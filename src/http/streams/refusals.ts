@@ -11,7 +11,7 @@ export const badCursor = refuse(
 /** 429 for a principal that has its share of streams. */
 export const tooManyStreams = refuse(
   'too_many_streams',
-  'The credential has as many open streams as it can have',
+  'The credential has as many open streams as it can have: close one',
   {
     retryAfterSecs: 5,
   },

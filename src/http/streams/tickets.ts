@@ -24,10 +24,10 @@ export class Tickets implements TicketIssuer {
   issue(principal: Principal): string | Refusal {
     this.#dropExpired()
     if (this.#issued.size >= limits.streamTicketsMax) {
-      return refuse('overloaded', 'Expected fewer unused tickets', { retryAfterSecs: 1 })
+      return refuse('overloaded', 'Too many tickets wait to be used, try again', { retryAfterSecs: 1 })
     }
     if (!this.#shares.take(principal.id)) {
-      return refuse('too_many_streams', 'The credential has as many unused tickets as it can have', {
+      return refuse('too_many_streams', 'The credential has as many unused tickets as it can have: use one', {
         retryAfterSecs: 1,
       })
     }
