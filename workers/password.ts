@@ -10,8 +10,8 @@ import {
 } from '../src/protocol/password-tasks.js'
 
 /*
- * Password hashing, in a niced thread of the pool and by the synchronous calls: the asynchronous ones share one small
- * pool of threads with everything else that Node does in the background, and would hold it up.
+ * Password hashing, in a niced thread of the pool, by the synchronous calls: the asynchronous ones share libuv's four
+ * threads with everything else that Node does in the background, and would hold it up.
  */
 
 /** argon2id, set explicitly so that new defaults of the library change nothing. Memory is in KiB. */
@@ -26,10 +26,10 @@ const parameters = {
 
 const SALT_BYTES = 16
 
-/** What a password is compared with where there is none: as dear as any, matched by nothing. */
+/** The hash that a password is compared with where there is none: it costs the same, and no password matches it. */
 const dummy = dummyHash()
 
-/** Does nothing: that it comes to its end tells that a thread could be started. */
+/** Does nothing. When it returns, the pool knows that a thread could be started. */
 export function begin(): void {}
 
 /** @returns the hash with its salt and parameters, in PHC form */
@@ -38,8 +38,8 @@ export function hashPassword({ password }: HashTask): string {
 }
 
 /**
- * Compares a password with a stored hash, or with a dummy of the same cost when there is none, and hashes it anew
- * where the parameters have grown since.
+ * Compares a password with a stored hash, or with a dummy of the same cost when there is none, and hashes it again if
+ * the parameters have grown since.
  * @throws Error when `encoded` is not an argon2 hash
  */
 export function verifyPassword({ password, encoded }: VerifyTask): Verification {

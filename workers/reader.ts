@@ -39,10 +39,10 @@ const { dataDir } = settings
 const environments = new Map<number, Environment>()
 const subtrees = new SubtreeCache()
 
-/** Does nothing: that it comes to its end tells that a thread could be started. */
+/** Does nothing. When it returns, the pool knows that a thread could be started. */
 export function begin(): void {}
 
-/** Export lines from `fromSeq` on, as many whole ones as fit a page. */
+/** Export lines from `fromSeq` on: as many whole lines as fit into a page. */
 export function exportPage(task: ExportPageTask): ExportPage {
   const environment = fresh(task.shard)
   const lines: string[] = []
@@ -54,7 +54,7 @@ export function exportPage(task: ExportPageTask): ExportPage {
     assert(record.seq === nextSeq, 'a strand has no gaps')
     const line = exportLine(record, task)
     lines.push(line)
-    // A body that is withheld was looked into all the same.
+    // A withheld body was read all the same.
     bytes += Math.max(line.length, record.body.length)
     nextSeq = record.seq + 1
     lastHash = record.hash
@@ -75,7 +75,7 @@ export function treeRootOf(task: TreeTask): string {
   return letGo(task.shard, asBuffer(treeRoot(task.size, leafReader(task))).toString('hex'))
 }
 
-/** Root, and the sibling hashes that lead to it from record `seq`, hex. */
+/** The root, and the sibling hashes that lead to it from record `seq` (an inclusion proof), hex. */
 export function inclusionOf(task: InclusionTask): { root: string; path: string[] } {
   const reader = leafReader(task)
   const path = inclusionPath(task.seq, task.size, reader)
@@ -85,7 +85,7 @@ export function inclusionOf(task: InclusionTask): { root: string; path: string[]
   })
 }
 
-/** What leads from the root of the first `from` records to the root of the first `size`, hex. */
+/** A consistency proof from the root of the first `from` records to the root of the first `size`, hex. */
 export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
   const reader = leafReader(task)
   const hex = (hash: Uint8Array) => asBuffer(hash).toString('hex')
@@ -96,7 +96,7 @@ export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
   })
 }
 
-/** Checks a part of an export that is imported, and puts its records where they wait; no store is looked at. */
+/** Checks a part of an export that is imported, and puts its records into the stage file. No store is read. */
 export function importCheck({ stage, lines, ...task }: ImportStageTask): ImportStaged {
   const checked = checkLines({ ...task, lines: Buffer.concat(lines) })
   if ('fault' in checked) return checked
@@ -150,12 +150,12 @@ function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable 
   })
 }
 
-/** Records without whose bodies no verifier could go on; what they tell is public. */
+/** Records whose bodies every verifier needs, and which contain only what is public. */
 function namesKey(type: string): boolean {
   return type === genesisType || type === keyRotateType
 }
 
-/** The shard's store as it is now: the view of an earlier task would hold on to its snapshot. */
+/** The shard's store as it is now: the view of an earlier task would still show its old snapshot. */
 function fresh(shard: number): Environment {
   const environment = environmentOf(shard)
   environment.root.resetReadTxn()
@@ -174,7 +174,7 @@ function environmentOf(shard: number): Environment {
 }
 
 /**
- * Lets go of the snapshot that a task has read by. An idle thread would hold on to it until its next task, and what was
+ * Releases the snapshot that a task has read. Otherwise an idle thread would keep it until its next task, and bodies
  * erased meanwhile would stay in the file.
  */
 function letGo<T>(shard: number, result: T): T {

@@ -12,8 +12,8 @@ import { Shard } from './shard/shard.js'
 import { ShardStore } from './store/shard-store.js'
 
 /*
- * The thread of one shard worker: the only place that knows of the port. What arrives while a group is committed
- * makes up the next turn, so groups grow with the load and an idle server commits one record at once.
+ * The thread of one shard worker: the only file that uses the port. What arrives while a group is committed makes up
+ * the next turn, so groups grow with the load and an idle server commits one record at once.
  */
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
@@ -59,7 +59,7 @@ port.on('message', (message: unknown) => {
   else stepSoon()
 })
 
-/** Takes a message and all that wait behind it. */
+/** Takes a message and all that are queued behind it. */
 function take(message: unknown): void {
   const commands: CommandFrame = []
   for (let next = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
@@ -72,12 +72,12 @@ function take(message: unknown): void {
   if (commands.length > 0) shard.take(commands)
 }
 
-// Between two frames no agent is in the middle of anything. It keeps no thread alive.
+// Safe between two frames, when no agent is in use. The timer keeps no thread alive.
 setInterval(() => store.agents.rest(), limits.agentRestMs).unref()
 
 port.postMessage('ready')
 
-/** Has an idle shard go on with what it has put off; frames that wait come first. */
+/** Has an idle shard continue work that it has put off; frames that wait come first. */
 function stepSoon(): void {
   if (stepping || !shard.needsStep) return
   stepping = true

@@ -13,8 +13,8 @@ import { SinkRun } from './sink/run.js'
 import { openEnvironment } from './store/environment.js'
 
 /*
- * The thread of the PostgreSQL sink: reads the shards' stores on a read-only view, and tells the front thread its
- * figures (docs/adr/0013-postgres-sink.md).
+ * The thread of the PostgreSQL sink: reads the shards' stores on a read-only view, and reports its figures to the front
+ * thread (docs/adr/0013-postgres-sink.md).
  */
 
 assert(!isMainThread && parentPort !== null, 'the sink runs in a worker thread')
@@ -22,7 +22,7 @@ const port = parentPort
 const given: unknown = workerData
 assert(isSinkSettings(given), 'the sink is handed its settings')
 const settings = given
-// On Linux that is this thread alone; elsewhere it would slow the whole server down.
+// On Linux this applies to this thread alone; elsewhere it would slow down the whole server.
 const NICE = 10
 if (process.platform === 'linux') setPriority(Math.max(NICE, getPriority()))
 

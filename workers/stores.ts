@@ -17,10 +17,10 @@ import { copyStore } from './store/store-copy.js'
  * Work on whole stores, in a thread of a pool of its own: `strandfast backup` and `restore` (docs/adr/0020-backup.md).
  */
 
-/** Does nothing: that it comes to its end tells that a thread could be started. */
+/** Does nothing. When it returns, the pool knows that a thread could be started. */
 export function begin(): void {}
 
-/** Copies all stores of a data directory as they were at one moment, while a server may go on writing them. */
+/** Copies all stores of a data directory as they were at one moment, while a server may be writing to them. */
 export async function copyStores({ from, to, progress }: CopyTask): Promise<ShardCopy[]> {
   const { add } = counter(progress)
   const snapshots = await takeSnapshots(from, { scratch: to[0] ?? '', attempts: limits.snapshotTries })
@@ -29,7 +29,7 @@ export async function copyStores({ from, to, progress }: CopyTask): Promise<Shar
   const copies: ShardCopy[] = []
   try {
     for (const path of to) {
-      // One after the other, each snapshot being let go of as soon as it is copied.
+      // One after the other; each snapshot is closed as soon as it is copied.
       const [snapshot] = snapshots
       assert(snapshot !== undefined, 'each store has its snapshot')
       copies.push(await copyStore(snapshot, path, add))

@@ -3,7 +3,7 @@ import type { UserRow } from '../../src/auth/user.js'
 import type { NamespaceState } from './namespace-state.js'
 import { userById } from './users.js'
 
-/** Who somebody is at a provider, for good: e-mails change, and are given to others. */
+/** Identifies a person at a provider for good, unlike an e-mail, which can change or be given to somebody else. */
 export interface IdentityRef extends Pick<ProviderIdentity, 'subject'> {
   provider: OauthProviderName
 }
@@ -14,18 +14,18 @@ export function userByIdentity(namespace: NamespaceState, identity: IdentityRef)
   return userId === undefined ? undefined : userById(namespace, userId)
 }
 
-/** Whether a user signs in by an account of a provider already. */
+/** Whether a user already has an identity at a provider. */
 export function hasIdentity(namespace: NamespaceState, userId: string, provider: OauthProviderName): boolean {
   return namespace.ids('user-identity', `${userId}:${provider}:`).length > 0
 }
 
-/** Links an identity to a user, who signs in by it from now on. */
+/** Links an identity to a user, who can sign in by it from now on. */
 export function linkIdentity(namespace: NamespaceState, identity: IdentityRef, userId: string): void {
   namespace.put(['identity', idOf(identity)], userId)
   namespace.put(['user-identity', `${userId}:${idOf(identity)}`], true)
 }
 
-/** Takes a user's identities away: who comes with one later is somebody new. */
+/** Removes a user's identities: whoever signs in with one of them later gets a new account. */
 export function dropIdentities(namespace: NamespaceState, userId: string): void {
   for (const id of namespace.ids('user-identity', `${userId}:`)) {
     namespace.remove('identity', id.slice(userId.length + 1))

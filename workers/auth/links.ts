@@ -5,20 +5,20 @@ import { takeMailRoom } from './mail-rooms.js'
 import { putMail } from './outbox.js'
 import type { NamespaceState } from './namespace-state.js'
 
-/** How long a link is kept that can serve nobody, milliseconds. */
+/** How long a link that can serve nobody is kept, milliseconds. */
 const UNSERVED_MS = 60_000
 
 /** Whom a link is for. */
 export interface LinkOwner {
   email: string
-  /** Whether there is anybody whom the link can serve; if not, as much is written, and nothing is mailed. */
+  /** Whether the link can serve anybody; if not, as much is written, but nothing is mailed. */
   served: boolean
 }
 
 /**
- * Keeps a link for an e-mail, which need not have an account, and mails it where it has a token to mail. A link whose
- * mail found no room is not kept: nobody will ever have its token, and it would end one that was mailed.
- * @returns whether no more links of its purpose were asked for than one mailbox is mailed
+ * Keeps a link for an e-mail, which need not have an account, and mails it if it has a token to mail. A link whose mail
+ * is over the mailbox's limit is not kept: nobody would ever have its token, and it would replace one that was mailed.
+ * @returns false when the mailbox has been mailed as many links of this purpose as it may
  */
 export function putLink(namespace: NamespaceState, { email, served }: LinkOwner, draft: LinkDraft): boolean {
   const { purpose: kind, mailToken: token } = draft
@@ -42,20 +42,20 @@ function keepLink(namespace: NamespaceState, email: string, draft: LinkDraft): v
   namespace.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
 }
 
-/** The link of a hash that is for `purpose` and has not expired. */
+/** The link with a hash, if it is for `purpose` and has not expired. */
 export function findLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): LinkRow | undefined {
   const row = namespace.find('link', hash)
   return row?.purpose === purpose && row.expiresAtMs > namespace.nowMs ? row : undefined
 }
 
-/** Takes a link out: it works once. */
+/** Removes a link and returns it: it works once. */
 export function takeLink(namespace: NamespaceState, hash: string, purpose: LinkPurpose): LinkRow | undefined {
   const row = findLink(namespace, hash, purpose)
   if (row !== undefined) dropLink(namespace, row.email, hash)
   return row
 }
 
-/** Takes out every link of an e-mail. */
+/** Removes every link of an e-mail. */
 export function dropLinks(namespace: NamespaceState, email: string): void {
   for (const hash of hashesOf(namespace, email)) dropLink(namespace, email, hash)
 }
@@ -66,8 +66,8 @@ function dropLink(namespace: NamespaceState, email: string, hash: string): void 
 }
 
 /**
- * An e-mail has a bounded number of links for each purpose: of too many, the oldest goes. Those for other purposes stay,
- * so that nobody ends the owner's way in by asking for mails that let nobody in.
+ * An e-mail has a bounded number of links for each purpose; a new one replaces the oldest. Links for other purposes
+ * stay, so nobody can remove the owner's magic link by asking for mails of another purpose.
  */
 function makeRoom(namespace: NamespaceState, email: string, purpose: LinkPurpose): void {
   const hashes = hashesOf(namespace, email)
@@ -75,7 +75,7 @@ function makeRoom(namespace: NamespaceState, email: string, purpose: LinkPurpose
   const same = hashes
     .map((hash) => ({ hash, row: namespace.find('link', hash) }))
     .filter(({ row }) => row?.purpose === purpose)
-    // Links for one purpose live equally long, so the oldest is the one that ends first.
+    // Links for one purpose live equally long, so the oldest is the one that expires first.
     .toSorted((one, other) => (one.row?.expiresAtMs ?? 0) - (other.row?.expiresAtMs ?? 0))
   const tooMany = Math.max(0, same.length - limits.linksPerPurposeMax + 1)
   for (const { hash } of same.slice(0, tooMany)) dropLink(namespace, email, hash)

@@ -19,7 +19,9 @@ export interface Guesser {
   deviceId?: string
 }
 
-/** Who guesses, by the device token that came with it: one that is not of the account makes nobody more than a stranger. */
+/**
+ * Who guesses, by the device token that came with the guess. With a token of another account it counts as a stranger.
+ */
 export function guesserOf(
   namespace: NamespaceState,
   given: Guesser & { device?: DeviceClaim | undefined },
@@ -29,7 +31,7 @@ export function guesserOf(
   return { email, user, ...(known && { deviceId: device.deviceId }) }
 }
 
-/** How the guesser stands; there is no difference between known and unknown e-mails. */
+/** The lockout state of the guesser; known and unknown e-mails are treated alike. */
 export function lockoutOf(
   namespace: NamespaceState,
   guesser: Guesser,
@@ -44,7 +46,7 @@ export function lockedUntilMs(namespace: NamespaceState, email: string): number 
   return lockedForMs(row, namespace.nowMs) > 0 ? row.lockedUntilMs : 0
 }
 
-/** Counts one more failure and tells of it; the one that makes the count full locks. */
+/** Counts one more failure and records it; the one that reaches the limit locks. */
 export function countFailure(namespace: NamespaceState, guesser: Guesser): void {
   const { nowMs } = namespace
   const place = placeOf(guesser)
@@ -59,17 +61,17 @@ export function countFailure(namespace: NamespaceState, guesser: Guesser): void 
   namespace.put(place, row, keptUntilMs(row, nowMs))
 }
 
-/** What there is to tell of a failure. */
+/** What is recorded about a failure. */
 interface Failure {
-  /** Whether it is time for a record, of `count` failures. */
+  /** Whether an audit record is due, of `count` failures. */
   due: boolean
   locked: boolean
   count: number
 }
 
 /**
- * Tells of a failure: by records of the e-mail, about one a minute, or where no account has it together with those of
- * other such e-mails. Either way as much is computed and written.
+ * Records a failure. An e-mail with an account gets records of its own, about one a minute; failures of e-mails without
+ * one are counted together. Either way as much is computed and written.
  */
 function tell(namespace: NamespaceState, { email, user }: Guesser, { due, locked, count }: Failure): void {
   const counted = user === undefined
@@ -84,8 +86,8 @@ function tell(namespace: NamespaceState, { email, user }: Guesser, { due, locked
 }
 
 /**
- * Forgets the failures of a guesser who has come in, and tells of those that were not told of yet. A device that comes in
- * forgets its own: those of strangers stay counted.
+ * Clears the failures of a guesser who has signed in, and records those that no audit record counts yet. A device
+ * clears only its own failures; those of strangers stay counted.
  */
 export function clearFailures(namespace: NamespaceState, guesser: Guesser): void {
   const place = placeOf(guesser)
@@ -103,7 +105,7 @@ export function clearFailures(namespace: NamespaceState, guesser: Guesser): void
   namespace.remove(...place)
 }
 
-/** Forgets what is counted at an e-mail whose account goes, of strangers and of its devices. */
+/** Removes all counts of an e-mail whose account is deleted, those of strangers and of its devices. */
 export function dropLockouts(
   namespace: NamespaceState,
   { email, userId }: Pick<UserRow, 'email' | 'userId'>,
@@ -112,7 +114,7 @@ export function dropLockouts(
   for (const id of namespace.ids('device-lockout', `${userId}:`)) namespace.remove('device-lockout', id)
 }
 
-/** Where the failures of a guesser are counted. */
+/** The row in which the failures of a guesser are counted. */
 function placeOf({ email, user, deviceId }: Guesser): ['lockout' | 'device-lockout', string] {
   if (user === undefined || deviceId === undefined) return ['lockout', email]
   return ['device-lockout', `${user.userId}:${deviceId}`]

@@ -3,15 +3,15 @@ import { takeRoom } from '../../src/auth/mail-room.js'
 import type { RoomsRow } from '../store/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
-/** A mail, as far as its room is concerned. */
+/** A mail, as far as the limit of its mailbox is concerned. */
 export interface RoomAsked extends Pick<AuthMail, 'kind' | 'to'> {
-  /** Whether it will go out: one that serves nobody needs room, takes none, and costs as much. */
+  /** Whether it will be sent. One that serves nobody is checked against the limit but not counted, at the same cost. */
   served: boolean
 }
 
 /**
- * Takes the room of a mail. Each kind has its own, so that by asking for mails of one kind nobody keeps those of another
- * from the owner of the mailbox.
+ * Counts a mail against the limit of its mailbox. Each kind of mail has a limit of its own, so nobody can block one
+ * kind by asking for another.
  * @returns whether there was room
  */
 export function takeMailRoom(namespace: NamespaceState, { kind, to, served }: RoomAsked): boolean {
@@ -19,7 +19,7 @@ export function takeMailRoom(namespace: NamespaceState, { kind, to, served }: Ro
   const fullAtMs = takeRoom(row[kind] ?? 0, namespace.nowMs)
   if (fullAtMs === undefined) return false
   const rooms: RoomsRow = { ...row, [kind]: served ? fullAtMs : (row[kind] ?? 0) }
-  // Kept for as long as it would be if room were taken, so that the row of a mail that serves nobody is not another's.
+  // Kept for as long as if the mail had been counted, so that the row of a mail that serves nobody looks the same.
   namespace.put(['mail-room', to], rooms, Math.max(fullAtMs, ...Object.values(rooms)))
   return true
 }

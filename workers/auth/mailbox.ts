@@ -5,9 +5,9 @@ import { endSessions } from './sessions.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /**
- * The user after it has shown to own its mailbox by a way in: a magic link or a password reset by mail, or a provider's
- * verified e-mail. On the first such proof everything that was set before goes, because somebody else may have set it:
- * password, passkeys, links, sessions, devices and user_metadata. What the root key wrote, app_metadata, stays.
+ * The user after a sign-in that proved the mailbox: by a magic link or a password reset by mail, or by a provider's
+ * verified e-mail. On the first such proof everything that was set before is removed, because somebody else may have
+ * set it: password, passkeys, links, sessions, devices and user_metadata. What the root key wrote, app_metadata, stays.
  * @returns the user to be put, verified
  */
 export function proveMailbox(namespace: NamespaceState, user: UserRow): UserRow {

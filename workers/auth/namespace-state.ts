@@ -16,22 +16,22 @@ import type { AuthKind, AuthRows } from '../store/auth-rows.js'
 import { authKey, pendingValue } from '../store/auth-table.js'
 import { findOrganism } from '../store/organisms.js'
 
-/** Rows that one command looks through at most, such as the sessions of one user. */
+/** The most rows that one command looks through, such as the sessions of one user. */
 const ROWS_MAX = 10_000
 
-/** Audit records that one command appends at most. */
+/** The most audit records that one command appends. */
 const AUDIT_RECORDS_MAX = 8
 
-/** What an audit record tells. */
+/** What an audit record says. */
 interface Audited extends Pick<AuditEvent, 'userId' | 'sid' | 'count'> {
   /** Written as its HMAC. */
   email?: string
   outcome?: AuditEvent['outcome']
-  /** Where it came from, in place of who asked for the change. */
+  /** Where it came from, if not from whoever asked for the change. */
   origin?: Pick<AuditEvent, 'ip' | 'userAgent'>
 }
 
-/** Kinds of rows that are found by the hash of a token which works once. Nobody lists them. */
+/** Kinds of rows that are found by the hash of a single-use token. Nothing lists them. */
 const worksOnce: ReadonlySet<AuthKind> = new Set(['link', 'passkey-session', 'oauth-state'])
 
 /** What a change is written into. */
@@ -41,17 +41,23 @@ interface Writing {
   origin: AuthOrigin
 }
 
-/** What a change came to. A refusal by itself changed nothing; one that is told later was written down, as a failed login. */
+/**
+ * The result of a change. A plain refusal changed nothing; a function that returns a refusal wrote something, such as a
+ * failed login.
+ */
 export type Changed = AuthAnswer | Refusal | (() => Refusal)
 
-/** The state of one auth namespace, as a command sees and changes it: changes of the same group before it are seen. */
+/**
+ * The state of one auth namespace, as a command sees and changes it. It sees changes that earlier commands of the same
+ * group made.
+ */
 export class NamespaceState {
   readonly state: ShardState
   /** The organism's, empty for the root namespace. */
   readonly id: string
-  /** What this command ended, for the front thread. */
+  /** The revocations of this command, for the front thread. */
   readonly ended: Revocation[] = []
-  /** Whether the outbox is to be looked into after this command. */
+  /** Whether this command put a mail into the outbox. */
   mailed = false
   readonly #writing: Writing | undefined
 
@@ -61,13 +67,13 @@ export class NamespaceState {
     this.#writing = writing
   }
 
-  /** The namespace of a look; 404 without the audit agent. */
+  /** The namespace of a lookup; 404 without the audit agent. */
   static toRead(state: ShardState, command: AuthLookup): NamespaceState | Refusal {
     if (state.store.agents.find(command.agent) === undefined) return missingNamespace(state, command)
     return new NamespaceState(state, command.namespace)
   }
 
-  /** The namespace of a change; 404 without the audit agent, 503 clock_skew when its records would have no place. */
+  /** The namespace of a change; 404 without the audit agent, 503 clock_skew when its records could not be written. */
   static of(state: ShardState, command: AuthChange, group: CommitGroup): NamespaceState | Refusal {
     const agent = findAgent(state, group, command.agent)
     if (agent === undefined) return missingNamespace(state, command)
@@ -119,7 +125,7 @@ export class NamespaceState {
     this.#write.group.authRows.set(this.#key(kind, id), {})
   }
 
-  /** Has tokens refused that carry this id, until `untilMs`. */
+  /** Revokes the tokens that carry this id, until `untilMs`. */
   end(ended: Revocation): void {
     if (ended.untilMs <= this.nowMs) return
     this.ended.push(ended)
@@ -143,7 +149,7 @@ export class NamespaceState {
     assert(!('code' in record), 'the place of an audit record was reserved')
   }
 
-  /** Costs what an audit record costs, and leaves none: where there is one, time must not tell it. */
+  /** Costs as much as an audit record and leaves none, so that time does not reveal whether there is one. */
   auditNothing(type: AuditType, who: Audited): void {
     const { group, agent } = this.#write
     const bytes = group.decoy(agent, { type, body: this.#auditBody(who) })
@@ -155,14 +161,16 @@ export class NamespaceState {
     return Buffer.from(auditBody({ ...event, ...origin, outcome, emailHmac }))
   }
 
-  /** What works once is found only in the era that it was made in: a backup has links that were used after it. */
+  /**
+   * Single-use rows are found only in the era in which they were made: a backup contains links that were used after it.
+   */
   #key(kind: AuthKind, id: string): string {
     const { tokenEra } = this.state.auth
     const inEra = tokenEra > 0 && worksOnce.has(kind)
     return authKey(this.id, kind, inEra ? `${tokenEra}:${id}` : id)
   }
 
-  /** A mailbox as audit records name it; two namespaces name it differently. */
+  /** The name of a mailbox in audit records; two namespaces name it differently. */
   #emailHmac(email: string): string {
     return emailHmac(this.state.emailHmacKey, `${this.id}\0${email}`)
   }

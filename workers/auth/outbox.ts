@@ -8,7 +8,7 @@ import { findMail, mailKey, mailsDue } from '../store/mails.js'
 import { takeMailRoom } from './mail-rooms.js'
 import type { NamespaceState } from './namespace-state.js'
 
-/** Mails are sealed in the store: the token of a link is in them, of which nothing else keeps more than the hash. */
+/** Mails are sealed in the store: they contain the token of a link, of which everything else keeps only the hash. */
 const place: SealedPlace = { purpose: 'strandfast/mail/v1', owner: Buffer.from('outbox') }
 
 const ID_BYTES = 16
@@ -17,9 +17,9 @@ const ID_BYTES = 16
 const UNSENT_MS = 60_000
 
 /**
- * Puts a mail into the outbox, in the same transaction as what it tells of, unless its mailbox was sent enough of its kind
- * (docs/adr/0032-strangers-and-devices.md). A mail that is not `served` goes out to nobody, but the same is computed and
- * written, so that time does not tell who has an account.
+ * Puts a mail into the outbox, in the transaction of its cause, unless its mailbox was sent enough mails of its kind
+ * (docs/adr/0032-strangers-and-devices.md). A mail that is not `served` is never sent, but the same is computed and
+ * written, so that time does not reveal who has an account.
  * @returns whether there was room for it
  */
 export function putMail(namespace: NamespaceState, mail: AuthMail, served = true): boolean {
@@ -39,7 +39,7 @@ export function mailDue(state: ShardState, command: CommandOf<'mailDue'>): Outco
   return { kind: 'mailDue', mails }
 }
 
-/** Takes a mail out that was sent or given up, or puts it back for its next try. */
+/** Removes a mail that was sent or given up, or puts it back for its next try. */
 export function mailSettle(
   state: ShardState,
   command: CommandOf<'mailSettle'>,

@@ -23,7 +23,7 @@ export function putPasskey(namespace: NamespaceState, passkey: PasskeyRow): void
   namespace.put(['user-passkey', `${passkey.userId}:${passkey.id}`], true)
 }
 
-/** Takes a passkey out. */
+/** Removes a passkey. */
 export function dropPasskey(
   namespace: NamespaceState,
   { userId, id }: Pick<PasskeyRow, 'userId' | 'id'>,
@@ -32,7 +32,7 @@ export function dropPasskey(
   namespace.remove('user-passkey', `${userId}:${id}`)
 }
 
-/** Takes every passkey of a user out. @returns how many */
+/** Removes every passkey of a user. @returns how many */
 export function dropPasskeys(namespace: NamespaceState, userId: string): number {
   const ids = namespace.ids('user-passkey', `${userId}:`)
   for (const id of ids) dropPasskey(namespace, { userId, id: id.slice(userId.length + 1) })
@@ -49,7 +49,7 @@ export function putPasskeySession(
   namespace.put(['passkey-session', hash], row, expiresAtMs)
 }
 
-/** Takes a ceremony out: its first finishing attempt ends it, whatever comes of that. */
+/** Removes a ceremony and returns it: the first attempt to finish it ends it, successful or not. */
 export function takePasskeySession(namespace: NamespaceState, hash: string): PasskeySessionRow | undefined {
   const row = namespace.find('passkey-session', hash)
   if (row === undefined) return undefined

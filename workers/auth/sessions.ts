@@ -5,7 +5,7 @@ import type { SignedIn } from '../../src/protocol/auth-messages.js'
 import type { NamespaceState } from './namespace-state.js'
 import { putUser, withoutPassword } from './users.js'
 
-/** Opens a session of a user who has just come in. @param amr how (RFC 8176) */
+/** Opens a session of a user who has just signed in. @param amr how (RFC 8176) */
 export function signIn(namespace: NamespaceState, user: UserRow, amr: string[]): SignedIn {
   const { refreshExpirySecs } = namespace.state.auth
   makeRoom(namespace, user.userId)
@@ -40,7 +40,7 @@ export function sessionsOf(namespace: NamespaceState, userId: string): SessionRo
     .filter((session) => session.expiresAtMs > namespace.nowMs)
 }
 
-/** Ends one session: its refresh tokens and, until they have expired, its other tokens are refused. */
+/** Ends one session: its refresh token, and its other tokens until they expire, are refused. */
 export function endSession(namespace: NamespaceState, userId: string, sid: string): void {
   namespace.remove('session', sid)
   namespace.remove('user-session', `${userId}:${sid}`)
@@ -54,12 +54,14 @@ export function endSessions(namespace: NamespaceState, userId: string, kept?: st
   return ending.length
 }
 
-/** When the last token that can have been issued by now has expired: by a clock that was as far ahead as may be. */
+/**
+ * When every token that can have been issued by now has expired, even by a clock that was as far ahead as it may be.
+ */
 export function tokensEndAtMs(namespace: NamespaceState): number {
   return namespace.nowMs + limits.clockAheadMsMax + namespace.state.auth.jwtExpirySecs * 1_000
 }
 
-/** A user has a bounded number of sessions: the one that was unused for longest makes room for a new one. */
+/** A user has a bounded number of sessions: a new one replaces the one that was unused for longest. */
 function makeRoom(namespace: NamespaceState, userId: string): void {
   const ids = namespace.ids('user-session', `${userId}:`)
   if (ids.length < limits.sessionsPerUserMax) return

@@ -2,11 +2,12 @@ import type { CountedType } from '../store/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /*
- * What strangers do to e-mails that no account has, or do to one e-mail again and again: it is counted, and told of
- * together. A record for each would be one that stays for ever for whatever somebody makes up.
+ * What strangers do with e-mails that no account has, or do with one e-mail again and again, is counted and recorded
+ * together (docs/adr/0032-strangers-and-devices.md). With a record for each, anybody could fill the strand with records
+ * that stay for ever.
  */
 
-/** What is told of so, and how it went. */
+/** The types of record that are counted together, and their outcome. */
 const outcomes = {
   'auth/magic_link_sent': undefined,
   'auth/login_failed': 'failure',
@@ -14,20 +15,20 @@ const outcomes = {
   'auth/register': 'failure',
 } as const satisfies Record<CountedType, 'failure' | undefined>
 
-/** How long is counted before it is told of, milliseconds. */
+/** How long events are counted before they are recorded, milliseconds. */
 const TOGETHER_MS = 60_000
 
-/** As long as the id of a user, for what is computed and not written. */
+/** As long as the id of a user, for decoys. */
 export const nobodysId = `usr_${'0'.repeat(32)}`
 
 /** One time that something happened to an e-mail. */
 export interface Happened {
   type: CountedType
-  /** Whether it is counted here: else it is told of by itself, and as much is written here. */
+  /** Whether it is counted here; otherwise it has a record of its own, and as much is written here. */
   counted: boolean
 }
 
-/** Counts what happened to an e-mail. It reads and writes as much for an e-mail that is told of by itself. */
+/** Counts what happened to an e-mail. For an e-mail that has records of its own, it reads and writes as much. */
 export function countTogether(namespace: NamespaceState, { type, counted }: Happened): void {
   const { ip, userAgent } = namespace.origin
   const row = namespace.find('untold', '') ?? {
@@ -45,7 +46,7 @@ export function countTogether(namespace: NamespaceState, { type, counted }: Happ
   })
 }
 
-/** Tells of what was counted in a minute that is over: one record of a type, with its count. */
+/** Records what was counted in the minute before: one record for each type, with its count. */
 export function tellTogether(namespace: NamespaceState): void {
   const row = namespace.find('untold', '')
   if (row === undefined) return

@@ -12,7 +12,7 @@ export function userById(namespace: NamespaceState, userId: string): UserRow | u
   return namespace.find('user', userId)
 }
 
-/** Keeps a user that is there already as it is now. */
+/** Writes a user that exists already. */
 export function putUser(namespace: NamespaceState, user: UserRow): void {
   namespace.put(['user', user.userId], user)
 }
@@ -34,7 +34,7 @@ export function createUser(
   return user
 }
 
-/** A user as others than its shard may see it. */
+/** A user without what only its shard may see. */
 export function withoutPassword({ passwordHash: _passwordHash, ...user }: UserRow): AuthUser {
   return user
 }

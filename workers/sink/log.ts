@@ -14,7 +14,7 @@ import {
 } from '../store/ingest-log.js'
 import type { StoredRecord } from '../store/record-codec.js'
 
-/** Rows and erasures of one shard, and where its log is delivered up to once they are. */
+/** Rows and erasures of one shard, and the cursor once they are delivered. */
 export interface Taken {
   rows: SinkRow[]
   /** Hashes of records whose bodies were erased, in this batch or before. */
@@ -22,7 +22,7 @@ export interface Taken {
   cursor: SinkCursor
 }
 
-/** One shard's log as the sink walks it, block by block: what was delivered, and how much is still to be. */
+/** One shard's log as the sink walks it, block by block: how far it was delivered, and how much is left. */
 export class SinkLog {
   readonly shard: number
   readonly #open: () => Environment
@@ -31,7 +31,7 @@ export class SinkLog {
   readonly #names = boundedCache<number, string>(limits.openAgentsMax)
   /** The block that is delivered next. */
   #next = 0
-  /** The block that is counted next, and the ingest records between the two. */
+  /** The block that is counted next, and the ingest records between the two blocks. */
   #counted = 0
   #lag = 0
   /** The block behind the cursor that PostgreSQL has. */
@@ -49,8 +49,9 @@ export class SinkLog {
   }
 
   /**
-   * Goes to where PostgreSQL says that it has everything up to.
-   * @returns false when this log has no such place, as after a restore: it starts anew, and what is there stays once
+   * Goes to the cursor up to which PostgreSQL has everything.
+   * @returns false when this log has no such place, as after a restore: it starts at the beginning, and rows that exist
+   * stay as they are
    */
   goTo(cursor: SinkCursor | undefined): boolean {
     const environment = this.#current()
@@ -68,7 +69,7 @@ export class SinkLog {
     return known
   }
 
-  /** Counts what was committed since the last look, as far as one look goes. @returns whether there is more to count */
+  /** Counts what was committed since the last call, up to a bound. @returns whether there is more to count */
   look(): boolean {
     if (this.#paused) return false
     const environment = this.#current()
@@ -84,8 +85,8 @@ export class SinkLog {
   }
 
   /**
-   * The next rows in commit order, whole blocks of them.
-   * @returns undefined when there is nothing that PostgreSQL should know of
+   * The next rows in commit order, as whole blocks.
+   * @returns undefined when there is nothing to deliver
    * @throws Error when a stored record does not match its checksum
    */
   take(): Taken | undefined {
@@ -111,7 +112,7 @@ export class SinkLog {
     return { rows, erased, cursor: { blockNo: block - 1, contentHash: lastHashOf(environment, block - 1) } }
   }
 
-  /** PostgreSQL has what was taken last. */
+  /** PostgreSQL has confirmed the last batch. */
   done({ rows, cursor }: Taken): void {
     this.#kept = cursor.blockNo + 1
     this.#pass(this.#kept, rows.length)
@@ -143,8 +144,8 @@ export class SinkLog {
   }
 
   /**
-   * Lets the store go, and keeps away from it until `resume`. LMDB has one environment of a store in a process. A commit
-   * that failed can leave it unusable until all let go of it; and one that was opened for reading first takes no writes.
+   * Closes the store until `resume`. LMDB has one environment of a store in a process: a failed commit can leave it
+   * unusable until everybody has closed it, and one that was opened for reading first takes no writes.
    */
   async pause(): Promise<void> {
     const opened = this.#opened
@@ -153,12 +154,12 @@ export class SinkLog {
     await opened?.root.close()
   }
 
-  /** The store's shard serves. */
+  /** The store's shard serves again. */
   resume(): void {
     this.#paused = false
   }
 
-  /** The log as it is now: a snapshot that is held keeps pages from being used again. */
+  /** The log as it is now; an old snapshot would keep pages from being reused. */
   #current(): Environment {
     if (this.#paused) throw new Error(`Shard ${this.shard} does not serve`)
     this.#opened ??= this.#open()

@@ -9,7 +9,7 @@ import type { SinkLog, Taken } from './log.js'
 /** What the sink works with. Time and chance come in. */
 export interface SinkParts {
   logs: readonly SinkLog[]
-  /** @throws Error when PostgreSQL is not there or does not let us */
+  /** @throws Error when PostgreSQL is not there or refuses the connection */
   connect(breakOff: AbortSignal): Promise<SinkConnection>
   clock: Clock
   /** From 0 to 1. */
@@ -29,7 +29,7 @@ export class SinkRun {
   readonly #breakingOff = new AbortController()
   #connection: SinkConnection | undefined
   #failuresInRow = 0
-  /** How often the next batch of a shard has failed though the connection lived, by the shard's number. */
+  /** How often the next batch of each shard has failed on a live connection, by the shard's number. */
   readonly #suspicions = new Map<number, number>()
   #rows = 0
   #deadLetters = 0
@@ -56,7 +56,7 @@ export class SinkRun {
     this.#connection = undefined
   }
 
-  /** Takes nothing new; the batch under way is let finish. */
+  /** Starts no further batch; the one under way finishes. */
   stop(): void {
     this.#stopping.abort()
   }
@@ -104,7 +104,7 @@ export class SinkRun {
     return any
   }
 
-  /** One batch. Where it fails again and again by something other than the server, a row of it is to blame. */
+  /** One batch. If it fails again and again and the server is not to blame, a row of it is. */
   async #deliver(connection: SinkConnection, shard: number, taken: Taken): Promise<Delivery> {
     const failures = this.#suspicions.get(shard) ?? 0
     try {
@@ -119,7 +119,7 @@ export class SinkRun {
   }
 
   /**
-   * The connection, a new one where the last one broke. Then PostgreSQL is asked anew how far it is: it may have come
+   * The connection, or a new one if the last one broke. A new one reads the cursors again: PostgreSQL may have come
    * back without what it had confirmed, as after a failover.
    */
   async #connected(): Promise<SinkConnection> {
@@ -138,7 +138,9 @@ export class SinkRun {
     return connection
   }
 
-  /** Pauses twice as long after each failure. Half of it is chance, so that servers do not return together. */
+  /**
+   * Pauses twice as long after each failure. Half of the pause is random, so that servers do not all return at once.
+   */
   async #failed(error: unknown): Promise<void> {
     this.#connection?.close()
     this.#connection = undefined
