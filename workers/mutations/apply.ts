@@ -23,7 +23,7 @@ import { seedPlace } from '../store/agents.js'
 import type { Agent } from '../store/agent.js'
 import { findEdge } from '../store/edges.js'
 
-/** A mutation of one agent, and who has it done. */
+/** A mutation of one agent, and who asked for it. */
 export interface Asked<M extends Mutation = Mutation> extends Author {
   agent: Agent
   mutation: M
@@ -36,7 +36,7 @@ export function isOfAgent(mutation: Mutation): mutation is AgentMutation {
   return !('target' in mutation) && mutation.action !== 'remove_edge' && mutation.action !== 'make_api_key'
 }
 
-/** Why a mutation cannot be done as things stand; undefined when nothing is in its way. */
+/** Why a mutation cannot be applied now; undefined when it can. */
 export function obstacle(
   state: ShardState,
   group: CommitGroup,
@@ -46,7 +46,7 @@ export function obstacle(
   if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
   if (mutation.action === 'make_api_key') return keyObstacle(state, group, mutation)
   if (mutation.action !== 'rotate_key') return undefined
-  // Seeds are on no strand: that of a proposal which was imported has stayed where it was made.
+  // Seeds are on no strand: that of an imported proposal is only on the server where it was made.
   if (mutation.sealedSeed === undefined) {
     return refuse('seed_unknown', 'Expected the seed of the key, which an imported proposal does not bring')
   }
@@ -79,7 +79,7 @@ function edgeObstacle(
   return refuse('edge_not_found', `Expected an edge of type "${edgeType}" from "${agent.name}" to "${dst}"`)
 }
 
-/** A key that is proposed comes to be only while the key that proposed it is there. */
+/** A proposed API key is made only while the key that proposed it still exists. */
 function keyObstacle(state: ShardState, group: CommitGroup, { madeBy }: KeyMutation): Refusal | undefined {
   if (madeBy.startsWith('key_') && keyAt(state, madeBy, group) === undefined) {
     return refuse('not_found', 'Expected the key that proposed another one to be there still')
@@ -89,10 +89,10 @@ function keyObstacle(state: ShardState, group: CommitGroup, { madeBy }: KeyMutat
     : refuse('too_large', `Expected at most ${limits.apiKeysMax} API keys`)
 }
 
-/** How a record stands. */
+/** The state of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased'
 
-/** How a record stands as this group leaves it. */
+/** The state of a record as this group leaves it. */
 function recordState(
   state: ShardState,
   group: CommitGroup,
@@ -107,8 +107,8 @@ function recordState(
 }
 
 /**
- * Does a mutation by a record of its own, which tells who asked for it. Nothing is in its way, and the reading of its
- * record was reserved.
+ * Applies a mutation by a record of its own, which says who asked for it. The caller has checked that nothing prevents
+ * it and has reserved the clock reading of its record.
  */
 export function applyMutation(state: ShardState, asked: Asked, group: CommitGroup): PendingRecord {
   const { agent, mutation } = asked
@@ -147,7 +147,7 @@ export function applyMutation(state: ShardState, asked: Asked, group: CommitGrou
   }
 }
 
-/** A key works from now on, and is as old as that. */
+/** The key works from now on, and its age counts from now. */
 function makeApiKey(state: ShardState, asked: Asked<KeyMutation>, group: CommitGroup): PendingRecord {
   const { action: _action, digest, ...about } = asked.mutation
   assert(digest !== undefined, 'the digest of a key is kept until the key is made')
@@ -182,7 +182,10 @@ function applyToRecord(asked: Asked<RecordMutation>, group: CommitGroup): Pendin
   return record
 }
 
-/** The old key signs the record that names the new one, which proves itself in it (docs/FORMAT.md, Key rotation). */
+/**
+ * The old key signs the record that names the new one; the proof in it is signed by the new one (docs/FORMAT.md, Key
+ * rotation).
+ */
 function rotateKey(
   state: ShardState,
   asked: Asked<Extract<AgentMutation, { action: 'rotate_key' }>>,
@@ -219,7 +222,7 @@ function append(
   return record
 }
 
-/** Who asked, and by which proposal, as the record of a mutation tells it. */
+/** Who asked, and by which proposal, as the record of a mutation states it. */
 function authorOf({ principal, proposalSeq }: Asked): Record<string, unknown> {
   return { principal, ...(proposalSeq !== undefined && { proposal_seq: proposalSeq }) }
 }

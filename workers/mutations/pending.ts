@@ -11,21 +11,19 @@ import {
   type OpenShare,
 } from '../store/proposals.js'
 
-/*
- * Proposals as a commit group sees them: those on disk, with what commands before in the same group made of them.
- */
+/* Proposals as a commit group sees them: those on disk, with the changes of earlier commands in the same group. */
 
-/** Puts a proposal as it is from now on. */
+/** Writes the new state of a proposal. */
 export function keepProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
   group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row })
 }
 
-/** Puts an open proposal of an agent that is being imported: it has no due time until the import is at its end. */
+/** Writes an open proposal of an agent that is being imported: it has no due time until the import ends. */
 export function holdProposal(group: CommitGroup, agentNo: number, row: ProposalRow): void {
   group.proposals.set(placeName({ agentNo, seq: row.seq }), { agentNo, row, held: true })
 }
 
-/** Puts the end of a proposal of an agent that is being imported. */
+/** Writes the end of a proposal of an agent that is being imported. */
 export function endHeldProposal(
   group: CommitGroup,
   { agentNo, row, endedAtMs }: { agentNo: number; row: ProposalRow; endedAtMs: number },
@@ -68,12 +66,15 @@ export function openOf(state: ShardState, group: CommitGroup, agent: Agent): Pro
   })
 }
 
-/** How many proposals of an agent are open at most, without a look at each: those that this group has ended count. */
+/** An upper bound of an agent's open proposals, without a look at each: those that this group has ended count. */
 export function openCount(state: ShardState, group: CommitGroup, agent: Agent): number {
   return openProposalCount(state.store.environment, agent.no) + pendingOf(group, agent).length
 }
 
-/** Whose the open proposals of an agent are; those that this group has ended count. The stored ones are read once a group. */
+/**
+ * Whom the open proposals of an agent count for, those included that this group has ended. Stored ones are read once a
+ * group.
+ */
 export function openShares(state: ShardState, group: CommitGroup, agent: Agent): OpenShare[] {
   let stored = group.openShares.get(agent.no)
   if (stored === undefined) {

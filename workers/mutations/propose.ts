@@ -26,14 +26,14 @@ export function propose(state: ShardState, asked: Asked, group: CommitGroup): De
   return () => ({ kind: 'reply', status: 202, body: JSON.stringify(answer) })
 }
 
-/** A proposal as its maker is answered. */
+/** The answer to whoever made a proposal. */
 export function proposedAs({ agent, seq, effectiveAtMs }: ProposalRow): ProposedAs {
   return { proposalId: proposalId(agent, seq), ...(effectiveAtMs !== undefined && { effectiveAtMs }) }
 }
 
 /**
- * Makes a proposal by a record of its own, the reading of which was reserved; 409 proposal_open where one is open about
- * the same target, 503 overloaded where the agent has too many.
+ * Makes a proposal by a record of its own, whose clock reading was reserved; 409 proposal_open if one is open about the
+ * same target, 503 overloaded if the agent has too many.
  */
 export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup): ProposalRow | Refusal {
   const refusal = placeRefusal(state, asked, group)
@@ -43,7 +43,7 @@ export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup
   const row: Omit<ProposalRow, 'seq' | 'hash'> = {
     agent: agent.name,
     mutation,
-    // The audit strand is immutable; of a key another admin decides, as about agents that are protected.
+    // The audit strand is immutable. A key needs the approval of another admin, as in zone `protected`.
     zone: mutation.action === 'make_api_key' ? 'protected' : agent.zone,
     state: 'proposed',
     proposer: principal,
@@ -76,14 +76,14 @@ function placeRefusal(
       extra: { proposal_id: proposalId(agent.name, same.seq) },
     })
   }
-  // Changes of the agent itself are one of each kind at most: proposals about its records never keep them out.
+  // Of changes of the agent itself, one of each kind can be open: proposals about its records never block them.
   if (isOfAgent(mutation) || openCount(state, group, agent) < limits.proposalsOfUserMax) return undefined
   const open = openShares(state, group, agent)
   const full = fullShare(open, { line: lineOf(author), erases: mutation.action === 'erase' })
   return full === undefined ? undefined : refuse('overloaded', full, { retryAfterSecs: 60 })
 }
 
-/** Which share of an agent's open proposals is used up for one more: nobody alone keeps others from proposing. */
+/** Says which share of an agent's open proposals is used up; with shares, nobody can keep others from proposing. */
 function fullShare(open: readonly OpenShare[], one: OpenShare): string | undefined {
   const own = open.filter(({ line }) => line === one.line).length
   if (isUser(one)) {
@@ -105,7 +105,7 @@ function isUser({ line }: OpenShare): boolean {
   return line.startsWith('user:')
 }
 
-/** What the strand tells of a proposal (docs/FORMAT.md, Proposals). */
+/** What the strand says of a proposal (docs/FORMAT.md, Proposals). */
 function proposalBody(row: Omit<ProposalRow, 'seq' | 'hash'>): Record<string, unknown> {
   return {
     ...told(row.mutation),
@@ -134,7 +134,7 @@ function told(mutation: Mutation): Record<string, unknown> {
         ...(mutation.reason !== undefined && { reason: mutation.reason }),
       }
     case 'make_api_key': {
-      // The line told here is the proposer's; that of the key is told when it is made.
+      // The line named here is the proposer's; that of the key is named when it is made.
       const { line: _line, ...facts } = keyFacts(mutation)
       return { action, ...facts }
     }

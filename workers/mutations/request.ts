@@ -11,7 +11,7 @@ import { propose } from './propose.js'
 /**
  * The one door of mutations (docs/adr/0014-proposals.md): as the zone of the agent says, applies the mutation at once,
  * makes a proposal of it (202), or refuses it. 403 zone_immutable, 409 proposal_open, and the refusals of the mutation.
- * @param done the answer to a mutation that is done, made once its record is sealed
+ * @param done makes the answer to an applied mutation, once its record is sealed
  */
 export function requestMutation(
   state: ShardState,

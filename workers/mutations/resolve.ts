@@ -21,10 +21,10 @@ interface Ending {
   reason?: string
 }
 
-/** Records that the end of a proposal takes at most, beside those of a change of zone. */
+/** The most records that the end of a proposal writes, beside those of a change of zone. */
 const END_RECORDS = 2
 
-/** How many readings `resolve` and a vote before it take at most, to be reserved. */
+/** The most clock readings that `resolve` and a vote before it take: as many have to be reserved. */
 export function recordsToResolve(state: ShardState, { agent, row }: Open, group: CommitGroup): number {
   const ended = row.mutation.action === 'zone' ? openOf(state, group, agent).length : 0
   return 1 + END_RECORDS + ended
@@ -38,7 +38,7 @@ export function approvalsNeeded({ zone }: Pick<ProposalRow, 'zone'>): number {
   return zone === 'immutable_core' ? DUAL_APPROVALS : 1
 }
 
-/** Applies a proposal, or ends it as rejected where something has come in its way since it was made. */
+/** Applies a proposal, or ends it as rejected if it can no longer be applied. */
 export function resolve(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
   const { mutation } = row
   const inTheWay = obstacle(state, group, { agent, mutation })
@@ -58,7 +58,7 @@ function endOthers(state: ShardState, agent: Agent, group: CommitGroup): void {
   }
 }
 
-/** Ends a proposal by a record of its own, the reading of which was reserved. */
+/** Ends a proposal by a record of its own, whose clock reading was reserved. */
 export function end(
   state: ShardState,
   { agent, row }: Open,
@@ -89,7 +89,7 @@ export function end(
   return ended
 }
 
-/** The seed of a key, and the digest of an API key, are kept where they are in force and nowhere else. */
+/** Once a proposal has ended, the seed of a key and the digest of an API key are kept only where they are in force. */
 function withoutSecret(mutation: ProposalRow['mutation']): ProposalRow['mutation'] {
   if (mutation.action === 'rotate_key') return { action: mutation.action, publicKey: mutation.publicKey }
   if (mutation.action !== 'make_api_key') return mutation

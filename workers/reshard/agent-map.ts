@@ -7,13 +7,16 @@ export interface AgentPlace {
   no: number
 }
 
-/** The agents of one old shard: five bytes each, so that a million of them fit. */
+/** The agents of one old shard, in five bytes each: a million of them fit into memory. */
 interface Column {
   shards: Uint8Array
   numbers: Uint32Array
 }
 
-/** Where the agents of the old shards go. Numbers are given in the order in which agents are added, without gaps. */
+/**
+ * To which shards the agents of the old ones move. Numbers are given in the order in which agents are added, without
+ * gaps.
+ */
 export class AgentMap {
   readonly #columns: Column[]
   readonly #counts: number[]
@@ -27,7 +30,7 @@ export class AgentMap {
     this.#counts = Array.from({ length: shards }, () => 0)
   }
 
-  /** Agents that went to each new shard. */
+  /** How many agents moved to each new shard. */
   get counts(): readonly number[] {
     return this.#counts
   }
@@ -48,7 +51,7 @@ export class AgentMap {
     return this.#column(from).shards[from.no] ?? 0
   }
 
-  /** Its number there. */
+  /** The number of an agent in its new shard. */
   numberOf(from: AgentPlace): number {
     return this.#column(from).numbers[from.no] ?? 0
   }

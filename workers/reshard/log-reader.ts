@@ -26,7 +26,7 @@ export function* mergedLogs(shards: readonly Environment[]): Generator<OldRecord
   }
 }
 
-/** Imported records of several shards, as they lie. */
+/** Imported records of several shards, in the order in which they are stored. */
 export function* importedRecords(shards: readonly Environment[]): Generator<OldRecord> {
   for (const [shard, { importedBlocks }] of shards.entries()) {
     for (const record of recordsOf(importedBlocks, shard)) yield { shard, record }

@@ -28,7 +28,7 @@ interface FullBlock {
   value: Buffer
   /** By agent number. */
   runs: Map<number, FoundRun>
-  /** Of the records' hashes, for the index. */
+  /** The prefixes of the records' hashes, for the index. */
   prefixes: number[]
 }
 
@@ -57,7 +57,7 @@ export class LogWriter {
     const count = this.#ends.length
     const bytes = blockOverhead(count + 1) + at + record.bytes.length
     const open = this.#runs.get(agentNo)
-    // A run has no gaps: between records of the log there can be imported ones, which lie elsewhere.
+    // A run has no gaps, but between records of the log there can be imported ones, which lie elsewhere.
     const apart = open !== undefined && record.seq !== open.firstSeq + runLength(open)
     if (count > 0 && (bytes > blockBytes || count >= blockRecordsMax || apart)) {
       this.#endBlock()
@@ -77,13 +77,13 @@ export class LogWriter {
     run.strandBytes = strandBytes
   }
 
-  /** What is appended from here on was imported. */
+  /** Records that are appended after this call were imported. */
   beginImported(): void {
     this.#endBlock()
     this.#blockNo = importedBlocksFrom
   }
 
-  /** Takes everything to disk, and the index of hashes to where an idle shard would. */
+  /** Writes everything to disk, and merges the hash index as an idle shard would. */
   finish(): void {
     this.#endBlock()
     this.#commit()

@@ -18,19 +18,19 @@ import { RowWriter } from './row-writer.js'
 import { checkStrands } from './strand-check.js'
 import { StrandSizes } from './strand-sizes.js'
 
-/** What to build the shards of, and where. */
+/** From what to build the shards, and where. */
 export interface ReshardTask {
   /** Folders of the old shards, by their numbers. */
   from: readonly string[]
-  /** Folders of the new ones, which are not there yet. */
+  /** Folders of the new shards, which do not exist yet. */
   to: readonly string[]
   /** The agent whose shard keeps the root namespace of auth: SERVICE_AGENT_ID. */
   rootAgent: string
-  /** Told now and then how far it is. */
+  /** Called now and then with the progress. */
   onProgress(progress: ReshardProgress): void
 }
 
-/** How far it is. */
+/** How far a reshard is. */
 export interface ReshardProgress {
   step: 'moved' | 'checked'
   records: number
@@ -43,10 +43,10 @@ export interface Resharded {
 }
 
 /**
- * Builds shards that hold what the old ones hold, each strand whole where its agent is placed among the new number, and
- * checks them. The old ones stay as they are. What is built is on disk, but not known to anybody
+ * Builds shards with the content of the old ones, each strand in the shard where its agent is placed among the new
+ * number, and checks them. The old ones do not change. The new ones are on disk, but not in use
  * (docs/adr/0021-resharding.md).
- * @throws Error when what is stored is damaged or cannot be written; what was built then is worth nothing
+ * @throws Error when what is stored is damaged or cannot be written; what was built is then useless
  */
 export async function reshard(task: ReshardTask): Promise<Resharded> {
   const from: Environment[] = []
@@ -57,7 +57,7 @@ export async function reshard(task: ReshardTask): Promise<Resharded> {
     const built = new Reshard(task, { from, to })
     const records = built.build()
     for (const environment of to.splice(0)) await environment.root.close()
-    // What is on disk is checked, not what this process remembers of it.
+    // Opened again, so that the check reads what is on disk and not what this process has in memory.
     for (const path of task.to) to.push(openEnvironment(path, 'read'))
     const checked = built.check(to)
     if (checked !== records) throw new Error(`Expected ${records} records, found ${checked}`)
@@ -68,8 +68,8 @@ export async function reshard(task: ReshardTask): Promise<Resharded> {
 }
 
 /**
- * The old shard that keeps users of the root namespace, unless it is that of `rootAgent`: then nothing can tell whose
- * they are, and they would be lost.
+ * An old shard that has users of the root namespace without being the shard of `rootAgent`. Nothing says whose users
+ * they are, so they would be lost.
  */
 export async function strayUsers({
   from,
@@ -123,7 +123,7 @@ class Reshard {
     for (const table of Object.keys(rowMovers)) if (isMoved(table)) this.#moveRows(table)
     this.#moveAnswers()
     for (const rows of this.#rows) rows.flush()
-    // Of the audit strand, which is in the first shard of however many.
+    // Of the audit strand, which is in the first shard, however many there are.
     const told = new Map(this.#from.flatMap((environment) => [...allLastTold(environment)]))
     for (const [shard, environment] of this.#to.entries()) {
       commitDurably(environment, () => {
@@ -201,7 +201,7 @@ class Reshard {
     }
   }
 
-  /** Answers by idempotency key, each with the one expiry that is its own. */
+  /** Moves answers by Idempotency-Key, each with its current expiry and no other. */
   #moveAnswers(): void {
     for (const { idempotency } of this.#from) {
       for (const { key, value } of idempotency.getRange({})) {
@@ -218,7 +218,10 @@ class Reshard {
     }
   }
 
-  /** No row has taken the place of another; answers of which nothing tells the shard may, which refuses their keys. */
+  /**
+   * Checks that no row has replaced another. Only answers that do not name their shard may: their keys are then
+   * refused.
+   */
   #checkRows(built: readonly Environment[]): void {
     for (const [shard, environment] of built.entries()) {
       for (const [table, written] of this.#writer(shard).written) {
@@ -254,7 +257,7 @@ function isMoved(table: string): table is MovedTable {
   return Object.hasOwn(rowMovers, table)
 }
 
-/** Writes over what an erasure has left in the old file, which is about to be removed. */
+/** Overwrites what an erasure has left in the old file, which is about to be removed. */
 function endScrubbing(environment: Environment): void {
   const scrubber = new Scrubber(environment)
   while (scrubber.ready) scrubber.step()

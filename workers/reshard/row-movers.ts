@@ -29,7 +29,7 @@ export interface Move {
   rootAgent: string
 }
 
-/** Tables that follow from others, or are moved in ways of their own: by reshard.ts, by the log's writer, or not at all. */
+/** Tables that are not moved row by row: they follow from others, or are moved by reshard.ts or by the log's writer. */
 type OtherTable =
   | 'meta'
   | 'agents'
@@ -47,10 +47,7 @@ type OtherTable =
 /** Tables that are moved row by row. */
 export type MovedTable = Exclude<TableName, OtherTable>
 
-/**
- * Where a row of each table goes. A table that is made in a later version is missed by the compiler here: whoever makes it
- * decides.
- */
+/** To which shard a row of each table moves. When a later version adds a table, the compiler demands an entry here. */
 export const rowMovers: Record<MovedTable, (row: OldRow, move: Move) => NewRow> = {
   mutations: byAgentInKey,
   erasures: byAgentInKey,
@@ -75,7 +72,7 @@ export const rowMovers: Record<MovedTable, (row: OldRow, move: Move) => NewRow> 
   mails: (row, { shards }) => ({ ...row, shard: shardOf(row.key.toString('hex'), shards) }),
 }
 
-/** The new shard of an answer by idempotency key; all of them for one that was kept before answers told their place. */
+/** The new shard of an answer by Idempotency-Key; every shard for one from before answers named their place. */
 export function shardOfAnswer({ place }: Partial<KeptAnswer>, { shards }: Move): number | 'all' {
   return place === undefined ? 'all' : place % shards
 }

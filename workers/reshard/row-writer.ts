@@ -28,7 +28,7 @@ export class RowWriter {
     if (full) this.flush()
   }
 
-  /** Takes what waits to disk. */
+  /** Writes what waits to disk. */
   flush(): void {
     const rows = this.#rows
     if (rows.length === 0) return

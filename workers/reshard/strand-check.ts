@@ -66,12 +66,12 @@ class StrandCheck implements StrandHeads {
   readonly #runsCovered: number
   readonly #strands: Digests
   readonly #keys: Digests
-  /** All keys of agents that had others before. */
+  /** All keys of agents whose key was rotated. */
   readonly #allKeys = new Map<number, string[]>()
   readonly #heads: Digests
-  /** The hash of the record of each strand that came last. */
+  /** The hash of the last record so far of each strand. */
   readonly #latest: Digests
-  /** Records of each strand that came, and the greatest seq among them. */
+  /** How many records of each strand came so far, and the greatest seq among them. */
   readonly #counts: Float64Array
   readonly #lastSeqs: Float64Array
   readonly #bytes: Float64Array
@@ -127,7 +127,7 @@ class StrandCheck implements StrandHeads {
       if (position === 0) this.#findable(record, packLocation(blockNo, position))
       onRecord()
     }
-    // Runs of later blocks are made from these when the store opens.
+    // Runs of later blocks are made from the blocks when the store opens.
     if (blockNo > this.#runsCovered && !isImportedBlock(blockNo)) return
     for (const [agentNo, run] of runs) {
       const kept = this.#environment.strands.get(runKey(agentNo, run.firstSeq))
@@ -163,7 +163,7 @@ class StrandCheck implements StrandHeads {
     must(no === this.#agents, `there are ${this.#agents} agents`)
   }
 
-  /** What is wrong with a record, which else is its strand's head from here on. */
+  /** What is wrong with a record; if nothing is, it is its strand's head from here on. */
   #faultOf(record: StoredRecord, imported: boolean): string | undefined {
     const { agentNo, seq, hash, prev, hlc } = record
     if (agentNo >= this.#agents) return 'has no agent'
@@ -184,14 +184,14 @@ class StrandCheck implements StrandHeads {
     return undefined
   }
 
-  /** The hash of the record before this one: the one that came last, but where a piece of the strand begins. */
+  /** The hash of the record before this one: the one that came last, except where a piece of the strand begins. */
   #hashBefore({ agentNo, seq }: StoredRecord): string | undefined {
     if (seq === 0) return zeroHash
     if (seq === this.#sizes.nextSeq(agentNo)) return this.#latest.get(agentNo)
     return recordBySeq(this.#environment, agentNo, seq - 1)?.hash
   }
 
-  /** The hash of a record made again; undefined for one of a key that its agent never had. */
+  /** The hash of a record, computed again; undefined if its agent never had the key. */
   #hashOf(record: StoredRecord): string | undefined {
     const { agentNo, seq, keyIndex } = record
     const keys = this.#allKeys.get(agentNo)
@@ -214,7 +214,7 @@ class StrandCheck implements StrandHeads {
     )
   }
 
-  /** What the index has not written yet it is told again when the store opens. */
+  /** What the index has not written yet is added to it again when the store opens. */
   #findable({ hash }: StoredRecord, location: number): void {
     if (!this.#index.covers(location)) return
     must(this.#index.find(prefixOf(hash)).includes(location), `the record ${hash} is found by its hash`)

@@ -1,7 +1,7 @@
 import type { Environment } from '../store/environment.js'
 import { rowCount } from '../store/environment.js'
 
-/** A record as sizes of strands go by it. */
+/** What the sizes of strands need of a record. */
 interface SizedRecord {
   /** Number of its agent. */
   no: number
@@ -10,8 +10,9 @@ interface SizedRecord {
 }
 
 /**
- * Body bytes of the strands of one shard up to each of their records, which come in the order in which they lie: a strand
- * of which a part was imported comes in pieces. Where a piece begins, the run before it knows. 16 bytes an agent.
+ * Counts the body bytes of the strands of one shard up to each of their records. Records come in the order in which
+ * they are stored, so a partly imported strand comes in pieces; where a piece begins, the run before it has the size.
+ * Takes 16 bytes an agent.
  */
 export class StrandSizes {
   readonly #environment: Environment
@@ -25,7 +26,7 @@ export class StrandSizes {
     this.#bytes = new Float64Array(agents)
   }
 
-  /** The seq behind the last record of the agent that came. */
+  /** The seq after the agent's last record so far. */
   nextSeq(no: number): number {
     return this.#nextSeqs[no] ?? 0
   }

@@ -43,7 +43,7 @@ export type Read = Exclude<Command, Write>
 /** A write that may take long, and is cut into turns. */
 export type LongWrite = Extract<Write, { kind: 'ingestChunk' | 'batchAppend' | 'strandImport' }>
 
-/** A write that is decided at once. Parts of an import are, but for those that one seal makes large. */
+/** A write that is decided in one go. So are parts of an import, except for those that a late seal makes large. */
 export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' }>
 
 export function isWrite(command: Command): command is Write {
@@ -60,7 +60,7 @@ export function agentOf(command: Write): string {
   return 'agent' in command ? command.agent : ''
 }
 
-/** Decides a write turn by turn, or finds that it was answered before under its idempotency key. */
+/** Decides a write turn by turn, or finds the answer that was given before under its Idempotency-Key. */
 export function longSteps(state: ShardState, command: LongWrite, turn: Turn): Steps<Decision> {
   switch (command.kind) {
     case 'ingestChunk':
@@ -101,7 +101,7 @@ function* batchSteps(
   const ready = yield* batchAppend(state, command, turn)
   if (typeof ready !== 'function') return ready
   const { group } = turn
-  // The same may have been written by another while this one was read.
+  // Another request may have written the same while this one was read.
   const meanwhile = request && answeredBefore(state, group, request)
   if (meanwhile !== undefined) return meanwhile
   const decision = ready(group)
@@ -111,7 +111,7 @@ function* batchSteps(
   return decision
 }
 
-/** Decides a write, or finds that it was answered before under its idempotency key. */
+/** Decides a write, or finds the answer that was given before under its Idempotency-Key. */
 export function decide(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
   const idempotency = 'options' in command ? command.options.idempotency : undefined
   if (idempotency === undefined) return write(state, command, group)
@@ -181,7 +181,7 @@ function write(state: ShardState, command: ShortWrite, group: CommitGroup): Deci
   }
 }
 
-/** Deciding what was asked under the key before is all there is to it; what is drawn is kept with the answer. */
+/** Claims an Idempotency-Key: only the digest of the request counts. What is drawn is kept with the answer. */
 function requestClaim(state: ShardState): Decision {
   const drawn = Buffer.from(state.random(DRAWN_BYTES)).toString('hex')
   return () => ({ kind: 'claimed', drawn })

@@ -9,25 +9,25 @@ import { makeAgent } from '../commands/agents.js'
 import { findAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/agent.js'
 
-/** A record that tells of one key: made, or deleted, by `principal`. */
+/** The record of one key: made or deleted by `principal`. */
 export interface ApiKeyTold {
   type: 'sys/api_key'
   body: Record<string, unknown>
 }
 
-/** The agent of the server's audit strand, made where there is none; 503 clock_skew. */
+/** The agent of the server's audit strand, made if it does not exist; 503 clock_skew. */
 export function auditStrand(state: ShardState, group: CommitGroup): Agent | Refusal {
   const found = findAgent(state, group, auditAgent)
   return found ?? makeAgent(state, { agent: auditAgent, zone: 'immutable_core' }, group)
 }
 
-/** Appends a record to the server's audit strand; 503 clock_skew, and then nothing is appended. */
+/** Appends a record to the server's audit strand; or nothing, 503 clock_skew. */
 export function tellAudit(
   state: ShardState,
   { type, body }: AuditEntry | ApiKeyTold,
   group: CommitGroup,
 ): PendingRecord | Refusal {
-  // One for the genesis record where this one is the first.
+  // One of them for the genesis record, if this is the first record.
   const skew = group.reserve(2)
   if (skew !== undefined) return skew
   const agent = auditStrand(state, group)
@@ -36,8 +36,8 @@ export function tellAudit(
 }
 
 /**
- * What the audit strand tells of a key (docs/FORMAT.md, The audit strand): what it may do and whose it is. Not the key,
- * its hash or its name, which is free text and could not be taken back.
+ * What the audit strand says of a key (docs/FORMAT.md, The audit strand): what it may do and whose it is. Never the
+ * key, its hash or its name, which is free text and could not be erased.
  */
 export function apiKeyTold(
   change: 'made' | 'deleted',
@@ -47,10 +47,10 @@ export function apiKeyTold(
   return { type: 'sys/api_key', body: { change, ...keyFacts(row), ...author } }
 }
 
-/** What a strand tells of a key. */
+/** What a strand says of a key. */
 type KeyFacts = Pick<ApiKeyRow, 'keyId' | 'scopes' | 'agents' | 'madeBy' | 'line' | 'expiresAtMs'>
 
-/** What a strand tells of a key, under the names that it has there. */
+/** What a strand says of a key, under the names that it uses. */
 export function keyFacts({
   keyId,
   scopes,
@@ -62,7 +62,7 @@ export function keyFacts({
   return { key_id: keyId, scopes, agents, made_by: madeBy, line, expires_at_ms: expiresAtMs ?? null }
 }
 
-/** Adds a key to the group, and to what the front thread is told of it. */
+/** Adds a key to the group, and to the changes that are sent to the front thread. */
 export function putApiKey(group: CommitGroup, row: ApiKeyRow): void {
   group.apiKeys.set(row.keyId, row)
   group.apiKeyChanges.made.push(row)

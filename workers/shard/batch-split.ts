@@ -13,19 +13,19 @@ import { limits } from '../../src/base/limits.js'
 import { readJson } from '../../src/strand/json.js'
 import type { Steps, Turn } from './turn.js'
 
-/** A batch whose records are not read yet. */
+/** A batch whose records are not parsed yet. */
 export interface SplitBatch {
-  /** What stands around the records, each of which is 0. */
+  /** The batch with each record replaced by 0. */
   frame: unknown
   items: Uint8Array[]
 }
 
-/** Bytes between two looks at how long the turn has lasted. */
+/** Bytes between two checks of how long the turn has lasted. */
 const LOOK_BYTES = 65_536
 
 /**
- * Cuts the records of a batch `{records, atomic?}` apart without reading them: JSON.parse takes all of a text at once, and
- * that of a whole batch takes long. What is no JSON shows when the pieces are read.
+ * Splits a batch `{records, atomic?}` into its records without parsing them: JSON.parse takes a text in one go, which
+ * takes long for a whole batch. Invalid JSON is found when the pieces are parsed.
  */
 export function* splitBatch(bytes: Buffer, turn: Turn): Steps<SplitBatch | Refusal> {
   const items: Uint8Array[] = []
@@ -97,7 +97,7 @@ function stringEnd(bytes: Buffer, start: number): number {
   return at + 1
 }
 
-/** Bytes that a name with escapes can have and still be that of the records. */
+/** The most bytes of a name with escapes that can still be `records`. */
 const NAME_BYTES_MAX = 64
 
 function textOf(token: Buffer): string | undefined {
@@ -114,7 +114,7 @@ function isSpaceByte(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
 }
 
-/** JSON without what stands between its tokens, as far as only spaces do. */
+/** JSON without the white space between its tokens. */
 function withoutSpace(text: Buffer): Buffer {
   const kept = Buffer.allocUnsafe(text.length)
   let length = 0

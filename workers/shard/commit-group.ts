@@ -31,7 +31,7 @@ import type { ZoneChange } from '../store/zone-changes.js'
 
 const clockSkew = refuse('clock_skew', 'The clock of the server is behind its last records, try again later')
 
-/** What a record is made of before it has its place in the chain. */
+/** A record before it has its place in the chain. */
 export interface Draft {
   type: string
   body: Uint8Array
@@ -40,7 +40,7 @@ export interface Draft {
   ingested?: boolean
 }
 
-/** A record in its place of the chain. */
+/** A record with its place in the chain. */
 export interface ChainedRecord {
   seq: number
   hlc: Hlc
@@ -52,7 +52,7 @@ export interface ChainedRecord {
   header: string
 }
 
-/** Puts a draft behind the head of its strand and signs it, unless a later record of its group may seal it. */
+/** Chains a draft to the head of its strand and signs it, unless a later record of its group may seal it. */
 export function chainRecord(
   agent: Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } },
   { draft, hlc, salt }: { draft: Draft; hlc: Hlc; salt: Uint8Array },
@@ -82,26 +82,28 @@ function mayWait({ signing, type }: Draft): boolean {
 const noSignature = Buffer.alloc(0)
 
 /**
- * The writes that one transaction takes to disk together. Records are chained and signed as they are decided, those that
- * one signature may cover when the group is sealed; until the commit, nobody outside has seen any of it.
+ * The writes of one transaction. Records are chained and signed as they are decided, except those that one signature
+ * may cover: they are sealed with the group. Until the commit nobody outside sees any of it.
  */
 export class CommitGroup implements WriteSet {
   readonly records: PendingRecord[] = []
   readonly imported: ImportedRecord[] = []
   readonly newAgents = new Map<string, AgentRow>()
-  /** What is new of agents that are there, by their name. */
+  /** Changes of existing agents, by name. */
   readonly agentChanges = new Map<string, AgentChange>()
   /** Proposals as this group leaves them, by agent number and seq. */
   readonly proposals = new Map<string, PendingProposal>()
-  /** Proposals whose rows go: the strand tells of them from now on. */
+  /** Proposals whose rows are replaced by the places of their records. */
   readonly pastProposals: PastProposal[] = []
-  /** Whose the open proposals of agents were before this group, by agent number and seq, where that was asked for. */
+  /**
+   * Whom the open proposals of agents counted for before this group, by agent number and seq, as far as it was read.
+   */
   readonly openShares = new Map<number, Map<number, OpenShare>>()
   readonly erasures: PendingErasure[] = []
   readonly zoneChanges: ZoneChange[] = []
   /** Changes of each edge, in order. */
   readonly edges = new Map<string, EdgeChange[]>()
-  /** Agents that this group has moved: their state is ahead of the store's. */
+  /** Agents that this group has changed: their state is ahead of the store's. */
   readonly touched = new Map<string, Agent>()
   readonly mutations: PendingMutation[] = []
   /** Hashes of the records that are deleted, restored or erased. */
@@ -109,14 +111,14 @@ export class CommitGroup implements WriteSet {
   readonly answers = new Map<string, PendingAnswer>()
   readonly publicKeys = new Map<string, string>()
   readonly apiKeys = new Map<string, ApiKeyRow | undefined>()
-  /** What the front thread is told of keys: not that one was used. */
+  /** Changes of keys for the front thread; that a key was used is not among them. */
   readonly apiKeyChanges: ApiKeyChanges = { made: [], gone: [] }
-  /** What records of the audit strand told that are written at changes only, by their type. */
+  /** The content of audit records that are written only when it changes, by their type. */
   readonly lastTold = new Map<string, string>()
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly revocations: PendingRevocation[] = []
-  /** What records of the server log tell, by their seq. */
+  /** The heads that records of the server log name, by the seq of the record. */
   readonly loggedHeads = new Map<number, readonly LoggedHead[]>()
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */
   readonly mails = new Map<string, Buffer | undefined>()
@@ -131,7 +133,7 @@ export class CommitGroup implements WriteSet {
   readonly #byAgent = new Map<number, StoredRecord[]>()
   /** Records that this group erases, as agent number and seq. */
   readonly #erased = new Set<string>()
-  /** Readings that were taken ahead; the first `#used` of them are used. */
+  /** Clock readings that were reserved; the first `#used` of them are used. */
   readonly #reserved: Hlc[] = []
   #used = 0
 
@@ -160,17 +162,17 @@ export class CommitGroup implements WriteSet {
     )
   }
 
-  /** Records of it, of either kind. */
+  /** How many records it has, of either kind. */
   get size(): number {
     return this.records.length + this.imported.length
   }
 
-  /** Changes what is kept of an agent, beside its record; the caller changes the agent in memory. */
+  /** Changes the row of an agent; the caller changes the agent in memory. */
   changeAgent(name: string, change: AgentChange): void {
     this.agentChanges.set(name, { ...this.agentChanges.get(name), ...change })
   }
 
-  /** Adds to what becomes of an edge. */
+  /** Adds a change of an edge. */
   changeEdge(change: EdgeChange): void {
     const key = edgeNameKey(change)
     const before = this.edges.get(key)
@@ -184,8 +186,8 @@ export class CommitGroup implements WriteSet {
   }
 
   /**
-   * Takes the clock readings of records that are appended together or not at all, before the first of them.
-   * @returns 503 clock_skew when there are not as many
+   * Reserves the clock readings of records that are appended together or not at all, before the first of them.
+   * @returns 503 clock_skew when so many would run too far ahead of the clock
    */
   reserve(count: number): Refusal | undefined {
     while (this.#reserved.length - this.#used < count) {
@@ -218,7 +220,7 @@ export class CommitGroup implements WriteSet {
     return this.#hlc.last
   }
 
-  /** Each member by its name: an object that is spread takes several times as long to make, and there is one a record. */
+  /** Each member is named: spreading an object takes several times as long, and this runs once a record. */
   #add(agent: Agent, draft: Draft, chained: ChainedRecord): PendingRecord {
     const { seq, hlc, hash, prev, salt, signature, header } = chained
     const waits = signature === undefined
@@ -248,7 +250,7 @@ export class CommitGroup implements WriteSet {
   }
 
   /**
-   * Computes all that appending the record would take, and appends nothing.
+   * Computes all that appending the record would need, and appends nothing.
    * @returns as many bytes as the record would take, to be written in its place
    */
   decoy(agent: Agent, { type, body }: Pick<Draft, 'type' | 'body'>): Buffer {
@@ -260,7 +262,7 @@ export class CommitGroup implements WriteSet {
     return Buffer.concat([Buffer.from(hashOf(leaf), 'hex'), salt, signBytes(keyPair.secretKey, text), body])
   }
 
-  /** Takes a record in as it is, behind the last one of its strand; what is written from now on is later. */
+  /** Appends an imported record as it is; clock readings from now on are later than its own. */
   takeIn(record: ImportedRecord): void {
     const { agent, seq, hash, hlc, signature = noSignature } = record
     agent.strandBytes = record.strandBytes
@@ -294,7 +296,7 @@ export class CommitGroup implements WriteSet {
     return this.#erased.has(`${agentNo}/${seq}`)
   }
 
-  /** Readings from now on are later than this one; what was reserved is not. */
+  /** Makes later readings come after this one; those reserved before do not change. */
   #passTo(hlc: Hlc): void {
     this.#reserved.length = this.#used
     this.#hlc.pass(hlc)

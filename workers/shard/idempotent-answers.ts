@@ -10,17 +10,17 @@ import type { IdempotentOutcome } from '../store/write-set.js'
 import type { Decision, ShardState } from './state.js'
 import { idempotencyRow } from '../store/idempotency.js'
 
-/** A write under an idempotency key. */
+/** A write under an Idempotency-Key. */
 export interface KeyedRequest {
-  /** The store's key for it, made of its caller and key. */
+  /** The key of its row in the store, made of caller and Idempotency-Key. */
   row: Buffer
-  /** What is asked. */
+  /** Digest of what is asked. */
   digest: string
-  /** Where the agent is placed that the key belongs to. */
+  /** The placement of the agent that the key belongs to. */
   place: number
 }
 
-/** The request that a command is under an idempotency key; the agent is empty for keys of the first shard. */
+/** The request of a command with an Idempotency-Key; `agent` is empty for keys that belong to the first shard. */
 export function keyedRequest(
   command: Command,
   { caller, agent, key }: { caller: string; agent: string; key: string },
@@ -29,13 +29,13 @@ export function keyedRequest(
   return { row: idempotencyRow(caller, agent, key), digest: digestOf(asWritten(command)), place }
 }
 
-/** Whether a command only asks whether something may be written; no answer of it is kept. */
+/** Whether a command only checks whether something may be written; its answer is not kept. */
 export function isCheck(command: Command): boolean {
   if (command.kind === 'agentKeyRotate') return command.check === true
   return command.kind === 'ingestChunk' && command.mode === 'check'
 }
 
-/** The request that is written after a check of it. */
+/** The write that follows a check. */
 function asWritten(command: Command): Command {
   return command.kind === 'ingestChunk' && command.mode === 'check' ? { ...command, mode: 'reject' } : command
 }
@@ -64,8 +64,8 @@ export function answeredBefore(
 }
 
 /**
- * What makes two requests the same: all of the command but its options, whether it is a check, the claims that a newer
- * token may change, and who asks: an Idempotency-Key is its caller's.
+ * What makes two requests the same: the whole command except its options, whether it is a check, the claims, which a
+ * newer token may change, and the caller, to whom an Idempotency-Key belongs.
  */
 function digestOf(command: Command): string {
   const digest = createHash('sha256')
@@ -79,7 +79,7 @@ function digestOf(command: Command): string {
 
 const notAsked = new Set(['options', 'access', 'check', 'maker', 'line', 'keyMadeAtMs'])
 
-/** Keeps an answer in the transaction of what it tells of. */
+/** Keeps an answer in the transaction of its record. */
 export function keepAnswer(
   state: ShardState,
   group: CommitGroup,
@@ -89,7 +89,7 @@ export function keepAnswer(
   group.answers.set(row.toString('latin1'), { key: row, digest, place, outcome, kept })
 }
 
-/** Of an API key only the hash may lie open in the store, so an answer that shows one is sealed. */
+/** Only the hash of an API key may be readable in the store, so an answer that shows a key is sealed. */
 function closed(state: ShardState, row: Buffer, outcome: Outcome): IdempotentOutcome {
   if (outcome.kind !== 'apiKeyMade') return outcome
   const secret = Buffer.from(JSON.stringify(outcome))
@@ -110,7 +110,7 @@ function sealedPlaceOf(row: Buffer): SealedPlace {
   return { purpose: 'strandfast/kept-answer/v1', owner: row }
 }
 
-/** Told after the commit, so that a key which the same commit deleted is not called live. */
+/** Evaluated after the commit, so that a key which the same commit deleted is not shown as existing. */
 function replayed(state: ShardState, outcome: Outcome): Outcome {
   switch (outcome.kind) {
     case 'reply':

@@ -20,15 +20,15 @@ import type { Steps, Turn } from './turn.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 
-/** The lines of one agent, and the request that they are under their key. */
+/** The lines of one agent, and their request under the Idempotency-Key. */
 interface Part {
   chunk: IngestChunk
   request: KeyedRequest
 }
 
 /**
- * Appends the lines of many agents under an Idempotency-Key. Each agent has a kept answer of its own, as where it is
- * written to alone: so the same upload is known again when its agents are shared out among another number of shards
+ * Appends the lines of many agents under an Idempotency-Key. Each agent has an idempotent answer of its own, as in an
+ * upload for it alone, so the same upload is recognised after its agents were moved to another number of shards
  * (docs/adr/0021-resharding.md). 422 idempotency_key_reused, and then nothing is written. Of a check nothing is kept.
  */
 export function* ingestKeyed(
@@ -47,7 +47,7 @@ export function* ingestKeyed(
     if (turn.spent()) yield
   }
   if (isAllOrNone(command)) {
-    // All or none: what stands in the way of any line is found before the first agent's are written.
+    // All or none: every line is checked before the first agent's lines are written.
     const check = yield* ingestAtOnce(state, { ...command, mode: 'check' }, turn)
     if (isCheck(command) || !isClean(check)) return check
     return yield* allOrNone(state, parts, turn)
@@ -57,7 +57,7 @@ export function* ingestKeyed(
     decisions.push(yield* keptOf(state, part, turn))
     if (turn.spent()) yield
   }
-  // Lines that name no agent are bad whenever they come, and nothing of them is kept.
+  // Lines that name no agent are refused each time, so their answer is not kept.
   if (nameless !== undefined) decisions.push(yield* ingestPieces(state, { ...command, ...nameless }, turn))
   return sumDecision(decisions)
 }
@@ -72,7 +72,7 @@ export function* ingestAtOnce(state: ShardState, command: IngestChunk, turn: Tur
   return writeRead(state, read, { group, ahead: stillSigned(state, { reads, ahead }, group) })
 }
 
-/** Appends what may be repeated under its key, or finds what it was answered before. */
+/** Appends lines and keeps their answer, or finds the answer that was given before. */
 export function* keptOf(state: ShardState, { chunk, request }: Part, turn: Turn): Steps<Decision> {
   const before = answeredBefore(state, turn.group, request)
   if (before !== undefined) return before
@@ -84,7 +84,7 @@ export function* keptOf(state: ShardState, { chunk, request }: Part, turn: Turn)
   return appendKept(state, { request, read, ahead: signed }, turn.group)
 }
 
-/** Everything of an upload that is written all or none, in one group. */
+/** Writes an upload all or none, in one group. */
 function* allOrNone(state: ShardState, parts: readonly Part[], turn: Turn): Steps<Decision> {
   const kept: { request: KeyedRequest; read: ReadLines }[] = []
   const decisions: Decision[] = []
@@ -120,7 +120,7 @@ function appendKept(
   { request, read, ahead }: { request: KeyedRequest; read: ReadLines; ahead: Ahead | undefined },
   group: CommitGroup,
 ): Decision {
-  // The same may have been written by another while this one was read.
+  // Another request may have written the same while this one was read.
   const before = answeredBefore(state, group, request)
   if (before !== undefined) return before
   const decision = writeRead(state, read, { group, ahead })

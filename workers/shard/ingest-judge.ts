@@ -18,15 +18,15 @@ export interface ReadLine {
   /** As they came. */
   bytes: Uint8Array
   draft: Draft | Refusal
-  /** The record that it is kept as, being refused, and why it is. */
+  /** For a refused line that is kept: the record that keeps it, and why it was refused. */
   kept?: { refusal: Refusal; draft: Draft; once?: OnceKey }
-  /** What it is known by, where it is written once. */
+  /** Its key, where each line is written once. */
   once?: OnceKey
-  /** How the policies of its agent judged it, which holds as long as they are the same. */
+  /** The verdict of its agent's policies, which holds until they change. */
   judged?: { policies: readonly Policy[]; allowed: boolean }
 }
 
-/** Drafts of ingest are marked for good, whether or not a sink is set up: it may be later (docs/adr/0013). */
+/** Drafts of ingest are always marked, since a sink may be set up later (docs/adr/0013-postgres-sink.md). */
 export function ingestRules(
   state: ShardState,
   { options, integers }: { options: WriteOptions; integers?: 'text' },
@@ -34,26 +34,26 @@ export function ingestRules(
   return { ...draftRules(state, options), ingested: true, largeAsText: integers === 'text' }
 }
 
-/** A line that is on disk already; `refusal`: as one that was refused and kept. */
+/** A line that is on disk already; with `refusal`, as a refused line that was kept. */
 export interface Duplicate {
   onDisk: true
   refusal?: Refusal
 }
 
-/** What is to become of a line: the draft to append, why not, or that it was written before. */
+/** What to do with a line: a draft to append, a refusal, or nothing because it was written before. */
 export type Verdict = Draft | Refusal | Duplicate
 
-/** How the lines of one agent are judged: what a user's policies grant; or that none may be written. */
+/** What lines of one agent are judged by: what a user's policies grant, or a refusal of all of them. */
 type Standing = Refusal | { grant: Grant; policies: readonly Policy[] }
 
-/** Judges lines as one group sees their agents: by what a user's policies allow, a key may write them all. */
+/** Judges lines by the policies of their agents as one group sees them; a key may write every line. */
 export class Judge {
   readonly #state: ShardState
   readonly #command: CommandOf<'ingestChunk'>
   readonly #access: UserAccess | undefined
   readonly #group: CommitGroup
   readonly #found = new Map<string, Standing>()
-  /** Digests of what is written once, of the lines before. */
+  /** Digests of the earlier lines, where each line is written once. */
   readonly #seen = new Map<string, string>()
 
   constructor(state: ShardState, command: CommandOf<'ingestChunk'>, group: CommitGroup) {
@@ -63,7 +63,7 @@ export class Judge {
     this.#group = group
   }
 
-  /** What to append, or why not: where refused lines are kept, what they are kept as. */
+  /** What to append, or why not. Where refused lines are kept, the record that keeps the line. */
   verdict(line: ReadLine): Verdict {
     const judged = this.#ownVerdict(line)
     const first = 'code' in judged || line.once === undefined ? 'new' : this.#knows(line.once)
@@ -73,14 +73,14 @@ export class Judge {
     const found = this.#found.get(line.agent) ?? this.#find(line.agent)
     if ('code' in found) return own
     const draft = this.#keptDraft(line, own)
-    // Who may not write such a record does not get one written by sending a bad line.
+    // A caller who may not write such a record cannot have one written by sending a bad line.
     if (draft === undefined || !covers(found.grant, draft.body)) return own
     const once = line.kept?.once
     if (once !== undefined && this.#knows(once) === 'written') return { onDisk: true, refusal: own }
     return draft
   }
 
-  /** Whether what is written once is new, written, or something else was written by its key. */
+  /** Whether a line that is written once is new, was written before, or its key was used for something else. */
   #knows(once: OnceKey): 'new' | 'written' | 'other' {
     const name = once.row.toString('latin1')
     const seen = this.#seen.get(name)

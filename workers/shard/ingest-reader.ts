@@ -14,7 +14,7 @@ type IngestChunk = CommandOf<'ingestChunk'>
 /** Some lines of a chunk, as a chunk of their own. */
 type AgentLines = Required<Pick<IngestChunk, 'chunk' | 'lineNumbers'>>
 
-/** The lines of a chunk by the agents that they name, and those that name none as the strict rules read them. */
+/** The lines of a chunk by the agent that they name, and those in which the strict rules find none. */
 export function* linesByAgent(
   command: IngestChunk,
   turn: Turn,
@@ -53,7 +53,7 @@ function nameOf(command: IngestChunk, bytes: Uint8Array): string {
   return typeof agent === 'string' ? agent : ''
 }
 
-/** The agent that keeps a line which the strict rules refuse: the one that the front thread has found in it. */
+/** The agent that keeps a line which the strict rules refuse: the one that the front thread found in it. */
 function keptWith({ mode }: IngestChunk, bytes: Uint8Array): string {
   return mode === 'keep' ? (agentMember(withoutLineFeed(bytes)) ?? '') : ''
 }
@@ -67,11 +67,11 @@ function withoutLineFeed(bytes: Uint8Array): Buffer {
 interface RawLine {
   line: number
   bytes: Uint8Array
-  /** Why the front thread has refused it. */
+  /** Why the front thread refused it. */
   refusal?: Refusal | undefined
 }
 
-/** The lines of a chunk. Blank ones, which only a chunk for one agent has, are passed over but counted. */
+/** The lines of a chunk. Blank ones, which only a chunk for one agent has, are skipped but counted. */
 export function* rawLines({ chunk, firstLine, lineNumbers, refusals }: IngestChunk): Generator<RawLine> {
   let place = 0
   for (let from = 0; from < chunk.length; place++) {
@@ -84,7 +84,7 @@ export function* rawLines({ chunk, firstLine, lineNumbers, refusals }: IngestChu
   }
 }
 
-/** A line of one agent, or `{agent, data, type?}` that the front thread has sent to this shard by its agent. */
+/** Reads a line of one agent, or `{agent, data, type?}` that the front thread sent to the shard of its agent. */
 export function readLine(
   command: IngestChunk,
   { line, bytes, refusal }: RawLine,
@@ -105,7 +105,7 @@ export function readLine(
   return onceOf(command, { line, agent, bytes, draft: draftOf(record, '', rules) })
 }
 
-/** The line with what it is known by, where it is written once. */
+/** The line with its key, where each line is written once. */
 function onceOf({ once }: IngestChunk, read: ReadLine): ReadLine {
   if (once === undefined || 'code' in read.draft) return read
   const key = onceKey(once, read.agent, read.draft)

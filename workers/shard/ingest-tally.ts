@@ -3,7 +3,7 @@ import { limits } from '../../src/base/limits.js'
 import type { AgentIngested, IngestedOutcome, LineFault } from '../../src/protocol/messages.js'
 import type { PendingRecord } from '../store/write-set.js'
 
-/** A line as its faults name it. */
+/** A line as faults name it. */
 interface NamedLine {
   line: number
   agent: string

@@ -3,7 +3,7 @@ import type { Effort } from '../../src/strand/condition.js'
 
 /**
  * What one call for a page may cost a shard, which answers nobody else meanwhile. A call that has used it up ends, and
- * its caller goes on from there in another one. It is looked at between records, so one record can go over it.
+ * its caller continues with another one. It is checked between records, so one record can exceed it.
  */
 export class PageBudget {
   /** What comparing costs. */

@@ -7,16 +7,17 @@ import { rejectedType } from '../../src/strand/record-type.js'
 import type { DraftRules } from '../commands/drafts.js'
 import type { Draft } from './commit-group.js'
 
-/** Bytes that the other members of a kept line take at the most. */
+/** The most bytes that the other members of a kept line take. */
 const FRAME_BYTES = 1_024
 
-/** Bytes that one byte of a text takes in JSON at the most: `\u0000`. */
+/** The most bytes that one byte of a text takes in JSON: `\u0000`. */
 const ESCAPED_BYTES = 6
 
 /**
- * The record that a refused line is kept as (docs/PIPELINES.md): `{line, code, detail, text}`, `base64` instead of `text`
- * where the line is not UTF-8; of one that does not fit into a record its beginning, with `bytes` and `sha256` of all of it.
- * @returns undefined where not even that fits
+ * The record that a refused line is kept as (docs/PIPELINES.md): `{line, code, detail, text}`, `base64` instead of
+ * `text` if the line is not UTF-8; of a line that does not fit into a record only its beginning, with `bytes` and
+ * `sha256` of the whole.
+ * @returns undefined if not even that fits
  */
 export function rejectedDraft(
   { line, bytes }: { line: number; bytes: Uint8Array },

@@ -10,32 +10,34 @@ import type { Agent } from '../store/agent.js'
  * comes from a key, which policies do not bind.
  */
 
-/** The policies that allow one user one action on one agent, its claims put in; undefined for a key: no bounds. */
+/**
+ * The policies that allow one user one action on one agent, with the user's claims put in; undefined for a key, which
+ * may do anything.
+ */
 export type Grant = Condition[][] | undefined
 
-/** 403, in the same words for an agent that is not there: users are not to learn names. */
+/** 403, in the same words for an agent that does not exist: users must not learn names. */
 export const notAllowed: Refusal = refuse('forbidden', 'Expected a row policy of the agent to allow this')
 
-/** What the policies of an agent grant whoever asks. */
+/** What the policies of an agent grant the caller. */
 export function grantOf(agent: Agent, action: PolicyAction, access: UserAccess | undefined): Grant {
   return access === undefined ? undefined : resolvePolicies(agent.policies, action, access.claims)
 }
 
 /**
- * Whether a grant covers a record with this canonical body. Where a caller looks for something, this is asked before
- * anything else of the record is: what it hides must cost nothing that depends on what was looked for, or time tells what
- * is there.
+ * Whether a grant covers a record with this canonical body. In a search, this is asked before anything else about the
+ * record: a hidden record must cost nothing that depends on the search, or time would reveal its content.
  */
 export function covers(grant: Grant, body: Uint8Array, effort?: Effort): boolean {
   return grant === undefined || allows(grant, body, effort)
 }
 
-/** Whether an agent has a policy of that action at all, for anyone. */
+/** Whether an agent has any policy for that action. */
 export function hasPolicy(agent: Agent | undefined, action: PolicyAction): agent is Agent {
   return agent?.policies.some(({ actions }) => actions.includes(action)) === true
 }
 
-/** The agent that is read; 404, and for users 403 unless it has a read policy. */
+/** The agent to be read; 404, and for users 403 unless it has a read policy. */
 export function agentToRead(
   state: ShardState,
   { agent: name, access }: { agent: string; access?: UserAccess },

@@ -27,13 +27,13 @@ export type Tell = (frame: OutcomeFrame) => void
 
 const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
 
-/** A command with the number that its outcome goes back under. */
+/** A command with the number that its outcome carries. */
 type Numbered<C> = [id: number, command: C]
 
 /**
- * One shard: takes commands, decides them one after the other, commits what they write together, and then tells. It does
- * so in turns, each with one commit; between two of them it takes what has arrived meanwhile, so that nobody waits for the
- * end of a long command (docs/adr/0027-turns-of-a-shard.md).
+ * One shard: takes commands, decides them one after the other, commits their writes together, and then answers. It
+ * works in turns, each with one commit; between two turns it takes the commands that have arrived, so nobody waits for
+ * the end of a long command (docs/adr/0027-turns-of-a-shard.md).
  */
 export class Shard {
   readonly #state: ShardState
@@ -43,11 +43,11 @@ export class Shard {
   #writes: Numbered<ShortWrite>[] = []
   /** In the order that they came. */
   #reads: Numbered<Read>[] = []
-  /** In the order that they came, which that of the chunks of an upload is. */
+  /** In the order that they came, which keeps the chunks of an upload in order. */
   #longWrites: Numbered<LongWrite>[] = []
-  /** The first of them, where it is begun. */
+  /** The first of them, once it has begun. */
   #underWay: { id: number; steps: Steps<Decision> } | undefined
-  /** The long write had no part of the last turn, as there were many others. */
+  /** The long write had no part in the last turn, because there were many short ones. */
   #longIsDue = false
   readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
@@ -77,7 +77,7 @@ export class Shard {
     this.#reads.push(...reads)
   }
 
-  /** Whether there are commands that are not carried out. */
+  /** Whether commands still wait. */
   get busy(): boolean {
     return this.#writes.length + this.#reads.length > 0 || this.#hasLong
   }
@@ -89,7 +89,7 @@ export class Shard {
   }
 
   /**
-   * Carries out a part of what has arrived: writes in one commit group, then reads, which so see the writes.
+   * Carries out a part of what has arrived: writes in one commit group, then reads, which see these writes.
    * @throws Error when a commit failed or something that must hold does not: the shard must stop
    */
   turn(): void {
@@ -111,7 +111,10 @@ export class Shard {
     this.#turn.endsAtMs = performance.now() + lastsMs
   }
 
-  /** Nothing is decided that could not be committed. What is begun goes on: its commit says whether there was room. */
+  /**
+   * Refuses writes for which the disk may not have room. A long write that has begun goes on: its commit shows whether
+   * there was room.
+   */
   #refusedForRoom(): Numbered<Decision>[] {
     if (this.#writes.length + this.#longWrites.length === 0) return []
     const waiting = [...this.#writes.slice(0, limits.commitRecordsMax), ...this.#longWrites.slice(0, 1)]
@@ -141,7 +144,7 @@ export class Shard {
     this.#writes = waiting
   }
 
-  /** Goes on with long writes; for a part of a turn only where short ones wait for its commit. */
+  /** Goes on with long writes: for a whole turn, or for a part of it where short writes wait for its commit. */
   #goOnWithLong(decisions: Numbered<Decision>[]): void {
     this.#begin(decisions.length > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
     while (this.#turn.group.size < limits.commitRecordsMax) {
@@ -179,7 +182,9 @@ export class Shard {
     this.#tell({ outcomes, events: [], figures: this.#figures, notices })
   }
 
-  /** A read that fails, as for a damaged record, is not answered with data; it changes nothing, so the shard goes on. */
+  /**
+   * A read that throws, as for a damaged record, is answered with 500. It has changed nothing, so the shard goes on.
+   */
   #read(command: Read, failures: string[]): Outcome {
     try {
       return read(this.#state, command)
@@ -191,17 +196,17 @@ export class Shard {
     }
   }
 
-  /** True when an idle shard has something to do. */
+  /** True when there is work for an idle shard. */
   get needsStep(): boolean {
     return this.#state.store.needsStep
   }
 
-  /** A part of the work that an idle shard does for later. */
+  /** Does a part of the work that was left for an idle moment. */
   step(): void {
     this.#state.store.step()
   }
 
-  /** Commits the group of this turn, and tells. */
+  /** Commits the group of this turn, and answers. */
   #commit(decisions: readonly Numbered<Decision>[]): void {
     const { group } = this.#turn
     group.seal()
@@ -257,7 +262,7 @@ export class Shard {
   }
 }
 
-/** What writes can make the data file longer by, bytes, as far as that can be told before they are decided. */
+/** By how many bytes writes can make the data file longer, as far as that is known before they are decided. */
 function roomFor(writes: readonly Numbered<Write>[]): number {
   let bytes = 0
   for (const [, command] of writes) {
@@ -271,7 +276,7 @@ function roomFor(writes: readonly Numbered<Write>[]): number {
   return bytes
 }
 
-/** About how many bytes an outcome has, where they can be many. */
+/** Roughly how many bytes an outcome has, for those that can be large. */
 function sizeOf(outcome: Outcome): number {
   switch (outcome.kind) {
     case 'reply':
@@ -290,9 +295,9 @@ function sizeOf(outcome: Outcome): number {
 }
 
 /**
- * Parts writes from reads, and puts the writes of one agent together, in the order they came: so they lie together
- * in a block. Commands of one frame come from requests that were under way at the same time, so no order between
- * agents was promised to anyone.
+ * Separates writes from reads, and puts the writes of one agent together in the order they came, so that they lie
+ * together in a block. Commands of one frame come from requests that were under way at the same time, so no order
+ * between agents was promised to anyone.
  */
 function sortOut(commands: CommandFrame): { writes: Numbered<Write>[]; reads: Numbered<Read>[] } {
   const reads: Numbered<Read>[] = []

@@ -9,10 +9,10 @@ import { findAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/agent.js'
 import type { Steps, Turn } from './turn.js'
 
-/** Records past which what is written in one group is chained and signed before, in turns. */
+/** With more records than this, what is written in one group is chained and signed before that, in turns. */
 export const signedAtOnceMax = 512
 
-/** Records of new agents, made before the agents are. */
+/** The genesis record of a new agent, made before the agent. */
 export interface AgentAhead {
   createdAtMs: number
   keyPair: Agent['keyPair']
@@ -24,7 +24,7 @@ export interface Ahead {
   first: Hlc
   records: Map<Draft, ChainedRecord>
   newAgents: Map<string, AgentAhead>
-  /** The heads that they were chained to; undefined for agents that were not there. */
+  /** The heads that they were chained to; undefined for agents that did not exist. */
   heads: Map<string, string | undefined>
 }
 
@@ -36,11 +36,11 @@ const tries = [
 ]
 
 /**
- * Chains and signs drafts in turns, which takes most of the time of a write, so that their group takes little. Readings of
- * the clock must not fall within a shard's log: what others write meanwhile has to come before. While nobody writes, the
- * next readings are good; where somebody has, readings a little ahead of the clock are taken, and who writes to the same
- * agents has to wait.
- * @returns undefined when others came too far meanwhile: they are then signed when they are written
+ * Chains and signs drafts in turns, which is most of the work of a write, so that their group takes little time. Clock
+ * readings must never fall within a shard's log, so what others write meanwhile has to get earlier readings. The first
+ * try takes the next readings, which works if nobody else writes. Later tries take readings a little ahead of the
+ * clock, and writes to the same agents wait.
+ * @returns undefined when the clock readings of others have passed them: they are then signed when they are written
  */
 export function* signAhead(
   state: ShardState,
@@ -59,7 +59,7 @@ export function* signAhead(
   }
 }
 
-/** Whether what was chained still fits behind the strands and the clock. */
+/** Whether the chained records still follow the heads of their strands and the clock. */
 export function isGood(state: ShardState, { first, heads }: Ahead, group: CommitGroup): boolean {
   if (compareHlc(group.lastReading, first) >= 0) return false
   for (const [name, head] of heads) if (findAgent(state, group, name)?.head.hash !== head) return false
@@ -93,7 +93,7 @@ function* signFrom(
   return ahead
 }
 
-/** A strand as it will be. */
+/** A strand with the records that are signed ahead. */
 type Strand = Pick<Agent, 'publicKey' | 'strand' | 'keyPair'> & { head: { seq: number; hash: string } }
 
 function openStrand(
@@ -102,7 +102,7 @@ function openStrand(
   group: CommitGroup,
 ): Strand | undefined {
   const found = findAgent(state, group, name)
-  // One that is being imported cannot sign.
+  // An agent that is being imported cannot sign.
   if (found?.importing === true) return undefined
   ahead.heads.set(name, found?.head.hash)
   if (found !== undefined) {

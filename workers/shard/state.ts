@@ -9,7 +9,7 @@ import type { CommitGroup } from './commit-group.js'
 import type { Agent } from '../store/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
-/** What commands work on: the shard's store and settings. Time and chance come in. */
+/** What commands work on: the shard's store and settings, its clock and its source of randomness. */
 export interface ShardState {
   shard: number
   store: ShardStore
@@ -20,26 +20,26 @@ export interface ShardState {
   signing: Signing
   auth: AuthRules
   proposals: ProposalRules
-  /** 32 bytes: the key of mailboxes' names in audit records. */
+  /** 32 bytes: the key of the HMACs that stand for e-mails in audit records. */
   emailHmacKey: Uint8Array
-  /** Agents whose commits are told to the front thread; the empty name stands for all. */
+  /** Agents whose commits are sent to the front thread as events; the empty name stands for all. */
   watched: Set<string>
-  /** Shows that the thread has come a step further: a thread that does not for long is taken to hang. */
+  /** A heartbeat, after each step of work: a thread without one for long is considered hung. */
   beat(): void
 }
 
 /**
- * What a write command decided: a refusal (nothing was appended), or how to tell its outcome once its records are
- * sealed. The outcome leaves the thread only after the commit.
+ * What a write command decided: a refusal (nothing was appended), or a function that makes its outcome once its records
+ * are sealed. The outcome leaves the thread only after the commit.
  */
 export type Decision = Refusal | (() => Outcome)
 
-/** The agent as this group sees it: moved by the group, in memory, or on disk. */
+/** The agent as this group sees it: changed by the group, in memory, or on disk. */
 export function findAgent(state: ShardState, group: CommitGroup, name: string): Agent | undefined {
   return group.touched.get(name) ?? state.store.agents.find(name)
 }
 
-/** 404 for an agent that is not there. */
+/** 404 for an agent that does not exist. */
 export function noSuchAgent(name: string): Refusal {
   return refuse('agent_not_found', `Expected the name of an agent that exists, got "${name}"`)
 }
@@ -49,7 +49,7 @@ export function importOpen(name: string): Refusal {
   return refuse('import_open', `Expected an agent whose import is at its end, got "${name}"`)
 }
 
-/** 404 for an organism that is not there. */
+/** 404 for an organism that does not exist. */
 export function noSuchOrganism(organismId: string): Refusal {
   return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)
 }

@@ -1,7 +1,7 @@
 import { boundedCache } from '../../src/base/bounded-cache.js'
 import { limits } from '../../src/base/limits.js'
 
-/** Roots of complete subtrees, which never change in an append-only tree; the latest used are kept. */
+/** Roots of complete subtrees, which never change in an append-only tree; the ones used last are kept. */
 export class SubtreeCache {
   readonly #roots = boundedCache<string, Uint8Array>(limits.subtreesKeptMax)
 

@@ -1,18 +1,18 @@
 import type { CommitGroup } from './commit-group.js'
 import type { Decision } from './state.js'
 
-/** What a shard does between two looks into its mailbox. */
+/** One turn: what a shard does between two looks into its mailbox. */
 export interface Turn {
-  /** What is decided is committed at the end of the turn: behind each `yield` it is another group. */
+  /** The group that is committed at the end of the turn; after each `yield` it is another one. */
   group: CommitGroup
-  /** Whether it has lasted long enough: work that can be cut is to `yield`. */
+  /** Whether the turn has lasted long enough: work that can be split should `yield`. */
   spent(): boolean
-  /** Agents whose short writes wait: a long one that keeps being overtaken by them is about to write. */
+  /** Agents whose short writes wait, because they would keep overtaking a long write that is about to be written. */
   readonly held: Set<string>
 }
 
-/** Work that is cut into turns, so that other commands get on meanwhile (docs/adr/0027-turns-of-a-shard.md). */
+/** Work that is split into turns, so that other commands are served in between (docs/adr/0027-turns-of-a-shard.md). */
 export type Steps<Result> = Generator<undefined, Result, undefined>
 
-/** Decides what was got ready, all of it in one group. */
+/** Decides what was prepared, all of it in one group. */
 export type Ready = (group: CommitGroup) => Decision

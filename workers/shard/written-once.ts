@@ -9,15 +9,15 @@ import { keepAnswer, type KeyedRequest } from './idempotent-answers.js'
 import type { ShardState } from './state.js'
 import { idempotencyRow } from '../store/idempotency.js'
 
-/** What a record is known by, so that it is written once: the row of its key, and a digest of what it holds. */
+/** What identifies a record that is written once: the row of its key, and a digest of its content. */
 export type OnceKey = KeyedRequest
 
 /** The attributes that every CloudEvent has (CloudEvents 1.0, Required Attributes). */
 const eventAttributes = ['id', 'source', 'type'] as const
 
 /**
- * The key of a record that is written once, its agent's and its caller's: the record itself, or the source and id of the
- * event that it is; 400 for what is no CloudEvent. Keys of clients hold no line feed, so none is like these.
+ * The key of a record that is written once, for one agent and caller: a digest of the record, or source and id of a
+ * CloudEvent; 400 if it is no CloudEvent. Keys of clients contain no line feed, so none equals one of these.
  */
 export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }: Draft): OnceKey | Refusal {
   const digest = createHash('sha256').update(`${type}\n`).update(body).digest('base64')
@@ -46,7 +46,7 @@ function eventName(body: Uint8Array): string | Refusal {
   return JSON.stringify([event['source'], event['id']])
 }
 
-/** 422 for an event whose source and id another one has had. */
+/** 422 for an event whose source and id an earlier, different event had. */
 export const eventReused: Refusal = refuse(
   'idempotency_key_reused',
   'Expected the event that this source and id were first used for',
@@ -54,7 +54,7 @@ export const eventReused: Refusal = refuse(
 
 const written: IngestedOutcome = { kind: 'ingested', accepted: 1, rejected: 0, faults: [], agents: [] }
 
-/** Keeps for a day, in the transaction of the record, that it is written. */
+/** Remembers for a day, in the transaction of the record, that it was written. */
 export function keepWritten(state: ShardState, group: CommitGroup, key: OnceKey): void {
   keepAnswer(state, group, { ...key, outcome: () => written })
 }

@@ -18,17 +18,17 @@ export interface Agent {
   head: Head
   /** Body bytes of the whole strand. */
   strandBytes: number
-  /** Whether any record was ever deleted: most strands never look a mutation up. */
+  /** Whether any record was ever deleted; for most strands no mutation has to be looked up. */
   mutated: boolean
   /** What users may do here (docs/adr/0012-row-policies.md); nothing without a policy. */
   policies: readonly Policy[]
   /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
   retiredKeys: readonly RetiredKey[]
-  /** Part of an import that is not at its end: it can be read and takes no writes, and has no secret key. */
+  /** It is being imported: it can be read, takes no writes, and has no secret key. */
   importing: boolean
-  /** It has never taken writes here: an import brings it whole, and its zone has nothing to judge yet. */
+  /** It has never taken writes here: all of it was imported, and its zone does not judge the import. */
   fresh: boolean
-  /** Seqs of records that were imported without their bodies, and of whose erasure no record tells yet. */
+  /** Seqs of records that were imported without their bodies, and whose `sys/erase` has not come yet. */
   owedErasures: readonly number[]
 }
 
@@ -48,7 +48,7 @@ export interface Head {
   signature: string
 }
 
-/** An agent as it is kept. The sealed seed is absent where the key pair is derived from the master seed. */
+/** The row of an agent. The sealed seed is absent if the key pair is derived from the master seed. */
 export interface AgentRow {
   no: number
   zone: Zone
@@ -59,12 +59,12 @@ export interface AgentRow {
   retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
   importing?: boolean
-  /** As in `Agent`; absent for no. */
+  /** As in `Agent`; absent means false. */
   fresh?: boolean
   owedErasures?: readonly number[]
 }
 
-/** The row of an agent as it is kept. */
+/** Reads the row of an agent. */
 export function agentRowOf(bytes: Uint8Array): AgentRow {
   return JSON.parse(asBuffer(bytes).toString()) as AgentRow
 }

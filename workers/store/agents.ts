@@ -10,12 +10,12 @@ import { OpenAgents } from './open-agents.js'
 import { strandEnd } from './records.js'
 import { agentNoKey, mutationKey, seqMax } from './tables.js'
 
-/** Where the seed of an agent belongs whose creator named it. */
+/** The sealed place of a seed that the agent's creator chose. */
 export function seedPlace(name: string): SealedPlace {
   return { purpose: 'strandfast/agent-seed/v1', owner: Buffer.from(name) }
 }
 
-/** The seed that is kept for an agent: its own, sealed, or the one that is derived. */
+/** The seed of an agent: the sealed one of its row, or the one that is derived. */
 export function keptSeed(masterSeed: Uint8Array, name: string, sealedSeed: string | undefined): Buffer {
   if (sealedSeed === undefined) return agentSeed(masterSeed, name)
   return unseal(masterSeed, seedPlace(name), Buffer.from(sealedSeed, 'hex'))
@@ -26,16 +26,16 @@ export function noKeyPair(publicKey: string): KeyPair {
   return { publicKey, secretKey: Buffer.alloc(0) }
 }
 
-/** The public key by its number; a record says by which it was signed. */
+/** A public key of an agent by its number; a record has the number of the key that signed it. */
 export function publicKeyOf(agent: Agent, keyIndex: number): string {
   return agent.retiredKeys[keyIndex]?.publicKey ?? agent.publicKey
 }
 
-/** The agents of one shard: all on disk, the latest used in memory. */
+/** The agents of one shard: all on disk, those used last in memory. */
 export class AgentTable {
   readonly #environment: Environment
   readonly #masterSeed: Uint8Array
-  /** With their key pairs: to open an agent takes as long as two signatures, and to derive its key two more. */
+  /** With their key pairs: opening an agent takes as long as two signatures, and deriving its key two more. */
   readonly #open: OpenAgents
   #count: number
   #nextNo: number
@@ -56,12 +56,12 @@ export class AgentTable {
     this.#hidden = new Set([logAgent, auditAgent].filter((name) => this.row(name) !== undefined))
   }
 
-  /** Agents, the server's own not among them. */
+  /** How many agents there are, without the server's own. */
   get count(): number {
     return this.#count - this.#hidden.size
   }
 
-  /** The agent of that name, opened when it is not in memory; `undefined` when there is none. */
+  /** The agent of that name, opened if it is not in memory; `undefined` when there is none. */
   find(name: string): Agent | undefined {
     const open = this.#open.use(name)
     if (open !== undefined) return open
@@ -72,7 +72,7 @@ export class AgentTable {
     return agent
   }
 
-  /** What is kept of the agent; `undefined` when there is none. */
+  /** The row of the agent; `undefined` when there is none. */
   row(name: string): AgentRow | undefined {
     const value = this.#environment.agents.find(Buffer.from(name))
     return value === undefined ? undefined : agentRowOf(value)
@@ -90,7 +90,7 @@ export class AgentTable {
     this.#nextNo--
   }
 
-  /** Forgets agents that were not used since it was called before: they are on disk. */
+  /** Drops agents from memory that were not used since the last call: they are on disk. */
   rest(): void {
     this.#open.turnOver()
   }
@@ -107,14 +107,14 @@ export class AgentTable {
     this.#environment.names.put(agentNoKey(row.no), Buffer.from(name))
   }
 
-  /** Writes what is new of an agent into its row, within the caller's transaction. */
+  /** Writes changes of an agent into its row, within the caller's transaction. */
   change(name: string, change: Partial<AgentRow>): void {
     const row = this.row(name)
     assert(row !== undefined, 'an agent has its row before anything of it changes')
     this.#environment.agents.put(Buffer.from(name), Buffer.from(JSON.stringify({ ...row, ...change })))
   }
 
-  /** Name and strand of an agent by its number; it is not opened for that. */
+  /** Name and strand of an agent by its number, without opening it. */
   identityOf(no: number): { name: string; strand: string } {
     const open = this.#open.byNo(no)
     if (open !== undefined) return open
@@ -131,13 +131,15 @@ export class AgentTable {
     return name.toString()
   }
 
-  /** Names after `after` that start with `prefix`, in order, and how many in all; the server's own are left out. */
+  /**
+   * Names after `after` that start with `prefix`, in order, and their number in all, without the server's own agents.
+   */
   names({ prefix, after, limit }: { prefix: string; after: string; limit: number }): {
     names: string[]
     total: number
   } {
     const end = Buffer.from(`${prefix}\u{10ffff}`)
-    // An agent can have the prefix for a name, and a page end with it.
+    // An agent can be named like the prefix, and a page can end with it.
     const from = after !== '' && after >= prefix ? Buffer.from(`${after}\0`) : Buffer.from(prefix)
     const range = prefix === '' ? { start: from } : { start: from, end }
     const names: string[] = []
@@ -171,7 +173,7 @@ export class AgentTable {
       createdAtMs: row.createdAtMs,
       publicKey: row.publicKey,
       strand: row.strand,
-      // The last record may be the rotation itself, which the key before has signed.
+      // The last record may be the rotation itself, which the key before it signed.
       keyIndex: row.retiredKeys?.length ?? 0,
       keyPair,
       head: {

@@ -6,7 +6,7 @@ import type { Environment } from './environment.js'
 /** The scoped API keys, in the order of their ids; only the first shard has any. */
 export class ApiKeyTable {
   readonly #environment: Environment
-  /** Those that may do everything everywhere, by id; undefined until they are asked for. */
+  /** Keys that may do everything everywhere, by id; undefined until the first use. */
   #admins: Map<string, ApiKeyRow> | undefined
 
   constructor(environment: Environment) {
@@ -34,7 +34,7 @@ export class ApiKeyTable {
     return value === undefined ? undefined : rowOf(value)
   }
 
-  /** Keys behind an id, `limit` of them at most and about `pageBytesMax` bytes. */
+  /** Keys after an id, at most `limit` of them and about `pageBytesMax` bytes. */
   page({ after, limit }: { after: string; limit: number }): { rows: ApiKeyRow[]; more: boolean } {
     const rows: ApiKeyRow[] = []
     let bytes = 0
@@ -68,7 +68,7 @@ export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>
   return scopes.includes('admin:*') && agents.length === 0
 }
 
-/** Rows from before makers were kept are those of keys that the root key made. */
+/** Rows without a maker are from a version in which only the root key made keys. */
 function rowOf(value: Buffer): ApiKeyRow {
   const row = JSON.parse(value.toString()) as Omit<ApiKeyRow, 'madeBy' | 'line'> & Partial<ApiKeyRow>
   return { ...row, madeBy: row.madeBy ?? 'root', line: row.line ?? row.keyId }

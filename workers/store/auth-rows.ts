@@ -11,49 +11,49 @@ import type { KeyEpochs, LinkPurpose } from '../../src/protocol/auth-messages.js
 export interface LinkRow {
   purpose: LinkPurpose
   email: string
-  /** Whether the token went out by mail, so that who brings it has shown to receive mail there. */
+  /** Whether the token went out by mail: whoever brings it then receives mail there. */
   mailed: boolean
   expiresAtMs: number
 }
 
-/** The lockout of one e-mail or one device, with the failures that no audit record has told of yet. */
+/** The lockout of one e-mail or one device, with the failures that no audit record counts yet. */
 export interface LockoutRow extends LockoutState {
   /** When `auth/login_failed` was last written, Unix milliseconds. */
   reportedAtMs: number
   unreported: number
 }
 
-/** When a mailbox has all of its room back for the mails of each kind, Unix milliseconds. */
+/** When the limit of a mailbox for each kind of mail is full again, Unix milliseconds. */
 export type RoomsRow = Partial<Record<AuthMail['kind'], number>>
 
-/** What strangers' e-mails are counted for. */
+/** The types of audit record that are counted for e-mails of strangers. */
 export type CountedType = Extract<
   AuditType,
   'auth/magic_link_sent' | 'auth/login_failed' | 'auth/locked' | 'auth/register'
 >
 
-/** What is counted and not told of yet, of one namespace. */
+/** The counts of one namespace that no audit record contains yet. */
 export interface UntoldRow {
-  /** When it is to be told of, Unix milliseconds. */
+  /** When the record of it is due, Unix milliseconds. */
   dueAtMs: number
   counts: Partial<Record<CountedType, number>>
-  /** Where it came from, as long as that is one place. */
+  /** The address it came from, as long as there was only one. */
   ip?: string
   userAgent?: string
 }
 
-/** A ceremony that has begun, found by the SHA-256 of its session token. */
+/** A passkey ceremony that has begun, found by the SHA-256 of its session token. */
 export interface PasskeySessionRow {
   ceremony: Ceremony
   challenge: string
   /** Whether it is for one user only; always so for a registration. */
   named: boolean
-  /** That user; absent for an e-mail that no account has, with which nothing can be done. */
+  /** That user; absent for an e-mail without an account, whose ceremony cannot succeed. */
   userId?: string
   expiresAtMs: number
 }
 
-/** What the rows of an auth namespace hold, by what they are about. */
+/** The rows of an auth namespace, by their kind. */
 export interface AuthRows {
   user: UserRow
   /** Id of the user. */
@@ -66,7 +66,7 @@ export interface AuthRows {
   'device-lockout': LockoutRow
   'mail-room': RoomsRow
   untold: UntoldRow
-  /** Bytes that say nothing, base64. */
+  /** Meaningless bytes, base64. */
   decoy: string
   'unsent-mail': string
   'oauth-state': OauthStateRow
@@ -79,5 +79,5 @@ export interface AuthRows {
   keys: KeyEpochs
 }
 
-/** What a row of a namespace is about. */
+/** The kind of a row. */
 export type AuthKind = keyof AuthRows

@@ -4,24 +4,27 @@ import type { AuthKind, AuthRows } from './auth-rows.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
 
-/** A row to be written, or removed where there is no value. */
+/** A row to be written, or to be removed if it has no value. */
 export interface PendingAuthRow {
   /** JSON. */
   value?: string
-  /** When the row may be swept; a row that is put again gets another. */
+  /** When the row may be swept; a row that is written again gets a new time. */
   expiresAtMs?: number
 }
 
-/** Something that is ended, to be kept until its tokens have expired. */
+/** A revocation, to be kept until its tokens have expired. */
 export type PendingRevocation = Revocation & { namespace: string }
 
-/** A row as it is kept. */
+/** A row as it is stored. */
 interface KeptRow<Kind extends AuthKind = AuthKind> {
   value: AuthRows[Kind]
   expiresAtMs?: number
 }
 
-/** Expired rows that one commit removes, beside two for each row that it writes: more than it adds. */
+/**
+ * How many expired rows one commit removes beside two for each row that it writes, so that it removes more than it
+ * adds.
+ */
 const SWEEP_ROWS_MIN = 64
 
 const noValue = Buffer.alloc(0)
@@ -34,12 +37,12 @@ export function authKey(namespace: string, kind: AuthKind, id: string): string {
   return `${namespace}\0auth:${kind}:${id}`
 }
 
-/** The namespace of a row, by its key or by that of what has ended. */
+/** The namespace of a row, by its key or by the key of a revocation. */
 export function namespaceOfKey(key: Buffer): string {
   return key.subarray(0, key.indexOf(0)).toString()
 }
 
-/** The value of a row that is to be written, as it will be read. */
+/** The value of a pending row, as it will be read. */
 export function pendingValue<Kind extends AuthKind>(
   _kind: Kind,
   { value }: PendingAuthRow,
@@ -55,7 +58,7 @@ export class AuthTable {
     this.#environment = environment
   }
 
-  /** The value of a row, whether it has expired or not. @param key as `authKey` makes it of the kind */
+  /** The value of a row, expired or not. @param key as `authKey` makes it of the kind */
   find<Kind extends AuthKind>(_kind: Kind, key: string): AuthRows[Kind] | undefined {
     const bytes = this.#environment.auth.find(Buffer.from(key))
     return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow<Kind>).value
@@ -72,7 +75,7 @@ export class AuthTable {
     return this.#environment.auth.getKeysCount({ start: Buffer.from(prefix), end: endOf(prefix) })
   }
 
-  /** Everything that is ended and not forgotten. */
+  /** Every revocation that is still kept. */
   ended(nowMs: number): PendingRevocation[] {
     const rows: PendingRevocation[] = []
     for (const { key, value } of this.#environment.authEnded.getRange({})) {
@@ -82,7 +85,7 @@ export class AuthTable {
     return rows
   }
 
-  /** Writes rows and what is ended, and removes some that have expired, within the caller's transaction. */
+  /** Writes rows and revocations, and removes some that have expired, within the caller's transaction. */
   put(rows: ReadonlyMap<string, PendingAuthRow>, ended: readonly PendingRevocation[], nowMs: number): void {
     for (const [name, { value, expiresAtMs }] of rows) {
       const key = Buffer.from(name)
@@ -109,7 +112,7 @@ export class AuthTable {
       const key = expiry.subarray(6)
       const bytes = auth.get(key)
       const kept = bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as KeptRow)
-      // A row that was put again has a later expiry of its own, or none.
+      // A row that was written again has a later expiry, or none.
       if (kept?.expiresAtMs !== undefined && kept.expiresAtMs <= nowMs) auth.remove(key)
       authExpiries.remove(expiry)
     }

@@ -2,16 +2,16 @@ import type { Database, RangeOptions } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
 import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../src/base/row-checksum.js'
 
-/** What LMDB takes for a key, with pages of 4,096 bytes; asked for a longer one, it throws. */
+/** The longest key that LMDB accepts with pages of 4,096 bytes; for a longer one it throws. */
 const KEY_BYTES_MAX = 1_978
 
-/** A table as LMDB has it: binary keys, binary values. */
+/** A table of LMDB: binary keys, binary values. */
 export type Table = Database<Buffer, Buffer>
 
 /**
- * A table whose rows end in a crc32 over key and value, so that a row which has changed on the disk is never served
- * (docs/adr/0024-damage.md). Whatever reads or moves rows goes through here and sees values without it. Records and
- * the hash index are not kept so: a record has its own checksum, and an index only leads to records.
+ * A table whose rows end in a crc32 over key and value, so that a row that was damaged on disk is never served
+ * (docs/adr/0024-damage.md). All reads and moves of rows go through it and see values without the checksum. Records and
+ * the hash index are not stored this way: a record has its own checksum, and an index only leads to records.
  */
 export class CheckedTable {
   readonly #table: Table
@@ -20,12 +20,12 @@ export class CheckedTable {
     this.#table = table
   }
 
-  /** The table with its rows as they are kept: for copying them unread. */
+  /** The table with its rows as they are stored, for copying them without a check. */
   get raw(): Table {
     return this.#table
   }
 
-  /** A row; none has a key that LMDB would not take, whoever asks for it. @throws Error when the row is damaged */
+  /** A row; a key that is too long for LMDB has none. @throws Error when the row is damaged */
   get(key: Buffer): Buffer | undefined {
     if (key.length > KEY_BYTES_MAX) return undefined
     const row = this.#table.get(key)
@@ -33,8 +33,8 @@ export class CheckedTable {
   }
 
   /**
-   * The same for who is told that something is not there: where the row is missing, its neighbours are looked at.
-   * @throws Error when it may be there under a damaged key, too
+   * The same for an answer that may be "not found": if the row is missing, its neighbours are checked.
+   * @throws Error also when the row may exist under a damaged key
    */
   find(key: Buffer): Buffer | undefined {
     const value = this.get(key)
@@ -43,9 +43,9 @@ export class CheckedTable {
   }
 
   /**
-   * That there is no row with this key, nor one that had it before a bit of its key or of a page above it flipped. Who looks
-   * for a key comes out beside the row that has lost it, or in a page where the neighbours are not those of the key: so one
-   * row on each side tells (docs/adr/0024-damage.md).
+   * Asserts that there is no row with this key, nor one that had it before a bit of its key or of a page above it
+   * flipped. A search for a lost key ends beside the damaged row, or in a page whose rows are no neighbours of the key,
+   * so it is enough to check one row on each side (docs/adr/0024-damage.md).
    * @throws Error when a neighbour is damaged, or is no neighbour
    */
   assertNone(key: Buffer): void {
@@ -61,7 +61,7 @@ export class CheckedTable {
     this.#table.putSync(key, rowOf(key, value))
   }
 
-  /** Puts a row behind all others: pages are filled and not split. @returns false when it does not come behind them */
+  /** Appends a row after all others: pages are filled and not split. @returns false when it does not come after them */
   append(key: Buffer, value: Buffer): boolean {
     const put: unknown = this.#table.putSync(key, rowOf(key, value), { append: true })
     return put === true
@@ -76,7 +76,7 @@ export class CheckedTable {
     for (const { key, value } of this.#table.getRange(range)) yield { key, value: checkedValue(key, value) }
   }
 
-  /** Keys in order, of rows that are whole: a key is as much of what a row says as its value. */
+  /** Keys in order, of rows whose checksum holds: it covers the key, too. */
   *getKeys(range: RangeOptions = {}): Generator<Buffer> {
     for (const { key } of this.getRange(range)) yield key
   }

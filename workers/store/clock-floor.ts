@@ -4,9 +4,9 @@ import type { Environment } from './environment.js'
 const key = Buffer.from('clock-floor')
 
 /**
- * The reading that the shard's clock starts behind, whatever its last record is; zero where there is none. Strands that
- * were moved here were under the clocks of other shards before, whose readings stand in cursors of streams: no new record
- * may look as if it had been seen (docs/adr/0021-resharding.md). Imported records, which the shard's log does not hold,
+ * The reading after which the shard's clock starts, whatever its last record is; zero if there is none. Strands that
+ * were moved here had the clocks of other shards, whose readings are in cursors of streams: a new record must not look
+ * as if a cursor had passed it (docs/adr/0021-resharding.md). Imported records, which the shard's log does not hold,
  * can be ahead of it, and what is written next must come later all the same (docs/adr/0022-import.md).
  */
 export function readClockFloor({ meta }: Environment): Hlc {

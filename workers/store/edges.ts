@@ -12,14 +12,14 @@ import type { Environment } from './environment.js'
  *   edge-history    the key in `edges`, NUL, clock milliseconds u48, clock counter u16
  */
 
-/** How an edge stands from one record of its source's strand on. */
+/** The state of an edge from one record of its source's strand on. */
 export interface EdgeState {
   /** Number of the source. */
   agentNo: number
   /** Of the record. */
   seq: number
   hlc: Hlc
-  /** False: it was taken away. */
+  /** False: it was removed. */
   live: boolean
   weight: number
 }
@@ -31,14 +31,14 @@ export interface EdgeChange extends EdgeState {
   edgeType: string
 }
 
-/** An edge by its ends, which a commit group knows it by, too. */
+/** An edge by its type and ends, by which a commit group finds it, too. */
 export interface EdgeName {
   agentNo: number
   edgeType: string
   dst: string
 }
 
-/** Which edges of one agent are looked at. */
+/** Which edges of one agent are read. */
 export interface EdgeRange {
   /** The agent: its number for outbound edges, its name for inbound ones. */
   of: { agentNo: number } | { name: string }
@@ -52,15 +52,15 @@ export function edgeNameKey({ agentNo, edgeType, dst }: EdgeName): string {
   return `${agentNo}/${edgeType}\0${dst}`
 }
 
-/** How an edge stands now; `undefined` when there never was one. */
+/** The current state of an edge; `undefined` when there never was one. */
 export function findEdge({ edges }: Environment, name: EdgeName): EdgeState | undefined {
   const value = edges.find(outKey(name))
   return value === undefined ? undefined : decodeState(value)
 }
 
 /**
- * The edges of an agent, by type and then by the other end, as they stand or stood. Those that are not there are told
- * too, by their state, or without one before they were first added: looking at them is work that has a bound.
+ * The edges of an agent, by type and then by the other end, as they are or were. Removed edges are yielded too, with
+ * their state, and so are edges not yet added then, without one: looking at them is work that the caller bounds.
  */
 export function* edgesOf(
   environment: Environment,
@@ -70,7 +70,7 @@ export function* edgesOf(
   const table = outbound ? environment.edges : environment.edgesIn
   const owner = outbound ? numberKey(of.agentNo) : Buffer.from(`${of.name}\0`)
   const prefix = edgeType === undefined ? owner : Buffer.concat([owner, Buffer.from(`${edgeType}\0`)])
-  // The smallest key behind that of `after`.
+  // The smallest key after that of `after`.
   const start =
     after === undefined ? prefix : Buffer.concat([owner, Buffer.from(`${after.edgeType}\0${after.other}\0`)])
   for (const { key, value } of table.getRange({ start, end: behind(prefix) })) {
@@ -87,14 +87,14 @@ export function* edgesOf(
   }
 }
 
-/** How an edge stood at a moment; `undefined` when there was none by then. */
+/** The state of an edge at a moment; `undefined` when it had not been added by then. */
 export function edgeAt(environment: Environment, name: EdgeName, moment: Hlc): EdgeState | undefined {
   const now = findEdge(environment, name)
   if (now === undefined || compareHlc(now.hlc, moment) <= 0) return now
   return stateAt(environment, name, moment)
 }
 
-/** How many rows there are of edges from an agent: of how they stand now, and of how they stood before. */
+/** How many rows there are of edges from an agent: of current states, and of earlier ones. */
 export function edgeRowCounts(
   { edges, edgeHistory }: Environment,
   agentNo: number,
@@ -122,7 +122,7 @@ function* flat(changes: Iterable<readonly EdgeChange[]>): Generator<EdgeChange> 
   for (const list of changes) yield* list
 }
 
-/** How an edge that has changed since `moment` stood then. */
+/** The state at `moment` of an edge that has changed since. */
 function stateAt({ edgeHistory }: Environment, name: EdgeName, moment: Hlc): EdgeState | undefined {
   const key = outKey(name)
   const range = {
@@ -154,7 +154,7 @@ function numberKey(agentNo: number): Buffer {
   return key
 }
 
-/** The first key behind all that begin with `prefix`, whose last byte is a NUL or that of an agent number. */
+/** The first key after all that begin with `prefix`, whose last byte is NUL or the last one of an agent number. */
 function behind(prefix: Buffer): Buffer {
   const end = Buffer.from(prefix)
   for (let index = end.length - 1; index >= 0; index--) {

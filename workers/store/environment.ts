@@ -17,7 +17,7 @@ import { syncDirectory } from '../../src/base/sync-directory.js'
 import { CheckedTable, type Table } from './checked-table.js'
 import { StrandRuns } from './strand-runs.js'
 
-/** What the name of an environment that is not made yet ends in (src/data-directory/data-directory.ts). */
+/** The suffix of an environment that is still being made (src/data-directory/data-directory.ts). */
 const unfinishedSuffix = '.tmp'
 
 /** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
@@ -43,7 +43,7 @@ export interface Environment {
   mutations: CheckedTable
   /** agent number, seq → body commitment of an erased record. */
   erasures: CheckedTable
-  /** Filling that is written over pages which held erased bodies. */
+  /** Rows that overwrite pages which held erased bodies. */
   filling: Table
   /** agent number, seq → proposal. */
   proposals: CheckedTable
@@ -61,7 +61,7 @@ export interface Environment {
   edgesIn: CheckedTable
   /** key in `edges`, clock → how the edge stood before it changed. */
   edgeHistory: CheckedTable
-  /** seq of a record of the server log, position in it → the head that it tells of there. */
+  /** seq of a record of the server log, position in it → the head that it names there. */
   toldHeads: CheckedTable
   /** runs of the hash index that leads from a strand to its rows in `toldHeads`. */
   toldStrands: Table
@@ -86,7 +86,7 @@ export interface Environment {
 }
 
 /**
- * Opens the environment of one shard; for writing, it is made where there is none.
+ * Opens the environment of one shard; for writing, it is made if it does not exist.
  *
  * `overlappingSync: false` makes a commit answer after its fsync, not before (docs/adr/0004-durable-commits.md).
  * @throws Error when the data file is damaged so that LMDB could not read it safely
@@ -99,7 +99,7 @@ export function openEnvironment(path: string, access: 'write' | 'read'): Environ
   return openTables(path, access)
 }
 
-/** LMDB would end the process at a file that is cut, and make a new one in the place of one that is gone. */
+/** LMDB would crash the process on a truncated file, and make a new file in place of a missing one. */
 function refuseDamaged(path: string): void {
   const data = join(path, 'data.mdb')
   const fault = existsSync(data)
@@ -111,17 +111,18 @@ function refuseDamaged(path: string): void {
 }
 
 /**
- * Makes an environment beside its place and moves it there when it is whole and on disk. LMDB never syncs a directory,
- * and writes its first two pages without syncing them: after a loss of power, a file of such a beginning, or a name
- * that is gone with all that was committed under it, could be what is left.
+ * Makes an environment beside its place and moves it there when it is complete and on disk. LMDB never syncs a
+ * directory, and writes its first two pages without syncing them: a loss of power could leave a file with only a part
+ * of these pages, or no file although commits were answered.
  */
 function makeDurably(path: string): void {
   const unfinished = `${path}${unfinishedSuffix}`
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
-  // The directory itself stays: by it a store that was never made is told from one that is gone (src/data-directory/data-directory.ts).
+  // The directory itself stays: it shows that the store was never made, and is not missing
+  // (src/data-directory/data-directory.ts).
   for (const name of readdirSync(unfinished)) rmSync(join(unfinished, name))
   const { root } = openTables(unfinished, 'write')
-  // Nothing is under way in it, so it is closed when this returns.
+  // Nothing is pending in it, so it is closed when this returns.
   void root.close()
   syncDirectory(unfinished)
   renameSync(unfinished, path)
@@ -132,10 +133,10 @@ function makeDurably(path: string): void {
 const FILES_OPENED = 4
 
 /**
- * Opens the data file as often as LMDB opens files, all at once, and closes them again: where LMDB cannot open one, lmdb
- * 3.5.6 locks memory that it has freed (docs/upstream/lmdb-failed-open.md). The lock file is not opened, because closing
- * it would give up the locks that this process holds by it (fcntl).
- * @throws Error what the file system says
+ * Opens the data file as often as LMDB opens files, all at once, and closes them again: if LMDB cannot open one, lmdb
+ * 3.5.6 uses a lock in memory that it has freed (docs/upstream/lmdb-failed-open.md). The lock file is not opened,
+ * because closing it would give up the locks that this process holds by it (fcntl).
+ * @throws Error the error of the file system
  */
 function tryToOpen(path: string, access: 'write' | 'read'): void {
   const data = join(path, 'data.mdb')
@@ -156,7 +157,7 @@ function openTables(path: string, access: 'write' | 'read'): Environment {
   tryToOpen(path, access)
   const root = open<Buffer, Buffer>({
     path,
-    // A directory, whatever its name ends in.
+    // It is a directory, whatever the end of its name.
     noSubdir: false,
     encoding: 'binary',
     keyEncoding: 'binary',
@@ -164,13 +165,13 @@ function openTables(path: string, access: 'write' | 'read'): Environment {
     maxDbs: 48,
     maxReaders: 126,
     cache: false,
-    // Unused parts of new pages are zeros, not what the memory held before: an erased body, say.
+    // Unused parts of new pages are zeros, not what the memory held before, such as an erased body.
     noMemInit: false,
     readOnly: access === 'read',
   })
   if (access === 'read') return tablesOf(root)
   let environment: Environment | undefined
-  // One transaction: a first start syncs once, and leaves all tables or none.
+  // One transaction: a first start syncs once, and makes all tables or none.
   root.transactionSync(() => {
     environment = tablesOf(root)
   })
@@ -225,8 +226,8 @@ export function rowCount(table: CheckedTable | Table): number {
 }
 
 /**
- * Runs `body` as one transaction and returns when it is on disk.
- * A body that gives a promise would put off the commit and lose it at a crash, so that is refused.
+ * Runs `body` as one transaction and returns when it is on disk. A body that returns a promise would defer the commit
+ * and lose it in a crash, so it is refused.
  * @throws whatever `body` throws, with nothing written; any other failure means that the outcome is unknown
  */
 export function commitDurably(environment: Environment, body: () => void): void {
