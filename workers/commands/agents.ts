@@ -14,7 +14,7 @@ import type { AgentAhead } from '../shard/sign-ahead.js'
 import { seedPlace } from '../store/agents.js'
 import type { Agent, AgentRow } from '../store/agent.js'
 
-/** Makes an agent with its genesis record; 409 agent_exists. Its claimed public key was claimed before. */
+/** Makes an agent with its genesis record; 409 agent_exists. The public key of a given seed was claimed before. */
 export function agentCreate(
   state: ShardState,
   command: CommandOf<'agentCreate'>,
@@ -28,7 +28,7 @@ export function agentCreate(
   return () => ({ kind: 'reply', status: 201, body: agentCreated(agent) })
 }
 
-/** Adds a new agent and its genesis record, which may be signed already, to the group; 503 clock_skew. */
+/** Adds a new agent and its genesis record, which may already be signed, to the group; 503 clock_skew. */
 export function makeAgent(
   state: ShardState,
   { agent: name, zone, seed, ahead }: { agent: string; zone: Zone; seed?: Uint8Array; ahead?: AgentAhead },

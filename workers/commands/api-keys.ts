@@ -14,13 +14,13 @@ const KEY_BYTES = 32
 const KEY_ID_BYTES = 12
 const KEY_ID_PREFIX = 'key_'
 
-/** Admin keys from which on nobody alone makes a key that may decide about proposals. */
+/** With this many admin keys, nobody alone makes a key that may decide about proposals. */
 const ADMINS_TO_DECIDE = 2
 
 /**
- * Makes a scoped key, of which only the SHA-256 is kept, and tells of it on the audit strand; one that may decide about
- * proposals is itself a proposal once two admin keys are there (docs/adr/0033-lines-of-keys.md). 413 past `apiKeysMax`
- * keys, 503 clock_skew, overloaded.
+ * Makes a scoped key, of which only the SHA-256 is stored, and records it on the audit strand. One that may decide
+ * about proposals is itself a proposal once there are two admin keys (docs/adr/0033-lines-of-keys.md). 413 past
+ * `apiKeysMax` keys, 503 clock_skew, overloaded.
  */
 export function apiKeyCreate(
   state: ShardState,
@@ -42,7 +42,7 @@ export function apiKeyCreate(
   return () => ({ kind: 'apiKeyMade', row, key, live: true })
 }
 
-/** The key that makes another; undefined where it is the root key, 401 where it was deleted meanwhile. */
+/** The key that makes another; undefined for the root key, 401 if it was deleted meanwhile. */
 function makerOf(state: ShardState, maker: string, group: CommitGroup): ApiKeyRow | undefined | Refusal {
   if (!maker.startsWith(KEY_ID_PREFIX)) return undefined
   return keyAt(state, maker, group) ?? refuse('unauthorized', 'Expected a key that this server knows')
@@ -57,7 +57,7 @@ function newKey(
   const key = `sf_key_${Buffer.from(state.random(KEY_BYTES)).toString('base64url')}`
   const keyId = `${KEY_ID_PREFIX}${Buffer.from(state.random(KEY_ID_BYTES)).toString('hex')}`
   const asked = expiresInSecs === undefined ? Infinity : createdAtMs + expiresInSecs * 1_000
-  // No key outlives the one that made it by its own doing.
+  // A key cannot make one that expires later than itself.
   const expiresAtMs = Math.min(asked, maker?.expiresAtMs ?? Infinity)
   const digest = createHash('sha256').update(key).digest('hex')
   const row: ApiKeyRow = {
@@ -78,7 +78,7 @@ function mayDecide({ scopes }: ApiKeyRow): boolean {
   return scopes.includes('admin:*') || scopes.includes('proposals:decide')
 }
 
-/** Admin keys that are there and have not expired, as this group leaves them. */
+/** How many admin keys there are that have not expired, as this group leaves them. */
 function adminCount(state: ShardState, group: CommitGroup): number {
   const admins = new Map(state.store.apiKeys.admins)
   for (const [keyId, row] of group.apiKeys) {
@@ -89,7 +89,7 @@ function adminCount(state: ShardState, group: CommitGroup): number {
   return [...admins.values()].filter(({ expiresAtMs = Infinity }) => expiresAtMs > nowMs).length
 }
 
-/** The key is shown to who proposes it, and works from when the proposal is applied. */
+/** The proposer is shown the key; it works once the proposal is applied. */
 function proposeKey(
   state: ShardState,
   { row, key, line }: { row: ApiKeyRow; key: string; line: string | undefined },
@@ -108,7 +108,7 @@ function proposeKey(
   return () => ({ kind: 'apiKeyMade', row, key, live: false, proposed: proposedAs(proposal) })
 }
 
-/** Removes a key and tells of it on the audit strand: 404 not_found, 503 clock_skew. */
+/** Removes a key and records it on the audit strand: 404 not_found, 503 clock_skew. */
 export function apiKeyDelete(
   state: ShardState,
   { keyId, maker }: CommandOf<'apiKeyDelete'>,
@@ -124,7 +124,7 @@ export function apiKeyDelete(
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(answer) })
 }
 
-/** Keeps when keys were last used; those that are gone stay so. */
+/** Stores when keys were last used; deleted ones are ignored. */
 export function apiKeysUsed(
   state: ShardState,
   { uses }: CommandOf<'apiKeysUsed'>,

@@ -7,8 +7,8 @@ import { zoneAt } from '../store/zone-changes.js'
 import { lastSeqAt } from './query.js'
 
 /**
- * Where a strand stood at a moment: its last record then, and the zone of its agent. Before the genesis record there
- * was no strand. 404 agent_not_found, for users 403 without a read policy.
+ * A strand at a moment: its last record then, and the zone of its agent. Before the genesis record there was no strand.
+ * 404 agent_not_found, for users 403 without a read policy.
  */
 export function strandThen(state: ShardState, command: CommandOf<'strandThen'>): Outcome {
   const agent = agentToRead(state, command)

@@ -5,7 +5,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { lastTold } from '../store/last-told.js'
 
-/** Makes the server's audit strand where there is none; 503 clock_skew. */
+/** Makes the server's audit strand if it does not exist; 503 clock_skew. */
 export function auditOpen(state: ShardState, group: CommitGroup): Decision {
   const agent = auditStrand(state, group)
   return 'code' in agent ? agent : () => ({ kind: 'done' })

@@ -8,11 +8,11 @@ import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { defaultRecordType, isRecordType, isReservedType } from '../../src/strand/record-type.js'
 import type { Draft } from '../shard/commit-group.js'
 
-/** What drafts are made under. */
+/** The rules for drafts. */
 export interface DraftRules {
   recordBytesMax: number
   signing: Signing
-  /** The drafts come by an ingest route. */
+  /** The drafts came by an ingest route. */
   ingested?: boolean
   /** Integers beyond ±(2^53-1) are kept as strings. */
   largeAsText?: boolean

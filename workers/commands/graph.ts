@@ -31,7 +31,7 @@ export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group:
 }
 
 /**
- * Takes an edge away, which is a mutation: at once, by a proposal, or not at all, as the zone of its source says. 404
+ * Removes an edge, which is a mutation: at once, by a proposal, or not at all, as the zone of its source says. 404
  * agent_not_found, edge_not_found; 412 head_mismatch.
  */
 export function edgeRemove(
@@ -57,7 +57,7 @@ export function edgeRemove(
   return requestMutation(state, { agent, mutation, ...authorOf(command), done }, group)
 }
 
-/** Some edges of an agent; for outbound ones 404 agent_not_found. */
+/** A page of the edges of an agent; for outbound ones 404 agent_not_found. */
 export function edgeList(state: ShardState, command: CommandOf<'edgeList'>): Outcome {
   const of = ownerOf(state, command)
   if (of === undefined) return noSuchAgent(command.agent)
@@ -83,7 +83,7 @@ function ownerOf(
   { agent: name, direction }: CommandOf<'edgeList'>,
 ): EdgeRange['of'] | undefined {
   if (direction === 'in') return { name }
-  // Its row is enough: a traversal passes through many agents, whose keys nobody needs.
+  // The row is enough: a traversal visits many agents, whose keys it does not need.
   const row = state.store.agents.row(name)
   return row === undefined ? undefined : { agentNo: row.no }
 }

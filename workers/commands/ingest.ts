@@ -53,7 +53,7 @@ const onDiskBefore: IngestedOutcome = {
   agents: [],
 }
 
-/** The codes of what is wrong with a record, not with its agent or the moment. */
+/** The codes of faults of the record itself, and not of its agent or of the moment. */
 const ofTheBody = new Set<ErrorCode>([
   'validation_failed',
   'too_large',
@@ -61,7 +61,7 @@ const ofTheBody = new Set<ErrorCode>([
   'idempotency_key_reused',
 ])
 
-/** Keeps a refused record, as its one line is kept; refused with what it was refused with where that may not be. */
+/** Keeps a refused record, as a refused line is kept; if that is not allowed, the answer is the refusal. */
 function keepOne(
   state: ShardState,
   { command, refusal }: { command: CommandOf<'ingestOne'>; refusal: Refusal },
@@ -86,13 +86,13 @@ function keepOne(
   return fault ?? (tally.kept === 0 ? refusal : () => tally.outcome())
 }
 
-/** Lines of a chunk that were read. */
+/** The lines of a chunk after reading. */
 export interface ReadLines {
   command: IngestChunk
   lines: readonly ReadLine[]
 }
 
-/** Lines of a chunk that are decided before the next look at how long the turn has lasted. */
+/** Lines that are decided between two checks of how long the turn has lasted. */
 const PIECE_LINES = 64
 
 /**
@@ -116,7 +116,7 @@ export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Tur
   return writeLines(state, { command, lines, tally }, turn.group) ?? (() => tally.outcome())
 }
 
-/** Reads the lines of a chunk turn by turn, and judges them as far as that can be done before they are written. */
+/** Reads the lines of a chunk turn by turn, and judges them as far as that is possible before they are written. */
 export function* readLines(state: ShardState, command: IngestChunk, turn: Turn): Steps<ReadLines | Refusal> {
   const refusal = targetRefusal(state, command, turn.group)
   if (refusal !== undefined) return refusal
@@ -135,8 +135,8 @@ export function* readLines(state: ShardState, command: IngestChunk, turn: Turn):
 }
 
 /**
- * Chains and signs lines that are to be written in one group, where they are many. Undefined where that is left to their
- * group: there are few, or one is bad and none is written.
+ * Chains and signs lines that will be written in one group, if they are many. Undefined if their group has to do that:
+ * there are few, or one is bad and none is written.
  */
 export function* signLines(
   state: ShardState,
@@ -155,7 +155,7 @@ export function* signLines(
   return good.length > signedAtOnceMax ? yield* signAhead(state, good, turn) : undefined
 }
 
-/** What was signed ahead, where it is still what is to be written next. */
+/** The records that were signed ahead, if they can still be written next. */
 export function stillSigned(
   state: ShardState,
   { reads, ahead }: { reads: readonly ReadLines[]; ahead: Ahead | undefined },
@@ -184,18 +184,18 @@ function isSigned(ahead: Ahead, { draft, kept }: ReadLine): boolean {
   return [draft, kept?.draft].some((one) => one !== undefined && isDraft(one) && ahead.records.has(one))
 }
 
-/** Whether nothing of a chunk is written where a line of it is bad. */
+/** Whether one bad line keeps all of a chunk from being written. */
 export function isAllOrNone({ mode }: IngestChunk): boolean {
   return mode === 'reject' || mode === 'check'
 }
 
-/** Whether every line may be written, as a group sees it. */
+/** Whether a group finds that every line may be written. */
 export function areAllGood(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
   const judge = new Judge(state, command, group)
   return lines.every((line) => isGoodLine(judge.verdict(line)))
 }
 
-/** Writes lines that were read, in one group; `ahead`: as they were signed, which must still hold. */
+/** Writes lines that were read, in one group; `ahead`: the records as they were signed, which must still be valid. */
 export function writeRead(
   state: ShardState,
   read: ReadLines,
@@ -213,7 +213,7 @@ function targetRefusal(state: ShardState, command: IngestChunk, group: CommitGro
   return 'code' in target ? target : undefined
 }
 
-/** Writes lines, or counts them where the mode says so. @returns why nothing was written where that is for all of them */
+/** Writes lines, or counts them where the mode says so. @returns a refusal that is for all of them */
 function writeLines(
   state: ShardState,
   { command, lines, tally, ahead }: ReadLines & { tally: Tally; ahead?: Ahead | undefined },
@@ -224,7 +224,7 @@ function writeLines(
   const judge = new Judge(state, command, group)
   const verdicts = lines.map((line) => judge.verdict(line))
   const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isGoodLine))
-  // All or none: the readings are there for every line, and for the genesis record of an agent that emerges from it.
+  // All or none: reserves a reading for every line, and one for the genesis record of an agent that it makes.
   const reserves = command.mode === 'reject' && writes && ahead === undefined
   const skew = reserves ? group.reserve(2 * lines.length) : undefined
   if (skew !== undefined) return skew
@@ -252,7 +252,7 @@ function writeLine(
   const once = isKept ? kept?.once : line.once
   const draft = isKept ? kept?.draft : line.draft
   if (draft === undefined || 'code' in draft) return
-  // One that is like a line before is only on disk where that could be written.
+  // A line that repeats an earlier one is only on disk if that one could be written.
   const isOnDisk = !isDraft(verdict) && once !== undefined && answeredBefore(state, group, once) !== undefined
   if (isOnDisk) {
     tally.duplicate(line, isKept ? kept?.refusal : undefined)

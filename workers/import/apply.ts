@@ -13,19 +13,19 @@ import { proposalSeqOf } from './judge.js'
 import type { CheckedPart } from './part.js'
 
 /*
- * What imported records of the server tell, taken into the tables that the store keeps beside the strand, as the
- * commands did that wrote the records.
+ * Applies the effects of imported system records to the tables beside the strand, as the commands did that wrote the
+ * records.
  */
 
-/** A record that tells something, before anything of its part is taken. */
+/** An effect with its record, before anything of the record's part is applied. */
 interface Telling {
-  /** Absent when the part makes it. */
+  /** Absent when the part makes the agent. */
   agent: Agent | undefined
   part: CheckedPart
   effect: EffectAt
 }
 
-/** What is wrong with what a record tells, as the strand stands before it. */
+/** What is wrong with an effect, given the strand before it. */
 export function effectFault(
   state: ShardState,
   { agent, part, effect }: Telling,
@@ -61,7 +61,7 @@ function find(
   return group.recordAt(agent.no, seq) ?? recordBySeq(state.store.environment, agent.no, seq)
 }
 
-/** Takes what a record tells. */
+/** Applies an effect. */
 export function applyEffect(
   state: ShardState,
   {
@@ -117,7 +117,7 @@ export function applyEffect(
   }
 }
 
-/** A proposal that was carried out is not carried out again. */
+/** The mutation of an applied proposal is not applied again. */
 function applyEdgeEffect(
   state: ShardState,
   { agent, seq, effect }: { agent: Agent; seq: number; effect: EffectAt },
@@ -144,7 +144,7 @@ function applyMutationEffect(
   }
   const target =
     group.recordAt(agentNo, targetSeq) ?? recordBySeq(state.store.environment, agentNo, targetSeq)
-  // Mostly it came erased.
+  // Mostly it was imported erased.
   const erasure = { agentNo, seq: targetSeq }
   if (target?.erased !== true && !group.erases(erasure)) group.erase(erasure)
 }
@@ -178,7 +178,7 @@ function applyProposalEffect(
 ): void {
   const { mutation, zone, proposer, line, effectiveAtMs, expiresAtMs } = effect
   const importedAtMs = state.clock()
-  // Whoever signed it, here it can be rejected for as long as one that is made here.
+  // Whoever signed it, it can be rejected here for as long as one that is made here.
   const earliestMs = unsure ? importedAtMs + state.proposals.governedAutoApproveSecs * 1_000 : 0
   holdProposal(group, agent.no, {
     agent: agent.name,
@@ -191,7 +191,7 @@ function applyProposalEffect(
     ...(line !== undefined && { line }),
     votes: [],
     createdAtMs: record.hlc.ms,
-    // What was made elsewhere long ago is as old here as this import.
+    // A proposal that was made elsewhere counts here from this import.
     importedAtMs,
     expiresAtMs,
     ...(effectiveAtMs !== undefined && { effectiveAtMs: Math.max(effectiveAtMs, earliestMs) }),

@@ -22,12 +22,12 @@ import { effectOf } from './system-record-effects.js'
 
 /*
  * The checks of an import, part by part: all that a verifier checks (docs/FORMAT.md, Checking an export), and what the
- * store needs beside it. Pure functions of what they are given.
+ * store needs besides. Pure functions.
  */
 
 /**
- * Checks lines of an export behind the position that the last part came to. Records are taken up to the last signed
- * one: those behind it wait for their seal, and their lines are to come again with what follows.
+ * Checks lines of an export from the position where the last part ended. Records are taken up to the last signed one:
+ * those after it wait for their seal, and their lines must come again with the next part.
  */
 export function checkLines(task: ImportCheckTask): ImportChecked {
   const { lines, fault } = parsed(asBuffer(task.lines))
@@ -49,7 +49,7 @@ export function checkLines(task: ImportCheckTask): ImportChecked {
   }
 }
 
-/** One line; neither a record nor a trailer is not in the list. */
+/** One line of a part. */
 interface ParsedLine {
   record?: RecordLine
   trailer?: Trailer
@@ -57,7 +57,7 @@ interface ParsedLine {
   end: number
 }
 
-/** The lines up to the first that is none, and why it is none. */
+/** The lines up to the first invalid one, and what is wrong with it. */
 function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
   const lines: ParsedLine[] = []
   for (let from = 0; from < bytes.length;) {
@@ -73,16 +73,16 @@ function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
   return { lines }
 }
 
-/** The records of one part as they are taken. */
+/** The records of one part. */
 class Part {
-  /** The trailer came, and the export is whole. */
+  /** The trailer came, and the export is complete. */
   ended = false
   readonly #manifest: Manifest
   readonly #chain: ChainCheck
-  /** Over the records so far, those of earlier parts among them. */
+  /** Over the records so far, including those of earlier parts. */
   readonly #tree = new TreeHasher()
   readonly #before: number
-  /** The record that a fault is about, where the chain has taken it already. */
+  /** The record that a fault is about, if the chain has taken it already. */
   #refusedSeq: number | undefined
   readonly #records: StoredRecord[] = []
   readonly #effects: EffectAt[] = []
@@ -96,12 +96,12 @@ class Part {
     for (const subtree of position?.subtrees ?? []) runNow(this.#tree.join(subtree), jobs)
   }
 
-  /** The record that is expected next, or that was found wrong. */
+  /** The seq of the record that is expected next, or of the faulty one. */
   get seq(): number {
     return this.#refusedSeq ?? this.#chain.place.seq
   }
 
-  /** Where another part goes on. */
+  /** The position at which the next part begins. */
   position(): ExportPosition {
     const { place } = this.#chain
     assert(place.sealAwaited === undefined, 'a part ends behind a signed record')
@@ -134,7 +134,7 @@ class Part {
     const header = parseHeader(record.h)
     assert(header !== undefined, 'a record that was checked has a header')
     const refused = this.count >= limits.importRecordsMax ? 'Too many records wait for one seal' : undefined
-    // The chain is one further already: a fault names the record that was taken last.
+    // The chain has taken the record already: a fault names the last one taken.
     const reason = refused ?? this.#keep(header, record)
     if (reason !== undefined) this.#refusedSeq = header.seq
     return reason
@@ -180,7 +180,7 @@ class Part {
   }
 }
 
-/** The value of a body, which must be one that the server could have written. */
+/** The value of a body, which must be one that a server could have written. */
 function readBody(text: string): { value: unknown } | { fault: string } {
   const bytes = Buffer.from(text)
   if (bytes.length > limits.recordBytesMax) {
@@ -195,7 +195,7 @@ function readBody(text: string): { value: unknown } | { fault: string } {
   return canonicalJson(value) === text ? { value } : { fault: 'The body is not in canonical form' }
 }
 
-/** The record as the store keeps it; its agent's number and the index of its key are the shard's. */
+/** The record as it is stored; the shard fills in the number of its agent and the index of its key. */
 function storedRecord(header: RecordHeader, { h, sig, sealedBy, salt, body }: RecordLine): StoredRecord {
   const { seq, type, prev } = header
   const record: StoredRecord = {

@@ -15,26 +15,26 @@ import type { StoredRecord } from '../store/record-codec.js'
 /** What a judge decides by. */
 interface Case {
   agent: Agent
-  /** The strand can be led out of its zone by nobody who imports: it tells of an auth namespace. */
+  /** No import may change the zone: it is the strand of an auth namespace. */
   zoneStays: boolean
 }
 
 /**
  * Judges by the rules of its zone what an import does to a strand that has taken writes here, record by record, before
- * anything of it is taken (docs/adr/0022-import.md, A strand that is here). Where the key of the agent is derived from the
- * master seed, only a server can have signed. Any other key may be known to somebody, who can sign approvals of whomever:
- * none counts then, and nothing that needs them happens by an import.
+ * anything is applied (docs/adr/0022-import.md, A strand that is here). If the key of the agent is derived from the
+ * master seed, only a server can have signed. Any other key may be known to somebody, who can sign approvals in
+ * anybody's name: then none counts, and nothing that needs them is imported.
  */
 export class Judge {
   readonly #state: ShardState
   readonly #case: Case
   readonly #group: CommitGroup
-  /** The key that nobody but a server with this master seed has. */
+  /** The key that only a server with this master seed has. */
   readonly #ownKey: string
   readonly #rows = new Map<number, ProposalRow>()
   #zone: Zone
   #key: string
-  /** Proposals that were not signed by a server surely: they wait here as long as any other. */
+  /** Proposals that a server may not have signed: they wait here as long as any other. */
   readonly unsure = new Set<number>()
 
   constructor(state: ShardState, one: Case, group: CommitGroup) {
@@ -46,7 +46,7 @@ export class Judge {
     this.#ownKey = keyPairFromSeed(agentSeed(state.masterSeed, one.agent.name)).publicKey
   }
 
-  /** Takes the next record. @returns what is wrong with it, or undefined */
+  /** Judges the next record. @returns what is wrong with it, or undefined */
   take(record: StoredRecord, effect: EffectAt | undefined): string | undefined {
     if (record.erased === true && this.#zone === 'immutable_core') {
       return 'The record is erased, which the zone of the agent never allows'
@@ -157,7 +157,9 @@ export class Judge {
     return undefined
   }
 
-  /** Whether a proposal that applies itself has had its time; here, where nobody can be sure who has signed it. */
+  /**
+   * Whether a proposal that applies itself has waited long enough; the time counts here if it is unsure who signed it.
+   */
   #waitedFor({ effectiveAtMs, createdAtMs, importedAtMs }: ProposalRow, { hlc }: StoredRecord): boolean {
     if (effectiveAtMs === undefined || effectiveAtMs > hlc.ms) return false
     const { clock, proposals } = this.#state
@@ -166,7 +168,7 @@ export class Judge {
   }
 }
 
-/** The mutation that a record tells of; undefined for what is none. */
+/** The mutation that an effect is; undefined if it is none. */
 function mutationOf(effect: EffectAt): Mutation | undefined {
   switch (effect.kind) {
     case 'record':
@@ -189,7 +191,7 @@ export function proposalSeqOf(effect: EffectAt): number | undefined {
   return 'mutatedBy' in effect ? effect.mutatedBy : undefined
 }
 
-/** What a mutation is, by which two are compared: without the seed that waits in a row. */
+/** The text by which two mutations are compared: without the sealed seed, which only a row has. */
 function aboutOf(mutation: Mutation): string {
   const { action } = mutation
   return canonicalJson(action === 'rotate_key' ? { action, publicKey: mutation.publicKey } : mutation)

@@ -4,14 +4,14 @@ import type { CheckedRecords, EffectAt } from '../../src/protocol/import-message
 import type { Steps, Turn } from '../shard/turn.js'
 import { blockCount, recordAt, type StoredRecord } from '../store/record-codec.js'
 
-/** Records that are read between two looks at the time. */
+/** Records that are read between two checks of the time. */
 const RECORDS_AT_ONCE = 128
 
-/** Records of an export that were checked, as they came from the reader of the pool, by their seq. */
+/** Checked records of an export, as the reader of the pool returned them, by their seq. */
 export class CheckedPart {
   readonly firstSeq: number
   readonly lastSeq: number
-  /** Those that are new; all of them before `dropUntil`. */
+  /** The new records; all of them before `dropUntil`. */
   records: readonly StoredRecord[]
   /** The key in force at the first of the new ones. */
   key: string
@@ -56,13 +56,13 @@ export class CheckedPart {
     return this.records.length === 0
   }
 
-  /** What the new records tell, in their order. */
+  /** The effects of the new records, in their order. */
   get effects(): EffectAt[] {
     const [first] = this.records
     return first === undefined ? [] : [...this.#effects.values()].filter(({ seq }) => seq >= first.seq)
   }
 
-  /** Leaves out the records up to a seq: they are there already. */
+  /** Drops the records up to a seq: they exist already. */
   dropUntil(seq: number): void {
     this.records = this.#all.filter((one) => one.seq > seq)
     for (const effect of this.#effects.values()) {
@@ -84,7 +84,7 @@ export class CheckedPart {
   }
 }
 
-/** 422 for a record of an export; its line is known to who reads the lines. */
+/** 422 for a record of an export; the front thread, which reads the lines, adds the line. */
 export function rejectedAt(seq: number, reason: string): Refusal {
   return refuse('import_rejected', reason, { extra: { seq } })
 }

@@ -3,8 +3,8 @@ import type { CheckedRecords } from '../../src/protocol/import-messages.js'
 import { partHead } from '../../src/protocol/import-parts.js'
 
 /**
- * Puts a part behind those that wait already. It is not synced: after a crash the export is sent again.
- * @returns false where the disk has no room for it
+ * Appends a part to the stage file. It is not synced: after a crash the export has to be sent again.
+ * @returns false when the disk has no room for it
  */
 export function stagePart(path: string, records: CheckedRecords): boolean {
   try {

@@ -6,12 +6,12 @@ import { eraseType, genesisType, keyRotateType } from '../../src/strand/record-t
 import { isSystemType } from '../../src/strand/record-type.js'
 import { systemBodies } from '../../src/wire/system-records.js'
 
-/** What a record tells that the store keeps beside it; nothing for a user's record; or what is wrong with it. */
+/** The effect of a record on the tables of the store; none for a user's record; or what is wrong with the record. */
 export type ReadEffect = { effect?: Effect } | { fault: string }
 
 const badBody: ReadEffect = { fault: 'The body of a record of the server is not of its form' }
 
-/** Reads what a record tells: the body is JSON, and the signature over it verified. */
+/** Reads the effect of a record, whose body is JSON and whose signature was verified. */
 export function effectOf(agent: string, type: string, body: unknown): ReadEffect {
   const read = readers[type]
   if (read !== undefined) return read(body, agent)

@@ -4,8 +4,8 @@ import type { Environment } from './environment.js'
 
 /*
  * Edges, in the shard of their source. Each is found in two indexes, by its source and by its destination, which hold
- * the same value: how the edge stands now. What it was before is in the history, by the time of each change, so that
- * both can be asked how it stood at a moment (docs/adr/0018-graph.md).
+ * the same value: the edge's current state. Earlier states are in the history, by the time of each change, so that both
+ * indexes can be read as of a moment (docs/adr/0018-graph.md).
  *
  *   edges           agent number of the source u32, type, NUL, destination
  *   edges-in        destination, NUL, type, NUL, source

@@ -12,8 +12,8 @@ export interface PendingErasure {
 }
 
 /**
- * Destroys bodies and salts within the caller's transaction, and keeps the commitments that their headers are made of.
- * A block keeps its length: LMDB then writes over it in place, in the copy that it makes of the page.
+ * Destroys bodies and salts within the caller's transaction, and keeps the commitments that their headers need. A block
+ * keeps its length, so that LMDB overwrites each of its bytes in the copy that it makes of the page.
  */
 export function eraseRecords(environment: Environment, erasures: readonly PendingErasure[]): void {
   for (const { agentNo, seq } of erasures) {
@@ -29,7 +29,7 @@ export function eraseRecords(environment: Environment, erasures: readonly Pendin
   }
 }
 
-/** Keeps, within the caller's transaction, the body commitment, 64 hex digits, of a record that comes erased. */
+/** Keeps, within the caller's transaction, the body commitment, 64 hex digits, of a record that was imported erased. */
 export function keepCommitment(
   environment: Environment,
   { agentNo, seq }: PendingErasure,

@@ -5,7 +5,7 @@ import { agentRowOf, type AgentRow } from './agent.js'
 import { openEnvironment, type Environment } from './environment.js'
 import { strandEnd } from './records.js'
 
-/** One agent's name, and the shard that has it. */
+/** The name of an agent, and its shard. */
 interface Named {
   name: Buffer
   row: AgentRow
@@ -16,10 +16,10 @@ interface Named {
 const PROGRESS_HEADS = 256
 
 /**
- * The RFC 6962 root over the chain heads of all agents, by the byte order of their names, whichever shards they are on.
+ * The RFC 6962 root over the chain heads of all agents, by the byte order of their names, on whichever shards they are.
  * A leaf is SHA-256(0x00 ‖ text), the text being four lines, each ended by LF: name, strand, seq and hash of the last
- * record. It tells two states of a data directory apart (docs/adr/0020-backup.md).
- * @param onHeads told how many heads were taken since; ends the work by throwing
+ * record. Two states of a data directory have different roots (docs/adr/0020-backup.md).
+ * @param onHeads called with the number of heads since the last call; ends the work by throwing
  * @returns 64 hex digits
  */
 export async function headsRoot(paths: readonly string[], onHeads: (count: number) => void): Promise<string> {

@@ -4,30 +4,32 @@ import type { IdempotentOutcome, PendingAnswer } from './write-set.js'
 import type { Environment } from './environment.js'
 import { expiryKey } from './tables.js'
 
-/** An answer that was given under an idempotency key. */
+/** An answer that was given under an Idempotency-Key. */
 export interface KeptAnswer {
-  /** What was asked: another request under the same key is refused. */
+  /** Digest of the request: another request under the same key is refused. */
   digest: string
   outcome: IdempotentOutcome
   expiresAtMs: number
-  /** Where the key's agent is placed (src/base/placement.ts): the row's own key no longer tells. */
+  /** Where the key's agent is placed (src/base/placement.ts), which the key of the row does not show. */
   place: number
 }
 
-/** Expired keys that one commit removes beyond as many as it adds, so that no commit waits for a day's worth. */
+/**
+ * How many expired keys one commit removes beside as many as it adds, so that no commit has to remove a day's worth.
+ */
 const SWEEP_KEYS_MAX = 64
 
 const LIFETIME_MS = limits.idempotencyHours * 3_600_000
 
 /**
- * The store's key for a caller's idempotency key: 32 bytes. Keys belong to an agent: two agents may live on different
- * shards, where no shard could tell that a key was used for the other.
+ * The key of the row for a caller's Idempotency-Key: 32 bytes. Keys belong to an agent: two agents may live on
+ * different shards, and neither shard could know that a key was used for the other agent.
  */
 export function idempotencyRow(caller: string, agent: string, key: string): Buffer {
   return createHash('sha256').update(`${caller}\n${agent}\n${key}`).digest()
 }
 
-/** An answer as it is kept. */
+/** Reads a stored answer. */
 export function keptAnswerOf(value: Buffer): KeptAnswer {
   return JSON.parse(value.toString()) as KeptAnswer
 }
@@ -40,7 +42,7 @@ export class IdempotencyTable {
     this.#environment = environment
   }
 
-  /** The answer under a key, unless its day is over. */
+  /** The answer under a key, unless it has expired. */
   find(row: Buffer, nowMs: number): KeptAnswer | undefined {
     const value = this.#environment.idempotency.get(row)
     if (value === undefined) return undefined
@@ -48,7 +50,7 @@ export class IdempotencyTable {
     return kept.expiresAtMs > nowMs ? kept : undefined
   }
 
-  /** Keeps answers and removes some that are over, within the caller's transaction. */
+  /** Writes answers and removes some that have expired, within the caller's transaction. */
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let added = 0
@@ -67,7 +69,7 @@ export class IdempotencyTable {
     for (const key of over) {
       const row = key.subarray(6)
       const value = this.#environment.idempotency.get(row)
-      // A key that was used again after its day has a later expiry of its own.
+      // A key that was used again after its expiry has a later one.
       const kept = value === undefined ? undefined : keptAnswerOf(value)
       if (kept !== undefined && kept.expiresAtMs <= nowMs) this.#environment.idempotency.remove(row)
       this.#environment.expiries.remove(key)

@@ -25,13 +25,13 @@ export function lastBlockNo({ blocks }: Environment): number {
   return -1
 }
 
-/** The hash of the last record of a block, hex: by it a place in the log is known again. */
+/** The hash of the last record of a block, hex: it identifies a place in the log. */
 export function lastHashOf(environment: Environment, blockNo: number): string {
   const block = readBlock(environment, blockNo)
   return hashAt(block, blockCount(block) - 1)
 }
 
-/** When the first record of a block was taken, Unix milliseconds of its HLC. */
+/** When the first record of a block was decided, Unix milliseconds of its HLC. */
 export function blockMs(environment: Environment, blockNo: number): number {
   return hlcMsAt(readBlock(environment, blockNo), 0)
 }
@@ -54,7 +54,7 @@ export interface SinkBlock {
   erased: string[]
 }
 
-/** Reads a block for the sink. @throws Error when a record in it that the sink is for does not match its checksum */
+/** Reads a block for the sink. @throws Error when a record in it that the sink needs does not match its checksum */
 export function readSinkBlock(environment: Environment, blockNo: number): SinkBlock {
   const block = readBlock(environment, blockNo)
   const found: SinkBlock = { ingested: [], erased: [] }
@@ -65,7 +65,7 @@ export function readSinkBlock(environment: Environment, blockNo: number): SinkBl
   return found
 }
 
-/** A record that tells of another's erasure (docs/FORMAT.md). */
+/** The hash of the record that a `sys/erase` record erases (docs/FORMAT.md, Mutations). */
 
 function targetOf({ body }: StoredRecord): string {
   const { target } = JSON.parse(asBuffer(body).toString('utf8')) as { target: string }

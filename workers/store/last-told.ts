@@ -1,6 +1,6 @@
 import type { Environment } from './environment.js'
 
-/** What the last record of a type told that is written to the audit strand at changes only; undefined before the first. */
+/** The content of the last audit record of a type that is written only when it changes; undefined before the first. */
 export function lastTold({ meta }: Environment, type: string): string | undefined {
   return meta.get(keyOf(type))?.toString()
 }

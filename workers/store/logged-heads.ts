@@ -4,7 +4,7 @@ import type { Environment } from './environment.js'
 import { HashIndex, prefixOf, type HashIndexOptions } from './hash-index/hash-index.js'
 import { packLocation, unpackLocation } from './tables.js'
 
-/** A head and the record of the log that tells of it. */
+/** A head and the record of the log that names it. */
 export interface FoundHead {
   head: LoggedHead
   logSeq: number
@@ -13,23 +13,23 @@ export interface FoundHead {
 const HASH_BYTES = 32
 const SIZE_BYTES = 6
 
-/** A row that says of a record of the log that it tells of no head. */
+/** The row of a record of the log that names no head. */
 const nothingTold = Buffer.alloc(0)
 
 /**
- * Which record of the server log tells of a strand, and what: an index of the log, which can be made again from it
- * (docs/adr/0023-server-log.md). It lies in the shard of the log.
+ * An index from strands to the records of the server log that name their heads. It can be made again from the log
+ * (docs/adr/0023-server-log.md) and is in the shard of the log.
  *
- * Heads are rows in the order in which the log tells of them, and a hash index leads from a strand to its rows. With a
- * row by strand instead, LMDB would write a page for each head, as strands that move have nothing in common.
+ * Heads are rows in the order in which the log names them, and a hash index leads from a strand to its rows. If rows
+ * were ordered by strand, LMDB would write a page for each head, since the strands of one record lie far apart.
  */
 export class LoggedHeads {
   readonly #environment: Environment
   readonly #sizes: HashIndexOptions
-  /** Opened when it is first asked for: only one shard has the log. */
+  /** Opened at the first use: only one shard has the log. */
   #opened: HashIndex | undefined
 
-  /** @param sizes of tests, which make them small */
+  /** @param sizes for tests, which make them small */
   constructor(environment: Environment, sizes: HashIndexOptions = {}) {
     this.#environment = environment
     this.#sizes = sizes
@@ -40,7 +40,7 @@ export class LoggedHeads {
     return this.#opened?.needsStep ?? false
   }
 
-  /** The seq of the last record of the log that is in the index; 0, its genesis record, where none is. */
+  /** The seq of the last record of the log that is in the index; 0, its genesis record, if none is. */
   get lastIndexed(): number {
     for (const key of this.#environment.toldHeads.getKeys({ reverse: true, limit: 1 })) {
       return unpackLocation(locationOf(key)).blockNo
@@ -48,7 +48,7 @@ export class LoggedHeads {
     return 0
   }
 
-  /** The newest head of a strand that the log tells of, by a record before `size` where one is given. */
+  /** The newest head of a strand that the log names; with `size`, by one of its first `size` records. */
   newest(strand: string, size = Infinity): FoundHead | undefined {
     const prefix = prefixOf(strand)
     let below = packLocation(size, 0)
@@ -66,7 +66,7 @@ export class LoggedHeads {
     }
   }
 
-  /** Writes what records of the log tell, in their order and behind all others, within the caller's transaction. */
+  /** Writes the heads of records of the log, in their order and after all others, within the caller's transaction. */
   put(records: ReadonlyMap<number, readonly LoggedHead[]>): void {
     if (records.size === 0) return
     const index = this.#index
@@ -81,12 +81,12 @@ export class LoggedHeads {
     index.commitStep()
   }
 
-  /** A part of what is left to merge, within the caller's transaction. */
+  /** Does a part of the merging that is left, within the caller's transaction. */
   step(): void {
     this.#opened?.commitStep()
   }
 
-  /** Takes what is in memory only to disk, within the caller's transaction. */
+  /** Writes what is only in memory to disk, within the caller's transaction. */
   settle(): void {
     this.#opened?.settle()
   }
@@ -96,7 +96,7 @@ export class LoggedHeads {
     return this.#opened
   }
 
-  /** Rows behind the last run of the index are told to it again. */
+  /** Rows after the last run of the index are added to it again. */
   #open(): HashIndex {
     const { toldHeads, toldStrands } = this.#environment
     const index = HashIndex.open(toldStrands, this.#sizes)

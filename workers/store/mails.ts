@@ -24,7 +24,7 @@ export function findMail(environment: Environment, key: string): Buffer | undefi
   return value === undefined ? undefined : Buffer.from(value)
 }
 
-/** Puts mails into the outbox and takes others out, within the caller's transaction. */
+/** Puts mails into the outbox and removes others, within the caller's transaction. */
 export function putMails(environment: Environment, mails: ReadonlyMap<string, Buffer | undefined>): void {
   for (const [name, sealed] of mails) {
     const key = Buffer.from(name, 'hex')

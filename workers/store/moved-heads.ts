@@ -8,31 +8,31 @@ import { readBlock, strandEnd } from './records.js'
 import { agentNoKey, blockKey } from './tables.js'
 
 /*
- * Where the strands of a shard stand, for the server log (docs/adr/0023-server-log.md). Pure functions of a view of the
- * store, which read as little of a record as they can.
+ * The heads of the strands of a shard, for the server log (docs/adr/0023-server-log.md). Pure functions of a view of
+ * the store, which read as little of a record as they can.
  */
 
-/** Where one agent's strand stands. */
+/** The head of one agent's strand. */
 export interface MovedHead {
   agentNo: number
   seq: number
   hash: string
 }
 
-/** Heads that one look found. */
+/** Heads that one call found. */
 export interface MovedHeads {
   heads: MovedHead[]
-  /** The clock up to which these are all. */
+  /** The clock reading up to which these are all heads. */
   reached: Hlc
   end: boolean
-  /** The clock before the first block with a record that does not match its checksum. */
+  /** The clock reading before the first block with a record that does not match its checksum. */
   damagedAfter?: Hlc
 }
 
 /**
- * The heads of the agents that have records after `after`, from some blocks on; of each agent its last record in them. A
- * record that does not match its checksum is passed over, and said of: the one before it stands for it, but whose it was
- * is not known for sure.
+ * The heads of the agents that have records after `after`, as far as some blocks go; of each agent the last record in
+ * them. A record that does not match its checksum is skipped and reported: its agent's record before it is taken, but
+ * whose record it was is not certain.
  */
 export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
   const moved = new Map<number, MovedHead>()
@@ -54,7 +54,7 @@ export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
   return { heads: [...moved.values()], reached, end: true, ...damage }
 }
 
-/** The heads of the agents from the number `fromNo` on, as many as one look gives. */
+/** The heads of the agents from the number `fromNo` on, as many as one call gives. */
 export function allHeads(environment: Environment, fromNo: number): { heads: MovedHead[]; nextNo: number } {
   const heads: MovedHead[] = []
   let nextNo = fromNo
@@ -68,7 +68,10 @@ export function allHeads(environment: Environment, fromNo: number): { heads: Mov
   return { heads, nextNo }
 }
 
-/** From the end, so that the first record of an agent is its last. @returns whether each that was read is whole */
+/**
+ * Reads a block from the end, so that the first record found of an agent is its last one. @returns whether each record
+ * that was read is whole
+ */
 function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc): boolean {
   const first = firstAfter(block, after)
   const taken = new Set<number>()
@@ -90,7 +93,7 @@ function takeBlock(moved: Map<number, MovedHead>, block: Uint8Array, after: Hlc)
   return whole
 }
 
-/** The position of the first record of a block after `after`; all of most blocks are. */
+/** The position of the first record of a block after `after`; mostly the first of the block. */
 function firstAfter(block: Uint8Array, after: Hlc): number {
   let position = 0
   while (compareHlc(placedAt(block, position).hlc, after) <= 0) position++
@@ -105,7 +108,7 @@ function wholeRecord(block: Uint8Array, position: number): { seq: number; hash: 
   }
 }
 
-/** The last block in the order of commits that begins at or before `moment`; the first one where none does. */
+/** The last block in commit order that begins at or before `moment`; the first one if none does. */
 function firstBlock(environment: Environment, moment: Hlc): number {
   let low = 0
   let high = 0

@@ -12,16 +12,16 @@ class Lot {
 }
 
 /**
- * The agents that were used lately, in two lots. What is used goes into the newer one. When that is full, and every now
- * and then, the older one is forgotten and the newer takes its place. So an agent at rest takes no memory after a while,
- * and to use one costs no list that is kept in order.
+ * The agents that were used lately, in two lots. An agent that is used goes into the newer one. When that is full, and
+ * at intervals, the older one is dropped and the newer takes its place. So an idle agent takes no memory after a while,
+ * and no list has to be kept in order at each use.
  */
 export class OpenAgents {
   readonly #lotMax: number
   #newer = new Lot()
   #older = new Lot()
 
-  /** @param agentsMax the most that are kept, of which half are kept for certain when they are used in turn */
+  /** @param agentsMax how many are kept at most; the half used last is always kept */
   constructor(agentsMax: number) {
     this.#lotMax = agentsMax / 2
   }
@@ -35,7 +35,7 @@ export class OpenAgents {
     return kept
   }
 
-  /** The agent of that number, which does not count as used by this. */
+  /** The agent of that number; this does not count as a use. */
   byNo(no: number): Agent | undefined {
     return this.#newer.byNo.get(no) ?? this.#older.byNo.get(no)
   }
@@ -46,7 +46,7 @@ export class OpenAgents {
     this.#newer.add(agent)
   }
 
-  /** Forgets agents that were not used since the time before. */
+  /** Drops agents that were not used since the last call. */
   turnOver(): void {
     this.#older = this.#newer
     this.#newer = new Lot()

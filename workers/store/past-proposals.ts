@@ -16,8 +16,8 @@ import { recordBySeq } from './records.js'
 import { agentNoKey, runKey } from './tables.js'
 
 /*
- * Proposals that ended long ago: of their rows only the places of their records are left, and what they were is read from
- * these (docs/adr/0014-proposals.md).
+ * Proposals that ended long ago: their rows hold only the places of their records, and the rest is read from these
+ * (docs/adr/0014-proposals.md).
  */
 
 /** What is kept of a proposal in place of its row. */
@@ -26,26 +26,26 @@ interface Places {
   endedAtMs: number
   /** Seq of the record that ended it. */
   endSeq: number
-  /** Seq of the record of each vote, and when it was given. */
+  /** Seq of the record of each vote, and the time of the vote. */
   votes: [seq: number, atMs: number][]
 }
 
-/** A proposal whose row goes. */
+/** A proposal whose row is replaced. */
 export interface PastProposal extends ProposalPlace {
   past: Places
 }
 
 const ROW_MS = limits.proposalRowDays * 86_400_000
 
-/** Goes through the rows of proposals, a few at a time, for those that ended long ago. */
+/** Looks through the rows of proposals, a few at a time, for those that ended long ago. */
 export class ProposalAging {
-  /** Where to go on; the beginning when absent. */
+  /** Where to continue; at the beginning when absent. */
   #after: ProposalPlace | undefined
   #restUntilMs = 0
 
-  /** Proposals among the next rows whose rows are old enough to go. */
+  /** The proposals among the next rows that ended long enough ago. */
   look(environment: Environment, nowMs: number): PastProposal[] {
-    // A clock that was set back does not put it off for longer than the pause.
+    // A clock that was set back delays it by the pause at most.
     this.#restUntilMs = Math.min(this.#restUntilMs, nowMs + limits.proposalAgingMs)
     if (nowMs < this.#restUntilMs) return []
     const { agentNo, seq } = this.#after ?? { agentNo: 0, seq: -1 }
@@ -66,8 +66,9 @@ export class ProposalAging {
 }
 
 /**
- * The places of the records of a proposal whose row can go. It stays where the strand does not tell all: of one about an API
- * key, whose name is on no strand, and where it was imported or ended before the places were kept.
+ * The places of the records of a proposal whose row can be replaced. The row stays if the strand does not contain
+ * everything: if the proposal is about an API key, whose name is on no strand, was imported, or ended before places
+ * were kept.
  */
 function placesOf(row: ProposalRow | { past: Places }, nowMs: number): Places | undefined {
   if ('past' in row || row.endedAtMs === undefined || row.endSeq === undefined) return undefined
@@ -82,14 +83,14 @@ function placesOf(row: ProposalRow | { past: Places }, nowMs: number): Places | 
   return { createdAtMs, endedAtMs, endSeq, votes }
 }
 
-/** Puts the places of their records in the place of rows, within the caller's transaction. */
+/** Replaces rows by the places of their records, within the caller's transaction. */
 export function putPastProposals({ proposals }: Environment, past: readonly PastProposal[]): void {
   for (const { agentNo, seq, past: places } of past) {
     proposals.put(runKey(agentNo, seq), Buffer.from(JSON.stringify({ past: places })))
   }
 }
 
-/** A proposal by what is kept of it: the row itself, or what its records tell. */
+/** A proposal by its stored form: the row itself, or the records whose places it holds. */
 export function proposalOf(environment: Environment, place: ProposalPlace, value: Buffer): ProposalRow {
   const kept = JSON.parse(value.toString()) as ProposalRow | { past: Places }
   return 'past' in kept ? fromStrand(environment, place, kept.past) : kept

@@ -4,27 +4,27 @@ import { isFileSystemError } from '../../src/base/durable-file.js'
 import type { WriteSet } from './write-set.js'
 import type { Environment } from './environment.js'
 
-/** Room that is there before anything is decided, and for what is written when a shard is idle, bytes. */
+/** Bytes of room that are there before anything is decided, and for the work of an idle shard. */
 const ROOM_BYTES_MIN = 2_097_152
-/** What is added at once where little is written, bytes. */
+/** How many bytes are added at once when little is written. */
 const ROOM_BYTES = 4_194_304
 const PAGE_BYTES = 4_096
-/** Bytes that a row can take: a page, and a part of those above it. */
+/** Bytes that a row can take: a page, and a part of the pages above it in the tree. */
 const ROW_BYTES = 2 * PAGE_BYTES
-/** Bytes of a record beside its body: header, signature, its places in the indexes, and its answer where it is kept. */
+/** Bytes of a record beside its body: header, signature, entries in the indexes, and its idempotent answer. */
 const RECORD_BYTES = 1_024
 
 const zeros = Buffer.alloc(ROOM_BYTES)
 
 /**
- * Keeps zeros behind the last page of a data file, at least as many as the next commit can need.
+ * Keeps zeros after the last page of a data file, at least as many as the next commit can need.
  *
- * LMDB is not to meet a full disk: where writing a page fails, lmdb 3.5.6 writes past the end of its memory
- * (docs/upstream/lmdb-failed-write.md). And a small commit into blocks that the file has already is on disk a third
- * sooner than one that makes the file longer, for which the file system commits something of its own as well.
+ * LMDB must never meet a full disk: when writing a page fails, lmdb 3.5.6 writes past the end of its memory
+ * (docs/upstream/lmdb-failed-write.md). And a small commit into blocks that the file already has is on disk a third
+ * sooner than one that makes the file longer, for which the file system has to commit metadata, too.
  *
- * LMDB passes over what lies behind its last page. The zeros are written by the thread that commits and between two
- * commits, so that no page is written over.
+ * LMDB ignores what lies after its last page. The zeros are written by the thread that commits and between two commits,
+ * so no page is overwritten.
  */
 export class Preallocation {
   readonly #environment: Environment
@@ -38,12 +38,12 @@ export class Preallocation {
   }
 
   /**
-   * Makes room for what is written next.
+   * Makes room for the next writes.
    * @returns false when the disk has no room for it
    */
   reserve(bytes = 0): boolean {
     const used = usedBytes(this.#environment)
-    // LMDB makes the file longer by itself only where it writes behind the room.
+    // LMDB makes the file longer by itself only if it writes past this room.
     this.#bytes = Math.max(this.#bytes, used)
     const wanted = used + ROOM_BYTES_MIN + bytes
     if (this.#bytes >= wanted) return true
@@ -66,18 +66,21 @@ export class Preallocation {
   }
 }
 
-/** The most that a write of one record with such a body can, bytes: of a new agent, with its answer kept. */
+/**
+ * The most bytes by which a write of one record with such a body can make the file longer: of a new agent, with its
+ * idempotent answer.
+ */
 export function writeBytesMax(bodyBytes: number): number {
   return 4 * ROW_BYTES + 2 * (2 * bodyBytes + RECORD_BYTES)
 }
 
-/** The most that imported records can, whose bodies lie in one place each: so many, with so many bytes together. */
+/** The same for so many imported records with so many bytes together; their bodies are stored once each. */
 export function importBytesMax(records: number, bytes: number): number {
-  // Of the pages that a large body has to itself, all but one are full.
+  // A large body has pages of its own, of which all but one are full.
   return 4 * ROW_BYTES + bytes + Math.min(bytes, records * PAGE_BYTES) + records * RECORD_BYTES
 }
 
-/** The most that a group can make a data file longer by, bytes: LMDB copies each page that it changes. */
+/** The most bytes by which a group can make the file longer: LMDB copies each page that it changes. */
 export function groupBytesMax(group: WriteSet): number {
   const { records, imported, touched, newAgents, agentChanges, proposals, erasures, zoneChanges } = group
   const { edges, mutations, answers, publicKeys, apiKeys, organisms, authRows, revocations, mails } = group
@@ -86,7 +89,7 @@ export function groupBytesMax(group: WriteSet): number {
   let bytes = 0
   for (const map of [...rows, authRows, mails]) bytes += map.size * ROW_BYTES
   for (const list of lists) bytes += list.length * ROW_BYTES
-  // A body can lie in pages of its own, and be copied by an answer.
+  // A body can have pages of its own, and be copied into an idempotent answer.
   for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
   for (const { body } of imported) bytes += body.length + Math.min(body.length, PAGE_BYTES) + RECORD_BYTES
   return bytes

@@ -8,11 +8,11 @@ import { expiryKey, runKey, seqMax } from './tables.js'
 export interface PendingProposal {
   agentNo: number
   row: ProposalRow
-  /** It is open, and nothing happens to it by itself: its agent is being imported. */
+  /** It is open but has no due time: its agent is being imported. */
   held?: true
 }
 
-/** What open proposals of an agent are counted by. */
+/** What the shares of an agent's open proposals are counted by. */
 export interface OpenShare {
   /** Of the proposer. */
   line: string
@@ -23,17 +23,17 @@ export interface OpenShare {
 export const proposalKey = runKey
 
 /**
- * What a proposal is about, as open ones are found by it: a record, an edge, one side of the agent, or a key. One target has one open
- * proposal at most.
+ * The target of a proposal, by which an open one is found: a record, an edge, one property of the agent, or a key. One
+ * target has at most one open proposal.
  */
 export function proposalTarget({ mutation }: Pick<ProposalRow, 'mutation'>): string {
-  // A type of edge has no space.
+  // A type of edge contains no space.
   if (mutation.action === 'remove_edge') return `edge:${mutation.edgeType} ${mutation.dst}`
   if (mutation.action === 'make_api_key') return `key:${mutation.keyId}`
   return 'target' in mutation ? `record:${mutation.target}` : mutation.action
 }
 
-/** One proposal: its row, or what its records tell. */
+/** One proposal: from its row, or from its records. */
 export function findProposal(
   environment: Environment,
   { agentNo, seq }: ProposalPlace,
@@ -64,12 +64,12 @@ export function* proposalPlaces(
   }
 }
 
-/** Places of open proposals whose time has come, the longest due first. */
+/** Places of open proposals that are due, the longest due first. */
 export function dueProposals(
   environment: Environment,
   { nowMs, limit }: { nowMs: number; limit: number },
 ): ProposalPlace[] {
-  // The key of a due time ends before those of the same millisecond that name a proposal.
+  // A key of a due time without a proposal comes before those of the same millisecond with one.
   const range = { start: expiryKey(0, Buffer.alloc(0)), end: expiryKey(nowMs + 1, Buffer.alloc(0)), limit }
   return [...environment.proposalDues.getKeys(range)].map((key) => ({
     agentNo: key.readUInt32BE(6),
@@ -85,7 +85,7 @@ export function openProposalCount(environment: Environment, agentNo: number): nu
   })
 }
 
-/** Writes proposals with what finds them, within the caller's transaction. */
+/** Writes proposals and their indexes, within the caller's transaction. */
 export function putProposals(environment: Environment, pending: Iterable<PendingProposal>): void {
   for (const { agentNo, row, held } of pending) {
     assert(row.state !== 'approved', 'what is approved is applied in the same transaction')
@@ -100,7 +100,7 @@ export function putProposals(environment: Environment, pending: Iterable<Pending
     } else {
       environment.proposalsOpen.remove(key)
       environment.proposalDues.remove(due)
-      // In the same group another proposal about the target may have taken the place of this one.
+      // Another proposal about the target may have been opened in the same group.
       if (environment.proposalTargets.get(target)?.readUIntBE(0, 6) === row.seq) {
         environment.proposalTargets.remove(target)
       }
@@ -109,7 +109,7 @@ export function putProposals(environment: Environment, pending: Iterable<Pending
   }
 }
 
-/** When an open proposal comes to its end by itself: it applies, or it expires. */
+/** When an open proposal ends by itself, by being applied or by expiring. */
 export function dueAtMs({
   effectiveAtMs,
   expiresAtMs,

@@ -3,7 +3,7 @@ import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import type { Hlc } from '../../src/strand/hlc.js'
 
-/** One record as it is kept. The lines of its header (docs/FORMAT.md, Header) are made from these fields. */
+/** One record as it is stored. The lines of its header (docs/FORMAT.md, Header) are made from these fields. */
 export interface StoredRecord {
   agentNo: number
   seq: number
@@ -13,13 +13,13 @@ export interface StoredRecord {
   hash: string
   /** 64 hex digits; zeros in the genesis record. */
   prev: string
-  /** Which of the agent's keys is in force; 0 is the one of the genesis record. */
+  /** Which of the agent's keys is in force; 0 is that of the genesis record. */
   keyIndex: number
   /** 16 bytes; zeros once erased. */
   salt: Uint8Array
   /** The canonical JSON text of the body, UTF-8; `null` once erased. */
   body: Uint8Array
-  /** Body and salt are destroyed; the commitment to them is kept beside (workers/store/erasures.ts). */
+  /** Body and salt are destroyed; the commitment to them is in a table of its own (workers/store/erasures.ts). */
   erased?: true
   /** 64 bytes; absent where a later record of the same commit group seals this one. */
   signature?: Uint8Array
@@ -54,12 +54,12 @@ export function recordBytes(record: StoredRecord): number {
   return FIXED_BYTES + sealBytes + record.type.length + storedBody(record).length
 }
 
-/** An erased record that comes from elsewhere has no place to fill with zeros. */
+/** An erased record that was imported has no body bytes to fill with zeros. */
 function storedBody({ erased, body }: StoredRecord): Uint8Array {
   return erased === true ? noBody : body
 }
 
-/** Writes `record` at `at`; gives the offset behind it. `target` has room for `recordBytes(record)`. */
+/** Writes `record` at `at`; returns the offset after it. `target` has room for `recordBytes(record)`. */
 export function writeRecord(target: Buffer, at: number, record: StoredRecord): number {
   const erased = record.erased === true
   target[at + 4] =
@@ -172,7 +172,7 @@ export function recordAt(block: Uint8Array, position: number): StoredRecord {
 
 /**
  * The hash of the record at `position`, hex, without a look at the rest of it: for the index, which may lead to a
- * damaged record, but need not be kept from opening by one.
+ * damaged record, but must be able to open in spite of it.
  */
 export function hashAt(block: Uint8Array, position: number): string {
   const { from } = extentAt(block, position)
@@ -180,8 +180,8 @@ export function hashAt(block: Uint8Array, position: number): string {
 }
 
 /**
- * Destroys salt and body of the record at `position`, in place: the block keeps its length, so that the store writes
- * over each of its bytes (docs/adr/0015-erasure.md). The caller has read the record whole.
+ * Destroys salt and body of the record at `position`, in place: the block keeps its length, so that the store
+ * overwrites each of its bytes (docs/adr/0015-erasure.md). The caller has read the record whole.
  */
 export function eraseAt(block: Buffer, position: number): void {
   const { from, to } = extentAt(block, position)
@@ -194,8 +194,8 @@ export function eraseAt(block: Buffer, position: number): void {
 }
 
 /**
- * Whose the record at `position` is, its place in the strand and how many bytes its body has or had, without a look at
- * the rest of it.
+ * Agent, place in the strand and body size (also when erased) of the record at `position`, without a look at the rest
+ * of it.
  */
 export function placedAt(
   block: Uint8Array,
@@ -211,7 +211,7 @@ export function placedAt(
   }
 }
 
-/** The number of the agent whose the record at `position` is, without a look at the rest of it. */
+/** The number of the agent of the record at `position`, without a look at the rest of it. */
 export function agentNoAt(block: Uint8Array, position: number): number {
   const buffer = asBuffer(block)
   return buffer.readUInt32LE(buffer.readUInt32LE(2 + 4 * position) + 8)
@@ -228,7 +228,7 @@ export function isWhole(block: Uint8Array): boolean {
   return true
 }
 
-/** When the record at `position` was taken, Unix milliseconds of its HLC, without a look at the rest of it. */
+/** When the record at `position` was decided, Unix milliseconds of its HLC, without a look at the rest of it. */
 export function hlcMsAt(block: Uint8Array, position: number): number {
   const { from } = extentAt(block, position)
   return asBuffer(block).readUIntLE(from + 18, 6)
@@ -280,7 +280,7 @@ export function rawRecordAt(block: Buffer, position: number): RawRecord {
   }
 }
 
-/** Writes a record at `at` as one of the agent that has that number here; gives the offset behind it. */
+/** Writes a record at `at` under the number that its agent has here; returns the offset after it. */
 export function writeRenumbered(
   record: RawRecord,
   agentNo: number,

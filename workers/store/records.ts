@@ -11,7 +11,7 @@ import { blockKey, isImportedBlock, placeInRun, runKey, runLength, seqMax, type 
  * readers of the pool share it.
  */
 
-/** Where a strand ends. */
+/** The end of a strand. */
 export interface StrandEnd {
   record: StoredRecord
   strandBytes: number
@@ -20,7 +20,7 @@ export interface StrandEnd {
 /** The last record of a strand and its size; `undefined` for a strand without records. */
 export function strandEnd(environment: Environment, agentNo: number): StrandEnd | undefined {
   const run = environment.runs.before(agentNo, seqMax)
-  // A later run whose key is damaged would be missed, and the strand go on in the middle.
+  // A later run whose key is damaged would be missed, and the strand would go on in the middle.
   environment.strands.assertNone(runKey(agentNo, seqMax))
   if (run === undefined) return undefined
   const seq = run.firstSeq + runLength(run) - 1
@@ -50,7 +50,7 @@ export function placeOf(
   return { blockNo: run.blockNo, position: placeInRun(run, seq - run.firstSeq) }
 }
 
-/** The record at a place that the hash index named. */
+/** The record at a location that the hash index named. */
 export function recordByPlace(environment: Environment, blockNo: number, position: number): StoredRecord {
   return recordAt(readBlock(environment, blockNo), position)
 }
@@ -59,7 +59,7 @@ export function recordByPlace(environment: Environment, blockNo: number, positio
 export function readBlock(environment: Environment, blockNo: number): Buffer {
   const block = blockTable(environment, blockNo).getBinaryFast(blockKey(blockNo))
   assert(block !== undefined, 'a block that an index names is there')
-  // LMDB gives its whole read buffer under a `length` of its own: only the subarray is what it says.
+  // LMDB returns its whole read buffer with a smaller `length`: only this subarray has that length.
   return block.subarray(0, block.length)
 }
 
@@ -113,7 +113,7 @@ export function seqAtOrAfter(environment: Environment, agentNo: number, moment: 
   return low
 }
 
-/** A run only leads to a record: what is found there says itself whether it is the one. */
+/** A run only leads to a record; the record itself shows whether it is the right one. */
 function recordOfRun(
   block: Buffer,
   run: FoundRun,
@@ -125,8 +125,8 @@ function recordOfRun(
 }
 
 /**
- * The records of the whole shard behind a place in its log, without those that were imported, in the order of the log, in
- * which no HLC falls.
+ * The records of the whole shard after a place in its log, without imported ones, in the order of the log, in which the
+ * HLC never falls.
  */
 export function* blocksAfter(environment: Environment, place: LogPlace): Generator<StoredRecord> {
   const first = blockBefore(environment, place)
@@ -140,7 +140,7 @@ export function* blocksAfter(environment: Environment, place: LogPlace): Generat
   }
 }
 
-/** The last block that begins before `moment`: what has that reading lies in it or behind it. 0 when none does. */
+/** The last block that begins before `moment`: records with that reading are in it or after it. 0 when none does. */
 function blockBefore(environment: Environment, moment: Hlc): number {
   let low = 0
   let high = 0

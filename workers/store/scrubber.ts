@@ -1,15 +1,18 @@
 import { commitDurably, type Environment } from './environment.js'
 
-/** Rows of filling that one step writes at most: a megabyte. */
+/** The most rows of filling that one step writes: a megabyte. */
 const STEP_ROWS_MAX = 256
 
-/** Free pages that transactions pass on among themselves, about: steps are the smaller the nearer they come to it. */
+/**
+ * Roughly how many free pages the transactions themselves reuse: the nearer the free pages come to it, the smaller the
+ * steps.
+ */
 const PAGES_IN_TURN = 32
 
 /** Bytes of a row: with LMDB's headers one page of its own. */
 const ROW_BYTES = 4_000
 
-/** Pages at the beginning of the file that are in no tree. */
+/** Pages at the beginning of the file that belong to no tree. */
 const META_PAGES = 2
 
 /** Pages of one tree. */
@@ -19,19 +22,18 @@ interface PageCounts {
   overflowPages: number
 }
 
-/** Rows that one step takes away again. */
+/** Rows that one step removes again. */
 const CLEAR_ROWS = 1_024
 
-/** The row that says that there is something to write over; it lies behind all others, whose keys have 6 bytes. */
+/** The row that says that there is something to overwrite; it comes after all others, whose keys have 6 bytes. */
 const mark = Buffer.alloc(7, 0xff)
 
 const filling = Buffer.alloc(ROW_BYTES)
 
 /**
- * Writes over the free pages of the data file after an erasure. LMDB never changes a page in place: the one that held
- * an erased body is free from then on, and keeps its bytes until it is used again. So rows are written that take a page
- * each until the file has to grow, which says that no free page is left, and are removed
- * (docs/adr/0015-erasure.md).
+ * Overwrites the free pages of the data file after an erasure. LMDB never changes a page in place: the one that held an
+ * erased body is free from then on, and keeps its bytes until it is used again. So rows of one page each are written
+ * until the file has to grow, which shows that no free page is left, and then removed (docs/adr/0015-erasure.md).
  */
 export class Scrubber {
   readonly #environment: Environment
@@ -50,7 +52,7 @@ export class Scrubber {
     }
   }
 
-  /** Keeps, within the transaction of an erasure, that there is something to write over. */
+  /** Notes, within the transaction of an erasure, that there is something to overwrite. */
   mark(): void {
     this.#environment.filling.put(mark, Buffer.alloc(0))
   }
@@ -61,7 +63,9 @@ export class Scrubber {
     this.#freedBy = this.#stats().lastTxnId
   }
 
-  /** Whether there is something to do now: a snapshot from before the erasure keeps its pages from being used. */
+  /**
+   * Whether there is something to do now: while a snapshot from before the erasure is open, its pages cannot be used.
+   */
   get ready(): boolean {
     if (this.#phase === 'idle') return false
     return this.#phase === 'clear' || this.#oldestSnapshot() > this.#freedBy
@@ -81,9 +85,9 @@ export class Scrubber {
     commitDurably(this.#environment, () => {
       for (let row = 0; row < rows; row++) this.#environment.filling.put(rowKey(this.#nextRow++), filling)
     })
-    // The transaction right after the erasure may not use its pages yet: LMDB could still have to fall back behind it.
+    // The transaction right after the erasure may not use its pages yet: LMDB could still have to go back to before it.
     if (before.lastTxnId <= this.#freedBy) return
-    // A long list of free pages may itself need some at the end of the file: that alone says nothing.
+    // A long list of free pages may itself take pages at the end of the file, so growth alone proves nothing.
     const grown = this.#stats().lastPageNumber - before.lastPageNumber
     if (grown >= Math.ceil(rows / 2)) this.#phase = 'clear'
   }

@@ -47,7 +47,7 @@ import {
 /** Records of one group between two steps of the hash index. */
 export const indexStepRecords = 8_192
 
-/** Records that lie together, in order. */
+/** Records that are written together, in order. */
 type Laid = PendingRecord | ImportedRecord
 
 /** The store of one shard: what is in it and the one way to add to it. */
@@ -62,9 +62,9 @@ export class ShardStore {
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #room: Preallocation
-  /** The disk had no room for the last commit: what is put off stays put off until there is some. */
+  /** The disk had no room for the last commit: work for idle moments waits until there is some. */
   #full = false
-  /** Numbers of the blocks that come next, of the log and of imported records. */
+  /** Numbers of the next blocks, of the log and of imported records. */
   #nextBlockNo: number
   #nextImportedNo: number
   #lastHlc: Hlc
@@ -90,7 +90,7 @@ export class ShardStore {
     return this.#lastHlc
   }
 
-  /** True when an idle shard can take something on: merging of the indexes, or writing over what was erased. */
+  /** True when there is work for an idle shard: merging the indexes, or overwriting what was erased. */
   get needsStep(): boolean {
     return !this.#full && (this.#needsMerge || this.#scrubber.ready)
   }
@@ -131,7 +131,7 @@ export class ShardStore {
   }
 
   /**
-   * Takes a sealed group to disk in one transaction and returns when it is fsynced.
+   * Writes a sealed group in one transaction and returns when it is fsynced.
    * @throws Error when it failed: the outcome is unknown and the shard must stop
    */
   commit(group: WriteSet, nowMs: number): void {
@@ -169,7 +169,7 @@ export class ShardStore {
     if (group.erasures.length > 0) this.#scrubber.begin()
   }
 
-  /** A part of what is left for when nothing else is to be done. */
+  /** Does a part of the work that was left for an idle moment. */
   step(): void {
     if (!this.hasRoom()) return
     if (!this.#needsMerge) {
@@ -186,7 +186,7 @@ export class ShardStore {
     return this.#hashes.needsStep || this.loggedHeads.needsStep
   }
 
-  /** Takes what is in memory only to disk, so that the next opening need not make it again. */
+  /** Writes what is only in memory to disk, so that the next opening need not make it again. */
   async close(): Promise<void> {
     if (this.hasRoom()) {
       commitDurably(this.environment, () => {
@@ -199,7 +199,7 @@ export class ShardStore {
     await this.environment.root.close()
   }
 
-  /** Imported records, which are told of by no log: in blocks of their own. */
+  /** Writes imported records, which are not in the log, in blocks of their own. */
   #putImported(records: readonly ImportedRecord[]): void {
     if (records.length === 0) return
     this.#hashes.commitStep()
@@ -227,7 +227,7 @@ export class ShardStore {
         to++
       }
       this.#putBlock(records.slice(from, to))
-      // The newest part of the index is bounded, a group is not by as much.
+      // The newest part of the index has a smaller bound than a group.
       if (Math.floor(to / indexStepRecords) > Math.floor(from / indexStepRecords)) this.#hashes.commitStep()
       from = to
     }
@@ -261,8 +261,8 @@ export class ShardStore {
   }
 
   /**
-   * Blocks behind the last run of the hash index are told to it again: its newest part lives in memory only, and so do
-   * the newest strand runs. Where strands end is known by these blocks alone, so none of them may be damaged.
+   * Blocks after the last run of the hash index are added to it again: its newest part is only in memory, and so are
+   * the newest strand runs. Only these blocks say where strands end, so none of them may be damaged.
    */
   #replay(): void {
     const { runs, blocks, importedBlocks } = this.environment
@@ -280,7 +280,7 @@ export class ShardStore {
     }
   }
 
-  /** `alsoFrom`: the block from which on all are looked at, though the index has them. */
+  /** `alsoFrom`: all blocks from this one on are read, though the index has them. */
   #replayTable(table: Table, covered: number, alsoFrom: number): void {
     const first = Math.min(covered < 0 ? 0 : unpackLocation(covered).blockNo, alsoFrom)
     for (const { key, value } of table.getRange({ start: blockKey(first) })) {

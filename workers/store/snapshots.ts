@@ -10,14 +10,14 @@ export interface Snapshot {
 
 /**
  * Takes a snapshot of every store at one moment: no shard committed anything between the first of them and the last, so
- * that together they are a state in which the stores were, and no record is there without what it followed from in
- * another shard (docs/adr/0020-backup.md). A shard commits a few thousand times a second at the most, while a try takes
- * a tenth of a millisecond: under load one of the first few holds.
+ * together they are a state in which the stores really were, and no record is in them without its cause in another
+ * shard (docs/adr/0020-backup.md). A shard commits a few thousand times a second at the most, while a try takes a tenth
+ * of a millisecond: under load one of the first few holds.
  *
- * Where shards are being written this must be called in their process: LMDB may lose a commit when another process opens
+ * If shards are being written, this must be called in their process: LMDB may lose a commit when another process opens
  * the store at the same time.
- * @param scratch an empty directory, where a store may be made
- * @param attempts tries, after which there is none
+ * @param scratch an empty directory, in which a store may be made
+ * @param attempts after so many tries it gives up
  * @returns undefined when the stores were never seen at rest
  */
 export async function takeSnapshots(
@@ -42,20 +42,20 @@ export async function takeSnapshots(
   return undefined
 }
 
-/** Lets go of a snapshot, so that the store can use its pages again. */
+/** Closes a snapshot, so that the store can reuse its pages. */
 export async function closeSnapshot({ environment, transaction }: Snapshot): Promise<void> {
   transaction.done()
   await environment.root.close()
 }
 
-/** Number of the last commit that stands in the file. */
+/** Number of the last commit in the file. */
 function lastCommit({ root }: Environment): number {
   return (root.getStats() as { lastTxnId: number }).lastTxnId
 }
 
 /**
- * Whether `commit` is the last one in the file, and the one that this thread's snapshot shows. LMDB writes a commit into
- * the file before it shows it to readers, so neither alone says that nothing happened meanwhile.
+ * Whether `commit` is the last one in the file, and the one that this thread's snapshot shows. LMDB writes a commit
+ * into the file before it shows it to readers, so neither alone shows that nothing happened meanwhile.
  */
 function isAtRest(
   environment: Environment,
@@ -65,7 +65,9 @@ function isAtRest(
   return shown && lastCommit(environment) === commit
 }
 
-/** What LMDB calls this thread in its lists of readers, which it tells in no other way: it alone reads a new store. */
+/**
+ * The name of this thread in LMDB's lists of readers. The only way to learn it is to be the only reader of a new store.
+ */
 async function ownReader(scratch: string): Promise<string> {
   const environment = openEnvironment(scratch, 'write')
   environment.root.resetReadTxn()
@@ -77,7 +79,7 @@ async function ownReader(scratch: string): Promise<string> {
   return own.reader
 }
 
-/** Who reads a store, by process and thread, and the commit that each sees. */
+/** The readers of a store, by process and thread, and the commit that each sees. */
 function readersOf({ root }: Environment): { reader: string; commit: number }[] {
   return [...root.readerList().matchAll(/^\s*(\d+\s+[0-9a-f]+)\s+(\d+)\s*$/gm)].map(
     ([, reader = '', commit]) => ({ reader, commit: Number(commit) }),

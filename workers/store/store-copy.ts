@@ -5,20 +5,20 @@ import { commitDurably, openEnvironment } from './environment.js'
 import { blockCount } from './record-codec.js'
 import type { Snapshot } from './snapshots.js'
 
-/** A row as it is kept. */
+/** A row as it is stored. */
 interface Row {
   key: Buffer
   value: Buffer
 }
 
-/** Bytes of rows that one transaction of a copy writes, about: it holds them in memory until it commits. */
+/** Roughly how many bytes of rows one transaction of a copy writes: it holds them in memory until it commits. */
 const COMMIT_BYTES = 16_777_216
 
 /**
- * Copies a store as a snapshot shows it, row by row, into a new one at `path`, an empty directory, and returns when it is
- * on disk. Live rows are copied and nothing else: neither free pages, nor unused parts of pages, nor what the scrubber
- * writes over them, all of which may hold or hide bodies that were erased (docs/adr/0020-backup.md).
- * @param onBytes told how many bytes of rows were copied since; ends the copying by throwing
+ * Copies a store as a snapshot shows it, row by row, into a new one at `path`, an empty directory, and returns when it
+ * is on disk. Live rows are copied and nothing else: neither free pages, nor unused parts of pages, which may hold
+ * erased bodies, nor the rows with which the scrubber overwrites these (docs/adr/0020-backup.md).
+ * @param onBytes called with the bytes of rows copied since the last call; ends the copying by throwing
  */
 export async function copyStore(
   { environment, transaction }: Snapshot,
@@ -32,13 +32,13 @@ export async function copyStore(
     let records = 0
     for (const [name, to] of Object.entries(tables)) {
       const from = sources[name] as CheckedTable | Table | undefined
-      // A table that the directory does not have yet, made before this version.
+      // A table that the directory does not have yet: it was made by an earlier version.
       if (from === undefined) continue
       for (const rows of batches(rawOf(from).getRange({ transaction }))) {
         onBytes(bytesOf(rows))
         commitDurably(target, () => {
           for (const { key, value } of rows) {
-            // In order and behind all others: pages are filled and never split.
+            // In order and after all others: pages are filled and never split.
             const put: unknown = rawOf(to).putSync(key, value, { append: true })
             assert(put === true, 'rows are read in the order of their keys')
           }
@@ -58,7 +58,7 @@ function rawOf(table: CheckedTable | Table): Table {
   return table instanceof CheckedTable ? table.raw : table
 }
 
-/** The rows, some at a time: as many as one transaction takes. */
+/** The rows in batches: each is as many as one transaction takes. */
 function* batches(rows: Iterable<Row>): Generator<Row[]> {
   let batch: Row[] = []
   let bytes = 0

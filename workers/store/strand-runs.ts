@@ -12,23 +12,25 @@ import {
   type StrandRun,
 } from './tables.js'
 
-/** Runs in memory at which they are on their way into the table. */
+/** With this many runs in memory, they begin to move into the table. */
 const RECENT_RUNS_MAX = 16_384
 
-/** Runs that one step writes into the table at least; a step writes twice as many as were added since the last one. */
+/**
+ * The fewest runs that one step writes into the table; a step writes twice as many as were added since the last one.
+ */
 const STEP_RUNS_MIN = 512
 
-/** The row of the table `meta` that tells up to which block the runs are in the table. */
+/** The row of the table `meta` that says up to which block the runs are in the table. */
 const coveredKey = Buffer.from('runs-covered-up-to')
 
-/** The tables that runs are kept in and made again from. */
+/** The tables that runs are stored in and made again from. */
 export interface RunTables {
   blocks: Table
   strands: CheckedTable
   meta: CheckedTable
 }
 
-/** Runs on their way into the table, the first `written` of which are there; of the blocks up to `upTo`. */
+/** Runs of the blocks up to `upTo` that are moving into the table; the first `written` of them are there. */
 interface Leaving {
   runs: [agentNo: number, run: FoundRun][]
   written: number
@@ -39,9 +41,9 @@ interface Leaving {
  * Where the records of each strand lie: its runs, the older ones in the table `strands`, the newest in memory.
  *
  * A run put into the table with each commit would make LMDB copy and write a page for each agent of the group, which
- * costs more than all else of a small write. The blocks tell the same, so runs gather in memory until there are many,
- * and then go into the table in the order of its keys, a part with each commit. Whoever opens the store makes those
- * that are not in it again from the blocks (docs/adr/0002-storage-layout.md).
+ * costs more than all the rest of a small write. The blocks contain the same, so runs gather in memory until there are
+ * many, and then move into the table in the order of its keys, a part with each commit. At opening, those that are not
+ * in the table are made again from the blocks (docs/adr/0002-storage-layout.md).
  */
 export class StrandRuns {
   readonly #tables: RunTables
@@ -56,7 +58,7 @@ export class StrandRuns {
   readonly #recentMax: number
   readonly #stepMin: number
 
-  /** `sizes`: of tests, which make them small. */
+  /** `sizes`: for tests, which make them small. */
   constructor(tables: RunTables, sizes: { recentMax?: number; stepMin?: number } = {}) {
     this.#tables = tables
     this.#recentMax = sizes.recentMax ?? RECENT_RUNS_MAX
@@ -123,7 +125,7 @@ export class StrandRuns {
     yield* merged(rows, recent, (left, right) => right - left)
   }
 
-  /** Does the share of a commit, within its transaction: when many runs have gathered, takes some into the table. */
+  /** Does the share of a commit, within its transaction: when many runs have gathered, writes some into the table. */
   commitStep(): void {
     const added = this.#addedSinceStep
     this.#addedSinceStep = 0
@@ -133,13 +135,13 @@ export class StrandRuns {
     this.#take(leaving, Math.max(this.#stepMin, 2 * added))
   }
 
-  /** Takes all runs that have gathered into the table, within the caller's transaction. */
+  /** Writes all runs that have gathered into the table, within the caller's transaction. */
   settle(): void {
     if (this.#leaving !== undefined) this.#take(this.#leaving, Infinity)
     if (this.#recentCount > 0) this.#take(this.#leave(), Infinity)
   }
 
-  /** Takes some of the runs that leave into the table. */
+  /** Writes some of the leaving runs into the table. */
   #take(leaving: Leaving, some: number): void {
     const end = Math.min(leaving.runs.length, leaving.written + some)
     for (; leaving.written < end; leaving.written++) {
@@ -153,7 +155,7 @@ export class StrandRuns {
     this.#leaving = undefined
   }
 
-  /** Begins to take the runs that have gathered into the table, in the order of its keys. */
+  /** Begins to move the runs that have gathered into the table, in the order of its keys. */
   #leave(): Leaving {
     const agents = [...this.#recent.keys()].sort((one, other) => one - other)
     const runs: [number, FoundRun][] = []
@@ -165,7 +167,7 @@ export class StrandRuns {
     return this.#leaving
   }
 
-  /** Forgets the runs of blocks up to `upTo`: the table has them. */
+  /** Drops the runs of blocks up to `upTo` from memory: the table has them. */
   #drop(upTo: number): void {
     this.#coveredUpTo = upTo
     for (const [agentNo, runs] of this.#recent) {
@@ -231,7 +233,7 @@ export function runsCoveredUpTo({ meta }: Pick<RunTables, 'meta'>): number {
   return meta.get(coveredKey)?.readUIntBE(0, 6) ?? -1
 }
 
-/** Adds the record at `position` of its block to a run: behind all others. */
+/** Adds the record at `position` of its block to a run, after all others. */
 export function addPlace({ places }: StrandRun, position: number): void {
   const first = places[places.length - 2] ?? 0
   const count = places[places.length - 1] ?? 0

@@ -6,10 +6,10 @@ import { assert } from '../../src/base/assert.js'
  */
 
 /**
- * The number of the first imported block. Records that are imported keep the clocks that they had, while the shard's
- * blocks lie in the order of their clocks, which global streams and the sink go by: so imported ones are numbered from
- * here on, and lie in a table of their own (docs/adr/0022-import.md). A location is a block number times 65,536 plus a
- * position and must be a whole number of a double, so no block has a number from 2^37 on.
+ * The number of the first imported block. Imported records keep the clocks that they had, while the shard's blocks are
+ * in the order of their clocks, on which global streams and the sink rely. So imported blocks are numbered from here
+ * on, and are in a table of their own (docs/adr/0022-import.md). A location is a block number times 65,536 plus a
+ * position and must be an exact integer in a double, so no block number reaches 2^37.
  */
 export const importedBlocksFrom = 2 ** 36
 
@@ -60,7 +60,7 @@ export function expiryKey(expiresAtMs: number, subject: Uint8Array): Buffer {
 /** The greatest seq that fits a key. */
 export const seqMax = 2 ** 48 - 1
 
-/** Records of one agent that lie in one block: from `seq` on, at these places, in order. */
+/** Records of one agent in one block: from `seq` on, at these places, in order. */
 export interface StrandRun {
   blockNo: number
   /** HLC of the first record. */

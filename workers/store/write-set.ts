@@ -11,16 +11,16 @@ import type { PendingProposal } from './proposals.js'
 import type { StoredRecord } from './record-codec.js'
 import type { ZoneChange } from './zone-changes.js'
 
-/** What one transaction takes to disk, by table. */
+/** What one transaction writes to disk, by table. */
 export interface WriteSet {
   readonly records: readonly PendingRecord[]
   readonly imported: readonly ImportedRecord[]
   readonly newAgents: ReadonlyMap<string, AgentRow>
-  /** What is new of agents that are there, by their name. */
+  /** Changes of existing agents, by name. */
   readonly agentChanges: ReadonlyMap<string, AgentChange>
-  /** Proposals as they are from now on, by agent number and seq. */
+  /** New states of proposals, by agent number and seq. */
   readonly proposals: ReadonlyMap<string, PendingProposal>
-  /** Proposals whose rows go: the strand tells of them from now on. */
+  /** Proposals whose rows are replaced by the places of their records. */
   readonly pastProposals: readonly PastProposal[]
   readonly erasures: readonly PendingErasure[]
   readonly zoneChanges: readonly ZoneChange[]
@@ -34,12 +34,12 @@ export interface WriteSet {
   readonly publicKeys: ReadonlyMap<string, string>
   /** API keys by their identifier; undefined for those that are deleted. */
   readonly apiKeys: ReadonlyMap<string, ApiKeyRow | undefined>
-  /** What records of the audit strand told that are written at changes only, by their type. */
+  /** The content of audit records that are written only when it changes, by their type. */
   readonly lastTold: ReadonlyMap<string, string>
   readonly organisms: ReadonlyMap<string, OrganismRow>
   readonly authRows: ReadonlyMap<string, PendingAuthRow>
   readonly revocations: readonly PendingRevocation[]
-  /** What records of the server log tell, by their seq. */
+  /** The heads that records of the server log name, by the seq of the record. */
   readonly loggedHeads: ReadonlyMap<number, readonly LoggedHead[]>
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */
   readonly mails: ReadonlyMap<string, Buffer | undefined>
@@ -48,19 +48,19 @@ export interface WriteSet {
 /** A record that is decided but not on disk yet. */
 export interface PendingRecord extends StoredRecord {
   agent: Agent
-  /** It is signed when the group is sealed, unless a later record of the group seals it. */
+  /** Its signature waits until the group is sealed, when a later record may seal it instead. */
   waits: boolean
   /** Body bytes of the strand up to this record. */
   strandBytes: number
 }
 
-/** A record that was written elsewhere and is taken in as it is (docs/adr/0022-import.md). */
+/** A record that was written elsewhere and is imported as it is (docs/adr/0022-import.md). */
 export interface ImportedRecord extends StoredRecord {
   imported: true
   agent: Agent
-  /** Body bytes of the strand up to this record, those of bodies that came erased not counted. */
+  /** Body bytes of the strand up to this record, without bodies that were erased before the import. */
   strandBytes: number
-  /** The body commitment, 64 hex digits, of a record that comes erased. */
+  /** The body commitment, 64 hex digits, of a record that was erased before the import. */
   commitment?: string
 }
 
@@ -72,21 +72,21 @@ export interface PendingMutation {
   deleted: boolean
 }
 
-/** What can change of an agent. */
+/** What can change in the row of an agent. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
   'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing' | 'fresh' | 'owedErasures'
 >
 
-/** An answer that is kept for its idempotency key. */
+/** An answer to keep under its Idempotency-Key. */
 export interface PendingAnswer {
   key: Buffer
   digest: string
   place: number
   outcome: () => Outcome
-  /** The answer as it is written. */
+  /** Makes the answer as it is written. */
   kept: () => IdempotentOutcome
 }
 
-/** An answer as it lies in the store: the outcome itself, or where it holds a secret, its sealed JSON in base64. */
+/** An answer as it is stored: the outcome itself or, if it contains a secret, its sealed JSON in base64. */
 export type IdempotentOutcome = Outcome | { kind: 'sealed'; box: string }

@@ -20,7 +20,9 @@ export function putZoneChanges({ zoneChanges }: Environment, changes: readonly Z
   for (const { agentNo, seq, zone } of changes) zoneChanges.put(runKey(agentNo, seq), Buffer.from(zone))
 }
 
-/** The zone that an agent was in when its strand reached `seq`: the last one that it was given, or that of its genesis. */
+/**
+ * The zone that an agent was in when its strand reached `seq`: by the last change until then, or by its genesis record.
+ */
 export function zoneAt(environment: Environment, agentNo: number, seq: number): Zone {
   const range = {
     start: runKey(agentNo, seq),

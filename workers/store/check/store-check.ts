@@ -9,14 +9,14 @@ import { isImportedBlock, packLocation } from '../tables.js'
 import { checkStrand } from './strand-check.js'
 import { tableFaults } from './table-check.js'
 
-/** What the check of a store is told by and tells. */
+/** What the check of a store works with. */
 interface Checking {
   environment: Environment
-  /** Told how many steps were taken since, of which each record takes two. Ends the check by throwing Interrupted. */
+  /** Called with the steps since the last call; each record takes two. Ends the check by throwing Interrupted. */
   onSteps(steps: number): void
 }
 
-/** What the walk over the blocks came to. */
+/** The result of the walk over the blocks. */
 interface Walk {
   records: number
   lastHlc: Hlc
@@ -79,7 +79,7 @@ function agentRow({ agents }: Environment, name: string): AgentRow | undefined {
   return value === undefined ? undefined : agentRowOf(value)
 }
 
-/** Faults with what they are about. What is thrown on the way, by a checksum say, is a fault too. */
+/** Faults, each with its subject. An error that is thrown on the way, such as a wrong checksum, is a fault too. */
 function* guarded(what: string, faults: () => Iterable<string>): Generator<string> {
   try {
     for (const fault of faults()) yield `${what}: ${fault}`
@@ -102,7 +102,7 @@ function* blockFaults({ environment, onSteps }: Checking, walk: Walk): Generator
       const record = recordAt(value, position)
       // Imported records keep the clocks of another time.
       if (!isImportedBlock(blockNo)) {
-        // Records that two shards had taken at the same reading may have met here (docs/adr/0021-resharding.md).
+        // Records of two shards with the same reading may have met here (docs/adr/0021-resharding.md).
         if (compareHlc(record.hlc, walk.lastHlc) < 0) {
           yield `block ${blockNo}: The clock of the shard does not go forward`
         }

@@ -21,11 +21,11 @@ import { StrandEffects, type CheckedAgent } from './strand-effects.js'
 const PROGRESS_RECORDS = 256
 
 /**
- * Checks one strand as an export of it would be, from genesis to head: form, hash, link, clock, commitment, signature or
- * seal and key of every record, and that what the tables say of the agent is what its records tell. Memory does not
- * grow with the strand.
- * @param onRecords told how many records were looked at since; ends the check by throwing
- * @yields what is wrong; after a broken link nothing more of the chain is looked at
+ * Checks one strand as an export of it would be, from genesis to head: form, hash, link, clock, commitment, signature
+ * or seal and key of every record, and that the tables say of the agent what its records say. Memory does not grow with
+ * the strand.
+ * @param onRecords called with the records checked since the last call; ends the check by throwing
+ * @yields what is wrong; after a broken link no more of the chain is checked
  */
 export function* checkStrand(
   environment: Environment,
@@ -66,7 +66,7 @@ export function* checkStrand(
   if (chain.place.key !== row.publicKey || !isDeepStrictEqual(rotations, [...retired])) {
     yield 'The keys of the agent are not those that its records lead to'
   }
-  // What tells of the rows of an import may still be to come.
+  // The records that an unfinished import's rows follow from may still be missing.
   if (row.importing !== true) yield* effects.end()
 }
 

@@ -15,7 +15,7 @@ export interface CheckedAgent {
   row: AgentRow
 }
 
-/** Members that bodies of the server's records have, each in some of them. */
+/** Members of the bodies of system records; each is in some of them. */
 interface Members {
   zone?: unknown
   created_at_ms?: unknown
@@ -30,7 +30,7 @@ interface Members {
   state?: unknown
 }
 
-/** Checks that the tables say of one agent what its records tell: no more, no less. */
+/** Checks that the tables say of one agent what its records say, no more and no less. */
 export class StrandEffects {
   readonly #environment: Environment
   readonly #agent: CheckedAgent
@@ -49,7 +49,7 @@ export class StrandEffects {
     this.#agent = agent
   }
 
-  /** Takes the next record, whose place in the chain holds. @returns what is wrong with what is kept of it */
+  /** Takes the next record, whose place in the chain holds. @returns what is wrong with its rows */
   take(record: StoredRecord): string | undefined {
     if (record.erased === true) this.#erased += 1
     switch (record.type) {
@@ -80,7 +80,7 @@ export class StrandEffects {
     }
   }
 
-  /** What is wrong with what is kept of the agent, its records being at their end. */
+  /** What is wrong with the rows of the agent, after its last record. */
   *end(): Generator<string> {
     const { row } = this.#agent
     const { mutations, erasures, zoneChanges, proposals } = this.#environment

@@ -3,10 +3,7 @@ import type { CheckedTable } from '../checked-table.js'
 import type { Environment } from '../environment.js'
 import { openProposalCount } from '../proposals.js'
 
-/**
- * What is wrong with the tables of a store that no single strand tells of: counts that must agree, and rows that must be
- * JSON.
- */
+/** Faults of tables that no single strand shows: counts that must agree, and rows that must be JSON. */
 export function* tableFaults(environment: Environment): Generator<string> {
   yield* pairFaults(environment)
   const { agents, apiKeys, organisms, auth, authEnded, idempotency, proposals } = environment
@@ -15,7 +12,7 @@ export function* tableFaults(environment: Environment): Generator<string> {
   yield* accountFaults(environment)
 }
 
-/** Tables that have a row each of the same thing. */
+/** Tables that must have equally many rows, one each for the same thing. */
 function* pairFaults(environment: Environment): Generator<string> {
   const { names, agents, edges, edgesIn, proposalsOpen, proposalTargets, proposalDues } = environment
   yield* differs(['agents', agents], ['names', names])
@@ -26,7 +23,7 @@ function* pairFaults(environment: Environment): Generator<string> {
   if (dues !== open) yield `There are ${dues} due times of proposals and ${open} open proposals`
 }
 
-/** Open proposals of agents whose import is not at its end: they become due then. */
+/** Open proposals of agents whose import has not ended: they have no due time until then. */
 function heldProposals(environment: Environment): number {
   let held = 0
   for (const { value } of environment.agents.getRange({})) {

@@ -5,13 +5,13 @@ import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../../src/base/row-che
 /** The named database that holds the index: binary keys and values. */
 export type HashDatabase = Database<Buffer, Buffer>
 
-/** Identity and size of one sorted run. */
+/** Id and size of one sorted run. */
 export interface RunShape {
   id: number
   entries: number
 }
 
-/** What the metadata record says: the whole truth about which parts in the database count. */
+/** The metadata record, which alone says which parts in the database count. */
 export interface HashMetadata {
   version: 1
   /** Entries in a chunk; fixed when the index is made, because parts are counted by it. */
@@ -23,7 +23,7 @@ export interface HashMetadata {
   nextRunId: number
   /** Published runs by level, oldest first within a level. */
   levels: RunShape[][]
-  /** Outputs of merges under way; their parts are worthless after a reopen. */
+  /** Outputs of unfinished merges; their parts are useless after a reopen. */
   unfinished: RunShape[]
   /** Runs whose parts are being deleted. */
   discarded: RunShape[]
@@ -76,7 +76,7 @@ export function putPart(db: HashDatabase, key: Buffer, value: Uint8Array): void 
 export function getPart(db: HashDatabase, key: Buffer): Buffer | undefined {
   const part = db.getBinaryFast(key)
   if (part === undefined) return undefined
-  // lmdb gives its whole read buffer under a `length` of its own, which only JavaScript code goes by.
+  // lmdb returns its whole read buffer with a smaller `length`, which native code ignores.
   const row = Buffer.from(part.buffer, part.byteOffset, part.length)
   assert(isWholeRow(key, row), 'a part of the hash index matches its checksum')
   return row.subarray(0, row.length - ROW_CHECKSUM_BYTES)

@@ -50,13 +50,13 @@ interface Discarded extends RunShape {
 }
 
 /**
- * Finds the locations of records by their hash: a log-structured merge index, because a random key a record
- * costs LMDB more than all the rest of a write. Entries gather in memory, are written as sorted runs, and runs
- * of one level are merged into one of the next a little at each commit.
+ * Finds the locations of records by their hash: a log-structured merge index, because one random key for each record
+ * would cost LMDB more than all the rest of a write. Entries gather in memory, are written as sorted runs, and runs of
+ * one level are merged into one of the next a little at each commit.
  *
- * All writing happens in `commitStep`, inside the transaction of the caller. When that transaction fails the
- * index must be thrown away and opened again. Entries in memory are not durable: after `open` the caller adds
- * again every location above `coveredUpTo`, and every imported one above `importedUpTo`.
+ * All writing happens in `commitStep`, inside the transaction of the caller. When that transaction fails the index must
+ * be thrown away and opened again. Entries in memory are not durable: after `open` the caller adds again every location
+ * above `coveredUpTo`, and every imported one above `importedUpTo`.
  */
 export class HashIndex {
   #db: HashDatabase
@@ -66,7 +66,7 @@ export class HashIndex {
   #merges: (HashMerge | undefined)[] = []
   #discarded: Discarded[] = []
   #nextRunId = 0
-  /** Of the log's locations and of imported ones: what runs cover, and what was added last. */
+  /** Highest locations, of the log and of imported records: those that runs cover, and the last ones added. */
   #covered = { log: -1, imported: -1 }
   #last = { log: -1, imported: -1 }
   #addedSinceStep = 0
@@ -173,14 +173,15 @@ export class HashIndex {
     if (this.#memtable.entries >= this.#sizes.memtableEntriesMax) this.#flush()
     this.#startMerges()
     const moved = this.#advanceMerges(added)
-    // What merges leave behind is deleted at least as fast as they produce it.
+    // Retired runs are deleted at least as fast as merges produce them.
     const partsMax = Math.ceil((moved * 2 + this.#sizes.mergeEntriesPerStep) / this.#sizes.chunkEntries)
     this.#deleteDiscarded(partsMax)
     if (this.#metadataChanged) this.#writeMetadata()
   }
 
   /**
-   * Makes a run of the newest part, within the caller's transaction, so that the next opening has nothing to add again. Not while runs wait for a merge: openings one after the other must not pile them up.
+   * Makes a run of the newest part, within the caller's transaction, so that the next opening has nothing to add again.
+   * Not while runs wait for a merge: repeated openings must not pile them up.
    */
   settle(): void {
     const waiting = (this.#levels[0]?.length ?? 0) >= this.#sizes.fanout

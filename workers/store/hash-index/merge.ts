@@ -6,7 +6,7 @@ import { HashRunWriter } from './run-writer.js'
 interface Cursor {
   run: HashRun
   part: number
-  /** Entries in `pairs`. */
+  /** How many entries are in `pairs`. */
   entries: number
   at: number
   /** The chunk under the cursor: its prefixes, then its locations. */

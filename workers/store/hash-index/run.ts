@@ -134,7 +134,7 @@ function firstLocation(chunk: Buffer): number {
   return chunk.readDoubleLE(chunk.length / 2)
 }
 
-/** How many entries of a chunk come first for which `isBefore` holds; it does for none behind them. */
+/** How many entries at the beginning of a chunk satisfy `isBefore`; no later one does. */
 function entriesBefore(chunk: Buffer, isBefore: (index: number) => boolean): number {
   let low = 0
   let high = chunk.length / ENTRY_BYTES
