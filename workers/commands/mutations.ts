@@ -43,7 +43,7 @@ export function recordMutate(
   )
 }
 
-/** A user needs a delete policy that allows the record; one that it may not read is not there for it. */
+/** A user needs a delete policy that allows the record; a record that it may not read is answered with 404. */
 function policyRefusal(
   agent: Agent,
   { hash, body }: { hash: string; body: Uint8Array },

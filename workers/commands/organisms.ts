@@ -10,7 +10,7 @@ import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../sh
 import { findOrganism, listOrganisms } from '../store/organisms.js'
 import { makeAgent } from './agents.js'
 
-/** Makes the row of an organism; 409 organism_exists. Its members are asked for by the front thread, after it. */
+/** Makes the row of an organism; 409 organism_exists. The front thread asks for its agents afterwards. */
 export function organismCreate(
   state: ShardState,
   { organismId, name, members }: CommandOf<'organismCreate'>,

@@ -19,12 +19,12 @@ import { approvalsNeeded, end, recordsToResolve, resolve, type Open } from '../m
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
-/** Proposals that one sweep ends at most, so that nobody waits for a thousand of them. */
+/** The most proposals that one sweep ends, so that nobody waits for a thousand of them. */
 const SWEEP_MAX = 64
 
 /**
- * Takes a vote, and applies or ends the proposal where it decides: all of it in one transaction. 404
- * proposal_not_found, 409 proposal_closed, 409 already_voted, 403 forbidden, 503 clock_skew.
+ * Takes a vote, and applies or ends the proposal if the vote decides it, in one transaction. 404 proposal_not_found,
+ * 409 proposal_closed, 409 already_voted, 403 forbidden, 503 clock_skew.
  */
 export function proposalDecide(
   state: ShardState,
@@ -34,7 +34,7 @@ export function proposalDecide(
   const agent = findAgent(state, group, command.agent)
   const row =
     agent === undefined ? undefined : proposalAt(state, group, { agentNo: agent.no, seq: command.seq })
-  // A user is not to learn of what others propose.
+  // A user must not learn what others propose.
   const hidden = command.principal.startsWith('user:') && row?.proposer !== command.principal
   if (agent === undefined || row === undefined || hidden) {
     return refuse('proposal_not_found', 'Expected the proposal_id of a proposal')
@@ -70,8 +70,8 @@ function voterRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>): R
 }
 
 /**
- * Nobody has what they propose approved by themselves: not by keys that they made, that made them or that came from the
- * same one, and not by a key that is younger than the proposal (docs/adr/0033-lines-of-keys.md).
+ * Nobody can approve their own proposal: not with keys that the proposer made, that made the proposer or that have the
+ * same maker, nor with a key that is younger than the proposal (docs/adr/0033-lines-of-keys.md).
  */
 function approverRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>): Refusal | undefined {
   const { principal, admin, keyMadeAtMs = 0 } = command
@@ -108,7 +108,7 @@ function takeVote(
   return after
 }
 
-/** What the last vote makes of a proposal. */
+/** What the last vote does to a proposal. */
 function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
   const vote = row.votes.at(-1)?.vote
   if (vote === 'cancel') return end(state, { agent, row }, { state: 'cancelled', group })
@@ -118,9 +118,9 @@ function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): P
 }
 
 /**
- * Applies the proposals whose time has come, and ends those that nobody decided about. It goes by the wall clock as it
- * is now: set back, they wait; set forward, what it says is due is due. Rows of those that ended long ago are let go of
- * (docs/adr/0014-proposals.md).
+ * Applies the proposals whose time has come, and ends those that nobody decided about. The wall clock decides what is
+ * due: if it is set back, proposals wait longer; if it is set forward, they are due when it says so. Rows of those that
+ * ended long ago are replaced (docs/adr/0014-proposals.md).
  */
 export function proposalsSweep(state: ShardState, group: CommitGroup): Decision {
   const { environment, agents } = state.store
@@ -129,7 +129,7 @@ export function proposalsSweep(state: ShardState, group: CommitGroup): Decision 
     const agent = findAgent(state, group, agents.nameOf(place.agentNo))
     const row = proposalAt(state, group, place)
     if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
-    // Behind a clock that is behind its records, they wait for the next look.
+    // If the clock is behind its records, they wait for the next sweep.
     const skew = group.reserve(recordsToResolve(state, { agent, row }, group))
     if (skew !== undefined) return () => ({ kind: 'swept', left: false })
     if (row.effectiveAtMs === undefined) end(state, { agent, row }, { state: 'expired', group })
@@ -170,7 +170,7 @@ export function proposalList(state: ShardState, command: CommandOf<'proposalList
   return { kind: 'proposals', rows }
 }
 
-/** A proposal as the interface shows it. */
+/** A proposal as the HTTP interface shows it. */
 function viewOf(row: ProposalRow): ProposalView {
   const { mutation } = row
   return {

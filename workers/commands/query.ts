@@ -13,7 +13,7 @@ import type { Agent } from '../store/agent.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/records.js'
 
-/** The seqs that a query looks at, both ends included, and where the strand is looked at. */
+/** The seqs that a query looks at, both ends included, and the seq as of which it sees the strand. */
 interface Bounds {
   lowSeq: number
   highSeq: number
@@ -21,8 +21,8 @@ interface Bounds {
 }
 
 /**
- * One page of a query; it ends early, with a cursor, when it has cost enough. Row policies come before anything that the
- * query looks for.
+ * One page of a query; it ends early, with a cursor, when its budget is used up. Row policies come before anything that
+ * the query looks for.
  */
 export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>): Outcome {
   const agent = agentToRead(state, command)
@@ -70,7 +70,7 @@ function boundsOf(state: ShardState, agent: Agent, command: CommandOf<'recordQue
   return { lowSeq, highSeq: asOfSeq, asOfSeq }
 }
 
-/** A later page sees the strand as the first page did, whatever was written since. */
+/** Has a later page see the strand as the first page did, whatever was written since. */
 function asOf(
   state: ShardState,
   agent: Agent,
@@ -87,7 +87,7 @@ export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number 
   return seqAtOrAfter(state.store.environment, agent.no, { ms, counter: counter + 1 }) - 1
 }
 
-/** Whether a record that the caller may read is one that it looks for. */
+/** Whether a record that the caller may read matches the query. */
 function selects({ types, where }: RecordQuery, { type, body }: StoredRecord, effort: Effort): boolean {
   if (types === undefined ? isSystemType(type) : !matchesTypes(type, types)) return false
   return where === undefined || matchesAll(body, where, effort)

@@ -30,7 +30,7 @@ export function recordAppend(
   return appendOne(state, { ...command, draft }, group)
 }
 
-/** Appends a draft to the agent it is for, which is made when it may emerge; for users 403 unless a policy allows it. */
+/** Appends a draft to its agent, which is made if it may emerge; for users 403 unless a policy allows it. */
 export function appendOne(state: ShardState, write: Target & { draft: Draft }, group: CommitGroup): Decision {
   const agent = targetAgent(state, write, group)
   if ('code' in agent) return agent
@@ -59,7 +59,7 @@ function writeBatch(
   { command, read }: { command: CommandOf<'batchAppend'>; read: Batch },
   group: CommitGroup,
 ): Decision {
-  // One more for the genesis record of an agent that emerges.
+  // One more for the genesis record of a new agent.
   const skew = group.reserve(read.drafts.length + 1)
   if (skew !== undefined) return skew
   const agent = targetAgent(state, command, group)
@@ -104,12 +104,12 @@ export function noSuchRecord(hash: string): Refusal {
   return refuse('record_not_found', `Expected the hash of a record of this agent, got ${hash}`)
 }
 
-/** How the drafts of a write are made. */
+/** The rules for the drafts of a write. */
 export function draftRules(state: ShardState, options: WriteOptions): DraftRules {
   return { recordBytesMax: state.recordBytesMax, signing: options.signing ?? state.signing }
 }
 
-/** What a write goes to. */
+/** The agent that a write is for. */
 interface Target {
   agent: string
   emerge: boolean
@@ -120,8 +120,8 @@ interface Target {
 }
 
 /**
- * The agent that a write goes to: there, or made by this write; 404, 412. For users one that has a policy for it, or
- * 403: a user makes none.
+ * The agent that a write is for: an existing one, or one made by this write; 404, 412. For users it must have a policy
+ * for the action, otherwise 403: users make no agents.
  */
 export function targetAgent(state: ShardState, write: Target, group: CommitGroup): Agent | Refusal {
   if (isServerAgent(write.agent)) return ownWritesOnly
@@ -137,11 +137,11 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
   }
   if (agent !== undefined) return agent.importing ? importOpen(agent.name) : agent
   if (!write.emerge || !mayEmerge(write.agent)) return noSuchAgent(write.agent)
-  // The agent emerges together with the record that it emerges from.
+  // The agent is made together with its first record.
   return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
 }
 
-/** Why no key may write to an agent that is there, or emerges; 403, 404, 409. */
+/** Why no key may write to an existing agent, or make it; 403, 404, 409. */
 export function emergeRefusal(state: ShardState, name: string, group: CommitGroup): Refusal | undefined {
   if (isServerAgent(name)) return ownWritesOnly
   const agent = findAgent(state, group, name)
@@ -154,7 +154,7 @@ function mayEmerge(name: string): boolean {
   return !name.includes('::')
 }
 
-/** 403 for writes to strands on which the server tells of its strands and of itself, and of nothing else. */
+/** 403 for writes to the server log and the audit strand, which only the server writes. */
 const ownWritesOnly = refuse(
   'forbidden',
   'Expected another agent: only the server writes to its log and its audit strand',
@@ -163,7 +163,7 @@ const ownWritesOnly = refuse(
 interface Batch {
   atomic: boolean
   drafts: (Draft | Refusal)[]
-  /** By which policies each draft was judged, and how; they may have changed when it is written. */
+  /** The policies by which each draft was judged, and the verdicts; policies may change before the write. */
   judged?: { policies: readonly Policy[]; allowed: boolean[] }
 }
 
@@ -197,7 +197,7 @@ function* readBatch(
   return 'code' in whole ? whole : { ...whole, ...judged }
 }
 
-/** Whether a batch is all or none, by what stands around its records. */
+/** Whether a batch is all or none, by its other members. */
 function atomicOf(frame: unknown, count: number): boolean | Refusal {
   if (!isObject(frame)) return faulty('', 'Expected an object with the member records')
   const { atomic = true } = frame
@@ -217,7 +217,7 @@ function batchDraft(
   pointer: string,
   rules: DraftRules,
 ): { draft: Draft | Refusal } | { fault: Refusal } {
-  // The text of a record can be longer than its canonical form.
+  // The text of a record can be longer than its canonical form, which is what the limit is for.
   if (item.length > rules.recordBytesMax * 2 + limits.requestBytesMax) {
     return { draft: refuse('too_large', `Expected a record of at most ${rules.recordBytesMax} bytes`) }
   }
@@ -225,7 +225,7 @@ function batchDraft(
   return 'code' in parsed ? { fault: parsed } : { draft: draftOf(parsed.value, pointer, rules) }
 }
 
-/** The batch with what a user's policies do not allow refused in its place; 403 for one that is all or none. */
+/** The batch, with each record refused that a user's policies do not allow; 403 if it is all or none. */
 function allowedBatch(batch: Batch, agent: Agent, access: UserAccess | undefined): Batch | Refusal {
   if (access === undefined) return batch
   const { policies, allowed } = batch.judged ?? { policies: undefined, allowed: [] }

@@ -16,14 +16,14 @@ import { allHeads, movedHeads, type MovedHead } from '../store/moved-heads.js'
 import { recordBySeq } from '../store/records.js'
 import { makeAgent } from './agents.js'
 
-/** Some heads of this shard that moved after a clock; the log's own is none of them. */
+/** A page of this shard's heads that moved after a clock reading, without that of the log. */
 export function headsMoved(state: ShardState, { after }: CommandOf<'headsMoved'>): Outcome {
   const { heads, reached, end, damagedAfter } = movedHeads(state.store.environment, after)
   const damage = damagedAfter === undefined ? {} : { damagedAfter }
   return { kind: 'heads', heads: named(state, heads), reached, nextNo: 0, end, ...damage }
 }
 
-/** Some heads of this shard, by the numbers of their agents. */
+/** A page of this shard's heads, by the numbers of their agents. */
 export function headsAll(state: ShardState, { fromNo }: CommandOf<'headsAll'>): Outcome {
   const { heads, nextNo } = allHeads(state.store.environment, fromNo)
   const end = nextNo === fromNo
@@ -37,7 +37,7 @@ function named({ store: { agents } }: ShardState, heads: MovedHead[]): AgentHead
   })
 }
 
-/** Whether strands of this shard have the records that the log told of. */
+/** Whether strands of this shard have the records that the log named. */
 export function headsHold({ store }: ShardState, { heads }: CommandOf<'headsHold'>): Outcome {
   const forked = heads.filter(({ agent: name, strand, size, hash }) => {
     const agent = store.agents.find(name)
@@ -47,15 +47,15 @@ export function headsHold({ store }: ShardState, { heads }: CommandOf<'headsHold
   return { kind: 'headsHeld', forked: forked.map(({ strand }) => strand) }
 }
 
-/** What the log tells of some strands. */
+/** The last heads that the log names of some strands. */
 export function logTold({ store: { loggedHeads } }: ShardState, { strands }: CommandOf<'logTold'>): Outcome {
   const heads = strands.flatMap((strand) => loggedHeads.newest(strand)?.head ?? [])
   return { kind: 'headsTold', heads }
 }
 
 /**
- * Makes the log's agent where there is none, and adds some records to the index that are not in it: after a move to
- * other shards, say. 503 clock_skew, 409 agent_exists where something else has that name.
+ * Makes the log's agent if it does not exist, and adds some records to the index that are missing in it, as after a
+ * move to other shards. 503 clock_skew, 409 agent_exists where something else has that name.
  */
 export function logOpen(state: ShardState, command: CommandOf<'logOpen'>, group: CommitGroup): Decision {
   const agent = findAgent(state, group, command.agent) ?? newLog(state, command.agent, group)
@@ -84,8 +84,8 @@ function recordOfLog({ store }: ShardState, agent: Agent, seq: number): HeadsRec
 }
 
 /**
- * Appends heads to the log, all of them in one commit. A head that goes no further than what the log tells of its strand
- * is left out, so that the sizes of a strand only rise in it. 503 clock_skew.
+ * Appends heads to the log, all of them in one commit. A head that is not beyond the last one that the log names of its
+ * strand is left out, so the sizes of a strand only rise in the log. 503 clock_skew.
  */
 export function logAppend(state: ShardState, command: CommandOf<'logAppend'>, group: CommitGroup): Decision {
   const agent = findAgent(state, group, command.agent)
@@ -118,7 +118,7 @@ function newHeads(
   return { heads, forked }
 }
 
-/** The newest head of a strand that the log told of by the time that it had `size` records; 404 head_not_logged. */
+/** The newest head of a strand among the first `size` records of the log; 404 head_not_logged. */
 export function logFind(state: ShardState, { strand, size }: CommandOf<'logFind'>): Outcome {
   const found = state.store.loggedHeads.newest(strand, size)
   if (found === undefined) {

@@ -22,9 +22,9 @@ import { openProposalCount } from '../store/proposals.js'
 import { recordBySeq } from '../store/records.js'
 
 /**
- * Takes a checked part of an export in (docs/adr/0022-import.md). Of what is there already only the hashes are compared.
- * 409 agent_exists for another strand of that name, import_conflict where the two do not fit together; 403 for a strand
- * that takes writes, unless the caller is an administrator; 422 import_rejected, 503 clock_skew.
+ * Imports a checked part of an export (docs/adr/0022-import.md). Of records that exist already, only the hashes are
+ * compared. 409 agent_exists for another strand of that name, import_conflict if it does not continue the strand; 403
+ * for a strand that takes writes, unless the caller is an administrator; 422 import_rejected, 503 clock_skew.
  */
 export function strandImport(
   state: ShardState,
@@ -49,7 +49,7 @@ export function* strandImportSteps(
   return applyPart(state, { command, part }, turn.group)
 }
 
-/** Takes all of a part, or nothing of it. */
+/** Applies all of a part, or nothing of it. */
 function applyPart(
   state: ShardState,
   { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
@@ -88,8 +88,8 @@ function applyPart(
 }
 
 /**
- * Ends an import: the agent takes writes from now on, unless more is to come or the strand is further already. 422
- * import_rejected where the seed of its key is not known.
+ * Ends an import: the agent takes writes from now on, unless more is to come or the strand already has more records.
+ * 422 import_rejected if the seed of its key is not known.
  */
 export function strandImportEnd(
   state: ShardState,
@@ -137,7 +137,7 @@ function told(agent: Agent | undefined, imported: number): Decision {
   return (): Outcome => ({ kind: 'imported', imported, headSeq, headHash, open: !importing })
 }
 
-/** Imports change nothing before the audit strand tells of them, in whichever shard that is. */
+/** Imports change nothing before the audit strand, which may be in another shard, has a record of them. */
 const untold: Decision = () => ({ kind: 'importUntold' })
 
 function otherStrand(name: string): Refusal {
@@ -149,7 +149,9 @@ function gapRefusal(nextSeq: number, firstSeq: number): Refusal {
   return refuse('import_conflict', detail, { extra: { seq: nextSeq } })
 }
 
-/** Whether the part fits to the strand that is there: what both have is the same, and there is no gap. */
+/**
+ * Why the part does not continue the existing strand: records that both have must be equal, and there must be no gap.
+ */
 function connectionRefusal(
   state: ShardState,
   { agent, part, strand }: { agent: Agent; part: CheckedPart; strand: string },
@@ -162,7 +164,7 @@ function connectionRefusal(
     const next = part.at(agent.head.seq + 1)
     return next === undefined || next.prev === agent.head.hash ? undefined : forkRefusal(next.seq)
   }
-  // The hash of each record holds that of the one before: behind the first that differs all do.
+  // The hash of each record covers that of the one before: after the first that differs, all do.
   let low = part.firstSeq
   let high = last
   while (low < high) {
@@ -195,7 +197,7 @@ function hashAt(
   return record.hash
 }
 
-/** A part on its way in. */
+/** A part that is being imported. */
 interface Judged {
   found: Agent | undefined
   part: CheckedPart
@@ -204,13 +206,13 @@ interface Judged {
   judge: Judge | undefined
 }
 
-/** Who judges what is done to a strand that is here. */
+/** The judge of an import onto an existing strand. */
 function judgeOf(state: ShardState, found: Agent | undefined, group: CommitGroup): Judge | undefined {
   if (found === undefined || found.fresh) return undefined
   return new Judge(state, { agent: found, zoneStays: isNamespaceAgent(found.name) }, group)
 }
 
-/** Whether a strand tells of an auth namespace, which makes it itself. */
+/** Whether a strand is that of an auth namespace, which its init makes. */
 function isNamespaceAgent(name: string): boolean {
   const organismId = memberOrganism(name)
   return organismId !== undefined && name === memberAddress(organismId, authMember)
@@ -218,7 +220,7 @@ function isNamespaceAgent(name: string): boolean {
 
 const noNamespace = refuse('namespace_not_found', 'Expected an organism whose auth namespace is there')
 
-/** Proposals that are open behind a part: a change of the zone ends them all, in one commit. */
+/** How many proposals are open after a part: a change of the zone ends them all, in one commit. */
 function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPart): number {
   const before = found === undefined ? 0 : openProposalCount(state.store.environment, found.no)
   return part.effects.reduce(
@@ -227,7 +229,7 @@ function openAfter(state: ShardState, found: Agent | undefined, part: CheckedPar
   )
 }
 
-/** Records that came without their bodies, and of whose erasure nothing tells yet, behind a part. */
+/** Records without their bodies whose `sys/erase` has not come yet, after a part. */
 function owedAfter({ owedErasures }: Agent, part: CheckedPart): Set<number> {
   const owed = new Set(owedErasures)
   for (const { seq, erased } of part.records) {
@@ -245,7 +247,7 @@ function oweErasures(agent: Agent, part: CheckedPart, group: CommitGroup): void 
   group.changeAgent(agent.name, { owedErasures: agent.owedErasures })
 }
 
-/** What stands in the way of the new records of a part. */
+/** Why the new records of a part cannot be imported. */
 function partRefusal(
   state: ShardState,
   { found, part, admin, judge }: Judged,
@@ -300,7 +302,7 @@ function firstFault<T extends { seq: number }>(
   return undefined
 }
 
-/** The agent of a strand that begins with this part. Its secret key is looked for when all of it is there. */
+/** The agent of a strand that begins with this part. Its secret key is looked up at the end of the import. */
 function newAgent(
   state: ShardState,
   { command, part }: { command: CommandOf<'strandImport'>; part: CheckedPart },
@@ -334,7 +336,7 @@ function newAgent(
   return agent
 }
 
-/** A strand that took writes takes none from now on, and none of its proposals applies itself. */
+/** Closes a strand that took writes: it takes none from now on, and none of its proposals applies itself. */
 function beginOn(state: ShardState, agent: Agent, group: CommitGroup): void {
   agent.importing = true
   agent.keyPair = noKeyPair(agent.publicKey)

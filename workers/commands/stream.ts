@@ -10,12 +10,12 @@ import { noSuchAgent, type ShardState } from '../shard/state.js'
 import type { StoredRecord } from '../store/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/records.js'
 
-/** The event that streams tell of a record. */
+/** The event of a record in streams. */
 export function streamEvent(agent: string, record: StoredRecord): StreamEvent {
   return { agent, seq: record.seq, hlc: formatHlc(record.hlc), data: streamEventData(agent, record) }
 }
 
-/** Whether streams show a record: not the server's own, and nothing of which the body is gone. */
+/** Whether streams show a record: not system records, and none whose body is erased. */
 export function isStreamed(record: StoredRecord): boolean {
   return !isSystemType(record.type) && record.erased !== true
 }
@@ -38,8 +38,8 @@ export function streamPage(state: ShardState, command: CommandOf<'streamPage'>):
 }
 
 /**
- * One page of the whole shard in the order of its log, for a global stream that catches up. It ends between two readings,
- * never among the records of one.
+ * One page of the whole shard in the order of its log, for a global stream that catches up. It ends between two clock
+ * readings, never among records with the same one.
  */
 export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outcome {
   const only = command.agents === undefined ? undefined : new Set(command.agents)
@@ -56,7 +56,7 @@ export function logPage(state: ShardState, command: CommandOf<'logPage'>): Outco
   return page.outcome({ nextSeq: 0, end: true })
 }
 
-/** Whether a record was told when the directory had another number of shards. */
+/** Whether the stream had sent a record when the directory had another number of shards. */
 function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'logPage'>): boolean {
   return seen.some((places) => {
     const place = places[shardOf(agent, places.length)]
@@ -64,21 +64,21 @@ function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'
   })
 }
 
-/** Tells of the commits of an agent from now on, or no more. */
+/** Begins or stops sending the commits of an agent as events. */
 export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
   if (command.on) state.watched.add(command.agent)
   else state.watched.delete(command.agent)
   return { kind: 'watching', reached: state.store.lastHlc }
 }
 
-/** Events of one page, bounded in rows, in bytes and in what it costs. */
+/** Events of one page, bounded in rows, bytes and cost. */
 class Page {
   readonly #limit: number
   readonly #events: StreamEvent[] = []
   readonly #budget = new PageBudget()
   #bytes = 0
   #reached: Hlc = { ms: 0, counter: 0 }
-  /** The record that was looked at last, and its event where it has one. */
+  /** The record that was looked at last, and its event if it has one. */
   #last: { record: StoredRecord; event?: StreamEvent } | undefined
 
   constructor(limit: number) {
@@ -107,12 +107,12 @@ class Page {
     this.passTo(record.hlc)
   }
 
-  /** Nothing else lies up to that reading. */
+  /** No other record has a reading up to this one. */
   passTo(hlc: Hlc): void {
     this.#reached = laterHlc(this.#reached, hlc)
   }
 
-  /** Whether a record has the reading of the one before it, which came from another shard then. */
+  /** Whether a record has the same reading as the one before it, as after a move from two shards. */
   endsAmong({ hlc }: StoredRecord): boolean {
     return this.#last !== undefined && compareHlc(this.#last.record.hlc, hlc) === 0
   }

@@ -12,10 +12,10 @@ export const invalidCredentials = refuse(
   'Expected the e-mail and password of an account',
 )
 
-/** 403 for who came in rightly and has no verified e-mail while that is required. */
+/** 403 for a right password without a verified e-mail, while that is required. */
 export const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
 
-/** What a login by password is decided by. */
+/** The state by which a login by password is decided. */
 export function loginState(namespace: NamespaceState, { email, device }: LookupOf<'loginState'>): AuthAnswer {
   const user = userByEmail(namespace, email)
   const guesser = guesserOf(namespace, { email, user, device })
@@ -28,7 +28,7 @@ export function loginState(namespace: NamespaceState, { email, device }: LookupO
   }
 }
 
-/** Signs in whose password was right, unless the account has changed or was locked since it was looked at. */
+/** Signs in after a right password, unless the account has changed or was locked since the lookup. */
 export function loginSucceeded(namespace: NamespaceState, change: ChangeOf<'loginSucceeded'>): Changed {
   const { email, passwordHash, rehashed, device } = change
   const user = userByEmail(namespace, email)

@@ -9,11 +9,12 @@ import { createUser, userByEmail, userById } from '../../auth/users.js'
 import { notVerified } from './login.js'
 
 /**
- * Keeps and mails a link. For an e-mail that the link cannot serve the same is written, and nothing is mailed but magic
- * links, whose account is made when they are used: neither answer nor time tells who has an account.
+ * Keeps and mails a link. For an e-mail that the link cannot serve the same is written, and nothing is mailed. Magic
+ * links are always mailed, since their account is made when they are used. So neither answer nor time reveals who has
+ * an account.
  */
 export function linkSend(namespace: NamespaceState, { email, link }: ChangeOf<'linkSend'>): Changed {
-  // Not the whole user: reading it takes measurably longer than finding none.
+  // Not the whole user: reading one takes measurably longer than finding none.
   const userId = namespace.find('email', email)
   const served = link.mailToken === undefined || serves(namespace, link.purpose, userId)
   const inRoom = putLink(namespace, { email, served }, link)
@@ -22,8 +23,8 @@ export function linkSend(namespace: NamespaceState, { email, link }: ChangeOf<'l
 }
 
 /**
- * One record for each link of an account, as far as one mailbox is mailed any; what is asked for beyond that, or for an
- * e-mail that no account has, is told of together.
+ * One record for each link of an account that is mailed. Links beyond the limit of the mailbox, or for an e-mail that
+ * no account has, are counted and recorded together.
  */
 function tellOfLink(
   namespace: NamespaceState,

@@ -5,21 +5,21 @@ import { sessionById } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userById, withoutPassword } from '../../auth/users.js'
 
-/** 404 for a user who is not there any more. */
+/** 404 for a user who no longer exists. */
 export const noSuchUser: Refusal = refuse('not_found', 'Expected a user that exists')
 
-/** 401 for who was admitted with a token whose session has ended meanwhile. */
+/** 401 for a caller whose session has ended since its token was checked. */
 export const sessionOver: Refusal = refuse('token_revoked', 'Expected a token whose session goes on')
 
-/** One user. A token's user is gone only between its deletion and the end of its tokens. */
+/** One user. The user of a token can be missing only between its deletion and the expiry of its tokens. */
 export function userOf(namespace: NamespaceState, { userId }: LookupOf<'user'>): AuthOutcome['answer'] {
   const user = userById(namespace, userId)
   return user === undefined ? noSuchUser : { kind: 'user', user: withoutPassword(user) }
 }
 
 /**
- * Replaces what users write themselves; 401 token_revoked when the session has ended since the token was looked at, as
- * it does when the owner of the mailbox proves it for the first time.
+ * Replaces what users write themselves; 401 token_revoked when the session has ended since the token was checked, as at
+ * the first proof of the mailbox.
  */
 export function userMetadata(namespace: NamespaceState, change: ChangeOf<'userMetadata'>): Changed {
   const { userId, sid, metadata } = change

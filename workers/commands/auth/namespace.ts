@@ -57,7 +57,7 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   return () => outcome
 }
 
-/** A change of a namespace that is there. */
+/** A change of an existing namespace. */
 function change(namespace: NamespaceState, change: Exclude<Change, { kind: 'namespaceInit' }>): Changed {
   switch (change.kind) {
     case 'register':
@@ -115,13 +115,13 @@ function change(namespace: NamespaceState, change: Exclude<Change, { kind: 'name
   }
 }
 
-/** Answers one look at an auth namespace; 404 when it is not there. */
+/** Answers one lookup in an auth namespace; 404 when it does not exist. */
 export function authLookup(state: ShardState, command: AuthLookup): Outcome {
   const namespace = NamespaceState.toRead(state, command)
   return 'code' in namespace ? namespace : { kind: 'auth', answer: look(namespace, command.lookup) }
 }
 
-/** What is ended and not forgotten, of all namespaces of the shard. */
+/** The revocations that are still kept, of all namespaces of the shard. */
 export function revocationsList(state: ShardState): Outcome {
   return { kind: 'revocations', rows: state.store.auth.ended(state.clock()) }
 }

@@ -14,8 +14,8 @@ export function oauthStart(namespace: NamespaceState, { stateHash, row }: Change
 }
 
 /**
- * Takes a sign-in out when the browser that started it is back: it works once. Nothing tells what was wrong with one
- * that is refused, and who brings another browser's does not end that browser's.
+ * Removes a sign-in when the browser that started it returns: it works once. A refusal does not say what was wrong, and
+ * returning with another browser's state does not end that browser's sign-in.
  */
 export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthReturn'>): Changed {
   const { stateHash, provider, browserHash } = change
@@ -33,10 +33,10 @@ export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthRe
 }
 
 /**
- * Signs in who a provider says it is: by its identity there, else by the e-mail that the provider calls verified, else
- * as somebody new. An e-mail that changed at the provider changes nothing here; one that came to another of its accounts
- * belongs to somebody else there now, and is not linked, which is written down: who owns the mailbox comes in by a magic
- * link.
+ * Signs in a user of a provider: by the identity there, otherwise by the e-mail that the provider calls verified,
+ * otherwise as a new account. An e-mail that changed at the provider changes nothing here. An e-mail that moved to
+ * another account of the provider may belong to somebody else now: it is not linked, and a failed sign-in is recorded.
+ * The owner of the mailbox can sign in by a magic link.
  */
 export function oauthLogin(namespace: NamespaceState, change: ChangeOf<'oauthLogin'>): Changed {
   const known = userByIdentity(namespace, change)

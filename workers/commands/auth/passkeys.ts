@@ -27,8 +27,8 @@ export function passkeyList(namespace: NamespaceState, { userId }: LookupOf<'pas
 }
 
 /**
- * Begins the registration of a passkey; 401 reauthentication_required for a sign-in too long ago, 413 for a user who has
- * as many as one may have.
+ * Begins the registration of a passkey; 401 reauthentication_required for a sign-in too long ago, 413 for a user with
+ * the most passkeys allowed.
  */
 export function passkeyRegistration(
   namespace: NamespaceState,
@@ -46,8 +46,8 @@ export function passkeyRegistration(
 }
 
 /**
- * Why a session may not add a way to sign in: whoever holds a stolen token would have one that outlives a logout
- * everywhere and a new password. A refresh is no sign-in.
+ * Why a session may not add a way to sign in: a thief of a token would have one that outlives a logout everywhere and a
+ * new password. A refresh does not count as a sign-in.
  */
 function staleness(
   namespace: NamespaceState,
@@ -55,7 +55,7 @@ function staleness(
   agoSecsMax: number,
 ): Refusal | undefined {
   const session = sessionById(namespace, sid)
-  // Whoever proved the mailbox first may have ended the caller's session while the registration was verified.
+  // The first proof of the mailbox may have ended the caller's session while the registration was verified.
   if (session?.userId !== userId) return sessionOver
   return namespace.nowMs - session.createdAtMs > agoSecsMax * 1_000 ? signInAgain : undefined
 }
@@ -89,11 +89,11 @@ export function passkeyAuthentication(
     named: true,
     ...(userId !== undefined && { userId }),
   })
-  // Real ones come first, so that an authenticator which asks for one after the other is soon through.
+  // Real ones come first, so that an authenticator that tries one after the other finds them soon.
   return { kind: 'passkeyAuthentication', allowed: [...real, ...decoys].slice(0, count) }
 }
 
-/** Uses a passkey session up, and gives what the answer of the authenticator is held to. */
+/** Uses up a passkey session, and returns what the answer of the authenticator is checked against. */
 export function passkeySessionTake(
   namespace: NamespaceState,
   change: ChangeOf<'passkeySessionTake'>,
@@ -115,7 +115,7 @@ export function passkeyRegister(namespace: NamespaceState, change: ChangeOf<'pas
   const { userId, sid, passkey, notify } = change
   const user = userById(namespace, userId)
   if (user === undefined) return sessionOver
-  // The ceremony began in time; it may take its own.
+  // The sign-in was recent enough when the ceremony began; the ceremony may take its own time.
   const agoSecsMax = limits.reauthenticationSecs + limits.passkeySessionSecs
   const stale = staleness(namespace, { userId, sid }, agoSecsMax)
   if (stale !== undefined) return stale
@@ -130,7 +130,7 @@ export function passkeyRegister(namespace: NamespaceState, change: ChangeOf<'pas
 
 /**
  * Signs in by a passkey whose assertion was verified, unless it has changed since. A counter that does not grow is
- * written down as a failure and changes nothing; lockouts of passwords are another matter.
+ * recorded as a failure and changes nothing; it does not count for lockouts.
  */
 export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passkeyLogin'>): Changed {
   const { passkeyId, publicKey, assertion } = change
@@ -150,7 +150,7 @@ export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passke
   return signedIn
 }
 
-/** Takes a passkey of its own user out; 404 for any other. */
+/** Removes a passkey of the caller; 404 for any other. */
 export function passkeyRemove(namespace: NamespaceState, change: ChangeOf<'passkeyRemove'>): Changed {
   const { userId, sid, passkeyId } = change
   const passkey = passkeyById(namespace, passkeyId)

@@ -10,8 +10,8 @@ import { putUser, userByEmail, userById, withoutPassword } from '../../auth/user
 import { invalidCredentials } from './login.js'
 
 /**
- * Sets another password and ends the other sessions and the links that were sent before: who asks for it may have been
- * robbed of one.
+ * Sets another password and ends the other sessions and earlier links: the user may be changing it because one was
+ * stolen.
  */
 export function passwordChange(namespace: NamespaceState, change: ChangeOf<'passwordChange'>): Changed {
   const { userId, sid, comparedHash, passwordHash, device } = change
@@ -25,7 +25,7 @@ export function passwordChange(namespace: NamespaceState, change: ChangeOf<'pass
   return { kind: 'done' }
 }
 
-/** Sets a password by a link, ends every session and every other link, and removes the passkeys where it is asked to. */
+/** Sets a password by a link, ends every session and every other link, and removes the passkeys if asked to. */
 export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passwordReset'>): Changed {
   const { hash, passwordHash, removePasskeys } = change
   const link = takeLink(namespace, hash, 'passwordReset')

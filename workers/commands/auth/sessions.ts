@@ -9,7 +9,7 @@ export function sessionList(namespace: NamespaceState, { userId }: LookupOf<'ses
   return { kind: 'sessions', sessions }
 }
 
-/** Ends one session of its own user; 404 for any other. */
+/** Ends one session of the caller's user; 404 for any other. */
 export function sessionEnd(namespace: NamespaceState, { userId, sid }: ChangeOf<'sessionEnd'>): Changed {
   const session = sessionById(namespace, sid)
   if (session?.userId !== userId || session.expiresAtMs <= namespace.nowMs) {

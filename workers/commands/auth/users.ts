@@ -10,7 +10,7 @@ import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import { noSuchUser } from './me.js'
 
-/** One page of the users of a namespace, in the order of their e-mails; it ends early at its bytes. */
+/** One page of the users of a namespace, in the order of their e-mails; it ends early at its limit of bytes. */
 export function userList(namespace: NamespaceState, { after, limit }: LookupOf<'users'>): AuthAnswer {
   const emails = namespace.ids('email', '', { after, limit: limit + 1 })
   const users: (AuthUser & { lockedUntilMs: number })[] = []

@@ -5,8 +5,9 @@ import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 
 /**
- * Takes an e-mail for verified. What was set before stays, and the mailbox is not proven by it: who confirms an address
- * may do so for an account that somebody else made in its name, and comes in by the mailbox for the first time later.
+ * Marks an e-mail as verified. What was set before stays, and the mailbox is not proven by it: the owner may be
+ * confirming an account that somebody else made with the address, and signs in by the mailbox only later
+ * (docs/adr/0031-proof-of-a-mailbox.md).
  */
 export function emailVerify(namespace: NamespaceState, { hash }: ChangeOf<'emailVerify'>): Changed {
   const link = takeLink(namespace, hash, 'verifyEmail')
