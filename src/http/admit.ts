@@ -10,7 +10,7 @@ import type { RequestHead } from './head.js'
 /** A request whose route is found. */
 export interface Placed {
   head: RequestHead
-  /** Of its path; undefined when they are not percent-encoded UTF-8. */
+  /** Parameters of the path; undefined when they are not percent-encoded UTF-8. */
   parameters: string[] | undefined
   /** Whether its route writes. */
   writes: boolean
@@ -25,18 +25,18 @@ export interface Admitted extends Placed {
   principal: Principal
   /** The namespace that an auth route is about. */
   namespace: Namespace
-  /** Whose share of unsent bytes the answer takes. */
+  /** The principal (or address) whose share of unsent bytes the answer takes. */
   ownerOf(): string
 }
 
-/** What comes of asking for admission; the answer is that of a route that serves while the auth add-on is off. */
+/** The result of admission; an Answer comes from a route that serves while the auth add-on is off. */
 type Verdict = Admitted | Refusal | Answer
 
 /**
- * Admits a request to its route, whatever the kind: whether the server and the route serve, what the path names, who asks
- * and whether they may, whether anything can be written now. Its body has not been read.
- * @returns 400 validation_failed, 401, 402 license_required, 403, 404, 503 unavailable or 507 storage_full; later, where a
- * token has to be verified first
+ * Admits a request to its route, of any kind: checks that the server and the route serve, what the path names, who the
+ * caller is and whether they may, and whether anything can be written now. The body has not been read.
+ * @returns 400 validation_failed, 401, 402 license_required, 403, 404, 503 unavailable or 507 storage_full; as a
+ * promise where a token has to be verified first
  */
 export function admit(route: Route, placed: Placed, handling: Handling): Verdict | Promise<Verdict> {
   const closed = notServing(route, handling)
@@ -49,7 +49,7 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
     if ('code' in principal) return principal
     const full = placed.writes ? handling.writeRefusal() : undefined
     if (full !== undefined) return full
-    // Nobody's answers are counted by their address.
+    // Answers to callers without a principal are counted by address.
     const ownerOf = route.kind !== 'auth' && route.scope === 'none' ? placed.addressOf : () => principal.id
     const { head, writes, addressOf } = placed
     return { head, writes, addressOf, parameters, query: queryOf(head), principal, namespace, ownerOf }
@@ -65,7 +65,7 @@ export function isWrite(route: Route): boolean {
   return route.method !== 'get' && route.scope !== 'records:read' && route.scope !== 'none'
 }
 
-/** Why a route does not serve now, or what it answers all the same. */
+/** Why a route does not serve now, or what it answers even so. */
 function notServing(route: Route, handling: Handling): Refusal | Answer | undefined {
   if (route.kind !== 'auth') return route.scope === 'none' ? undefined : handling.stopping()
   const inactive = handling.auth.refusal()
@@ -80,7 +80,7 @@ function namespaceOf(route: Route, parameters: string[], { auth }: Handling): Na
   return organismNamespace(parameters[0] ?? '')
 }
 
-/** Who asks, and may use the route. */
+/** The caller, if it may use the route. */
 function callerOf(
   route: Route,
   { placed: { head }, namespace }: { placed: Placed; namespace: Namespace },
@@ -88,13 +88,13 @@ function callerOf(
 ): Caller {
   const { authorization } = head.headers
   if (route.kind === 'auth') return authCallerOf(route, { authorization, namespace }, { credentials, auth })
-  // Thousands of query parameters take their time, which nobody gets without a credential.
+  // Thousands of query parameters take time to parse, so a credential is required first.
   if (route.kind === 'stream' && authorization === '')
     return credentials.authorizeStream(authorization, queryOf(head).get('ticket'), route)
   return credentials.authorize(authorization, route)
 }
 
-/** Who asks of which namespace; 404 for one that is not there, before anything that costs more. */
+/** The caller and the namespace; 404 for a namespace that does not exist, before anything that costs more. */
 function authCallerOf(
   { caller, organism }: AuthRoute,
   { authorization, namespace }: { authorization: string; namespace: Namespace },

@@ -30,9 +30,10 @@ export function writeAnswerHead(
 const keepAlive = `timeout=${limits.keepAliveSecs}`
 
 /**
- * Tells how long the connection stays open without a request. uWebSockets.js closes it after three ticks of a clock of four
- * seconds, which is 8 to 12 s; what is told leaves three for the way of the answer and of the next request. A client that keeps to it never sends a request on a
- * connection that the server is about to close (docs/OPERATIONS.md, Connections).
+ * Says how long the connection stays open without a request. uWebSockets.js closes it after three ticks of a clock of
+ * four seconds, which is 8 to 12 s; the header leaves three seconds for the answer and the next request to arrive. A
+ * client that keeps to it never sends a request on a connection that the server is about to close (docs/OPERATIONS.md,
+ * Connections).
  */
 export function writeKeepAlive(response: HttpResponse): void {
   response.writeHeader('Keep-Alive', keepAlive)

@@ -2,10 +2,10 @@ import type { Refusal } from '../base/errors.js'
 import type { BodySink } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 
-/** The next of a body: bytes, its end, why it cannot be read on, or that the client has gone. */
+/** The next part of a body: bytes, its end, why it cannot be read further, or that the client has gone. */
 export type BodyPart = { bytes: Buffer } | { ended: true } | { refusal: Refusal } | { gone: true }
 
-/** A body whose parts are asked for one by one; one more is read ahead. */
+/** A body whose parts are read one by one, with one more read ahead. */
 export class BodyQueue implements BodySink {
   readonly #parts: { bytes: Buffer; more: () => void }[] = []
   /** How it ended, once all parts are taken. */
@@ -32,15 +32,15 @@ export class BodyQueue implements BodySink {
     this.#wakeUp()
   }
 
-  /** Nothing more of it is taken, not even what has arrived. */
+  /** Stops the body: nothing more of it is taken, not even what has arrived. */
   cut(refusal: Refusal): void {
     this.#break({ refusal })
   }
 
-  /** Why it was cut off, or that the client has gone: nothing more is to be done for it. */
+  /** Why the body was cut off, or that the client has gone: no more work is to be done for it. */
   broken: Extract<BodyPart, { refusal: Refusal } | { gone: true }> | undefined
 
-  /** Waits for the next part and has the one behind it read meanwhile. */
+  /** Waits for the next part and has the one after it read meanwhile. */
   async next(): Promise<BodyPart> {
     while (this.#parts.length === 0 && this.#last === undefined && this.broken === undefined) {
       await new Promise<void>((resolve) => (this.#wake = resolve))

@@ -5,10 +5,10 @@ import type { Exchange } from './exchange.js'
 
 /** Takes the bytes of a body, after decompression. */
 export interface BodySink {
-  /** Takes bytes that are kept; calls `more` when it wants more. */
+  /** Takes bytes, which it may keep; calls `more` when it wants more. */
   push(bytes: Buffer, more: () => void): void
   end(): void
-  /** The body cannot be read on. */
+  /** The body cannot be read further. */
   fail(refusal: Refusal): void
 }
 
@@ -31,16 +31,16 @@ export function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): voi
 }
 
 /**
- * Has more of a body arrive. Not once it is whole: uWebSockets.js would take it that the client owes something from
- * then on, and close the connection if its answer takes longer than ten seconds. Answering resumes it.
+ * Lets more of a body arrive. Not once it is whole: uWebSockets.js would then expect more from the client, and close
+ * the connection if the answer takes longer than ten seconds. Answering resumes it.
  */
 function resumeUnless(whole: boolean, exchange: Exchange): void {
   if (!whole) exchange.resume()
 }
 
 /**
- * The same for a compressed body. Some compressed bytes are read ahead: uWebSockets.js closes a connection that
- * brings less than 16 KiB a second, and what well-compressed bytes unfold to can take longer than that to write.
+ * The same for a compressed body. Some compressed bytes are read ahead: uWebSockets.js closes a connection that brings
+ * less than 16 KiB a second, and writing what well-compressed bytes expand to can take longer than that.
  */
 function readGzip(exchange: Exchange, sink: BodySink): void {
   const gunzip = inflate(exchange, sink)
@@ -74,7 +74,7 @@ function inflate(exchange: Exchange, sink: BodySink): Gunzip {
   return gunzip
 }
 
-/** Refuses what may still be arriving. A paused connection goes on, so that the rest is passed over. */
+/** Refuses a request whose body may still be arriving. A paused connection is resumed, so that the rest is skipped. */
 export function refuseRest(exchange: Exchange, refusal: Refusal): void {
   exchange.resume()
   exchange.refuse(refusal)

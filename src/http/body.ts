@@ -6,9 +6,9 @@ import { GatheredBytes } from './gathered-bytes.js'
 import type { RequestHead } from './head.js'
 import type { OpenUploads } from './uploads.js'
 
-/** What a body is read for. */
+/** How a body is read. */
 export interface Taking {
-  /** 0 where the route takes none, or takes it as it comes. */
+  /** 0 if the route takes no body, or reads it as it arrives. */
   bodyBytesMax: number
   head: RequestHead
   principal: Principal
@@ -18,7 +18,7 @@ export interface Taking {
 const noBytes = new Uint8Array(0)
 
 /**
- * Reads the body that a route takes, which is JSON, and goes on. Otherwise it is answered: 401 where the credential ends
+ * Reads the body of a route, which is JSON, and goes on with the request; or answers it: 401 if the credential ends
  * before the body does, 413 too_large, 415 unsupported_media_type.
  */
 export function takeBody(
@@ -46,17 +46,17 @@ function isJson(contentType: string): boolean {
 
 const jsonType = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
-/** What a body is collected by. */
+/** How a body is collected. */
 interface Collecting {
   head: RequestHead
   bytesMax: number
-  /** Called once when nothing more of it is collected, unless the client has gone. */
+  /** Called once when collecting has ended, unless the client has gone. */
   settled(): void
 }
 
 /**
  * Collects a whole body of at most `bytesMax` bytes and hands it over once. A larger one is answered 413 at once. The
- * library passes over the rest of it: closing the connection would reset it, and the client would never see why.
+ * library skips the rest: closing the connection would reset it, and the client would never see the answer.
  */
 function collectBody(
   exchange: Exchange,
@@ -85,12 +85,12 @@ function collectBody(
     }
     settled()
     if (gathered.length > 0) gathered.add(bytes)
-    // A copy: the library takes its buffer back when this returns.
+    // A copy: the library reuses its buffer when this returns.
     receive(gathered.length > 0 ? gathered.take() : Buffer.from(bytes))
   })
 }
 
-/** 413 for a body over its bound. */
+/** 413 for a body over its limit. */
 export function tooLarge(bytesMax: number): Refusal {
   return refuse('too_large', `Expected a body of at most ${bytesMax} bytes`)
 }

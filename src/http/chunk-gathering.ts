@@ -1,26 +1,29 @@
 import { limits } from '../base/limits.js'
 
 /**
- * Puts the chunks of a chunked body together, so that who sends it byte by byte costs its reader no more than others:
- * what a reader does with a part, and keeps of it, is far more than a chunk of one byte has cost its sender.
+ * Puts the chunks of a chunked body together, so that a body that is sent byte by byte costs its reader no more than
+ * another: what a reader does with a part costs far more than sending a chunk of one byte.
  */
 export class ChunkGathering {
   readonly #deliver: (part: ArrayBuffer, last: boolean) => void
   #gathered: Uint8Array | undefined
   #bytes = 0
-  /** Chunks since the event loop was last left, and their bytes. */
+  /** Chunks in this turn of the event loop, and their bytes. */
   #together = 0
   #togetherBytes = 0
 
-  /** @param deliver takes parts of some size, or what came in one turn of the event loop; valid during the call */
+  /**
+   * @param deliver takes parts of some size, or what came in one turn of the event loop; a part is valid only during
+   * the call
+   */
   constructor(deliver: (part: ArrayBuffer, last: boolean) => void) {
     this.#deliver = deliver
   }
 
   /**
    * Takes a chunk; the last one of a body has no bytes.
-   * @returns false when there are too many small ones: until the connection is closed, uWebSockets.js goes through all
-   * that the kernel has of it, some megabytes, and nobody else has a turn
+   * @returns false when there are too many small ones: unless the connection is closed, uWebSockets.js works through
+   * all that the kernel has of it, some megabytes, before anybody else has a turn
    */
   add(part: ArrayBuffer, last: boolean): boolean {
     if (this.#together === 0) setImmediate(() => this.#turned())
@@ -42,7 +45,7 @@ export class ChunkGathering {
     this.#together = 0
     this.#togetherBytes = 0
     this.#flush(false)
-    // Not held while a slow client thinks.
+    // Not kept while a slow client sends nothing.
     this.#gathered = undefined
   }
 

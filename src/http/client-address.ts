@@ -6,7 +6,7 @@ import { limits } from '../base/limits.js'
 interface Range {
   /** 4 or 16. */
   bytes: Uint8Array
-  /** Of these, how many count. */
+  /** How many of these bits count. */
   bits: number
 }
 
@@ -24,11 +24,11 @@ const hexPairs = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padS
 /**
  * The client's address, 4 or 16 bytes, an IPv4-mapped one as its 4.
  *
- * `X-Forwarded-For` counts only when the peer is a trusted proxy. It is then read from the right, where the
- * nearest proxy wrote, to the first hop that is not trusted: what stands left of it is anybody's word. A hop
- * that is no address ends the walk at the hop before it, at least the peer; when all are trusted, the leftmost
- * of at most `forwardedHopsMax` is the client. This is done for requests that nobody has admitted, so each hop costs
- * about a microsecond.
+ * `X-Forwarded-For` counts only when the peer is a trusted proxy. It is then read from the right, where the nearest
+ * proxy wrote, to the first hop that is not trusted: what stands left of it can be made up by anybody. A hop that is no
+ * address ends the walk at the hop before it, or at the peer; if all are trusted, the leftmost of at most
+ * `forwardedHopsMax` is the client. This runs before admission, so each hop must be cheap: it costs about a
+ * microsecond.
  * @param request.peer bytes of the connection's other end, as uWebSockets.js gives them; copied, not held
  * @param request.forwardedFor all lines of the header joined by commas, in their order; empty when absent
  */
@@ -71,7 +71,7 @@ export function addressText(ip: Uint8Array): string {
 }
 
 /**
- * Reads addresses and CIDR ranges, separated by commas. `::/0` means every IPv6 address and no IPv4 one.
+ * Reads addresses and CIDR ranges, separated by commas. `::/0` is every IPv6 address and no IPv4 one.
  * @returns the ranges, and one fault for each entry that is neither; with a fault the setting is refused
  */
 export function parseAddressRanges(cidrs: string): { ranges: AddressRanges; faults: string[] } {
@@ -132,7 +132,7 @@ function parseHop(text: string): Uint8Array | undefined {
 /** The bytes of a text that is known to be an IPv6 address without a zone. */
 function ipv6Bytes(text: string): Uint8Array {
   const bytes = new Uint8Array(IPV6_BYTES)
-  // Around the one gap that there can be; where there is none, all stands before it.
+  // Before and after the one gap (`::`); without a gap, everything is before it.
   const [before = '', after] = text.split('::')
   writeGroups(bytes, before, 0)
   if (after !== undefined && after !== '') {
@@ -142,7 +142,7 @@ function ipv6Bytes(text: string): Uint8Array {
   return bytes
 }
 
-/** Writes groups of hex digits from a place on; the last can be an IPv4 address (RFC 4291, 2.2). */
+/** Writes groups of hex digits from `from` on; the last one can be an IPv4 address (RFC 4291, 2.2). */
 function writeGroups(bytes: Uint8Array, text: string, from: number): void {
   let at = from
   for (const group of text === '' ? [] : text.split(':')) {

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { limits } from '../base/limits.js'
 import type { TemplatedApp } from './uws.js'
 
-/** How many connections there can be, and what is said when there are as many. */
+/** How many connections there can be, and who is told when there are more. */
 export interface ConnectionBound {
   max: number
   /** Called when a connection was closed because there were too many; at most once a minute. */
@@ -11,9 +11,9 @@ export interface ConnectionBound {
 }
 
 /**
- * How many connections the process can have without taking the descriptors that stores, threads and pools open later.
- * @param wanted what the setting says
- * @returns at least `connectionsMin`, however few files may be open; Infinity where nothing bounds them
+ * How many connections the process can have and still leave descriptors for what stores, threads and pools open later.
+ * @param wanted the value of the setting
+ * @returns at least `connectionsMin`, however few files may be open; Infinity if nothing limits them
  */
 export function connectionsMax(wanted: number | undefined, shards: number): number {
   const own =
@@ -24,7 +24,10 @@ export function connectionsMax(wanted: number | undefined, shards: number): numb
   return Math.min(room, wanted ?? Infinity)
 }
 
-/** The soft limit of open files of this process; Infinity where there is none or the platform does not say (Linux). */
+/**
+ * The soft limit of open files of this process; Infinity if there is none, or on a platform that does not show it (only
+ * Linux does).
+ */
 function openFilesMax(): number {
   let text: string
   try {
@@ -36,7 +39,7 @@ function openFilesMax(): number {
   return soft === undefined ? Infinity : Number(soft)
 }
 
-/** Closes connections that are too many as they come, before anything is read of them. */
+/** Closes connections over the bound as they arrive, before anything is read from them. */
 export function boundConnections(app: TemplatedApp, { max, onFull }: ConnectionBound): void {
   let open = 0
   let saidAtMs = -Infinity

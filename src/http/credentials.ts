@@ -24,7 +24,7 @@ export interface TokenReader {
   stillGood(user: TokenUser): Refusal | undefined
 }
 
-/** Who asks, or why not; later, where a token has to be verified first. */
+/** The caller, or a refusal; as a promise where a token has to be verified first. */
 export type Caller = Principal | Refusal | Promise<Principal | Refusal>
 
 const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
@@ -42,7 +42,7 @@ const otherNamespace = refuse('invalid_token', 'Expected a token that this names
 /** Looks like a JWT: three base64url parts. */
 const tokenShape = /^[\w-]+\.[\w-]+\.[\w-]+$/
 
-/** A user's token that was found good, with all that stands before it in its header. */
+/** A user's token that was found valid, with the whole header that it came in. */
 interface KnownUser {
   authorization: string
   principal: UserPrincipal
@@ -51,7 +51,7 @@ interface KnownUser {
 /** Characters at the end of a token that hold half of its signature, so that no two have the same. */
 const TOKEN_END_CHARACTERS = 43
 
-/** Tells who asks, by what they show, and whether they may use a route (docs/SECURITY.md). */
+/** Finds out who the caller is by its credential, and whether it may use a route (docs/SECURITY.md). */
 export class Credentials {
   readonly #settings: CredentialSettings
   readonly #keys: ApiKeys
@@ -60,14 +60,14 @@ export class Credentials {
   readonly #tokens: TokenReader | undefined
   readonly #clock: Clock
   /**
-   * Headers that were found good. A Map compares texts only where their seeded hashes are the same, so looking one up
-   * tells a guesser nothing of the texts in it.
+   * Headers that were found valid. A Map compares texts only if their seeded hashes are equal, so the time of a lookup
+   * tells a guesser nothing about the texts in it.
    */
   readonly #verified = new Map<string, Principal>()
-  /** The same of users' tokens, whose time or session may end meanwhile, by the ends of their texts. */
+  /** The same for users' tokens, which can expire or be revoked, by the last characters of the token. */
   readonly #users = new LRUCache<string, KnownUser>({
     maxSize: limits.verifiedTokenBytesMax,
-    // Of its text and of the claims that were read from it.
+    // The bytes of its text and of the claims read from it.
     sizeCalculation: ({ authorization }) => authorization.length * 2,
   })
   #removalsSeen = 0
@@ -83,13 +83,13 @@ export class Credentials {
     this.#tokens = parts.tokens
   }
 
-  /** Whether a text is a credential that was found good before; it may have ended since. */
+  /** Whether a text is a credential that was found valid before; it may have ended since. */
   knows(authorization: string): boolean {
     const user = this.#users.peek(endOf(authorization))
     return user?.authorization === authorization || this.#verified.has(authorization)
   }
 
-  /** Who asks, allowed to use the route; 401 or 403. */
+  /** The caller, if it may use the route; 401 or 403. */
   authorize(authorization: string, route: Access): Caller {
     if (route.scope === 'none') return anyone
     const principal = this.#authenticate(authorization)
@@ -107,19 +107,22 @@ export class Credentials {
       return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
     const used = this.#keys.use(principal, this.#clock())
     if ('code' in used) return used
-    // A ticket lives a minute, in which its user may have been signed out.
+    // A ticket is valid for a minute, in which its user may have been signed out.
     const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
     if (ended !== undefined) return ended
     return route.scope === 'none' ? principal : allow(principal, route)
   }
 
-  /** Who asks on an auth route of a namespace; anyone may, without a credential or with one that is not good. */
+  /**
+   * The caller on an auth route of a namespace. Routes for anyone admit a request without a credential, or with an
+   * invalid one.
+   */
   authorizeAuth(authorization: string, caller: AuthCaller, namespace: Namespace): Caller {
     if (caller === 'user') return this.#authorizeUser(authorization, namespace)
     const principal = authorization === '' ? missing : this.#authenticateKey(authorization)
     if (caller === 'anyone') return 'code' in principal ? nobody : principal
     if ('code' in principal) return principal
-    // It could make itself a user that reaches more.
+    // Such a key could make itself a user who reaches more agents.
     if (principal.agents.length > 0)
       return refuse('forbidden', 'Expected a key that is not limited to agents')
     return allow(principal, { scope: namespace.id === '' ? 'admin:*' : 'admin:organisms' })
@@ -135,7 +138,7 @@ export class Credentials {
 
   #authenticate(authorization: string): Caller {
     if (authorization === '') return this.#settings.open ? anyone : missing
-    // Users first: to look for a key, the whole of a long text would be hashed.
+    // Users first: a lookup of a key would hash the whole of a long text.
     const known = this.#knownUser(authorization) ?? this.#known(authorization)
     if (known !== undefined) return known
     const key = keyTextOf(authorization)
@@ -151,14 +154,14 @@ export class Credentials {
     return this.#keyOf(authorization, key) ?? unknown
   }
 
-  /** A user whose token was found good before, or why it is not any more. */
+  /** A user whose token was found valid before, or why it no longer is. */
   #knownUser(authorization: string): UserPrincipal | Refusal | undefined {
     const known = this.#users.get(endOf(authorization))
     if (known?.authorization !== authorization) return undefined
     return this.#tokens?.stillGood(known.principal.user) ?? known.principal
   }
 
-  /** Whose token it is; undefined for what does not look like one. */
+  /** The user of a token; undefined for what does not look like a token. */
   #identify(authorization: string): Promise<UserPrincipal | Refusal> | undefined {
     const token = bearerOf(authorization)
     if (token === undefined || !tokenShape.test(token)) return undefined
@@ -168,7 +171,7 @@ export class Credentials {
     })
   }
 
-  /** A key that was found good before and was not deleted since; 401 where it has expired. */
+  /** A key that was found valid before and was not deleted since; 401 if it has expired. */
   #known(authorization: string): Principal | Refusal | undefined {
     if (this.#removalsSeen !== this.#keys.removals || this.#verified.size > limits.credentialsKeptMax) {
       this.#removalsSeen = this.#keys.removals
@@ -201,7 +204,7 @@ function allow(principal: Principal, { scope, orScope, users }: Access): Princip
   return refuse('forbidden', `Expected a key with the scope ${scope}`)
 }
 
-/** What a user's token is looked up by: a fraction of it, as hashing all of it is most of what knowing it again costs. */
+/** The part of a user's token by which it is looked up: hashing all of it would be most of the cost of a lookup. */
 function endOf(authorization: string): string {
   return authorization.slice(-TOKEN_END_CHARACTERS)
 }

@@ -13,9 +13,9 @@ import type { HttpResponse } from './uws.js'
 /** No body, and no length of one (RFC 9110, 8.6). */
 const NO_CONTENT = 204
 
-/** What happens around an exchange. */
+/** What watches an exchange. */
 export interface ExchangeWatch {
-  /** Called once, when the answer is out or the client has gone. Status 0: it had gone. */
+  /** Called once, when the answer was sent or the client has gone; status 0: it has gone. */
   done(status: number): void
 }
 
@@ -24,9 +24,9 @@ export class Exchange {
   readonly requestId: string
   /** The origin that the answer may be read by (CORS); empty for none. */
   readonly allowedOrigin: string
-  /** What its answer tells of the rate limits; set once it was counted. */
+  /** The headers of the rate limits; set once the request was counted. */
   rate: HeaderFields = []
-  /** Whose share of the unsent bytes its answer takes; set once the request was admitted. */
+  /** Whose share of unsent bytes the answer takes; set once the request was admitted. */
   ownerOf: (() => string) | undefined
   #owner = ''
   readonly #unsent: UnsentBytes
@@ -46,7 +46,7 @@ export class Exchange {
   #answering = false
   #paused = false
   readonly #onGone: (() => void)[] = []
-  /** Parts of the body that came before anyone wanted them. */
+  /** Parts of the body that came before anyone asked for them. */
   #held: { part: ArrayBuffer; last: boolean }[] | undefined
   #receive: ((part: ArrayBuffer, last: boolean) => void) | undefined
 
@@ -73,12 +73,12 @@ export class Exchange {
     response.onAborted(() => this.#gone())
   }
 
-  /** False when the answer is out or the client has gone. */
+  /** False when the answer was sent or the client has gone. */
   get open(): boolean {
     return this.#open && !this.#answering
   }
 
-  /** True when parts of the answer are out. */
+  /** True when the answer has begun. */
   get begun(): boolean {
     return this.#begun
   }
@@ -101,7 +101,7 @@ export class Exchange {
     this.#send(answer.status, body, () => this.#answerHead(answer))
   }
 
-  /** A large answer takes room until its reader has it. 503 overloaded where there is none. */
+  /** A large answer takes room until its reader has it. 503 overloaded if there is no room. */
   #answerParts(answer: Answer, parts: readonly Uint8Array[]): void {
     const size = parts.reduce((sum, part) => sum + part.length, 0)
     if (this.headOnly || size <= limits.largeAnswerBytes) {
@@ -131,7 +131,7 @@ export class Exchange {
     })
   }
 
-  /** Gives room back as it is not needed any more. It must not know the body, which would stay as long as it does. */
+  /** Gives back room as the body is sent. It must not reference the body, which would then stay in memory as long. */
   #paceOf(status: number, taken: number): Pace {
     let room = taken
     this.onGone(() => this.giveRoom(room))
@@ -144,7 +144,7 @@ export class Exchange {
     }
   }
 
-  /** Takes room for bytes that wait for the reader; false where its principal has, or all together have, too much. */
+  /** Takes room for bytes that wait for the reader; false if its principal, or all together, have too many. */
   takeRoom(bytes: number): boolean {
     if (this.ownerOf !== undefined) this.#owner = this.ownerOf()
     return this.#unsent.take(this.#owner, bytes)
@@ -155,8 +155,8 @@ export class Exchange {
   }
 
   /**
-   * Answers a refusal. `closing`: the connection ends behind it, and nothing is carried out of what has arrived with its
-   * request, which may be no request at all.
+   * Answers a refusal. `closing`: the connection is closed afterwards, and nothing that arrived after the malformed
+   * request is carried out.
    */
   refuse(refusal: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return
@@ -175,8 +175,8 @@ export class Exchange {
   }
 
   /**
-   * Begins an answer that is written in parts; `end` or `abort` finishes it. Where HEAD was asked it is finished now, and
-   * the exchange not open any more.
+   * Begins an answer that is written in parts; `end` or `abort` finishes it. For HEAD it is finished at once, and the
+   * exchange is no longer open.
    */
   begin(status: number, contentType: string, headers: HeaderFields): void {
     if (!this.#open) return
@@ -205,8 +205,8 @@ export class Exchange {
   }
 
   /**
-   * Has `callback` called each time that the socket takes more. It always writes something: uWebSockets.js has armed
-   * a timer at the write that failed, which would close the connection otherwise.
+   * Has `callback` called each time the socket takes more. The callback must always write something: the write that
+   * failed has armed a timer of uWebSockets.js, which would otherwise close the connection.
    */
   onWritable(callback: () => void): void {
     this.#response.onWritable(() => {
@@ -235,14 +235,14 @@ export class Exchange {
       return
     }
     this.#receive = callback
-    // First: an answer that a callback gives ends what may be done with the response.
+    // Resumed first: after an answer by the callback, the response must not be used any more.
     this.resume()
     for (const { part, last } of this.#held.splice(0)) callback(part, last)
   }
 
   /**
-   * Keeps what has arrived of the body until `onData`, and lets no more arrive: for who must wait before it is known
-   * what to do with it. The HTTP library drops what nobody takes at once.
+   * Keeps what has arrived of the body until `onData`, and pauses the rest, while it is not yet known what to do with
+   * the body. The HTTP library drops what nobody takes at once.
    */
   holdBody(): void {
     const held: { part: ArrayBuffer; last: boolean }[] = []
@@ -266,8 +266,8 @@ export class Exchange {
   }
 
   /**
-   * Of what has arrived together, uWebSockets.js gives a paused connection the rest too, and with each 160 KiB has it
-   * bring more within ten seconds or be closed. Pausing it again takes that back.
+   * uWebSockets.js passes on the rest of what arrived together even when the connection is paused, and with each 160
+   * KiB starts a timer that closes it unless more arrives within ten seconds. Pausing it again stops that timer.
    */
   #pass(part: ArrayBuffer, last: boolean, receive: (part: ArrayBuffer, last: boolean) => void): void {
     const wasPaused = this.#paused
@@ -275,7 +275,7 @@ export class Exchange {
     if (this.#open && wasPaused && this.#paused) this.#response.pause()
   }
 
-  /** The rest of a body that was held back is passed over; a connection that stays paused takes no next request. */
+  /** Skips the rest of a body that was held back: a connection that stays paused takes no next request. */
   #letGo(): void {
     this.#resume()
     if (this.#held === undefined || this.#receive !== undefined) return
@@ -290,8 +290,8 @@ export class Exchange {
   }
 
   /**
-   * Has more of the body arrive. Once it is whole nothing is done: uWebSockets.js would wait ten seconds for more of it,
-   * and then close the connection.
+   * Lets more of the body arrive. Does nothing once it is whole: uWebSockets.js would wait ten seconds for more, and
+   * then close the connection.
    */
   resume(): void {
     if (!this.#wholeBody) this.#resume()
@@ -330,7 +330,8 @@ export class Exchange {
         this.#response.end(body)
         return
       }
-      // As a header of ours: told of a length, uWebSockets.js would take the answer for unfinished until that was sent.
+      // Written as a header: if uWebSockets.js knew the length, it would consider the answer unfinished until that many
+      // bytes were sent.
       if (status !== NO_CONTENT) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       this.#response.endWithoutBody()
     })
@@ -366,7 +367,7 @@ export class Exchange {
   }
 }
 
-/** Large answers go out one after the other, and the front does something else in between. */
+/** Large answers go out one after the other, and the front thread serves others in between. */
 const largeAnswers = new FanOut()
 
 /** Parts in one piece: not a Buffer, whose `slice` would be a view of the whole. */
@@ -380,7 +381,7 @@ function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
   return whole
 }
 
-/** 503 while too many bytes wait for their readers. */
+/** 503 while too many bytes wait to be read by clients. */
 export const noRoom = refuse(
   'overloaded',
   'Too many answers wait for their readers: read them, then try again',

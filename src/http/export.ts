@@ -28,13 +28,13 @@ export class ExportSender {
     this.#onError = parts.onError
   }
 
-  /** A credential that ends takes its exports along: 401 before anything is out, then the connection is closed. */
+  /** When a credential ends, so do its exports: with 401 before anything was sent, later by closing the connection. */
   send(exchange: Exchange, request: ExportRequest | Refusal, principal: Principal): void {
     if ('code' in request) {
       exchange.refuse(request)
       return
     }
-    // A page waits for the reader at any time.
+    // One page always waits for the reader.
     if (!exchange.takeRoom(limits.exportPageBytes)) {
       exchange.refuse(noRoom)
       return
@@ -50,7 +50,7 @@ export class ExportSender {
           return
         }
         this.#onError(error, exchange.requestId)
-        // In the middle of the answer only a broken connection can still say that it is not whole.
+        // In the middle of the answer, only a broken connection can show that it is incomplete.
         exchange.abort()
       })
       .finally(() => {
@@ -92,15 +92,16 @@ export class ExportSender {
     await pace(`${manifestLine(manifest)}\n`)
     const chainHead = await this.#pages(exchange, { located, fromSeq, toSeq, pace })
     const checkpoint = await this.#checkpoint(agent, located, toSeq)
-    // A record can have been erased since the beginning, by a sys/erase behind the export's end: then the count says so.
+    // A record can have been erased since the beginning, by a sys/erase after the export's end: the new count shows
+    // that.
     const now = await this.#shards.ask(agent, locate)
     const ended = now.kind === 'located' ? { recordCount: now.headSeq } : {}
     exchange.end(200, `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`)
   }
 
   /**
-   * An export ends with a signed record: a sealed one takes those behind it along, up to the one that seals it. It is asked for
-   * where the end is the head, too: a reader that cannot open the store says so while there is an answer to say it in.
+   * An export ends with a signed record: if its last record is sealed, those up to the one that seals it are added. The
+   * reader is asked even if the end is the head: if it cannot open the store, that can still be answered now.
    */
   async #lastSeq({ shard, agentNo, headSeq }: LocatedOutcome, request: ExportRequest): Promise<number> {
     const seq = Math.min(request.toSeq ?? headSeq, headSeq)
@@ -136,8 +137,8 @@ export class ExportSender {
   }
 
   /**
-   * Undefined where the export ends before a rotation: the key that was in force there is held no more, and whoever
-   * checks the export alone would not know a later one; and where the strand is being imported.
+   * Undefined if the export ends before a rotation: the server no longer has the key of that time, and whoever checks
+   * the export alone does not know a later one. Undefined also while the strand is being imported.
    */
   async #checkpoint(
     agent: string,

@@ -33,7 +33,7 @@ export function addFallbacks(app: TemplatedApp, routes: readonly Route[], openin
   })
 }
 
-/** Paths below those of auth routes count as auth routes (docs/OPERATIONS.md, Rate limits). */
+/** Paths below the prefixes of auth routes count as auth routes (docs/OPERATIONS.md, Rate limits). */
 function isAuthPath(path: string): boolean {
   return /^\/v1\/(?:organisms\/[^/]+\/)?auth\//.test(path)
 }

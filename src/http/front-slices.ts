@@ -2,7 +2,8 @@ import { limits } from '../base/limits.js'
 
 /**
  * Work of the front thread that may take long, done in slices: between two of them it serves others. All uploads share
- * the slices, so that a hundred of them hold the thread no longer than one (docs/SECURITY.md, What one request can cost).
+ * the slices, so that a hundred of them hold up the thread no longer than one (docs/SECURITY.md, What one request can
+ * cost).
  */
 export class FrontSlices {
   readonly #waiting: (() => void)[] = []

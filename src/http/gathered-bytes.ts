@@ -1,6 +1,9 @@
 const FIRST_BYTES = 1_024
 
-/** Bytes that come in parts and are wanted in one piece: however small the parts are, they take no more than their bytes. */
+/**
+ * Bytes that come in parts and are needed in one piece: however small the parts are, they take no more memory than
+ * their bytes.
+ */
 export class GatheredBytes {
   #buffer = Buffer.alloc(0)
   #length = 0
@@ -21,7 +24,7 @@ export class GatheredBytes {
     this.#length = length
   }
 
-  /** Gives all of them and begins anew. */
+  /** Returns all of them and starts again empty. */
   take(): Buffer {
     const all = this.#buffer.subarray(0, this.#length)
     this.#buffer = Buffer.alloc(0)
