@@ -13,8 +13,8 @@ import { openRequest, readParameters, type Door } from './head.js'
 import type { HttpRequest, HttpResponse } from './uws.js'
 
 /**
- * Makes the handler of a route: the life of one request. Each step gets what the ones before it found, and gives the
- * next one more or ends with a refusal (docs/ARCHITECTURE.md, The life of a request).
+ * Makes the handler of a route: the life of one request. Each step gets what the ones before it found, and passes more
+ * on to the next one or ends with a refusal (docs/ARCHITECTURE.md, The life of a request).
  */
 export function handlerOf(
   route: Route,
@@ -57,7 +57,7 @@ export function handlerOf(
     guarded(exchange, handling, () => {
       const admitted = admit(route, place, handling)
       if (!(admitted instanceof Promise)) return goOn(admitted)
-      // A token that is not known yet is verified first; the body waits.
+      // A token that is not cached yet is verified first; the body waits.
       exchange.holdBody()
       return admitted.then(goOn)
     })
@@ -68,13 +68,13 @@ export function handlerOf(
 interface Ready {
   exchange: Exchange
   admitted: Admitted
-  /** Empty for routes that take none, and for those that take it as it comes. */
+  /** Empty for routes that take no body, and for those that read it as it arrives. */
   body: Uint8Array
 }
 
 /**
  * Carries a request out and answers it: the one step in which the kinds of routes differ.
- * @returns what resolves when it is answered, where that can fail on the way
+ * @returns a promise that resolves once it is answered, where that can fail on the way
  */
 function act(route: Route, ready: Ready, handling: Handling): void | Promise<void> {
   const { exchange, admitted, body } = ready
@@ -123,7 +123,7 @@ function runCommand(
   return finishLater(exchange, handling.shards.ask(agent, command).then(toBody))
 }
 
-/** The straight way of most answers: the shard's text goes out as it is. */
+/** The direct way of most answers: the shard's text is sent as it is. */
 function reply(exchange: Exchange, outcome: Outcome): void {
   if (outcome.kind !== 'reply') finish(exchange, answerOf(outcome))
   else if (outcome.replayed === true) exchange.answer({ ...outcome, headers: replayedHeaders })
@@ -138,12 +138,12 @@ function runAuth(
   const { context } = handling.auth
   assert(context !== undefined, 'no auth route is entered while the add-on is off')
   if (exchange.headOnly && route.writes === true) {
-    // HEAD is safe (RFC 9110, 9.2.1): whoever only looks at a link uses nothing up.
+    // HEAD is safe (RFC 9110, 9.2.1): looking at a link must not use it up.
     exchange.answer({ status: 204, body: '' })
     return
   }
   const { head, namespace, principal } = admitted
-  // An id that this server made: what a caller sent as one could be an e-mail, and would stay on the audit strand.
+  // An id made by this server: one sent by the caller could be an e-mail, and would stay on the audit strand.
   const requestId = head.headers.requestId === '' ? exchange.requestId : handling.nextRequestId()
   const asked = {
     ...request,
@@ -159,7 +159,7 @@ function openStream(
   { request, principal }: { request: StreamRequest | Refusal; principal: Principal },
   { streams }: Handling,
 ): void {
-  // Of a stream that nobody reads there is nothing to watch.
+  // A stream that nobody reads is not opened.
   if (exchange.headOnly && !('code' in request)) exchange.begin(200, 'text/event-stream', [])
   else streams.open(exchange, request, principal)
 }
@@ -182,7 +182,7 @@ function guarded(exchange: Exchange, handling: Handling, run: () => void | Promi
   }
 }
 
-/** What a throw is answered with; a thread that could not be had is no bug, and its pool tells of it. */
+/** The answer to an exception; a refusal by a thread pool is no bug, and its pool logs it. */
 function failure(error: unknown, exchange: Exchange, handling: Handling): Refusal {
   if (error instanceof RefusedError) return error.refusal
   handling.onError(error, exchange.requestId)

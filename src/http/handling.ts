@@ -11,7 +11,7 @@ import type { HttpMetrics } from './metrics.js'
 import type { StreamHub } from './streams/hub.js'
 import type { OpenUploads } from './uploads.js'
 
-/** What requests are carried out with. */
+/** The parts that handle requests. */
 export interface Handling extends Opening {
   shards: Shards
   context: RouteContext
@@ -22,14 +22,14 @@ export interface Handling extends Opening {
   uploads: OpenUploads
   metrics: HttpMetrics
   auth: AuthHandling
-  /** Why no request is taken now; undefined while serving. */
+  /** Why no request is accepted now; undefined while serving. */
   stopping(): Refusal | undefined
-  /** Why no write is taken now. */
+  /** Why no write is accepted now. */
   writeRefusal(): Refusal | undefined
   onError(error: unknown, requestId: string): void
 }
 
-/** What auth routes are carried out with. */
+/** The parts that handle auth routes. */
 export interface AuthHandling {
   /** Why none of them serves: 404 while the add-on is off, 402 without a license. */
   refusal(): Refusal | undefined
@@ -37,6 +37,6 @@ export interface AuthHandling {
   root: Namespace
   /** Absent while the add-on is off. */
   context: AuthContext | undefined
-  /** Why a namespace cannot be used; undefined at once for one that is known to be there. */
+  /** Why a namespace cannot be used; undefined at once for one that is known to exist. */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
 }

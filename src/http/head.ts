@@ -13,18 +13,18 @@ export interface RequestHead {
   /** Bytes that the client says it sends; undefined when it does not say. */
   contentLength: number | undefined
   chunked: boolean
-  /** The client wants its connection closed behind the answer. */
+  /** The client wants its connection closed after the answer. */
   closes: boolean
   /** What is malformed about it; undefined when nothing is. */
   fault: string | undefined
 }
 
-/** What requests are opened with. */
+/** What is needed to open a request. */
 export interface Opening {
   rates: RateLimits
   credentials: Credentials
   corsOrigins: ReadonlySet<string>
-  /** Bytes of answers that wait for their readers. */
+  /** Bytes of answers that wait to be read by clients. */
   unsent: UnsentBytes
   nextRequestId(): string
 }
@@ -37,11 +37,11 @@ export interface Door {
   headOnly: boolean
   /** Whether a body can belong to the request; a chunked one is refused at once where it cannot. */
   takesBody: boolean
-  /** Which rates count: that of every request, or those of auth routes beside it (docs/OPERATIONS.md). */
+  /** Which limits count: that of every request, or also that of auth routes (docs/OPERATIONS.md, Rate limits). */
   rate: 'global' | 'auth'
 }
 
-/** A request whose head is well-formed and whose address has not asked too much. */
+/** A request with a well-formed head, from an address within its rate limit. */
 export interface OpenedRequest {
   exchange: Exchange
   head: RequestHead
@@ -50,8 +50,8 @@ export interface OpenedRequest {
 /**
  * Opens the exchange of a request, before anything else is done with it: the rate of its address counts first, of
  * malformed requests too.
- * @returns undefined when it is answered already: 429 rate_limited; 400 malformed_request, and its connection ends at
- * once (docs/SECURITY.md)
+ * @returns undefined when it was answered already: 429 rate_limited, or 400 malformed_request, which closes the
+ * connection (docs/SECURITY.md)
  */
 export function openRequest(
   response: HttpResponse,
@@ -67,8 +67,8 @@ export function openRequest(
       requestId: requestId === '' || malformed ? opening.nextRequestId() : requestId,
       allowedOrigin: origin !== '' && !malformed && opening.corsOrigins.has(origin) ? origin : '',
       headOnly,
-      // uWebSockets.js takes extensions of chunk sizes for digits and trailers for a next request, and checks little of
-      // what ends a chunk. So where a chunked body ends two readers may disagree, and nothing may follow it.
+      // uWebSockets.js reads extensions of chunk sizes as digits and trailers as a next request, and hardly checks the
+      // end of a chunk. So two readers may disagree about where a chunked body ends, and nothing may follow it.
       isLast: head.chunked || malformed,
       isKept: !head.closes,
       unsent: opening.unsent,
@@ -101,7 +101,7 @@ const idPattern = /^[\x21-\x24\x26-\x3f\x41-\x7e]{1,128}$/
 
 /**
  * Reads the head of a request in one pass over its headers.
- * @param credentials tells those that were found good before: each of their characters was looked at then
+ * @param credentials knows those that were found valid before, whose characters were checked then
  */
 function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>): RequestHead {
   const headers = noHeaders()
@@ -159,7 +159,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         headers.agentSeed = value
         break
       case 'cookie':
-        // Sent in parts by some (RFC 9113, 8.2.3).
+        // Some clients send it in parts (RFC 9113, 8.2.3).
         headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
         break
       case 'x-forwarded-for':
@@ -174,7 +174,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   return { headers, query: request.getQuery(), contentLength: length, chunked, closes, fault }
 }
 
-/** uWebSockets.js takes any value for this one. */
+/** uWebSockets.js accepts any value of this header. */
 function codingFault(coding: string, chunked: boolean): string | undefined {
   return chunked || coding.toLowerCase() !== 'chunked' ? 'Expected Transfer-Encoding: chunked' : undefined
 }

@@ -2,8 +2,8 @@ import { limits } from '../base/limits.js'
 import type { HttpResponse } from './uws.js'
 
 /**
- * Bytes that uWebSockets.js holds back until its parser is through with what has arrived. An answer that does not fit
- * goes out in the middle of parsing, and is not lost when what follows has the connection closed.
+ * Bytes that uWebSockets.js holds back until it has parsed what has arrived. A longer answer is sent while parsing, so
+ * it is not lost if what follows has the connection closed.
  */
 const CORK_BYTES = 16 * 1024
 
@@ -13,9 +13,9 @@ export interface LastAnswerParts {
   writeHead(): void
   body: string | Uint8Array
   headOnly: boolean
-  /** The whole body of the request has arrived already, or nobody knows where it would end. */
+  /** The whole body of the request has arrived, or its end cannot be known. */
   wholeBody: boolean
-  /** Goes out even when the connection has brought more, which has it closed; for this it is made `CORK_BYTES` long. */
+  /** The answer is sent even if more has arrived that closes the connection; for this it is padded to `CORK_BYTES`. */
   beforeTheRest: boolean
   /** Called when no memory waits for its reader any more. */
   onEnd?: () => void
@@ -38,7 +38,7 @@ export class LastAnswer {
   #gone = false
   #lingering: NodeJS.Timeout | undefined
 
-  /** Writes as much as the connection takes. Made while the head of the request is handled, or later. */
+  /** Writes as much as the connection takes. Called while the head of the request is handled, or later. */
   constructor(
     response: HttpResponse,
     { writeHead, body, headOnly, wholeBody, beforeTheRest, onEnd }: LastAnswerParts,
@@ -50,11 +50,11 @@ export class LastAnswer {
     this.#sent = headOnly
     response.cork(() => {
       writeHead()
-      // Writes the length, which stays the one that is told.
+      // Writes the length header, which later calls do not change.
       response.tryEnd('', this.#body.length)
       if (headOnly) return
       if (beforeTheRest) this.#sent = this.#write(this.#body)
-      // What is written here may be with the library still. The last byte is taken once the kernel has the rest.
+      // The library may still hold what is written here. It takes the last byte only once the kernel has the rest.
       else this.#write(this.#body.subarray(0, -1))
     })
     response.onWritable(() => {
@@ -62,7 +62,7 @@ export class LastAnswer {
       return true
     })
     if (beforeTheRest && !headOnly) this.#finish()
-    // Later: not all that is written may be with the kernel, and more of the body may be about to be parsed.
+    // Later: the kernel may not have all of it yet, and more of the body may be about to be parsed.
     else setImmediate(() => this.#finish())
   }
 
@@ -91,18 +91,18 @@ export class LastAnswer {
       this.#gone = true
       this.#response.close()
     }
-    // Who is still sending would be reset and might never see the answer.
+    // A client that is still sending would be reset and might never see the answer.
     else this.#lingering ??= setTimeout(() => this.#response.close(), limits.lastAnswerLingerMs)
   }
 
-  /** Whether all of a part is taken; nothing is, while the library has some of an earlier one. */
+  /** Whether all of a part is taken; the library takes nothing while it still holds some of an earlier one. */
   #write(part: Uint8Array): boolean {
     const [taken] = this.#response.tryEnd(part, this.#body.length + 1)
     return taken
   }
 }
 
-/** Never empty: an answer of no bytes would be finished at once. White space belongs to no text that is answered. */
+/** Never empty: an answer without bytes would be finished at once. White space changes none of these texts. */
 function bytesOf(text: string, beforeTheRest: boolean): Uint8Array {
   return Buffer.from(beforeTheRest ? text.padEnd(CORK_BYTES) : text || '\n')
 }

@@ -16,11 +16,11 @@ export interface LineChunk {
 export class IngestSplitter {
   readonly #chunk: { bytes: number; lines: number }
   readonly #waiting = new GatheredBytes()
-  /** Line feeds among those that wait. */
+  /** Line feeds among the bytes that wait. */
   #lines = 0
   #nextLine = 1
 
-  /** A chunk ends with the line that brings it to as many bytes or lines as `chunk` says. */
+  /** A chunk ends with the line with which it has as many bytes or lines as `chunk` says. */
   constructor(chunk: { bytes: number; lines: number }) {
     this.#chunk = chunk
   }
@@ -30,7 +30,7 @@ export class IngestSplitter {
     return this.#waiting.length
   }
 
-  /** Takes bytes; gives the chunks that are complete with them. */
+  /** Takes bytes; returns the chunks that they complete. */
   push(bytes: Uint8Array): LineChunk[] {
     const chunks: LineChunk[] = []
     let from = 0
@@ -46,7 +46,7 @@ export class IngestSplitter {
     return chunks
   }
 
-  /** Gives the whole lines that wait, though their chunk is not full; what follows the last line feed waits on. */
+  /** Returns the whole lines that wait, though their chunk is not full; what follows the last line feed stays. */
   flushLines(): LineChunk | undefined {
     if (this.#lines === 0) return undefined
     const all = this.#waiting.take()
@@ -68,7 +68,7 @@ export class IngestSplitter {
   }
 }
 
-/** The next line feed from `at` on, or -1; of a run of them each is found without a search. */
+/** The next line feed from `at` on, or -1; within a run of line feeds no search is needed. */
 export function nextLineFeed(bytes: Uint8Array, at: number): number {
   return bytes[at] === LINE_FEED ? at : bytes.indexOf(LINE_FEED, at)
 }

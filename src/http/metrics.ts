@@ -5,16 +5,16 @@ import type { PoolFigures } from '../dispatch/thread-pool.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
 import type { Route } from '../routes/routes.js'
 
-/** What the metrics tell of beside requests. */
+/** The sources of metrics other than those of requests. */
 export interface MetricsSources {
   shards: Shards
   streams(): number
   /** The pools of threads. */
   pools(): PoolFigures[]
   freeBytes(): number
-  /** Absent where no log of strand heads is kept. */
+  /** Absent if the server log is off. */
   serverLog?(): ServerLogFigures
-  /** Absent where ingested records are copied nowhere. */
+  /** Absent without a PostgreSQL sink. */
   sink?(): SinkFigures
 }
 

@@ -1,14 +1,14 @@
 import type { HttpResponse } from './uws.js'
 
-/** How a body goes out that no socket buffer holds. */
+/** Callbacks while a body is sent that is larger than the socket's buffer. */
 export interface Pace {
-  /** Called as often as that changes: the bytes of memory that wait for the reader; 0 once, at the end. */
+  /** Called with the bytes that still wait for the reader, at each change; once with 0, at the end. */
   held(bytes: number): void
 }
 
 /**
- * Sends the body of an answer, whose head was written already, at the pace at which its reader takes it: the HTTP library
- * is handed no more than its socket has room for, since it would keep a copy of the rest. Called within `cork`.
+ * Sends the body of an answer, whose head was written already, at the pace of its reader: the HTTP library gets no more
+ * than its socket has room for, since it would keep a copy of the rest. Called within `cork`.
  */
 export function sendPaced(response: HttpResponse, body: Uint8Array, pace: Pace): void {
   const size = body.length
@@ -17,7 +17,7 @@ export function sendPaced(response: HttpResponse, body: Uint8Array, pace: Pace):
     pace.held(0)
     return
   }
-  // The socket has taken most of it, as a rule: only the rest is held on to.
+  // Usually the socket has taken most of it: only the rest is kept.
   let from = response.getWriteOffset()
   let rest = body.slice(from)
   pace.held(rest.length)

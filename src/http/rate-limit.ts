@@ -8,14 +8,14 @@ export interface RateLimitSettings {
   ratePerSec: number
   /** The most tokens that a bucket holds; 0 switches the limit off. */
   burst: number
-  /** Addresses remembered at once. */
+  /** How many addresses are remembered at once. */
   addressesMax: number
 }
 
-/** More than sums of Unix milliseconds in doubles are off by. */
+/** More than the rounding error of sums of Unix milliseconds in doubles. */
 const ROUNDING_MS = 0.01
 
-/** What counting a request has led to. */
+/** The result of counting a request. */
 export interface Counted {
   /** Milliseconds until the next token; 0 when admitted. */
   waitMs: number
@@ -23,7 +23,7 @@ export interface Counted {
   remaining: number
 }
 
-/** One number is the whole bucket: when it will be full again, in milliseconds of the caller's clock. */
+/** The whole bucket is one number: when it will be full again, in milliseconds of the caller's clock. */
 interface Bucket {
   fullAtMs: number
 }
@@ -31,11 +31,11 @@ interface Bucket {
 /**
  * One token bucket for each client address.
  *
- * The table is bounded, and no address can gain by being forgotten, its own or another's doing: a new address
- * starts with `ratePerSec` tokens, so a bucket may be dropped only when it holds at least as many, which is at
- * most a second after its last request. Who cycles through addresses to push others out finds the least
- * recently seen bucket still needed; then addresses that find no room share one overflow bucket until a second
- * has passed. That takes more than `addressesMax` addresses within one second.
+ * The table is bounded, and no address gains by being forgotten, whoever causes that: a new address starts with
+ * `ratePerSec` tokens, so a bucket may be dropped only when it holds at least as many, which is at most a second after
+ * its last request. If somebody cycles through addresses to push others out, the least recently seen bucket is still
+ * needed, and new addresses share one overflow bucket until a second has passed. That takes more than `addressesMax`
+ * addresses within one second.
  */
 export class RateLimiter {
   /** Whether the limit is on. */
@@ -44,7 +44,7 @@ export class RateLimiter {
   readonly #capacityMs: number
   /** How far from full a new bucket is, milliseconds of refilling. */
   readonly #newBucketLacksMs: number
-  /** So that rounding neither denies a token that is there nor makes a wait a millisecond longer. */
+  /** Keeps rounding from refusing a token that is there or making a wait a millisecond longer. */
   readonly #toleranceMs: number
   readonly #addressesMax: number
   readonly #buckets: LRUCache<string, Bucket>
@@ -70,10 +70,10 @@ export class RateLimiter {
     return this.enabled ? this.count(address, nowMs).waitMs : 0
   }
 
-  /** The same, and what is left then; only where the limit is on. */
+  /** The same, and what is left then; only if the limit is on. */
   count(address: string, nowMs: number): Counted {
     const bucket = this.#buckets.get(address) ?? this.#newBucket(address, nowMs)
-    // An empty bucket is the worst there is: a clock that was set back denies nobody for longer.
+    // No bucket is worse than empty: after the clock was set back, nobody waits for longer than that.
     bucket.fullAtMs = Math.min(bucket.fullAtMs, nowMs + this.#capacityMs)
     const nextFullAtMs = Math.max(bucket.fullAtMs, nowMs) + this.#intervalMs
     const waitMs = nextFullAtMs - nowMs - this.#capacityMs

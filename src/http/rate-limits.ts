@@ -12,25 +12,25 @@ import {
 } from './rate-limit.js'
 import type { HttpResponse } from './uws.js'
 
-/** A limit of requests for each address, under the name that its headers tell it by. */
+/** A limit of requests for each address, with its name in the headers. */
 export interface NamedLimit {
   name: 'global' | 'auth'
   limiter: RateLimiter
   limit: { ratePerSec: number; burst: number }
 }
 
-/** What counting a request has led to. */
+/** The result of counting a request. */
 export interface Rated {
   /** 429 rate_limited; absent when admitted. */
   refusal?: Refusal
-  /** `RateLimit` and `RateLimit-Policy`, which go out with the answer; none where no limit counts. */
+  /** `RateLimit` and `RateLimit-Policy`, which are sent with the answer; none if no limit counts. */
   headers: HeaderFields
 }
 
 /** A request that no limit counts. */
 const notRated: Rated = { headers: [] }
 
-/** What addresses are counted by. */
+/** The limits, and which addresses they count. */
 export interface RateSettings {
   global: NamedLimit
   auth: NamedLimit
@@ -40,15 +40,15 @@ export interface RateSettings {
   trusted: AddressRanges
 }
 
-/** A limit, and what is told of it each time. */
+/** A limit, with the header that is always the same. */
 interface Told extends NamedLimit {
   policy: readonly ['RateLimit-Policy', string]
 }
 
 /**
  * The limits of requests for each address: the global one on every route and, on auth routes, a second one beside it.
- * Addresses that are exempt are not counted by the global one. They are by the other: it slows down who guesses
- * passwords, which a machine next door can do, too (docs/OPERATIONS.md, Rate limits).
+ * The global one does not count exempt addresses. The other counts them, too: it slows down guessing of passwords,
+ * which a machine in the local network can do as well (docs/OPERATIONS.md, Rate limits).
  */
 export class RateLimits {
   readonly #global: Told
@@ -83,7 +83,7 @@ export class RateLimits {
     return clientAddress({ peer, forwardedFor, trusted: this.#trusted })
   }
 
-  /** Takes a token from each bucket of an address that counts; its bytes are those of `clientAddress`. */
+  /** Takes a token from each bucket that counts the address, whose bytes are those of `clientAddress`. */
   count(address: Uint8Array, isAuth: boolean): Rated {
     const key = limiterKey(address)
     const nowMs = this.#clock()

@@ -55,8 +55,9 @@ export async function listen(
 }
 
 /**
- * uWebSockets.js shares a port with whoever listens on it already (SO_REUSEPORT), so two servers would each get some of
- * the connections. Its exclusive option lets no server start again while old connections linger, so Node looks first.
+ * uWebSockets.js shares a port with whoever already listens on it (SO_REUSEPORT), so two servers would each get some of
+ * the connections. With its exclusive option, no server could start again while old connections linger, so Node tries
+ * the port first.
  */
 async function assertFree({ host, port }: Pick<Config, 'host' | 'port'>): Promise<void> {
   if (port === 0) return

@@ -2,8 +2,8 @@ import { limits } from '../base/limits.js'
 import { Shares } from './streams/shares.js'
 
 /**
- * Bytes that were made for readers and that no socket has taken yet. They are the server's memory and readers decide how
- * long it is taken, so they are bounded: in all, and for each principal.
+ * Bytes of answers that no socket has taken yet. They take the server's memory for as long as readers like, so they are
+ * bounded: in all, and for each principal.
  */
 export class UnsentBytes {
   readonly #max: number
@@ -16,14 +16,14 @@ export class UnsentBytes {
     this.#shares = new Shares(bounds.perPrincipalMax)
   }
 
-  /** Takes room for bytes of a principal; false, and nothing is taken, where there is none. */
+  /** Takes room for bytes of a principal; false, and nothing is taken, if there is not enough. */
   take(principalId: string, bytes: number): boolean {
     if (this.#bytes + bytes > this.#max || !this.#shares.take(principalId, bytes)) return false
     this.#bytes += bytes
     return true
   }
 
-  /** Counts bytes that wait already, and may go over the bounds: what is sent next looks at `hasRoom`. */
+  /** Counts bytes that already wait, and may exceed the bounds: `hasRoom` is checked before the next ones are sent. */
   add(principalId: string, bytes: number): void {
     this.#shares.add(principalId, bytes)
     this.#bytes += bytes
@@ -34,7 +34,7 @@ export class UnsentBytes {
     this.#bytes -= bytes
   }
 
-  /** Whether the principal has bytes left, and all together have. */
+  /** Whether there is room, both in the principal's share and in all. */
   hasRoom(principalId: string): boolean {
     return this.#bytes < this.#max && this.#shares.has(principalId)
   }

@@ -3,27 +3,30 @@ import { limits } from '../base/limits.js'
 import type { Principal, TokenUser } from '../routes/route.js'
 
 /**
- * Ends an upload: nothing more of it is taken in. What is written stays, and its answer tells of it. Or ends an export: nothing
- * more of it goes out.
+ * Ends an upload: nothing more of it is taken. What is written stays, and the answer says so. Or ends an export:
+ * nothing more of it is sent.
  */
 type End = (refusal: Refusal) => void
 
 /**
- * Requests whose bodies are still arriving, and exports that are still going out, by whose they are: a key that is deleted, a session that is ended and a token
- * that expires end theirs, as they end streams.
+ * Requests whose bodies are still arriving, and exports that are still being sent, by their principal: when a key is
+ * deleted, a session ends or a token expires, they end, as streams do.
  */
 export class OpenUploads {
   readonly #open = new Map<End, Principal>()
   #stillGood: (user: TokenUser) => Refusal | undefined = () => undefined
   #expiry: NodeJS.Timeout | undefined
 
-  /** Looks at the tokens of users from now on. `stillGood`: why one is not good any more */
+  /** Checks the tokens of users from now on. `stillGood`: why a token is no longer valid */
   watchUsers(stillGood: (user: TokenUser) => Refusal | undefined): void {
     this.#stillGood = stillGood
     this.#expiry ??= setInterval(() => this.endOfUsers(), limits.streamExpiryMs).unref()
   }
 
-  /** Has `end` called when the credential is not good any more. @returns to be called when all has arrived, or is out */
+  /**
+   * Has `end` called when the credential is no longer valid. @returns to be called when everything has arrived, or was
+   * sent
+   */
   hold(principal: Principal, end: End): () => void {
     this.#open.set(end, principal)
     return () => this.#open.delete(end)
@@ -34,7 +37,7 @@ export class OpenUploads {
     for (const [end, { id }] of this.#open) if (id === principalId) this.#end(end, removed)
   }
 
-  /** Ends the uploads of users whose tokens are not good any more. */
+  /** Ends the uploads of users whose tokens are no longer valid. */
   endOfUsers(): void {
     for (const [end, { user }] of this.#open) {
       const refusal = user === undefined ? undefined : this.#stillGood(user)

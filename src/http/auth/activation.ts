@@ -6,9 +6,9 @@ const disabled = refuse('auth_disabled', 'Expected SERVICE_AUTH_ENABLED=true on 
 const unlicensed = refuse('license_required', 'Expected a valid SERVICE_LICENSE_KEY on this server')
 
 /**
- * Whether the auth routes serve. What ends access serves without a license as well (src/routes/auth-route.ts).
+ * Whether the auth routes serve. Routes that end access serve without a license, too (src/routes/auth-route.ts).
  * @param license undefined when there is none that is valid
- * @returns what tells why they do not: 404 auth_disabled or 402 license_required
+ * @returns a function that says why they do not: 404 auth_disabled or 402 license_required
  */
 export function activation(
   enabled: boolean,

@@ -3,7 +3,7 @@ import type { Shards } from '../../dispatch/shards.js'
 import type { ApiKeyChanges } from '../../protocol/api-key-messages.js'
 import type { ApiKeys } from './api-keys.js'
 
-/** What the scoped keys in memory are kept up with. */
+/** What keeping the scoped keys up to date needs. */
 export interface ApiKeyUpkeepParts {
   shards: Shards
   keys: ApiKeys
@@ -15,7 +15,7 @@ export interface ApiKeyUpkeepParts {
 /** The shard that keeps the scoped keys. */
 const KEY_SHARD = 0
 
-/** Keeps the scoped keys in memory as the first shard has them, and that told when they were last used. */
+/** Keeps the scoped keys in memory equal to those of the first shard, and reports to it when they were last used. */
 export class ApiKeyUpkeep {
   readonly #parts: ApiKeyUpkeepParts
   #timers: NodeJS.Timeout[] = []
@@ -24,7 +24,7 @@ export class ApiKeyUpkeep {
     this.#parts = parts
   }
 
-  /** Reads all keys and keeps them up from now on. @throws Error when they cannot be read */
+  /** Reads all keys and keeps them up to date from now on. @throws Error when they cannot be read */
   async start(): Promise<void> {
     await this.#load()
     const { keys, nowMs } = this.#parts
@@ -57,19 +57,19 @@ export class ApiKeyUpkeep {
     for (const keyId of gone) this.#parts.keys.remove(keyId)
   }
 
-  /** A shard's thread is new: what its last one committed may not have been told. */
+  /** A shard's thread is new: the commits of the last one may not have been reported. */
   restarted(shard: number): void {
-    // Where the thread ends again, another one is started, which leads here again.
+    // If the thread ends again, another one is started and this is called again.
     if (shard === KEY_SHARD) this.#load().catch(() => undefined)
   }
 
-  /** Keeps the last uses. */
+  /** Stores the last uses. */
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     await this.#keepUses()
   }
 
-  /** What cannot be kept now is kept with the next use. */
+  /** What cannot be stored now is stored with the next use. */
   async #keepUses(): Promise<void> {
     if (this.#parts.readOnly()) return
     const uses = this.#parts.keys.takeUses()

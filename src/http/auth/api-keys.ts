@@ -13,10 +13,10 @@ export class ApiKeys implements ApiKeyRegistry {
   readonly #byId = new Map<string, KnownKey>()
   /** Ids of keys that will expire. */
   readonly #expiring = new Set<string>()
-  /** Those that were used since that was last kept. */
+  /** Keys that were used since the uses were last stored. */
   readonly #used = new Set<KnownKey>()
   readonly #onRemoved: (principalId: string) => void
-  /** Counts removals: what was found before the last one may not be there any more. */
+  /** Counts removals: a key that was found before the last one may be gone. */
   removals = 0
 
   constructor(onRemoved: (principalId: string) => void) {
@@ -27,7 +27,7 @@ export class ApiKeys implements ApiKeyRegistry {
     return this.#byDigest.get(digest)
   }
 
-  /** Takes a key in; one that is there stays, as keys do not change. */
+  /** Adds a key; one that exists stays as it is, as keys do not change. */
   add(row: ApiKeyRow): void {
     if (this.#byId.has(row.keyId)) return
     const key = { row, lastUsedAtMs: row.lastUsedAtMs ?? 0 }
@@ -48,7 +48,7 @@ export class ApiKeys implements ApiKeyRegistry {
     this.#onRemoved(keyId)
   }
 
-  /** Leaves those that are named, and removes all others. */
+  /** Removes all keys but those named. */
   keepOnly(keyIds: ReadonlySet<string>): void {
     for (const keyId of this.#byId.keys()) if (!keyIds.has(keyId)) this.remove(keyId)
   }
@@ -57,7 +57,7 @@ export class ApiKeys implements ApiKeyRegistry {
     return this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0
   }
 
-  /** Notes that a key is used; 401 where it has expired. Other principals pass. */
+  /** Notes that a key is used; 401 if it has expired. Other principals pass. */
   use(principal: Principal, nowMs: number): Principal | Refusal {
     const { key } = principal
     if (key === undefined) return principal
@@ -68,7 +68,7 @@ export class ApiKeys implements ApiKeyRegistry {
     return principal
   }
 
-  /** Ends what is open by keys that have expired meanwhile. They stay in lists until they are deleted. */
+  /** Ends streams and uploads of keys that have expired. The keys stay in lists until they are deleted. */
   endExpired(nowMs: number): void {
     for (const keyId of this.#expiring) {
       const known = this.#byId.get(keyId)
@@ -78,7 +78,7 @@ export class ApiKeys implements ApiKeyRegistry {
     }
   }
 
-  /** When keys were last used, of those that were used since this was asked before. */
+  /** When keys were last used, for those used since the last call. */
   takeUses(): [keyId: string, atMs: number][] {
     const uses = [...this.#used].map(({ id, key }): [string, number] => [id, key.lastUsedAtMs])
     this.#used.clear()

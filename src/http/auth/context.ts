@@ -16,7 +16,7 @@ import type {
   TokenIssuer,
 } from '../../routes/auth-route.js'
 
-/** What auth routes are carried out with. */
+/** What auth routes work with. */
 export interface AuthParts {
   shards: Shards
   passwords: PasswordPool
@@ -26,9 +26,9 @@ export interface AuthParts {
   oauth: OauthFlow
   settings: AuthRouteSettings
   clock: Clock
-  /** Something has ended: tokens that name it are refused from now on, and their streams end. */
+  /** Called at revocations: the tokens are refused from now on, and their streams end. */
   onEnded(namespace: Namespace, ended: readonly Revocation[]): void
-  /** A mail lies in the outbox. */
+  /** Called when a mail was put into the outbox. */
   onMail(): void
 }
 
@@ -65,7 +65,7 @@ export function authContext(parts: AuthParts): AuthContext {
   }
 }
 
-/** The answer of a namespace; before anyone sees it, what it ended is refused. */
+/** The answer of a namespace; its revocations take effect before anyone sees it. */
 function take(outcome: Outcome, namespace: Namespace, parts: AuthParts): AuthAnswer | Refusal {
   if (outcome.kind !== 'auth') return unexpected(outcome)
   if (outcome.ended !== undefined) parts.onEnded(namespace, outcome.ended)

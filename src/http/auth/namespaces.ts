@@ -6,8 +6,8 @@ import type { Shards } from '../../dispatch/shards.js'
 import { unexpected } from '../../routes/answers.js'
 
 /**
- * Which organisms have an auth namespace. One that is there stays, so it is asked for once; of one that is not its
- * shard is asked each time, before anything that costs more.
+ * Which organisms have an auth namespace. A namespace that exists stays, so its shard is asked once; for one that does
+ * not exist the shard is asked each time, before anything that costs more.
  */
 export class Namespaces {
   readonly #shards: Pick<Shards, 'ask'>
@@ -18,7 +18,7 @@ export class Namespaces {
   }
 
   /**
-   * Why the namespace cannot be used: 404 organism_not_found or namespace_not_found, 503 when its shard cannot tell.
+   * Why the namespace cannot be used: 404 organism_not_found or namespace_not_found, 503 when its shard cannot answer.
    * @returns at once for one that is known
    */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined> {

@@ -3,7 +3,7 @@ import type { Revocation } from '../../protocol/auth-messages.js'
 import type { Clock } from '../../base/clock.js'
 import { limits } from '../../base/limits.js'
 
-/** How long something stays ended: by the time of day, at which tokens expire, and by a clock that never jumps. */
+/** How long a revocation is kept: by the wall clock, by which tokens expire, and by a clock that never jumps. */
 interface Until {
   wallMs: number
   steadyMs: number

@@ -15,10 +15,10 @@ import type { Principal, TokenUser } from '../../routes/route.js'
 import { agentSeed } from '../../strand/agent-seed.js'
 import type { Revocations } from './revocations.js'
 
-/** What tokens are made and checked with. */
+/** What making and checking tokens needs. */
 export interface UserTokensParts {
   masterSeed: Uint8Array
-  /** Another number after each restore: no token from before is good (docs/adr/0030-restored-tokens.md). */
+  /** Another number after each restore: no token from before is valid (docs/adr/0030-restored-tokens.md). */
   tokenEra: number
   /** SERVICE_AUTH_ISSUER. */
   issuer: string
@@ -26,19 +26,19 @@ export interface UserTokensParts {
   root: Namespace
   ended: Revocations
   clock: Clock
-  /** Why there is no such namespace, or why its shard does not tell. */
+  /** Why there is no such namespace, or why its shard cannot answer. */
   missing(namespace: Namespace): undefined | Promise<Refusal | undefined>
-  /** Which keys of a namespace are in force. @throws Error when its shard does not tell */
+  /** Which keys of a namespace are in force. @throws Error when its shard does not answer */
   epochsOf(namespace: Namespace): Promise<KeyEpochs>
 }
 
-/** A user whose token was found good. */
+/** A user whose token was found valid. */
 export type UserPrincipal = Principal & { user: TokenUser }
 
 /** The signing keys of one namespace. */
 interface NamespaceKeys {
   current: JwtKey
-  /** Published, so that who keeps the keys knows it before it signs. */
+  /** Published, so that services that cache the keys know it before it signs. */
   next: JwtKey
   retired: { key: JwtKey; untilMs: number }[]
 }
@@ -51,7 +51,7 @@ const revoked = refuse('token_revoked', 'Expected a token that was not revoked a
 
 const noScopes: ReadonlySet<never> = new Set()
 
-/** Issues users' tokens and finds out whose a token is. */
+/** Issues users' tokens and identifies the user of a token. */
 export class UserTokens implements TokenIssuer {
   readonly #parts: UserTokensParts
   readonly #refreshKey: Buffer
@@ -64,7 +64,7 @@ export class UserTokens implements TokenIssuer {
     this.#deviceKey = deviceKey(parts.masterSeed, parts.tokenEra)
   }
 
-  /** Whose token it is, by its signature: 401 invalid_token, token_expired or token_revoked. */
+  /** The user of a token, by its signature; 401 invalid_token, token_expired or token_revoked. */
   async identify(token: string): Promise<UserPrincipal | Refusal> {
     const namespace = this.#namespaceOf(token)
     if (namespace === undefined) return invalid
@@ -86,7 +86,7 @@ export class UserTokens implements TokenIssuer {
     return this.stillGood(user) ?? principal
   }
 
-  /** Why a token that was good is not any more: 401 token_expired or token_revoked. */
+  /** Why a token that was valid no longer is: 401 token_expired or token_revoked. */
   stillGood(user: TokenUser): Refusal | undefined {
     if (user.claims.exp * 1_000 <= this.#parts.clock()) return expired
     return this.#parts.ended.has(user) ? revoked : undefined
@@ -139,14 +139,14 @@ export class UserTokens implements TokenIssuer {
     this.#keys.delete(namespace.id)
   }
 
-  /** The namespace that a token says it is of, which its signature has to prove. */
+  /** The namespace that a token names, which its signature has to prove. */
   #namespaceOf(token: string): Namespace | undefined {
     try {
       const { iss }: { iss?: unknown } = decodeJwt(token)
       const { issuer, root } = this.#parts
       if (iss === issuer) return root
       const before = `${issuer}${ORGANISMS}`
-      // Nobody has signed for it yet, so it may be anything.
+      // The signature is not checked yet, so this may be anything.
       if (typeof iss !== 'string' || !iss.startsWith(before)) return undefined
       return organismNamespace(iss.slice(before.length))
     } catch (error) {
@@ -169,7 +169,7 @@ export class UserTokens implements TokenIssuer {
     if (known !== undefined) return known
     const made = this.#deriveKeys(namespace)
     this.#keys.set(namespace.id, made)
-    // A shard that cannot tell now is asked again by the next request.
+    // A shard that cannot answer now is asked again by the next request.
     made.catch(() => {
       if (this.#keys.peek(namespace.id) === made) this.#keys.delete(namespace.id)
     })
@@ -193,7 +193,7 @@ export class UserTokens implements TokenIssuer {
 /** Between the issuer and an organism's id in the `iss` of the organism's tokens. */
 const ORGANISMS = '/v1/organisms/'
 
-/** A user with what of its claims decides about rows, one object for all commands of the token. */
+/** A user with the claims that row policies use; one object for all commands of the token. */
 function userOf(namespace: Namespace, claims: TokenClaims): TokenUser {
   const { sub, email, verified_email, app_metadata, user_metadata } = claims
   const proven = verified_email === undefined ? {} : { verified_email }
