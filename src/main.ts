@@ -26,15 +26,16 @@ export interface RunningServer {
   readonly url: string
   /** Stops accepting, finishes what is in flight and closes the stores, within `config.shutdownTimeoutSecs`. */
   stop(): Promise<void>
-  /** Ends the process with exit code 1 at once, whatever its threads are at. */
+  /** Ends the process with exit code 1 at once, whatever its threads are doing. */
   end(): Promise<void>
 }
 
 /**
  * Starts the server on a data directory that this process has the lock of; the caller closes that after `stop`. A start
- * that fails ends what it has started before it tells so.
- * @param canEnd given what ends the process at once as soon as there are threads that its exit could wait for
- * @throws Error when a store cannot be opened or the address not be listened on
+ * that fails ends what it has started before it throws.
+ * @param canEnd called with a function that ends the process at once, as soon as there are threads that its exit could
+ * wait for
+ * @throws Error when a store cannot be opened, or the server cannot listen on the address
  */
 export async function serve(
   config: Config,
@@ -79,7 +80,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
 
 type Server = Awaited<ReturnType<typeof construct>>
 
-/** Starts each part after those that it needs; `opened` closes them again should a later one fail. */
+/** Starts each part after those that it needs; `opened` closes them again if a later one fails. */
 async function start(server: Server, opened: Opened): Promise<HttpServer> {
   const { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
   const { shards, readers } = parts
@@ -130,7 +131,7 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   log.info('stopped')
 }
 
-/** Takes nothing new, ends the streams, and waits until the last answer is out or half the time is over. */
+/** Accepts nothing new, ends the streams, and waits until the last answer was sent or half the time is over. */
 async function drain(
   { shutdownTimeoutSecs }: Config,
   http: HttpServer,

@@ -159,7 +159,7 @@ function openStream(
   { request, principal }: { request: StreamRequest | Refusal; principal: Principal },
   { streams }: Handling,
 ): void {
-  // A stream that nobody reads is not opened.
+  // The answer to HEAD opens no stream.
   if (exchange.headOnly && !('code' in request)) exchange.begin(200, 'text/event-stream', [])
   else streams.open(exchange, request, principal)
 }

@@ -22,12 +22,12 @@ export interface LastAnswerParts {
 }
 
 /**
- * The answer behind which its connection takes no further request, whatever uWebSockets.js reads there.
+ * An answer after which its connection takes no further request, whatever uWebSockets.js reads there.
  *
- * That library goes on to a next request as soon as it takes an answer for finished, be it in the middle of what has
- * arrived or while the client has not read the answer yet; and it closes a connection that brings a request before the
- * one before is answered. So this answer goes out whole while the library is told of one byte more: it is never
- * finished, and the connection is closed once all of it is with the kernel.
+ * The library goes on to the next request as soon as it considers an answer finished, even if the client has not read
+ * it yet; and it closes a connection on which a request arrives before the one before it is answered. So the whole
+ * answer is sent, but the library is told a length of one byte more: for it, the answer is never finished, and the
+ * connection is closed once the kernel has all of it.
  */
 export class LastAnswer {
   readonly #response: HttpResponse

@@ -15,12 +15,12 @@ import { ImportStage } from './stage.js'
 import { IngestSplitter } from '../line-splitter.js'
 import type { OpenUploads } from '../uploads.js'
 
-/** What imports are carried out with. */
+/** The parts that imports work with. */
 export interface ImportParts extends SessionParts {
   uploads: OpenUploads
-  /** The folder in which what is checked waits for the end of its export. */
+  /** The folder in which checked records wait for the end of their export. */
   stageFolder: string
-  /** Why nothing more is taken in now; undefined while all is well. */
+  /** Why nothing more is imported now; undefined if it can be. */
   refusal(): Refusal | undefined
   onError(error: unknown, requestId: string): void
 }
@@ -29,8 +29,8 @@ export interface ImportParts extends SessionParts {
 const MANIFEST_BYTES_MAX = 65_536
 
 /**
- * Takes exports in. Part by part they are checked while they arrive, and wait in a file; once the export is whole they are
- * committed: memory does not grow with the strand, and of an export that is not whole nothing is taken.
+ * Imports exports. Their parts are checked as they arrive, and wait in a file until the export is complete; then they
+ * are committed. Memory does not grow with the strand, and nothing of an incomplete export is imported.
  */
 export class ImportReceiver {
   readonly #parts: ImportParts
@@ -83,7 +83,10 @@ class ImportStream {
     this.#stage = stage
   }
 
-  /** Takes the body, and tells the audit strand how it ended. @returns the answer; undefined when the client has gone */
+  /**
+   * Takes the body, and records on the audit strand how the import ended. @returns the answer; undefined when the
+   * client has gone
+   */
   async run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
     const answer = await this.#run(body)
     await this.#session?.tellEnd(answer !== undefined && 'code' in answer ? answer.code : undefined)
@@ -98,7 +101,7 @@ class ImportStream {
         'refusal' in part ? part.refusal : await this.#push('bytes' in part ? part.bytes : undefined, body)
       if (refusal !== undefined) return this.#session?.toldOf(refusal) ?? refusal
       if ('bytes' in part) continue
-      // The credential may have ended behind the last byte, and what is at its end opens the agent for writes.
+      // The credential may have ended after the last byte, and the end of an import opens the agent for writes.
       const cut = ended(body)
       if (cut !== undefined) return this.#session?.toldOf(cut) ?? cut
       if (this.#session === undefined) return rejectedLine(1, 'The export is empty')

@@ -15,13 +15,16 @@ import type { StrandImported } from '../../wire/imports.js'
 import type { ImportStage } from './stage.js'
 import { SharedBytes } from './shared-bytes.js'
 
-/** What one import is carried out with. */
+/** The parts that one import works with. */
 export interface SessionParts {
   shards: Shards
   readers: ReaderPool
-  /** Tells the server log of a head that its looks do not find; false while that cannot be. Absent without a log. */
+  /**
+   * Writes a head that the server log does not find by itself to the log; false while that is not possible. Absent
+   * without a log.
+   */
   tellHead?(head: AgentHead): Promise<boolean>
-  /** Writes to the audit strand. @returns the seq of the record; undefined while that cannot be */
+  /** Appends a record to the audit strand. @returns the seq of the record; undefined while that is not possible */
   tellAudit(entry: AuditEntry): Promise<number | undefined>
 }
 
@@ -29,9 +32,9 @@ export interface SessionParts {
 const LINES_BEFORE = 1
 
 /**
- * The lines of one export on their way into the store: each part is checked by a reader of the pool, which puts it where it
- * waits. At the end of the export the shard of the agent commits one after the other. Lines that wait for their seal are
- * kept for the next part.
+ * The import of the lines of one export: each part is checked by a reader of the pool, which appends it to the stage
+ * file. At the end of the export the shard of the agent commits one part after the other. Lines that wait for their
+ * seal are kept for the next part.
  */
 export class ImportSession {
   readonly #shards: Shards
@@ -42,19 +45,19 @@ export class ImportSession {
   readonly #request: ImportRequest
   readonly #stage: ImportStage
   #position: ExportPosition | undefined
-  /** Lines that could not be taken yet, and how many bytes there must be before they are looked at again. */
+  /** Lines that could not be taken yet, and how many bytes there must be before they are checked again. */
   readonly #waiting = new SharedBytes()
   #waitFor = 0
   #lines = LINES_BEFORE
   #ended = false
-  /** Parts wait in the file. */
+  /** Whether parts wait in the stage file. */
   #staged = false
   #stands: ImportedOutcome | undefined
   #taken = 0
   #imported = 0
   #firstSeq: number | null = null
   #lastSeq: number | null = null
-  /** Seq of the record that tells of the import, on the audit strand; undefined while it has changed nothing. */
+  /** Seq of the audit record of the import; undefined while it has changed nothing. */
   #begunSeq: number | undefined
 
   constructor(
@@ -70,7 +73,7 @@ export class ImportSession {
     this.#stage = stage
   }
 
-  /** Takes whole lines behind those before. */
+  /** Takes the next whole lines. */
   async take(lines: Buffer): Promise<Refusal | undefined> {
     if (this.#ended) return this.#rejected(0, 'A line follows the trailer')
     this.#waiting.add(lines)
@@ -84,8 +87,8 @@ export class ImportSession {
   }
 
   /**
-   * The body is at its end: so must the export be. Its records are committed, then the agent takes writes, where its key
-   * can be signed with. `stop` says why nothing more is to be committed.
+   * The body has ended, and so must the export. Its records are committed; then the agent takes writes, if the server
+   * can sign with its key. `stop` says why nothing more is to be committed.
    */
   async end(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
     const refusal = this.#waiting.length > 0 && !this.#ended ? await this.#check() : undefined
@@ -106,7 +109,7 @@ export class ImportSession {
     return undefined
   }
 
-  /** Whether the first part could be taken in, before all the others are sent. */
+  /** Checks whether the first part could be imported, before all the others are sent. */
   async #tryFirst(): Promise<Refusal | undefined> {
     for await (const part of this.#stage.parts()) {
       const outcome = await this.#shards.ask(this.#manifest.agent, { ...this.#commandOf(part), told: false })
@@ -116,7 +119,7 @@ export class ImportSession {
     return undefined
   }
 
-  /** Imported records have clocks of the past, so the server log finds the head only when it is told of it. */
+  /** Imported records have clocks of the past, so the server log would not find the head by itself. */
   async #tell(): Promise<Refusal | undefined> {
     if (this.#tellHead === undefined || this.#stands === undefined) return undefined
     const { headSeq, headHash } = this.#stands
@@ -127,7 +130,7 @@ export class ImportSession {
     return refuse('unavailable', detail, { retryAfterSecs: 1 })
   }
 
-  /** How far it came. */
+  /** How far the import came. */
   told(): StrandImported {
     return {
       agent_id: this.#manifest.agent,
@@ -141,7 +144,7 @@ export class ImportSession {
     }
   }
 
-  /** A refusal with how far it came before: what was committed stays. */
+  /** A refusal that says how far the import came: what was committed stays. */
   toldOf(refusal: Refusal): Refusal {
     return { ...refusal, extra: { ...refusal.extra, ...this.#counts() } }
   }
@@ -168,7 +171,7 @@ export class ImportSession {
     this.#lines += checked.linesTaken
     this.#ended = checked.ended
     this.#waiting.drop(checked.bytesTaken)
-    // A group that is sealed far behind would be read again with each line: so it is with each doubling.
+    // A group with a late seal would be checked again with each line: this way, it is with each doubling.
     this.#waitFor =
       checked.bytesTaken === 0 ? Math.min(2 * this.#waiting.length, limits.importSealedBytesMax) : 0
     if (this.#waiting.length > limits.importSealedBytesMax) {
@@ -214,7 +217,8 @@ export class ImportSession {
     const { hold, seed } = this.#request
     const given = seed !== undefined && keyPairFromSeed(seed).publicKey === this.#position?.place.key
     if (given && !hold) {
-      // Keys are owned by another shard than agents, so a key is claimed first; a claim without its agent does no harm.
+      // Keys can belong to another shard than agents, so a key is claimed first; a claim without its agent does no
+      // harm.
       const { publicKey } = keyPairFromSeed(seed)
       const claim = await this.#shards.ask(publicKey, { kind: 'keyClaim', publicKey, agent })
       if (claim.kind !== 'done') return unexpected(claim)
@@ -226,7 +230,7 @@ export class ImportSession {
     return undefined
   }
 
-  /** Asks the shard of the agent; where that would change something, the audit strand is told of the import before. */
+  /** Asks the shard of the agent. Before that changes anything, the import is recorded on the audit strand. */
   async #ask(commandOf: (told: boolean) => Command): Promise<Outcome> {
     const { agent } = this.#manifest
     const outcome = await this.#shards.ask(agent, commandOf(this.#begunSeq !== undefined))
@@ -237,7 +241,10 @@ export class ImportSession {
     return refuse('unavailable', detail, { retryAfterSecs: 1 })
   }
 
-  /** Tells the audit strand how it ended, where it changed anything; what cannot be told then was told at its beginning. */
+  /**
+   * Records on the audit strand how the import ended, if it changed anything. If that fails, the record of its
+   * beginning is there.
+   */
   async tellEnd(code: string | undefined): Promise<void> {
     if (this.#begunSeq === undefined) return
     const end = { begun_seq: this.#begunSeq, imported: this.#imported, open: this.#stands?.open ?? false }
@@ -250,7 +257,7 @@ export class ImportSession {
     return { state, agent, strand, principal: this.#request.principal, from_seq: fromSeq, to_seq: toSeq }
   }
 
-  /** 422 for a line, which counts from 0 behind those that were taken. */
+  /** 422 for a line, which counts from 0 after those that were taken. */
   #rejected(line: number, reason: string, seq?: number): Refusal {
     const place = { line: this.#lines + line, reason }
     return rejected(seq === undefined ? place : { ...place, seq })

@@ -1,6 +1,6 @@
 /**
- * Bytes that come in parts and that other threads are handed without a copy. They stay in their parts: in one piece, each
- * time that it grew all of it would be copied.
+ * Bytes that come in parts and are handed to other threads without a copy. They stay in parts: one piece would have to
+ * be copied each time it grows.
  */
 export class SharedBytes {
   #parts: Uint8Array[] = []
@@ -22,7 +22,7 @@ export class SharedBytes {
     this.#length += bytes.length
   }
 
-  /** Lets go of so many of the first bytes. */
+  /** Drops so many of the first bytes. */
   drop(count: number): void {
     let left = count
     while (left > 0) {

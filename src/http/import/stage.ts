@@ -30,13 +30,13 @@ export class ImportStage {
     }
   }
 
-  /** Nothing of it is wanted any more. */
+  /** Removes the file. */
   async remove(): Promise<void> {
     await rm(this.path, { force: true })
   }
 }
 
-/** So many bytes; none at the end of the file. */
+/** Reads so many bytes; none at the end of the file. */
 async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafeSlow(length)
   let read = 0

@@ -5,13 +5,13 @@ import type { BodyPart, BodyQueue } from '../body-queue.js'
 import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 
-/** A body whose parts are asked for one by one. */
+/** A body whose parts are read one by one. */
 export type BodySource = Pick<BodyQueue, 'next' | 'broken'>
 
-/** Bytes of an array that are made lines of in one slice of the front. */
+/** Bytes of an array that are made into lines in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
-/** A JSON body, of which the first byte that counts is looked at before it is taken. */
+/** A JSON body whose first byte that is no white space is looked at before it is read. */
 export class JsonBody implements BodySource {
   readonly #body: BodySource
   readonly #seen: BodyPart[] = []
@@ -28,7 +28,7 @@ export class JsonBody implements BodySource {
     return this.#seen.shift() ?? this.#body.next()
   }
 
-  /** Whether it begins as an array does, behind at most `spacesMax` bytes of spaces. */
+  /** Whether it begins like an array, after at most `spacesMax` bytes of white space. */
   async isArray(spacesMax: number): Promise<boolean> {
     const spaces = new GatheredBytes()
     for (;;) {
@@ -46,7 +46,7 @@ export class JsonBody implements BodySource {
   }
 }
 
-/** The elements of an array as lines. What is no whole JSON array is refused where that shows. */
+/** The elements of an array as lines. A malformed array is refused where that becomes clear. */
 export class ArrayBody implements BodySource {
   readonly #body: BodySource
   readonly #slices: FrontSlices

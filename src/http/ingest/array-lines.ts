@@ -14,12 +14,12 @@ import {
 } from '../../base/ascii.js'
 
 /**
- * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: what is wrong within an
- * element shows when its line is read. Spaces stand for line breaks between tokens, and a vertical tab for one within a
- * string, where JSON allows neither.
+ * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: faults within an
+ * element are found when its line is read. A line break between tokens becomes a space; one within a string, where JSON
+ * does not allow it, becomes a vertical tab, which JSON does not allow there either.
  */
 export class ArrayLines {
-  /** 0 before the array and behind it, 1 among its elements. */
+  /** 0 before and after the array, 1 among its elements. */
   #depth = 0
   #state: 'before' | 'within' | 'behind' = 'before'
   #inString = false
@@ -34,17 +34,17 @@ export class ArrayLines {
     this.#elementsMax = elementsMax
   }
 
-  /** Whether what came is no JSON array, or at the end not all of one. */
+  /** Whether a whole array has come. */
   get isWhole(): boolean {
     return this.#state === 'behind' && !this.#broken
   }
 
-  /** Whether what came can be no JSON array: what was made of it before stands. */
+  /** Whether the bytes cannot be a JSON array; lines that were made before stay. */
   get isBroken(): boolean {
     return this.#broken
   }
 
-  /** Takes bytes; gives as many of lines, or up to where it breaks. */
+  /** Takes bytes; returns equally many bytes of lines, or fewer if the array breaks off. */
   push(bytes: Uint8Array): Buffer {
     const lines = Buffer.allocUnsafe(bytes.length)
     for (let at = 0; at < bytes.length; at++) {
@@ -84,7 +84,7 @@ export class ArrayLines {
     return SPACE
   }
 
-  /** Ends an element; one that is not there is no JSON, but in an array of none. */
+  /** Ends an element; an empty one is no JSON, except in an empty array. */
   #next(byte: number): number {
     const isNone = byte === BRACKET_CLOSE && this.#elements === 0
     if (!this.#begun && !isNone) this.#broken = true

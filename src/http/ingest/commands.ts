@@ -12,7 +12,7 @@ import { addressLines } from './lines.js'
 import type { LineChunk } from '../line-splitter.js'
 import type { IngestTotals } from './summary.js'
 
-/** One ingest request and what it works with. */
+/** One ingest request and the parts that it works with. */
 export interface IngestStream {
   exchange: Exchange
   request: IngestRequest
@@ -22,20 +22,20 @@ export interface IngestStream {
   lineBytesMax: number
   /** Refused lines after which the upload is ended; 0 for any number. */
   badLinesMax: number
-  /** Counts lines that were refused, by their code. */
+  /** Called with the number of lines refused with a code. */
   onRefused(code: string, count: number): void
 }
 
 /** Lines for one shard. */
 export type IngestCommand = CommandOf<'ingestChunk'>
 
-/** A command and the shard that it is for. */
+/** A command and its shard. */
 export interface ShardCommand {
   shard: number
   command: IngestCommand
 }
 
-/** The commands of one chunk, each for one shard, and the lines that go to none. */
+/** The commands of one chunk, each for one shard, and the lines that go to no shard. */
 export function commandsOf(
   stream: IngestStream,
   { chunk, index }: { chunk: LineChunk; index: number },
@@ -88,7 +88,7 @@ export function commandsOf(
   return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
 }
 
-/** How the text of records is read, and what they are known by where each is written once. */
+/** How the text of records is read, and by which key each is written once. */
 export function readingOf({
   request: { integers, once },
   principal,
@@ -99,7 +99,7 @@ export function readingOf({
   }
 }
 
-/** The same agent may have lines of its own in the same chunk, so what it keeps has another key. */
+/** The same agent may have lines of its own in the same chunk, so kept lines have another key. */
 function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions {
   if (idempotency === undefined) return others
   return { ...others, idempotency: { ...idempotency, key: `${idempotency.key}\nrejected` } }
@@ -108,8 +108,8 @@ function rejectedOptions({ idempotency, ...others }: WriteOptions): WriteOptions
 const noAgents: ReadonlySet<string> = new Set()
 
 /**
- * If-Match holds for the first chunk. Each chunk has an idempotency key of its own, made of the stream's; the line
- * break keeps it apart from any that a client can send.
+ * If-Match holds for the first chunk. Each chunk has an Idempotency-Key of its own, made of the upload's; with its line
+ * feed it differs from any that a client can send.
  */
 export function optionsOf({ request, principal }: IngestStream, index: number): WriteOptions {
   const options: WriteOptions = {}
@@ -121,7 +121,7 @@ export function optionsOf({ request, principal }: IngestStream, index: number): 
   return options
 }
 
-/** What became of an ingest, of one agent or of many. */
+/** The summary of an ingest, into one agent or many. */
 export function summaryOf(
   { request }: IngestStream,
   totals: IngestTotals,
@@ -129,7 +129,7 @@ export function summaryOf(
   return request.agent === undefined ? totals.many() : totals.one(request.agent)
 }
 
-/** 413 for more agents than are written all or none. */
+/** 413 for more agents than can be written all or none. */
 export const tooManyAgents: Refusal = refuse(
   'too_large',
   `Expected at most ${limits.ingestAtomicAgentsMax} agents in lines that are written all or none`,

@@ -12,25 +12,25 @@ export interface ShardLines {
   numbers: number[]
 }
 
-/** Lines of one shard as they lie in their chunk: where runs of them begin and end, in turn. */
+/** Lines of one shard within their chunk: where runs of them begin and end, in turn. */
 interface FoundLines {
   edges: number[]
   numbers: number[]
 }
 
-/** A chunk of lines that are shared out among the shards. */
+/** A chunk whose lines are divided among the shards. */
 export interface AddressedLines {
   byShard: Map<number, ShardLines>
   faults: LineFault[]
-  /** The lines at fault, where they are kept. */
+  /** The faulty lines, where refused lines are kept. */
   refused: ShardLines | undefined
-  /** The agents that were named, those of lines at fault not among them. */
+  /** The agents that were named, without those of faulty lines. */
   agents: Set<string>
 }
 
 /**
- * Sends each line `{agent, data, type?}` of a chunk to the shard of its agent. Only the agent is looked for here, without
- * parsing the line; the shard reads it by the strict rules.
+ * Sends each line `{agent, data, type?}` of a chunk to the shard of its agent. Only the agent is searched for here,
+ * without parsing the line; the shard reads the line by the strict rules.
  */
 export function addressLines(
   chunk: LineChunk,
@@ -89,7 +89,7 @@ function addLine(
   lines.numbers.push(line)
 }
 
-/** The runs of lines one behind the other; the last line of a stream gets the line feed that it may lack. */
+/** The runs of lines in one piece; the last line of a stream gets a line feed if it lacks one. */
 function joined(bytes: Buffer, edges: readonly number[]): Buffer {
   let length = 0
   for (let at = 0; at < edges.length; at += 2) length += (edges[at + 1] ?? 0) - (edges[at] ?? 0)

@@ -12,7 +12,7 @@ import { LineIngest } from './stream.js'
 import { WholeIngest } from './whole.js'
 import type { OpenUploads } from '../uploads.js'
 
-/** What ingest streams are taken with. */
+/** The parts that ingest works with. */
 export interface IngestParts {
   shards: Shards
   slices: FrontSlices
@@ -25,7 +25,7 @@ export interface IngestParts {
   onError(error: unknown, requestId: string): void
 }
 
-/** Takes ingest streams: cuts them into chunks while they arrive and has a few chunks under way at once. */
+/** Takes ingest streams: cuts them into chunks as they arrive, and has a few chunks in flight at once. */
 export class IngestReceiver {
   readonly #parts: IngestParts
 
@@ -64,7 +64,7 @@ export class IngestReceiver {
 
 const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an object for one'
 
-/** Takes a body as what it is: one record, lines, or an array, whose elements are lines. */
+/** Reads a body as what it is: one record, lines, or an array, whose elements become lines. */
 async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
   const { request, slices, lineBytesMax } = stream
   if (request.format === 'ndjson') return takeLines(stream, queue)

@@ -10,21 +10,21 @@ import { isBlankChunk } from './lines.js'
 import { IngestSplitter, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
-/** Bytes of a body that are cut into lines in one slice of the front. */
+/** Bytes of a body that are cut into lines in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
 const noBytes = Buffer.alloc(0)
 
-/** Lines that are written while they arrive; bad ones are left out and named in the summary. */
+/** Writes lines as they arrive; bad ones are left out and named in the summary. */
 export class LineIngest {
   readonly #stream: IngestStream
   readonly #splitter: IngestSplitter
   readonly #totals: IngestTotals
-  /** Commands that are under way. */
+  /** Commands in flight. */
   #inFlight = 0
   #index = 0
   #refusal: Refusal | undefined
-  /** Of who waits for fewer commands under way. */
+  /** Wakes whoever waits for fewer commands in flight. */
   #wake: (() => void) | undefined
 
   constructor(stream: IngestStream) {
@@ -51,7 +51,7 @@ export class LineIngest {
     return this.#refusal === undefined ? answerTotals(this.#stream, this.#totals) : this.#told(this.#refusal)
   }
 
-  /** Takes bytes, or the end of the body, in slices of the front. */
+  /** Takes bytes, or the end of the body, in slices of the front thread. */
   async #take(bytes: Buffer | undefined, body: BodySource): Promise<void> {
     const { slices, request, lineBytesMax } = this.#stream
     const length = bytes?.length ?? 0
@@ -64,7 +64,7 @@ export class LineIngest {
       }
       if (this.#refusal !== undefined) return
     }
-    // Chunks cut by arrival would be other chunks when the same upload is sent again.
+    // Not under a key: the same upload, sent again, must be cut into the same chunks.
     const early = this.#inFlight === 0 && request.idempotencyKey === undefined
     const rest = bytes === undefined ? this.#splitter.end() : early ? this.#splitter.flushLines() : undefined
     if (rest !== undefined) await this.#send(rest, body)
@@ -74,15 +74,15 @@ export class LineIngest {
     const { request, slices, shards } = this.#stream
     if (this.#stopped(body)) return
     const index = this.#index++
-    // The first one is sent whatever is in it: its shard says whether the agent may be written to at all.
+    // The first one is always sent, even if blank: its shard says whether the agent may be written to at all.
     if (index > 0 && (await slices.run(() => isBlankChunk(chunk.bytes)))) return
     const { parts, faults } = await slices.run(() => commandsOf(this.#stream, { chunk, index }))
     for (const fault of faults) this.#totals.addFault(fault)
-    // Where the first chunk is refused nothing may be written, so the others wait for its answer.
+    // If the first chunk is refused, nothing may be written, so the others wait for its answer.
     const first = request.ifMatch !== undefined || request.idempotencyKey !== undefined
     await this.#untilInFlight(index === 1 && first ? 0 : limits.ingestChunksInFlightMax - 1)
     if (this.#stopped(body)) return
-    // Counted first: a shard whose queue is full answers at once.
+    // Counted before: a shard with a full queue answers at once.
     this.#inFlight += parts.length
     for (const { shard, command } of parts) {
       shards.sendTo(shard, command, (outcome) => this.#done(outcome))
@@ -110,15 +110,15 @@ export class LineIngest {
     while (this.#inFlight > most) await new Promise<void>((resolve) => (this.#wake = resolve))
   }
 
-  /** What was written before stays written, so a refusal says how far that was. */
+  /** What was written before stays, so a refusal says how far that was. */
   #told(refusal: Refusal): Refusal {
     return { ...refusal, extra: { ...refusal.extra, ...this.#totals.counts() } }
   }
 }
 
 /**
- * The answer that sums an ingest up; a refusal where nothing of it was accepted and something refused, or with
- * on_error=keep something could not be kept: who looks at the status alone is not to think that it was taken.
+ * The answer with the summary of an ingest; a refusal if nothing was accepted and something refused, or if with
+ * on_error=keep something could not be kept: a client that looks only at the status must not think that it was taken.
  */
 export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer | Refusal {
   const summary = summaryOf(stream, totals)
@@ -129,7 +129,10 @@ export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer
   return { status: 200, body: JSON.stringify(summary), headers }
 }
 
-/** What is the server's own matter, as a clock that is behind, is answered as such: the same upload is good later. */
+/**
+ * A refusal for a reason of the server, such as a clock that is behind, is answered with its own code: the same upload
+ * can succeed later.
+ */
 function refusalOf(totals: IngestTotals, summary: object): Refusal {
   const extra = { ...summary }
   const passing = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)

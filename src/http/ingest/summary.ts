@@ -4,16 +4,16 @@ import { isKept, type AgentIngested, type IngestedOutcome, type LineFault } from
 import type { IngestManySummary, IngestSummary } from '../../wire/ingest.js'
 
 /**
- * Adds up what became of the chunks of one ingest stream. Memory does not grow with what was refused: agents that took
- * nothing have no row, of the others there are at most `limits.ingestAgentsNamedMax`.
+ * Adds up what became of the chunks of one ingest stream. Memory does not grow with refused lines: agents that took
+ * nothing have no row, and of the others at most `limits.ingestAgentsNamedMax` have one.
  */
 export class IngestTotals {
   /** Agents that took a line. */
   readonly #agents = new Map<string, AgentIngested>()
-  /** Lines of other agents that were refused: they are told if the agent takes one. */
+  /** How many lines of other agents were refused: the number is shown if the agent takes a line later. */
   readonly #onlyRefused = new Map<string, number>()
   readonly #rejectedByCode = new Map<string, number>()
-  /** There are more agents that took a line than have a row. */
+  /** More agents took a line than have a row. */
   #truncated = false
   #faults: LineFault[] = []
   #accepted = 0
@@ -21,10 +21,10 @@ export class IngestTotals {
   #kept = 0
   #duplicates = 0
   readonly #onRefused: (code: string, count: number) => void
-  /** True while every chunk was answered from before, under the same Idempotency-Key. */
+  /** True while every answer was an earlier one, repeated under the same Idempotency-Key. */
   #replayed: boolean | undefined
 
-  /** @param onRefused counts lines that are refused now, not when an answer is given again */
+  /** @param onRefused counts lines that are refused now, not those of a repeated answer */
   constructor(onRefused: (code: string, count: number) => void = () => {}) {
     this.#onRefused = onRefused
   }
@@ -66,7 +66,7 @@ export class IngestTotals {
     this.#addFaults([fault])
   }
 
-  /** Every good line is taken back: one of the others was bad, and it was all or none. */
+  /** Takes back every good line: another line was bad, and it was all or none. */
   nothingWritten(): void {
     this.#accepted = 0
     this.#agents.clear()
@@ -79,7 +79,7 @@ export class IngestTotals {
     return { ...this.counts(), errors: this.#errors(false), ...reached(row) }
   }
 
-  /** The summary of an ingest into many, by name: shards answer in any order, and a repetition is answered the same. */
+  /** The summary of an ingest into many, by name: shards answer in any order, and a repetition gets the same answer. */
   many(): IngestManySummary {
     const agents: IngestManySummary['agents'] = {}
     const rows = [...this.#agents].sort(([left], [right]) => (left < right ? -1 : 1))
@@ -117,7 +117,7 @@ export class IngestTotals {
       }
       return
     }
-    // An answer that an earlier version kept: its first faults are all that is known of its codes.
+    // The answer was kept by an earlier version: only the codes of its first faults are known.
     for (const { refusal } of faults) this.#addCode(refusal.code, 1)
     if (rejected > faults.length) this.#addCode('validation_failed', rejected - faults.length)
   }

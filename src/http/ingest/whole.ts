@@ -22,7 +22,7 @@ import { answerTotals } from './stream.js'
 import { IngestSplitter, nextLineFeed, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
-/** A body that is taken as one: a single record, or lines that are written all or none. */
+/** A body that is read as a whole: a single record, or lines that are written all or none. */
 export class WholeIngest {
   readonly #stream: IngestStream
   readonly #bytesMax: number
@@ -69,7 +69,7 @@ export class WholeIngest {
     return answer
   }
 
-  /** Lines of several shards are looked at everywhere first: no shard writes before all have said yes. */
+  /** Lines of several shards are checked by all of them first: no shard writes before all have agreed. */
   async #allOrNone(bytes: Buffer, body: BodySource): Promise<Answer | Refusal | undefined> {
     const once = this.#stream.request.once !== undefined
     const linesMax = once ? limits.ingestOnceLinesMax : limits.ingestAtomicLinesMax
@@ -83,13 +83,13 @@ export class WholeIngest {
     const { parts, faults } = addressed
     const keyed = this.#stream.request.idempotencyKey !== undefined
     if (parts.length > 1 || faults.length > 0 || keyed) {
-      // What the check refuses is not kept, so that it can be put right and sent again under its key.
+      // A refusal by the check is not kept, so the upload can be corrected and sent again under its key.
       const checks = parts.map(({ shard, command }) => ({ shard, command: checkOf(command) }))
       const checked = await this.#totalsOf(checks, faults)
       if ('code' in checked) return checked
       if (checked.rejected > 0) return this.#rejected(checked)
     }
-    // The credential may have ended while the lines were looked at.
+    // The credential may have ended while the lines were checked.
     if (body.broken !== undefined) return 'refusal' in body.broken ? body.broken.refusal : undefined
     const writes = parts.map(({ shard, command }) => ({
       shard,
@@ -100,7 +100,7 @@ export class WholeIngest {
     return written.rejected > 0 ? this.#rejected(written) : answerTotals(this.#stream, written)
   }
 
-  /** The command of each shard; lines that name their agents are looked at slice by slice. */
+  /** The command of each shard; lines that name their agents are searched slice by slice. */
   async #addressed(bytes: Buffer): Promise<Addressed | Refusal> {
     const whole = { bytes, firstLine: 1 }
     if (this.#stream.request.agent !== undefined) return commandsOf(this.#stream, { chunk: whole, index: 0 })
@@ -116,7 +116,7 @@ export class WholeIngest {
     return { ...found, parts: joinedByShard(found.parts) }
   }
 
-  /** What became of the commands, and of lines that went to no shard; a refusal of a shard. */
+  /** The totals of the commands and of lines that went to no shard; or the refusal of a shard. */
   async #totalsOf(
     parts: readonly ShardCommand[],
     faults: IngestedOutcome['faults'],
@@ -144,14 +144,14 @@ interface Addressed {
   faults: IngestedOutcome['faults']
 }
 
-/** Whether a body has more lines than `most`, the last one counted though it need not end in a line feed. */
+/** Whether a body has more lines than `most`; the last one counts even without a line feed. */
 function hasMoreLines(body: Buffer, most: number): boolean {
   let lines = body.at(-1) === LINE_FEED ? 0 : 1
   for (let at = body.indexOf(LINE_FEED); at !== -1 && lines <= most; at = nextLineFeed(body, at + 1)) lines++
   return lines > most
 }
 
-/** The lines of a body in the slices that they are looked at in. */
+/** The lines of a body, in slices. */
 function* chunksOf(body: Buffer): Generator<LineChunk> {
   const splitter = new IngestSplitter({ bytes: limits.ingestChunkBytes, lines: limits.ingestChunkLines })
   for (let at = 0; at < body.length; at += limits.ingestChunkBytes) {
@@ -174,7 +174,7 @@ function joinedByShard(parts: readonly ShardCommand[]): ShardCommand[] {
   })
 }
 
-/** Whether the lines may be written, and under their key: that one of If-Match is left to the write. */
+/** Checks whether the lines may be written, under their key too; If-Match is left to the write. */
 function checkOf(command: IngestCommand): IngestCommand {
   const { idempotency } = command.options
   return { ...command, mode: 'check', options: idempotency === undefined ? {} : { idempotency } }

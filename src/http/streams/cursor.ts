@@ -3,38 +3,38 @@ import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
 import { earlierPlace, laterPlace, type LogPlace } from '../../strand/log-place.js'
 
 /*
- * Cursors of streams, which are the `id:` of their events. A stream of one agent counts by seq. A stream of many goes
- * along the clocks of the shards, so its cursor is one HLC a shard, joined by points. Where a record is not the only one of
- * its HLC in its shard, a hyphen and the first digits of its hash follow.
+ * Cursors of streams, which are the `id:` of their events. A stream of one agent counts by seq. A stream of many
+ * follows the clocks of the shards, so its cursor is one HLC for each shard, joined by points. If a record is not the
+ * only one with its HLC in its shard, a hyphen and the first digits of its hash follow.
  *
- * A cursor of another number of shards stays good after the move (docs/adr/0021-resharding.md): what it had seen is left
- * out. Until everything behind it was told, cursors carry it along, behind a tilde.
+ * A cursor of another number of shards stays valid after a reshard (docs/adr/0021-resharding.md): records that it had
+ * passed are left out. Until everything after it was sent, new cursors carry it along, after a tilde.
  */
 
-/** Places in a strand have 48 bits in the store. */
+/** A seq has 48 bits in the store. */
 const SEQ_MAX = 2 ** 48 - 1
 
-/** What a global stream has told: everything up to one of these. */
+/** What a global stream has sent: everything up to one of these places. */
 export interface ClockCursor {
   /** By shard. */
   reached: LogPlace[]
-  /** By the shards of other numbers of them, which the directory had before. */
+  /** Places of cursors made when the directory had another number of shards. */
   seen: LogPlace[][]
 }
 
-/** The cursor of one agent's stream; undefined when it is none. */
+/** Reads the cursor of one agent's stream; undefined when it is not one. */
 export function parseSeqCursor(text: string): number | undefined {
   const seq = /^\d{1,15}$/.test(text) ? Number(text) : SEQ_MAX
   return seq < SEQ_MAX ? seq : undefined
 }
 
-/** The cursor of a global stream, for `shards` shards; undefined when it is none. */
+/** Reads the cursor of a global stream, for `shards` shards; undefined when it is not one. */
 export function parseClockCursor(text: string, shards: number): ClockCursor | undefined {
   const byCount = new Map<number, LogPlace[]>()
   for (const part of text.split('~', shardsMax)) {
     const places = parsePlaces(part)
     if (places === undefined) return undefined
-    // Of two places by the same shards the later one holds.
+    // Of two cursors with the same number of shards, the later places count.
     const other = byCount.get(places.length)
     byCount.set(
       places.length,
@@ -44,7 +44,7 @@ export function parseClockCursor(text: string, shards: number): ClockCursor | un
   const { [shards]: own } = Object.fromEntries(byCount)
   byCount.delete(shards)
   const seen = [...byCount.values()]
-  // A shard may hold what was in any other, so what every one of those had passed is passed.
+  // A shard may hold records of any old shard, so only what all of these had passed is passed.
   const start = seen.map((places) => places.reduce(earlierPlace)).reduce(laterPlace, zeroHlc)
   const reached = Array.from({ length: shards }, (_none, shard) => laterPlace(own?.[shard] ?? zeroHlc, start))
   return { reached, seen }
@@ -54,7 +54,7 @@ export function formatClockCursor({ reached, seen }: ClockCursor): string {
   return [reached, ...seen].map((places) => places.map(formatPlace).join('.')).join('~')
 }
 
-/** What of `seen` can still leave something out: a place that every shard has passed cannot. */
+/** The part of `seen` that can still leave out records: places that every shard has passed cannot. */
 export function unpassed(seen: LogPlace[][], reached: readonly LogPlace[]): LogPlace[][] {
   if (seen.length === 0) return seen
   const least = reached.reduce(earlierPlace)
@@ -64,7 +64,7 @@ export function unpassed(seen: LogPlace[][], reached: readonly LogPlace[]): LogP
   })
 }
 
-/** The reading right before `moment`: what a page that begins behind it shows begins at `moment`. */
+/** The reading right before `moment`: a page that begins after it begins at `moment`. */
 export function before(moment: Hlc): Hlc {
   if (moment.counter > 0) return { ms: moment.ms, counter: moment.counter - 1 }
   return moment.ms > 0 ? { ms: moment.ms - 1, counter: 0xffff } : zeroHlc

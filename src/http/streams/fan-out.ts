@@ -1,15 +1,15 @@
 import { limits } from '../../base/limits.js'
 
-/** One thing to be done with each of many. */
+/** One task for each of many connections. */
 interface Round {
-  /** Does it with the next one; false at the end. */
+  /** Runs the task for the next one; false at the end. */
   next(): boolean
   bytes: number
 }
 
 /**
- * Does things with many connections, in the order that they were given, and lets the front do something else in between:
- * a write to each of ten thousand sockets takes longer than anybody else should wait.
+ * Runs tasks for many connections, in the order given, and lets the front thread serve others in between: writing to
+ * ten thousand sockets takes longer than anybody else should wait.
  */
 export class FanOut {
   readonly #rounds: Round[] = []
@@ -17,14 +17,14 @@ export class FanOut {
   #scheduled = false
   #running = false
 
-  /** Bytes that rounds which are not through hold on to. */
+  /** Bytes that unfinished rounds keep in memory. */
   get backlogBytes(): number {
     return this.#backlogBytes
   }
 
   /**
-   * Does `task` with each of `many` as they are now; at once as far as a slice of time reaches.
-   * @param bytes what has to be kept until the round is through
+   * Runs `task` for each of `many` as they are now; at once as far as one time slice allows.
+   * @param bytes what has to stay in memory until the round ends
    */
   each<T>(many: Iterable<T>, task: (one: T) => void, bytes = 0): void {
     const all = [...many]

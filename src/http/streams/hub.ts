@@ -24,26 +24,26 @@ import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
 /** Opens streams, hands each its events, and ends them (docs/adr/0007-streams.md). */
 export class StreamHub {
   readonly #shards: Shards
-  /** Streams of one agent, by that agent; `uses` counts those too that are being opened. */
+  /** Streams of one agent, by that agent; `uses` also counts those that are being opened. */
   readonly #byAgent = new Map<string, { streams: Set<Stream>; uses: number; recent: RecentEvents }>()
   readonly #global = new Set<Stream>()
-  /** Those of both kinds that were opened by a user's token. */
+  /** Streams of both kinds that were opened by a user's token. */
   readonly #ofUsers = new Set<Stream>()
   readonly #heartbeat: NodeJS.Timeout
   readonly #expiry: NodeJS.Timeout
-  /** Streams that are being opened, and who opens them. */
+  /** Streams that are being opened, with their principals. */
   readonly #opening = new Map<Exchange, Principal>()
-  /** How many streams each principal has, those included that are being opened. */
+  /** How many streams each principal has, including those that are being opened. */
   readonly #shares: Shares
   readonly #fanOut = new FanOut()
   /** By shard. */
   readonly #pages: readonly PageQueue[]
   readonly #unsent = unsentEvents()
   #count = 0
-  /** How often what users may read has, or may have, changed. */
+  /** Counts changes, and possible changes, of what users may read. */
   #policyChanges = 0
 
-  /** @param perPrincipal streams that one principal can have open at once */
+  /** @param perPrincipal how many streams one principal can have open at once */
   constructor(shards: Shards, perPrincipal: number) {
     this.#shards = shards
     this.#shares = new Shares(perPrincipal)
@@ -51,7 +51,7 @@ export class StreamHub {
       { length: shards.count },
       (_none, shard) =>
         new PageQueue((command, receive) =>
-          // Behind the events that came before it, and as these a few at a time.
+          // After the events that came before it, and like these a few at a time.
           shards.sendTo(shard, command, (outcome) => this.#fanOut.each([outcome], receive)),
         ),
     )
@@ -86,7 +86,7 @@ export class StreamHub {
     if (this.#global.size > 0) this.#tell(this.#global, shard, new EventBatch(events))
   }
 
-  /** A shard's thread is new: it watches nothing yet, and may have committed what nobody heard of. */
+  /** A shard's thread is new: it watches nothing yet, and events of its last commits may be lost. */
   restarted(shard: number): void {
     for (const [agent, { recent }] of this.#byAgent) {
       if (this.#shards.shardOf(agent) !== shard) continue
@@ -97,25 +97,25 @@ export class StreamHub {
     this.#policyChanges++
     for (const stream of this.#all()) {
       for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
-      // Of a change of policies that was on its way when the thread died nobody has heard either.
+      // A change of policies may be lost, too, if the thread died before it was sent.
       const isUsers = stream.readable !== undefined
       if (isUsers && stream.lanes.some((lane) => lane.shard === shard)) this.#finish(stream)
     }
   }
 
-  /** Ends the streams that users have of agents whose policies changed: they connect again and are judged anew. */
+  /** Ends users' streams of agents whose policies changed: clients connect again, under the new ones. */
   endUsersOf(agents: readonly string[]): void {
     this.#policyChanges++
     const affected = [...this.#ofUsers].filter(({ readable }) => agents.some((agent) => readable?.has(agent)))
     this.#finishAll(affected)
   }
 
-  /** Forgets the latest events of agents: a body among them may be erased now. */
+  /** Drops the latest events of agents from memory: a body among them may be erased now. */
   forget(agents: readonly string[]): void {
     for (const agent of agents) this.#byAgent.get(agent)?.recent.clear()
   }
 
-  /** Has the streams of agents go on from the store: their strands grew by records that came as no events. */
+  /** Has the streams of agents continue from the store: their strands grew by records without events. */
   readAgain(agents: readonly string[]): void {
     for (const agent of agents) {
       const watched = this.#byAgent.get(agent)
@@ -127,13 +127,13 @@ export class StreamHub {
     }
   }
 
-  /** Ends the streams of a credential that is no longer good. */
+  /** Ends the streams of a credential that is no longer valid. */
   endOf(principalId: string): void {
     for (const [exchange, { id }] of this.#opening) if (id === principalId) exchange.refuse(revoked)
     this.#finishAll(this.#all().filter(({ principal }) => principal.id === principalId))
   }
 
-  /** Ends the streams of users whose tokens are not good any more. */
+  /** Ends the streams of users whose tokens are no longer valid. */
   endOfUsers(isGood: (user: TokenUser) => boolean): void {
     for (const [exchange, { user }] of this.#opening) {
       if (user !== undefined && !isGood(user)) exchange.refuse(tokenRevoked)
@@ -210,7 +210,7 @@ export class StreamHub {
     }
     const lanes: Lane[] = []
     for (let shard = 0; shard < this.#shards.count; shard++) {
-      // A lane asks for nothing before its shard has told where it stands.
+      // A lane asks for no page before its shard has answered where its log ends.
       const reached = from?.reached[shard] ?? zeroHlc
       lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached })
     }
@@ -222,7 +222,8 @@ export class StreamHub {
       this.#watch(lane.shard, { agent: '', on: true }, (outcome) => {
         if (!exchange.open) return
         if (outcome.kind !== 'watching') {
-          // A shard that tells nothing would be missed in silence: the client connects again.
+          // Without this shard its records would be missing unnoticed, so the stream ends and the client connects
+          // again.
           this.#finish(stream)
           return
         }
@@ -245,7 +246,7 @@ export class StreamHub {
     return { reached: Array.from({ length: this.#shards.count }, () => start), seen: [] }
   }
 
-  /** What a user may read of the agents that it names; 403 for one that it may not, asked again when policies changed. */
+  /** What a user may read of the agents in the request; 403 if one is hidden. Asked again if policies change. */
   async #readableBy(request: StreamRequest): Promise<Readable | Refusal> {
     for (let tries = 0; tries < READABLE_TRIES_MAX; tries++) {
       const changes = this.#policyChanges
@@ -295,7 +296,7 @@ export class StreamHub {
     if (streams.size > 0) this.#tell(streams, shard, new EventBatch(events))
   }
 
-  /** Tells streams of events, a few at a time; where too much of that waits already, they go on from the store. */
+  /** Sends events to streams, a few at a time; if too much already waits, they continue from the store. */
   #tell(streams: Iterable<Stream>, shard: number, batch: EventBatch): void {
     if (this.#fanOut.backlogBytes <= limits.streamBacklogBytesMax) {
       this.#fanOut.each(streams, (stream) => stream.live(shard, batch), batch.size)
@@ -305,7 +306,7 @@ export class StreamHub {
     this.#fanOut.each(paused, (stream) => stream.catchUp())
   }
 
-  /** Has streams say nothing from now on, and ends them. */
+  /** Silences streams, and ends them. */
   #finishAll(streams: readonly Stream[]): void {
     for (const stream of streams) stream.mute()
     this.#fanOut.each(streams, (stream) => this.#finish(stream))
@@ -339,7 +340,7 @@ export class StreamHub {
     this.#release(agent)
   }
 
-  /** Makes sure that the shard tells of the agent. */
+  /** Makes sure that the shard sends events of the agent. */
   #retain(agent: string): void {
     const used = this.#byAgent.get(agent)
     if (used !== undefined) {
@@ -381,7 +382,7 @@ export class StreamHub {
   }
 }
 
-/** How often the policies of a stream's agents are asked for before the client is sent away for a second. */
+/** How often the policies of a stream's agents are read before the client is told to try again in a second. */
 const READABLE_TRIES_MAX = 4
 
 function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
@@ -389,5 +390,5 @@ function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
   return access === undefined ? command : { ...command, access }
 }
 
-/** A shard that cannot watch now is told again when it is back. */
+/** A shard that cannot watch now is asked again when it is back. */
 function ignore(): void {}

@@ -1,7 +1,7 @@
 import { limits } from '../../base/limits.js'
 import type { Command, Outcome } from '../../protocol/messages.js'
 
-/** A page that a stream asks a shard for. */
+/** A page for which a stream asks a shard. */
 export interface PageAsked {
   command: Command
   receive(outcome: Outcome): void
@@ -10,8 +10,8 @@ export interface PageAsked {
 }
 
 /**
- * Asks one shard for the pages of streams, a few at once: when a thousand streams fall behind together, the shard that
- * makes their pages and the front that sends them still do something else in between.
+ * Asks one shard for the pages of streams, a few at once: when a thousand streams fall behind together, the shard and
+ * the front thread still serve others in between.
  */
 export class PageQueue {
   readonly #send: (command: Command, receive: (outcome: Outcome) => void) => void
@@ -53,5 +53,5 @@ export class PageQueue {
   }
 }
 
-/** Places of the queue that are given back at once. */
+/** How many used places of the queue are freed at once. */
 const QUEUE_TRIM = 1_024

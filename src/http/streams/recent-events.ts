@@ -2,7 +2,7 @@ import { limits } from '../../base/limits.js'
 import type { StreamEvent } from '../../protocol/messages.js'
 import { recordEvent } from './events.js'
 
-/** A part of the latest events; `end` when nothing is known behind it. */
+/** A part of the latest events; `end` when it contains the last one. */
 export interface RecentPage {
   text: string
   nextSeq: number
@@ -10,8 +10,8 @@ export interface RecentPage {
 }
 
 /**
- * The latest events of one agent, ready to be written. Readers that have fallen a little behind are served from here:
- * when a thousand of them fall behind at once, none of them costs the shard a page.
+ * The latest events of one agent, ready to be sent. Readers that have fallen a little behind are served from here: when
+ * a thousand of them fall behind at once, they cost the shard no pages.
  */
 export class RecentEvents {
   #events: { seq: number; text: string }[] = []
@@ -31,7 +31,7 @@ export class RecentEvents {
     if (dropped > 0) this.#events = this.#events.slice(dropped)
   }
 
-  /** Forgets everything: events may have been missed. */
+  /** Drops everything: events may have been missed. */
   clear(): void {
     this.#events = []
     this.#bytes = 0

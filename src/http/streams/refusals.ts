@@ -8,7 +8,7 @@ export const badCursor = refuse(
   'Expected Last-Event-ID to be the id of an event of this stream',
 )
 
-/** 429 for a principal that has its share of streams. */
+/** 429 for a principal that has as many streams as it may have. */
 export const tooManyStreams = refuse(
   'too_many_streams',
   'The credential has as many open streams as it can have: close one',

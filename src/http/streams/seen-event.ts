@@ -6,7 +6,10 @@ import { parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
 import { Fields } from '../../strand/json-fields.js'
 import { recordEvent } from './events.js'
 
-/** What a stream shows of an agent: to a user what its policies allow, and of that what has the field of the filter. */
+/**
+ * Which events of an agent a stream shows: those that a user's policies allow, and of these the ones with the filter's
+ * field.
+ */
 export interface View {
   /** Equal views have equal keys. */
   readonly key: string
@@ -15,16 +18,16 @@ export interface View {
   readonly readable: Condition[][] | undefined
 }
 
-/** The view of a stream that leaves out nothing. */
+/** The view of a stream that shows every event. */
 export const wholeView: View = { key: '', filter: undefined, readable: undefined }
 
-/** Makes a view; the one of everything is always the same object. */
+/** Makes a view; `wholeView` is always the same object. */
 export function viewOf(filter: string | undefined, readable: Condition[][] | undefined): View {
   if (filter === undefined && readable === undefined) return wholeView
   return { key: JSON.stringify([filter, readable]), filter, readable }
 }
 
-/** An event as many streams look at it: into its payload once for all that show the same. */
+/** An event for many streams: its payload is read once for all streams with the same view. */
 export class SeenEvent {
   readonly event: StreamEvent
   readonly hlc: Hlc
@@ -36,7 +39,7 @@ export class SeenEvent {
     this.hlc = parseHlc(event.hlc) ?? zeroHlc
   }
 
-  /** Whether it is shown. What policies hide is not looked at any further. */
+  /** Whether it is shown. The filter does not look at what policies hide. */
   isShown(view: View): boolean {
     if (view === wholeView) return true
     const known = this.#verdicts.get(view.key)
@@ -68,7 +71,7 @@ export class EventBatch {
     this.size = events.reduce((sum, event) => sum + event.data.length, 0)
   }
 
-  /** The bytes that all streams of one agent with that view are sent, each event under its seq. */
+  /** The bytes for all streams of one agent with that view, each event with its seq as the id. */
   textOf(view: View): Buffer {
     const known = this.#texts.get(view.key)
     if (known !== undefined) return known

@@ -1,4 +1,4 @@
-/** How much of something each principal has, of which none may have more than its share. */
+/** How much of something each principal has; none may have more than its share. */
 export class Shares {
   readonly #max: number
   readonly #taken = new Map<string, number>()
@@ -8,7 +8,7 @@ export class Shares {
     this.#max = max
   }
 
-  /** Takes some more; false, and nothing is taken, where that would be more than the share. */
+  /** Takes some more; false, and nothing is taken, if that would exceed the share. */
   take(principalId: string, count = 1): boolean {
     const taken = (this.#taken.get(principalId) ?? 0) + count
     if (taken > this.#max) return false
@@ -16,7 +16,7 @@ export class Shares {
     return true
   }
 
-  /** Counts what somebody has though it may be more than the share. */
+  /** Counts what somebody already has, even beyond the share. */
   add(principalId: string, count: number): void {
     this.#taken.set(principalId, (this.#taken.get(principalId) ?? 0) + count)
   }

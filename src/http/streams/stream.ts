@@ -13,14 +13,14 @@ import { SeenEvent, viewOf, wholeView, type EventBatch, type View } from './seen
 import { caughtUpEvent, heartbeat, recordEvent } from './events.js'
 
 /**
- * One shard's part of a stream. While it is not live, its records come from the store in pages; a page that reaches
- * the end of what is committed makes it live, because everything committed later comes as an event behind that page
- * (the shard's answers and events arrive in order).
+ * One shard's part of a stream. While it is not live, its records come from the store in pages; a page that reaches the
+ * end of what is committed makes it live, because everything committed later comes as an event after that page (the
+ * shard's answers and events arrive in order).
  */
 export interface Lane {
   shard: number
   live: boolean
-  /** True while a page, or the shard's first word, is on its way. */
+  /** True while a page, or the shard's first answer, is awaited. */
   asking: boolean
   /** One agent's stream: the next seq. */
   nextSeq: number
@@ -30,10 +30,10 @@ export interface Lane {
   reached: LogPlace
 }
 
-/** What a user may read, by agent: the conditions of its policies, of one of which all must hold. */
+/** What a user may read, by agent: the conditions of its policies. All conditions of one policy must hold. */
 export type Readable = ReadonlyMap<string, Condition[][]>
 
-/** How a stream asks a shard for a page. */
+/** Asks a shard for a page of a stream. */
 export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
 
 /** What a stream is made of. */
@@ -43,11 +43,11 @@ export interface StreamParts {
   lanes: Lane[]
   recent?: RecentEvents
   readable?: Readable | undefined
-  /** What a cursor of other numbers of shards had told. */
+  /** The places of cursors made with another number of shards. */
   seen?: LogPlace[][]
-  /** Bytes of all streams that wait for their readers. */
+  /** Bytes of all streams that wait to be read by clients. */
   unsent: UnsentBytes
-  /** Called when streams that waited for one another's readers can go on. */
+  /** Called when streams that waited for room can go on. */
   onRoom(): void
 }
 
@@ -61,18 +61,18 @@ export class Stream {
   readonly readable: Readable | undefined
   readonly #agents: ReadonlySet<string> | undefined
   readonly #recent: RecentEvents | undefined
-  /** What a cursor of other numbers of shards had told; empty once all of it lies behind. */
+  /** The places of cursors made with another number of shards; empty once every shard has passed them. */
   #seen: LogPlace[][]
   readonly #ask: AskShard
   readonly #onRoom: () => void
-  /** False from a write that the socket did not take whole until it wants more. */
+  /** False after a write that the socket did not take whole, until it takes more. */
   #drained = true
   readonly #unsent: UnsentBytes
-  /** Bytes of it that its socket did not take yet, at the most. */
+  /** An upper bound of the bytes that its socket has not taken yet. */
   #waiting = 0
   #caughtUp = false
   #muted = false
-  /** What it shows, by agent; under no name where that is the same of all. */
+  /** Its views by agent; under the empty name if one holds for all agents. */
   readonly #views = new Map<string, View>()
 
   constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
@@ -83,7 +83,7 @@ export class Stream {
     this.lanes = about.lanes
     this.readable = about.readable
     this.#agents = about.request.agents === undefined ? undefined : new Set(about.request.agents)
-    // The texts that are kept carry every event, so they are of no use to a stream that leaves some out.
+    // The stored texts contain every event, so a stream that leaves some out cannot use them.
     this.#recent = this.#showsAll ? about.recent : undefined
     this.#seen = about.seen ?? []
     this.#unsent = about.unsent
@@ -91,17 +91,17 @@ export class Stream {
     exchange.onWritable(() => this.#onWritable())
   }
 
-  /** Whether it leaves out none of its agents' events. */
+  /** Whether it shows every event of its agents. */
   get #showsAll(): boolean {
     return this.request.filter === undefined && this.readable === undefined
   }
 
-  /** Whether its socket wants more, and what its principal has unsent is not too much. */
+  /** Whether its socket takes more, and its principal does not have too many unsent bytes. */
   get #takesMore(): boolean {
     return this.#drained && this.#unsent.hasRoom(this.principal.id)
   }
 
-  /** Gives back the room that what was not sent yet has taken. @returns whether others have room again by that */
+  /** Gives back the room of its unsent bytes. @returns whether others have room again because of that */
   release(): boolean {
     const { id } = this.principal
     const wasFull = !this.#unsent.hasRoom(id)
@@ -110,27 +110,27 @@ export class Stream {
     return wasFull && this.#unsent.hasRoom(id)
   }
 
-  /** Nothing more is sent: it is about to end. */
+  /** Stops sending: it is about to end. */
   mute(): void {
     this.#muted = true
   }
 
-  /** Starts or goes on catching up, where it is not live. */
+  /** Starts or continues catching up, if it is not live. */
   catchUp(): void {
     for (const lane of this.lanes) this.#askPage(lane)
     this.#announce()
   }
 
   /**
-   * Events of one shard that were committed a moment ago. What the stream has had of them meanwhile, by a page of the
-   * store, is left out.
+   * Events of one shard that were committed a moment ago. Those that the stream already got in a page from the store
+   * are left out.
    */
   live(shard: number, batch: EventBatch): void {
     const lane = this.lanes.find((one) => one.shard === shard)
     const [first] = batch.events
     const last = batch.events.at(-1)
     if (lane === undefined || !lane.live || first === undefined || last === undefined) return
-    // More than one write's worth goes out in pages, at each reader's own pace.
+    // More than fits into one write is sent in pages, at each reader's own pace.
     if (!this.#takesMore || (batch.size > limits.streamBufferBytes && batch.events.length > 1)) {
       this.fallBehind(lane)
     } else if (this.request.scope === 'agent' && this.#caughtUp && first.event.seq >= lane.nextSeq) {
@@ -155,7 +155,7 @@ export class Stream {
     return true
   }
 
-  /** From here on the lane's records come from the store again. */
+  /** From now on the lane's records come from the store again. */
   fallBehind(lane: Lane): void {
     lane.live = false
     if (this.#drained) this.#askPage(lane)
@@ -169,7 +169,7 @@ export class Stream {
     this.#drained = true
     if (this.release()) this.#onRoom()
     const behind = this.lanes.filter((lane) => !lane.live)
-    // Something must be written: see Exchange.onWritable.
+    // Something must be written, see Exchange.onWritable.
     this.#send(heartbeat)
     for (const lane of behind) this.#askPage(lane)
   }
@@ -185,7 +185,7 @@ export class Stream {
     })
   }
 
-  /** Catches up from the agent's latest events, as far as they reach back. */
+  /** Catches up from the agent's latest events in memory, if they reach back far enough. */
   #takeRecent(lane: Lane): void {
     while (!lane.live && lane.since === undefined && this.#takesMore && this.exchange.open) {
       const page = this.#recent?.from(lane.nextSeq)
@@ -225,7 +225,7 @@ export class Stream {
     this.#askPage(lane)
   }
 
-  /** The text of the events that this stream shows; the lane's place is behind them then. */
+  /** The text of the events that this stream shows; moves the lane's place past them. */
   #textOf(lane: Lane, events: readonly SeenEvent[]): string {
     let text = ''
     for (const seen of events) {
@@ -238,7 +238,7 @@ export class Stream {
     return text
   }
 
-  /** What it shows of an agent: nothing of one of which nobody said what a user may read. */
+  /** Its view of an agent; it shows nothing of an agent whose policies for the user are not known. */
   #viewOf(agent: string): View {
     if (this.#showsAll) return wholeView
     const name = this.readable === undefined ? '' : agent
@@ -271,7 +271,7 @@ export class Stream {
     const bytes = Buffer.byteLength(text)
     this.#unsent.add(this.principal.id, bytes)
     this.#waiting += bytes
-    // What follows would pile up behind the slow reader: it comes from the store when the socket wants more.
+    // Later events would pile up behind the slow reader: they come from the store when the socket takes more.
     for (const lane of this.lanes) lane.live = false
   }
 }

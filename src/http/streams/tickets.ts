@@ -14,7 +14,7 @@ export class Tickets implements TicketIssuer {
   /** How many unused ones each principal has. */
   readonly #shares: Shares
 
-  /** @param perPrincipal unused tickets that one principal can have: as many as it can open streams with */
+  /** @param perPrincipal unused tickets that one principal can have: as many as it can have open streams */
   constructor(clock: Clock, perPrincipal: number) {
     this.#clock = clock
     this.#shares = new Shares(perPrincipal)
