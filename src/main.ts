@@ -53,7 +53,7 @@ export async function serve(
     return { url: http.url, stop: () => stop(server, http), end: () => endProcess(shards) }
   } catch (error) {
     if (!(await opened.close(limits.startEndMs))) {
-      log.fatal({ err: error }, 'the start failed, and threads of it do not end: the process ends itself')
+      log.fatal({ err: error }, 'the start failed and its threads do not end: ending the process')
       await endProcess(shards)
     }
     throw error
@@ -107,7 +107,7 @@ async function start(server: Server, opened: Opened): Promise<HttpServer> {
   serverLog?.start()
   const routes = allRoutes(config.agentId)
   const max = connectionsMax(config.connectionsMax, shards.count)
-  const onFull = () => log.warn({ max }, 'connections were closed: there are too many')
+  const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
   const handling = handlingOf(config, { directory, routes, parts, state, auth, log })
   return listen({ ...config, connections: { max, onFull } }, routes, handling)
 }

@@ -131,7 +131,7 @@ export class SinkRun {
     const cursors = await connection.cursors()
     for (const log of this.#parts.logs) {
       if (!log.goTo(cursors.get(log.shard))) {
-        this.#parts.log.warn({ shard: log.shard }, 'PostgreSQL is at a place that is not here: starting anew')
+        this.#parts.log.warn({ shard: log.shard }, "PostgreSQL's cursor is not in this log: delivering anew")
       }
     }
     this.#parts.log.info('connected to PostgreSQL')
