@@ -17,7 +17,7 @@ export function passkeysOf(namespace: NamespaceState, userId: string): PasskeyRo
     .toSorted((one, other) => one.createdAtMs - other.createdAtMs)
 }
 
-/** Keeps a passkey as it is now. */
+/** Writes the current state of a passkey. */
 export function putPasskey(namespace: NamespaceState, passkey: PasskeyRow): void {
   namespace.put(['passkey', passkey.id], passkey)
   namespace.put(['user-passkey', `${passkey.userId}:${passkey.id}`], true)

@@ -80,7 +80,7 @@ export async function strayUsers({
     if (shard === own) continue
     const environment = openEnvironment(path, 'write')
     try {
-      // The root namespace has no name, so its keys begin with the NUL behind it.
+      // The root namespace has no name, so its keys begin with NUL.
       for (const key of environment.auth.getKeys({ limit: 1 })) if (namespaceOfKey(key) === '') return true
     } finally {
       await environment.root.close()

@@ -54,7 +54,7 @@ export const rowMovers: Record<MovedTable, (row: OldRow, move: Move) => NewRow> 
   proposals: byAgentInKey,
   proposalsOpen: byAgentInKey,
   proposalTargets: byAgentInKey,
-  // Behind the time when it is due.
+  // The number comes after the due time in the key.
   proposalDues: (row, move) => byAgentAt(row, move, { key: 6 }),
   zoneChanges: byAgentInKey,
   // The state of an edge names its source, whose shard keeps it.

@@ -34,7 +34,7 @@ export class SinkLog {
   /** The block that is counted next, and the ingest records between the two blocks. */
   #counted = 0
   #lag = 0
-  /** The block behind the cursor that PostgreSQL has. */
+  /** The block after the cursor that PostgreSQL has. */
   #kept = 0
 
   /** @param open opens the shard's store for reading */

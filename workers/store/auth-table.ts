@@ -30,7 +30,7 @@ const SWEEP_ROWS_MIN = 64
 const noValue = Buffer.alloc(0)
 
 /**
- * Key of a row in its namespace's own storage: `auth:<kind>:<id>` behind the namespace and NUL
+ * Key of a row in its namespace's own storage: `auth:<kind>:<id>` after the namespace and NUL
  * (docs/adr/0010-auth-state.md). No namespace, kind or id holds NUL.
  */
 export function authKey(namespace: string, kind: AuthKind, id: string): string {

@@ -63,7 +63,7 @@ export interface Environment {
   edgeHistory: CheckedTable
   /** seq of a record of the server log, position in it → the head that it names there. */
   toldHeads: CheckedTable
-  /** runs of the hash index that leads from a strand to its rows in `toldHeads`. */
+  /** runs of the hash index from a strand to its rows in `toldHeads`. */
   toldStrands: Table
   /** caller and idempotency key → answer. */
   idempotency: CheckedTable

@@ -85,7 +85,7 @@ export class ShardStore {
     this.#replay()
   }
 
-  /** The latest HLC of the shard, that of its last record or of an imported one; the shard's clock starts behind it. */
+  /** The latest HLC of the shard, that of its last record or of an imported one; the shard's clock starts after it. */
   get lastHlc(): Hlc {
     return this.#lastHlc
   }

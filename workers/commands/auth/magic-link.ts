@@ -44,7 +44,7 @@ function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string 
   return purpose === 'passwordReset' || userById(namespace, userId)?.verified === false
 }
 
-/** Signs in by a magic link, and makes the account where there is none. */
+/** Signs in by a magic link, and makes the account if there is none. */
 export function magicLinkVerify(namespace: NamespaceState, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
   const link = takeLink(namespace, hash, 'magicLink')
   if (link === undefined) {

@@ -23,9 +23,9 @@ interface Walk {
 }
 
 /**
- * Checks the store of one shard: every block, every strand, and the tables that follow from them. It needs no key and no
- * other shard. Nothing may be written to the store meanwhile, so it is for copies and for stopped servers.
- * @param onSteps told how many steps were taken since, of which each record takes two; ends the check by throwing
+ * Checks the store of one shard: every block, every strand, and the tables that follow from them. It needs no key and
+ * no other shard. Nothing may be written to the store meanwhile, so it is for copies and for stopped servers.
+ * @param onSteps called with the steps since the last call, two for each record; ends the check by throwing
  *   Interrupted
  */
 export async function checkStore(
