@@ -155,8 +155,8 @@ export class Exchange {
   }
 
   /**
-   * Answers a refusal. `closing`: the connection is closed afterwards, and nothing that arrived after the malformed
-   * request is carried out.
+   * Answers a refusal. `closing`: the connection is closed afterwards, and nothing else that arrived with the request
+   * is carried out: it may be no request at all.
    */
   refuse(refusal: Refusal, more: { closing?: boolean; headers?: HeaderFields } = {}): void {
     if (!this.open) return

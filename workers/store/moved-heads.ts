@@ -31,8 +31,8 @@ export interface MovedHeads {
 
 /**
  * The heads of the agents that have records after `after`, as far as some blocks go; of each agent the last record in
- * them. A record that does not match its checksum is skipped and reported: its agent's record before it is taken, but
- * whose record it was is not certain.
+ * them. A record that does not match its checksum is skipped and reported. The head is then its agent's record before
+ * it; but which agent that was is not certain.
  */
 export function movedHeads(environment: Environment, after: Hlc): MovedHeads {
   const moved = new Map<number, MovedHead>()

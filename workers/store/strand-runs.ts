@@ -92,8 +92,8 @@ export class StrandRuns {
   }
 
   /**
-   * Puts a run of an imported block into the table at once, within the caller's transaction: imported blocks are no part
-   * of the log that runs are made again from. So the table can hold a run behind some that it does not have.
+   * Puts a run of an imported block into the table at once, within the caller's transaction: imported blocks are no
+   * part of the log that runs are made again from. So the table can have a run while it lacks earlier ones.
    */
   putImported(agentNo: number, run: FoundRun): void {
     this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))

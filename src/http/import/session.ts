@@ -20,7 +20,7 @@ export interface SessionParts {
   shards: Shards
   readers: ReaderPool
   /**
-   * Writes a head that the server log does not find by itself to the log; false while that is not possible. Absent
+   * Writes a head to the server log, which would not find it by itself; false while that is not possible. Absent
    * without a log.
    */
   tellHead?(head: AgentHead): Promise<boolean>
