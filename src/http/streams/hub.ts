@@ -306,7 +306,7 @@ export class StreamHub {
     this.#fanOut.each(paused, (stream) => stream.catchUp())
   }
 
-  /** Silences streams, and ends them. */
+  /** Stops streams from sending, and ends them. */
   #finishAll(streams: readonly Stream[]): void {
     for (const stream of streams) stream.mute()
     this.#fanOut.each(streams, (stream) => this.#finish(stream))
