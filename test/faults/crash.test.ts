@@ -12,8 +12,9 @@ describe('a server that is killed under load', () => {
     { timeout: 30_000 * rounds },
     async () => {
       const lines: string[] = []
-      const found = await sideBySide(rounds, (share, name) =>
-        crashLoop({ rounds: share, seed: runSeed(`kills${name}`), report: (line) => lines.push(line) }),
+      const seed = runSeed('kills')
+      const found = await sideBySide(rounds, (share, nth) =>
+        crashLoop({ rounds: share, seed: seed + nth, report: (line) => lines.push(line) }),
       )
       expect(
         found.flatMap(({ faults }) => faults),

@@ -17,8 +17,9 @@ describe.skipIf(leftOut(shimMissing))('a server that loses its power under load'
     'has everything that it answered, nothing twice, and strands that verify, on whatever the disk has kept',
     { timeout: 20_000 * rounds },
     async () => {
-      const found = await sideBySide(rounds, (share, name) =>
-        losePower(shim, { rounds: share, seed: runSeed(`power loss${name}`) }),
+      const seed = runSeed('power loss')
+      const found = await sideBySide(rounds, (share, nth) =>
+        losePower(shim, { rounds: share, seed: seed + nth }),
       )
       for (const { faults, kept } of found) expect(faults, `the directory is kept: ${kept}`).toEqual([])
       expect(found.reduce((sum, { cuts }) => sum + cuts, 0)).toBeGreaterThanOrEqual(rounds)

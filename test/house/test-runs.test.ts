@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ciOnly, leftToCi } from '../support/ci-only.js'
+import { leftToCi, shortForms } from '../support/ci-only.js'
 import { seedOfRun } from '../support/run-seed.js'
 
 /** What draws from somewhere else than the seed of the run, and the files that may. */
@@ -53,19 +53,24 @@ describe('the chance of tests', () => {
   })
 })
 
-describe('the test files that only CI runs', () => {
-  it('are there, and so is what npm test runs of their kind', () => {
-    for (const [name, others] of Object.entries(ciOnly)) {
-      for (const one of [name, ...others.split(', ')])
-        expect(existsSync(join(root, `${one}.test.ts`)), one).toBe(true)
-      for (const other of others.split(', ')) expect(Object.keys(ciOnly)).not.toContain(other)
+describe('the folders of tests that only CI runs whole', () => {
+  it('have what npm test runs of them', () => {
+    for (const [folder, short] of Object.entries(shortForms)) {
+      expect(short.length).toBeGreaterThan(1)
+      for (const name of short) expect(existsSync(join(root, folder, `${name}.test.ts`)), name).toBe(true)
     }
   })
 
-  it('are left out of npm test, and of nothing else', () => {
-    const all = Object.keys(ciOnly).map((name) => `test/${name}.test.ts`)
-    expect(leftToCi({}, ['run'])).toEqual(all)
-    expect(leftToCi({ STRANDFAST_FAULTS: 'short' }, ['run', 'test/e2e'])).toEqual(all)
+  it('are left out of npm test but for those, and of nothing else', () => {
+    const left = leftToCi({}, ['run'])
+    expect(leftToCi({ STRANDFAST_FAULTS: 'short' }, ['run', 'test/e2e'])).toEqual(left)
+    expect(left).toContain('test/faults/soak.test.ts')
+    expect(left).not.toContain('test/faults/crash.test.ts')
+    for (const path of left) {
+      const [, folder = '', file = ''] = path.split('/')
+      expect(Object.keys(shortForms)).toContain(folder)
+      expect(shortForms[folder]).not.toContain(file.replace('.test.ts', ''))
+    }
     for (const env of [{ CI: 'true' }, { STRANDFAST_FAULTS: 'ci' }, { STRANDFAST_FAULTS: 'full' }])
       expect(leftToCi(env, ['run'])).toEqual([])
     expect(leftToCi({}, ['run', 'test/faults/soak.test.ts'])).toEqual([])

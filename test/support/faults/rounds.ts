@@ -16,15 +16,14 @@ export function extent({ short, full, ci = short }: { short: number; full: numbe
 
 /**
  * Runs many rounds in two series at once, as each waits for the disk about half of its time; a few in one.
- * @param series runs its share of the rounds; `name` tells its chance from that of the other
+ * @param series runs its share of the rounds, by chance of its own: `nth` is to be added to the seed
  */
 export function sideBySide<Found>(
   rounds: number,
-  series: (share: number, name: string) => Promise<Found>,
+  series: (share: number, nth: number) => Promise<Found>,
 ): Promise<Found[]> {
-  if (form === 'short') return Promise.all([series(rounds, '')])
-  const half = Math.floor(rounds / 2)
-  return Promise.all([series(half, ''), series(rounds - half, ', second series')])
+  const shares = form === 'short' ? [rounds] : [Math.floor(rounds / 2), Math.ceil(rounds / 2)]
+  return Promise.all(shares.map((share, nth) => series(share, nth)))
 }
 
 /** Whether a test whose tools are missing is to be left out: never in silence, and never where the whole suite is promised. */
