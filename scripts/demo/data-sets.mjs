@@ -81,7 +81,7 @@ export const dataSets = [
   },
 ]
 
-/** A name that the server takes: letters, digits and _ . - (contract.md 5). */
+/** A name that the server accepts for an agent: letters, digits and _ . - */
 function agentName(kind, place) {
   return `${kind}.${String(place).replace(/[^A-Za-z0-9.-]+/g, '_')}`
 }

@@ -1,7 +1,7 @@
 import { assert } from '../base/assert.js'
 import { canonicalJson } from '../strand/json.js'
 
-/** The types of audit records (spec.md, Events; contract.md 6.11). */
+/** The types of audit records of a namespace (docs/adr/0010-auth-state.md). */
 export const auditTypes = [
   'auth/register',
   'auth/login',
@@ -49,8 +49,8 @@ export interface AuditEvent {
 const charsMax = { ip: 64, userAgent: 256, requestId: 128, id: 64 } as const
 
 /**
- * The canonical body of an audit record (contract.md 6.11). It takes the named members only, so that no password,
- * token, hash or e-mail can get onto a strand by way of a wider object.
+ * The canonical body of an audit record. It takes the named members only, so that no password, token, hash or e-mail
+ * gets onto a strand as a member of a wider object.
  * @throws Error when `emailHmac` is none
  */
 export function auditBody(event: AuditEvent): string {

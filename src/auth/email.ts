@@ -21,9 +21,9 @@ const asciiDomain =
   /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * The one form of an address that names its mailbox: trimmed, NFC, lower-cased, the domain in ASCII (contract.md 6.5).
- * It is what is stored, compared and mailed to: mail to the text as typed could reach another mailbox, since letters
- * such as the Kelvin sign become ASCII ones. Addresses without a dot in the domain and IP literals are not taken.
+ * The one form of an address that names its mailbox: trimmed, NFC, lower-cased, the domain in ASCII. It is what is
+ * stored, compared and mailed to: mail to the text as typed could reach another mailbox, since letters such as the
+ * Kelvin sign become ASCII ones. Addresses without a dot in the domain and IP literals are not taken.
  * @returns `undefined` when `text` is no address of at most 254 bytes
  */
 export function normalizeEmail(text: string): string | undefined {
@@ -41,7 +41,7 @@ export function normalizeEmail(text: string): string | undefined {
 }
 
 /**
- * Names a mailbox in audit records without showing it: HMAC-SHA256 (contract.md 6.11).
+ * Names a mailbox in audit records without showing it: HMAC-SHA256.
  * @param key 32 bytes that only this server has: without it, a hash of an address is guessed in no time
  * @param email as `normalizeEmail` gives it
  * @returns 64 hex digits

@@ -29,8 +29,8 @@ export interface JwtKey extends VerifyKey {
 }
 
 /**
- * Derives the key that signs the tokens of one namespace in one epoch from the seed of its audit agent, by
- * HKDF-SHA256: the same after every restart, another one in each namespace and epoch (spec.md, JWT; contract.md 6.2).
+ * Derives the key that signs the tokens of one namespace in one epoch from the seed of its audit agent, by HKDF-SHA256:
+ * the same after every restart, another one in each namespace and epoch (docs/adr/0010-auth-state.md).
  * @param namespaceId empty for the root namespace
  * @param epoch counts the rotations of the key, from 0
  */

@@ -3,8 +3,8 @@ import type { JwtKey, VerifyKey } from './jwt-key.js'
 import type { Metadata } from './user.js'
 
 /**
- * The claims of a user's token, under the names that they have in it (spec.md, JWT; contract.md 6.2): row policies
- * name them so too.
+ * The claims of a user's token (RFC 7519; docs/adr/0031-proof-of-a-mailbox.md), by their names in the token, which row
+ * policies use too.
  */
 export interface TokenClaims {
   /** The user's id. */

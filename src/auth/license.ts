@@ -2,7 +2,7 @@ import { createPublicKey } from 'node:crypto'
 import { SignJWT, errors, jwtVerify } from 'jose'
 import { jwtKeyOfSeed } from './jwt-key.js'
 
-/** What a license key says (contract.md 1, License). */
+/** What a license key says (docs/OPERATIONS.md, Signing people in). */
 export interface License {
   licensee: string
   /** Unix milliseconds. */
@@ -19,7 +19,7 @@ const TYPE = 'license+jwt'
 const DAY_MS = 86_400_000
 
 /**
- * Issues a license key: a compact JWS with the claims `{licensee, exp, features}` (contract.md 1, License).
+ * Issues a license key: a compact JWS (RFC 7515) with the claims `{licensee, exp, features}`.
  * @param authoritySeed 32 bytes, the license authority's Ed25519 seed
  * @param grant `days` from now until it expires
  */

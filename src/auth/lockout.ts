@@ -1,6 +1,9 @@
 import { refuse, type Refusal } from '../base/errors.js'
 
-/** Failed password logins of one e-mail in one namespace, known or not (spec.md, States). */
+/**
+ * Failed password logins of one e-mail in one namespace, whether it has an account or not
+ * (docs/adr/0010-auth-state.md).
+ */
 export interface LockoutState {
   /** Failures since the last success or the last lock. */
   readonly failures: number

@@ -9,7 +9,7 @@ export interface UserMetadata {
 }
 
 /**
- * Checks both objects of a user together, as they would be stored (spec.md, Limits).
+ * Checks both objects of a user together, as they would be stored.
  * @param bytesMax SERVICE_AUTH_METADATA_MAX_BYTES: the bytes of both canonical forms (RFC 8785)
  * @returns `metadata_too_large`, or `validation_failed` for a member named `__proto__`; nothing when it may be stored
  */

@@ -1,8 +1,8 @@
 import { authMember, memberSeparator, organismIdPattern } from '../base/organism-id.js'
 
 /**
- * One table of users with its own signing key, lockout, refresh and revocation state (spec.md, Organism auth
- * namespace). Nothing of one namespace works in another.
+ * One table of users with its own signing key, lockout, refresh and revocation state (docs/adr/0017-organisms.md).
+ * Nothing of one namespace works in another.
  */
 export interface Namespace {
   /** Empty for the root namespace, else the organism's id. */
@@ -45,8 +45,8 @@ export function memberOrganism(agent: string): string | undefined {
 }
 
 /**
- * Whether tokens of the namespace may reach the agent at all, policies apart: those of the root namespace agents
- * outside organisms, those of an organism its own members (contract.md 3).
+ * Whether tokens of the namespace can reach the agent at all (docs/adr/0012-row-policies.md); policies then decide
+ * about its records. Tokens of the root namespace reach agents outside organisms, those of an organism its members.
  */
 export function reachesAgent(namespace: Namespace, agent: string): boolean {
   if (namespace.id === '') return !agent.includes(memberSeparator)

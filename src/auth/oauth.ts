@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { deriveSeed } from '../strand/keys.js'
 import type { RedirectMode } from './redirect.js'
 
-/** The services that users can sign in by (contract.md 6.9). */
+/** The providers that users can sign in with (docs/adr/0011-oauth-sign-in.md). */
 export const oauthProviderNames = ['google', 'github'] as const
 
 export type OauthProviderName = (typeof oauthProviderNames)[number]

@@ -5,7 +5,8 @@ const TOKEN_BYTES = 32
 const tokenShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Makes a token that works once: a magic link, an address to be verified, a password to be reset (spec.md, Tokens).
+ * Makes a token that works once: a magic link, an address to be verified, a password to be reset
+ * (docs/adr/0010-auth-state.md).
  * @returns the token for the mail, and the hash for the store, 64 hex digits
  */
 export function makeOneTimeToken(random: RandomBytes): { token: string; hash: string } {

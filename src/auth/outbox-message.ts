@@ -26,7 +26,7 @@ export interface NoticeMail {
 /** What an authentication event has to say by mail. */
 export type AuthMail = LinkMail | NoticeMail
 
-/** A mail in the durable outbox (contract.md 6.7). */
+/** A mail in the durable outbox (docs/adr/0010-auth-state.md). */
 export interface OutboxMessage {
   /** 1 to 64 of letters, digits, _ and -; stays the same over all tries and makes the Message-ID. */
   id: string

@@ -20,8 +20,8 @@ export interface DecoyOwner {
 }
 
 /**
- * Credential ids that no authenticator has, always the same for one mailbox, which stand among real ones so that a
- * list tells neither whether an account exists nor how many passkeys it has (contract.md 6.10).
+ * Made-up credential ids, always the same for one mailbox. They stand among real ones so that a list shows neither
+ * whether an account exists nor how many passkeys it has (docs/adr/0016-passkeys.md).
  * @returns base64url texts
  */
 export function decoyIds(key: Uint8Array, { namespace, email }: DecoyOwner, count: number): string[] {

@@ -1,11 +1,11 @@
-/** Unicode characters that a password has at least (contract.md 6). */
+/** The fewest Unicode characters of a password. */
 export const passwordCharsMin = 8
 
-/** Bytes in UTF-8 that a password has at most. */
+/** The most bytes of a password in UTF-8. */
 export const passwordBytesMax = 1_024
 
 /**
- * What is wrong with a new password: the reasons of a `weak_password` answer (contract.md 6).
+ * What is wrong with a new password: the reasons of a `weak_password` answer.
  * @param blocklist passwords as `foldPassword` gives them; `undefined` while SERVICE_AUTH_PASSWORD_BLOCKLIST is off
  * @returns nothing when it may be used
  */

@@ -1,6 +1,6 @@
 /**
- * Where users may be sent with their tokens (contract.md 6.9): the one check between a link that anybody can make and
- * the tokens of who follows it.
+ * Where users may be sent with their tokens (docs/adr/0011-oauth-sign-in.md). Anybody can make a link to the sign-in;
+ * only this check keeps the tokens of whoever follows it from going to an address of the link's author.
  */
 
 /** An address of the list: it allows itself and what lies below its path. */

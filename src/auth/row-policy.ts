@@ -3,7 +3,7 @@ import { limits } from '../base/limits.js'
 import { type Condition, type Effort, fieldOf, matchesAny } from '../strand/condition.js'
 import type { TokenClaims } from './jwt.js'
 
-/** What a user's token can be allowed to do with a record (contract.md 3). */
+/** What a user's token can be allowed to do with a record (docs/adr/0012-row-policies.md). */
 export const policyActions = ['read', 'write', 'delete'] as const
 
 export type PolicyAction = (typeof policyActions)[number]

@@ -3,7 +3,7 @@ import type { RandomBytes } from '../base/random.js'
 /** A JSON object that an application fills as it likes. */
 export type Metadata = Record<string, unknown>
 
-/** A user as the store keeps it (spec.md, User; contract.md 6). */
+/** A user as the store keeps it (docs/adr/0010-auth-state.md). */
 export interface UserRow {
   /** `usr_` and 32 hex digits. */
   userId: string

@@ -44,7 +44,7 @@ export interface BackupRequest {
 
 /**
  * Copies a data directory, whether a server runs on it or not, checks every strand of the copy and writes a manifest
- * (contract.md 8). Where it fails or is interrupted, nothing is left of it.
+ * (docs/adr/0020-backup.md). Where it fails or is interrupted, nothing is left of it.
  */
 export async function backUp(request: BackupRequest, work: StoreWork): Promise<StoreOutcome> {
   const target = resolve(request.target)

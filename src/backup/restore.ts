@@ -41,9 +41,9 @@ const ERA_BYTES = 5
 type Refusal = Extract<StoreOutcome, { ok: false }>
 
 /**
- * Makes a data directory of a backup: each file has to be as the manifest says, and every strand of what was written has
- * to verify (contract.md 8). Where one does not, or the restore is interrupted, nothing is left. One that was killed
- * leaves a directory that no server starts on and that the next restore takes over.
+ * Makes a data directory of a backup: each file has to be as the manifest says, and every strand of what was written
+ * has to verify (docs/adr/0020-backup.md). Where one does not, or the restore is interrupted, nothing is left. One that
+ * was killed leaves a directory that no server starts on and that the next restore takes over.
  */
 export async function restore(request: RestoreRequest, work: StoreWork): Promise<StoreOutcome> {
   const source = resolve(request.source)

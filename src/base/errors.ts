@@ -1,6 +1,6 @@
 /**
- * The one catalogue of expected failures (contract.md 2). A code is stable once released: clients switch on it.
- * docs/errors.md is made from this table.
+ * The one catalogue of expected failures. A code is stable once released: clients switch on it. docs/errors.md is made
+ * from this table.
  */
 export const errorCatalogue = {
   validation_failed: { status: 400, title: 'The request is not valid' },

@@ -40,8 +40,8 @@ const secretPaths = secretNames.flatMap((name) => {
 })
 
 /**
- * Makes the logger of one part of the server: JSON lines on standard error, since standard output carries nothing but
- * the line that says where the server listens (contract.md 1, Address).
+ * Makes the logger of one part of the server: JSON lines on standard error, since standard output has only the line
+ * that says where the server listens (docs/OPERATIONS.md, The process).
  * @param part names the part in each line
  * @param to takes the lines instead of standard error
  */

@@ -15,7 +15,7 @@ of the data directory comes near SERVICE_MIN_FREE_BYTES. A DIR without manifest.
 `
 
 /**
- * Makes a backup (contract.md 8).
+ * Makes a backup (docs/OPERATIONS.md, Backups).
  * @returns the exit code: 0 made, 1 failed or something is wrong with the data, 78 wrong usage or settings
  */
 export async function backupCommand(args: string[]): Promise<number> {

@@ -32,7 +32,7 @@ interface Ceilings {
 }
 
 /**
- * Measures this machine and this build (contract.md 8). The load comes from this very process, on the server's cores.
+ * Measures this machine and this build. The load comes from this very process, on the server's cores.
  * @returns the exit code: 0 measured, 1 the server failed or answered wrong, 78 wrong usage, settings or directory
  */
 export async function benchCommand(args: string[]): Promise<number> {

@@ -7,7 +7,7 @@ Checks the settings in the environment without starting. --json prints {valid, f
 `
 
 /**
- * Names every wrong setting at once (contract.md 1, Bad settings).
+ * Names every wrong setting at once.
  * @returns the exit code: 0 valid, 78 not valid or wrong usage
  */
 export function checkCommand(args: string[]): number {

@@ -41,7 +41,10 @@ export function examineOpenFiles(): Finding[] {
   ]
 }
 
-/** Whether the clock can be right: records are numbered by it and refused when it went back (contract.md 4). */
+/**
+ * Whether the clock can be right: records carry its time, and are refused after it was set back (docs/OPERATIONS.md,
+ * Clock).
+ */
 export function examineClock(dataDir: string): Finding[] {
   const subject = 'clock'
   const nowMs = systemClock()

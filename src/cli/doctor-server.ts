@@ -5,7 +5,10 @@ import { serverUrl } from './server-url.js'
 /** Milliseconds that the server may take to answer. */
 const ANSWER_MS = 3000
 
-/** Whether the server answers at the configured address, on `/healthz` and `/readyz` (contract.md 1, Health). */
+/**
+ * Whether the server answers at the configured address, on `/healthz` and `/readyz` (docs/OPERATIONS.md, Health and
+ * metrics).
+ */
 export async function examineServer(config: Config): Promise<{ alive: boolean; findings: Finding[] }> {
   if (config.port === 0) {
     return {

@@ -13,7 +13,7 @@ Examines Node, the settings, the data directory, the disk and the running server
 `
 
 /**
- * Looks for what keeps the server from running, or from running safely (contract.md 8).
+ * Looks for what keeps the server from running, or from running safely (docs/OPERATIONS.md, doctor).
  * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage or a data directory of somebody else
  */
 export async function doctorCommand(args: string[]): Promise<number> {

@@ -1,4 +1,4 @@
-/** What the command line ends with (contract.md 8). */
+/** The exit codes of the command line (docs/OPERATIONS.md, Command line). */
 export const exitCodes = {
   fine: 0,
   foundWrong: 1,

@@ -29,7 +29,7 @@ interface Asked {
 }
 
 /**
- * Saves an export (contract.md 8). The file appears when it is complete and on disk, and not before.
+ * Saves an export (docs/FORMAT.md, Export). The file appears only when it is complete and on disk.
  * @returns the exit code: 0 saved, 1 failed, 78 wrong usage
  */
 export async function exportCommand(args: string[]): Promise<number> {

@@ -43,7 +43,8 @@ interface Source {
 }
 
 /**
- * Has a server take exports in (contract.md 8). The first that it does not take ends the command.
+ * Sends exports to a server, which imports them (docs/OPERATIONS.md, Taking exports back in). The first that it refuses
+ * ends the command.
  * @returns the exit code: 0 all are in, 1 one is not, 78 wrong usage
  */
 export async function importCommand(args: string[]): Promise<number> {

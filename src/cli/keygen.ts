@@ -5,7 +5,7 @@ import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
 const USAGE = 'Usage: strandfast keygen [--seed HEX], HEX being 64 hex digits\n'
 
 /**
- * Prints a new seed, or the one given, with its public key, as one line of JSON (contract.md 8).
+ * Prints a new seed, or the one given, with its public key, as one line of JSON.
  * @returns the exit code: 0, or 78 for wrong usage
  */
 export function keygenCommand(args: string[]): number {

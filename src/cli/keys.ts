@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000
 const ANSWER_BYTES_MAX = 65_536
 
 /**
- * Rotates a signing key (contract.md 6.2).
+ * Rotates the key that signs users' tokens (docs/OPERATIONS.md, Signing people in).
  * @returns the exit code: 0 rotated, 1 the server refused or cannot be reached, 78 wrong usage
  */
 export async function keysCommand(args: string[]): Promise<number> {

@@ -19,7 +19,7 @@ const LICENSEE_CHARS_MAX = 200
 const FEATURES = ['auth']
 
 /**
- * Issues a license of the auth add-on (contract.md 1, License). The token is all that goes to standard output.
+ * Issues a license of the auth add-on (docs/OPERATIONS.md, Signing people in). Only the token goes to standard output.
  * @returns the exit code: 0, or 78 for wrong usage, wrong settings or a data directory that cannot be used
  */
 export async function licenseCommand(args: string[]): Promise<number> {

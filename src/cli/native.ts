@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Whether uWebSockets.js has a binary for this Node and machine (contract.md 1, uWebSockets.js). The registry's
- * package keeps its binaries in `bin` beside its entry, the upstream one beside its entry.
+ * Whether uWebSockets.js has a binary for this Node and machine. The registry's package keeps its binaries in `bin`
+ * beside its entry, the upstream one beside its entry.
  * @returns one line that says what to do when it has none
  */
 export function missingBinary(): string | undefined {

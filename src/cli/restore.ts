@@ -13,7 +13,7 @@ seed needs SERVICE_MASTER_SEED.
 `
 
 /**
- * Restores a backup (contract.md 8).
+ * Restores a backup (docs/OPERATIONS.md, Backups).
  * @returns the exit code: 0 restored, 1 failed or the backup does not verify, 78 wrong usage or settings
  */
 export async function restoreCommand(args: string[]): Promise<number> {

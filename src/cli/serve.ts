@@ -13,7 +13,7 @@ Serves requests until SIGTERM or SIGINT. Settings are environment variables; str
 const SAME_SIGNAL_MS = 500
 
 /**
- * Runs the server (contract.md 1). Prints where it listens as the only line on standard output.
+ * Runs the server (docs/OPERATIONS.md, The process). Prints where it listens as the only line on standard output.
  * @returns the exit code: 0 stopped, 1 failed, 78 settings, Node or data directory that it cannot run with
  */
 export async function serveCommand(args: string[]): Promise<number> {

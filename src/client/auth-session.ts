@@ -33,8 +33,8 @@ interface Held {
 const RENEW_BEFORE_MS = 30_000
 
 /**
- * Keeps the session of who is signed in, in memory, and renews its token: before it expires or when the service says
- * that it has, once for all callers (contract.md 7).
+ * Keeps the session of whoever is signed in, in memory, and renews its token: before it expires or when the service
+ * says that it has, once for all callers.
  */
 export class SessionKeeper {
   readonly #settings: SessionKeeperSettings

@@ -66,7 +66,7 @@ export function refreshCall(prefix: string, refreshToken: string): Call {
 }
 
 /**
- * Sign-in, and the session of who is signed in (spec.md, Auth endpoints; contract.md 6 and 7).
+ * Sign-in, and the session of whoever is signed in.
  *
  * After a sign-in the session's token goes with all calls of the client, and is renewed before it expires or when the
  * service says that it has. The session is in memory; `onSessionChange` and `setSession` carry it over a restart. One

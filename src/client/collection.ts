@@ -47,8 +47,8 @@ export interface HandleTarget {
 }
 
 /**
- * Records of one collection or agent; `T` is the type of their bodies (spec.md, Data client operations).
- * Every method rejects with ServiceError, NotFoundError or NetworkError, or the signal's reason.
+ * Records of one collection or agent; `T` is the type of their bodies. Every method rejects with ServiceError,
+ * NotFoundError or NetworkError, or the signal's reason.
  */
 export class CollectionHandle<T = Record<string, unknown>> {
   /** Name of the collection or agent. */

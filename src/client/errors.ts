@@ -1,4 +1,4 @@
-/** What the service said about a failure beside its status (RFC 9457; contract.md 2.1). */
+/** What the service said about a failure beside its status (RFC 9457). */
 export interface FailureDetails {
   /** Stable code of the server's catalogue, as `agent_exists`. */
   code: string
@@ -13,8 +13,8 @@ export interface FailureDetails {
 }
 
 /**
- * An answer that is not a success; base of the other errors, so check those first (spec.md, Errors).
- * `status` is the HTTP status, 0 where no answer came.
+ * An answer that is not a success; base of the other errors, so check those first. `status` is the HTTP status, 0 where
+ * no answer came.
  */
 export class ServiceError extends Error {
   override readonly name: string = 'ServiceError'

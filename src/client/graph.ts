@@ -43,7 +43,7 @@ const PATH = '/v1/graph'
 const PAGE_ROWS = 1_000
 
 /**
- * Typed, directed edges between agents (spec.md, Data client operations). The service takes keys for them, no users'
+ * Typed, directed edges between agents (docs/adr/0018-graph.md). The service accepts only keys for them, not users'
  * tokens: calls carry the client's API key, where it has one. Methods reject as those of the client do.
  */
 export class GraphClient {
@@ -56,7 +56,7 @@ export class GraphClient {
   }
 
   /** Adds an edge. Errors: 404 `agent_not_found` for either end. */
-  // The operation has these four (spec.md, Data client operations).
+  // An edge has these four parts.
   // oxlint-disable-next-line max-params
   relate(src: string, dst: string, edgeType: string, weight = 1): Promise<EdgeAddedResponse> {
     return this.addEdge({ src, dst, edge_type: edgeType, weight })

@@ -42,8 +42,8 @@ const addedNames = [
 const errors: ReadonlySet<string> = new Set(['access_denied', 'server_error', 'temporarily_unavailable'])
 
 /**
- * Sign-in by Google or GitHub (spec.md, OAuth callback delivery). The browser goes to `authorizeUrl` and comes back with
- * the tokens in its address, where one of the two others takes them up.
+ * Sign-in by Google or GitHub (docs/OPERATIONS.md, Signing people in). The browser goes to `authorizeUrl` and comes
+ * back with the tokens in its address, where one of the two other methods reads them.
  */
 export class OauthClient {
   readonly #calls: OauthCalls

@@ -23,10 +23,7 @@ export interface NewMember {
 
 const PAGE_ROWS = 1_000
 
-/**
- * Administration of organisms, with the API key of the client (spec.md, Organism endpoints). Methods reject as those of
- * the client do.
- */
+/** Administration of organisms, with the API key of the client. Methods reject as those of the client do. */
 export class OrganismsClient {
   readonly #transport: Transport
   readonly #apiKey: CredentialSource

@@ -15,8 +15,8 @@ export interface ProposalListOptions extends CallOptions {
 }
 
 /**
- * Mutations that wait for their time or for approval, as the zone of their agent says (contract.md 5, Zones). Needs
- * the scope `proposals:decide`, except `cancel`.
+ * Mutations that wait for their time or for approval, as the zone of their agent says (docs/adr/0014-proposals.md).
+ * Needs the scope `proposals:decide`, except `cancel`.
  */
 export class ProposalsClient {
   readonly #transport: Transport

@@ -86,9 +86,9 @@ const AUTH_PREFIX = '/v1/auth'
 const LIST_PAGE_NAMES = 1_000
 
 /**
- * A client of one service (spec.md, Data client operations). Methods reject with ServiceError, NotFoundError
- * or NetworkError, and with the signal's reason when aborted. Reads, and writes through their idempotency
- * keys, are repeated while the network or the server fails in passing.
+ * A client of one service. Methods reject with ServiceError, NotFoundError or NetworkError, and with the signal's
+ * reason when aborted. Reads, and writes through their idempotency keys, are repeated while the network or the server
+ * fails for a moment.
  */
 export class ServiceClient {
   /** Sign-in, and the session whose token goes with all calls. */

@@ -34,7 +34,7 @@ export interface BatchOptions extends WriteOptions {
   atomic?: boolean | undefined
 }
 
-/** Answer to a write (contract.md 5). `hash` has the prefix `sha256:`, the other hashes are bare hex. */
+/** Answer to a write. `hash` has the prefix `sha256:`, the other hashes are bare hex. */
 export interface WriteResponse extends records.WriteResponse {}
 
 /** One place in the results of a batch that is not atomic: the record written, or why it was not. */
@@ -43,7 +43,7 @@ export type BatchItem = records.BatchWritten['results'][number]
 /** A batch item that was refused while others were written. */
 export type BatchFailure = Exclude<BatchItem, records.WriteResponse>
 
-/** A record as the server shows it (contract.md 5). */
+/** A record as the server shows it. */
 export interface RecordView<T = Record<string, unknown>> extends Omit<records.RecordView, 'payload'> {
   /** The record's body; null once erased. */
   payload: T
@@ -51,10 +51,10 @@ export interface RecordView<T = Record<string, unknown>> extends Omit<records.Re
   data: T
 }
 
-/** A record in a query's answer (spec.md, Data resources). */
+/** A record in a query's answer. */
 export type NucleotideRecord<T = Record<string, unknown>> = RecordView<T>
 
-/** Query body (spec.md, Query bodies). Times: a number is Unix milliseconds, a string an HLC or ISO 8601. */
+/** Query body. Times: a number is Unix milliseconds, a string an HLC or ISO 8601. */
 export type QueryBody = queries.QueryBody
 
 /** A query that goes on over several pages. */
@@ -75,7 +75,7 @@ export interface SaqlQueryResult<T = Record<string, unknown>> extends Partial<Ch
 /** State of an agent. */
 export interface AgentStatusResponse extends agents.AgentStatus {}
 
-/** What may happen to an agent's records once they are written (spec.md, Zones). */
+/** What may happen to an agent's records once they are written (docs/OPERATIONS.md, Zones and proposals). */
 export type Zone = agents.AgentStatus['zone']
 
 /** A newly made agent. */
@@ -158,7 +158,7 @@ export interface TraversalResult extends graph.TraversalResult {}
 /** A single-use ticket for a stream, good for `expires_in` seconds. */
 export interface StreamTicket extends strand.StreamTicket {}
 
-/** A committed record as streams tell of it (contract.md 5, Streams). */
+/** A committed record as streams send it. */
 export interface StreamEvent<T = Record<string, unknown>> extends Pick<
   records.RecordView,
   'record_id' | 'seq' | 'type' | 'timestamp_hlc' | 'content_hash' | 'parent_hash'

@@ -64,7 +64,7 @@ const ROOT_KEY_PREFIX = 'sf_root_'
 const ROOT_KEY_BYTES = 32
 
 /**
- * Opens the data directory, and makes it at the first start (contract.md 1, Data and Identity).
+ * Opens the data directory, and makes it at the first start (docs/OPERATIONS.md, The data directory).
  *
  * Secrets are on disk before format.json is, and that is written last: a directory without it is one whose first
  * start was cut off, which the next start completes with the secrets that are there already.

@@ -17,8 +17,9 @@ export function isAuthorityFile(name: string): boolean {
 }
 
 /**
- * The seed of the license authority of a data directory, made when there is none (contract.md 1, License). It needs no
- * lock: a license is issued while the server runs, or before it ever did, and of two that make it at once one wins.
+ * The seed of the license authority of a data directory, made when there is none (docs/OPERATIONS.md, Signing people
+ * in). It needs no lock: a license is issued while the server runs, or before it ever did, and of two that make it at
+ * once one wins.
  * @throws Error of the file system
  */
 export function openAuthority(dataDir: string, random: RandomBytes): AuthorityReading {

@@ -44,7 +44,7 @@ interface Lane {
 const noRoom = refuse('overloaded', 'Expected fewer logins at once', { retryAfterSecs: 1 })
 
 /**
- * Keeps parallel logins from guessing more often than the lockout allows (contract.md 6, locked).
+ * Keeps parallel logins from guessing more often than the lockout allows (docs/adr/0010-auth-state.md).
  *
  * Failures are counted only after the slow comparison, so that a hundred requests at once would all find the account
  * open. For one e-mail of one namespace no more passwords are compared at once than failures are still allowed; the

@@ -3,7 +3,7 @@ import type { Shards } from './shards.js'
 
 type OutboxMessage = MailDueOutcome['mails'][number]['message']
 
-/** The mails of all shards, each of which keeps those of its own namespaces (contract.md 6.7). */
+/** The mails of all shards, each of which keeps those of its own namespaces (docs/adr/0010-auth-state.md). */
 export class ShardedOutbox {
   readonly #shards: Shards
   /** Where the mails lie that were taken and not settled. */

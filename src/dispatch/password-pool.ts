@@ -25,8 +25,9 @@ const full = refuse('overloaded', 'Expected room in the queue of passwords to be
 })
 
 /**
- * The pool of niced threads that hash passwords and compare them with hashes (contract.md 6.1). Its queue is bounded:
- * past that a password is refused at once (`overloaded`), as it is without a thread and while closing (`unavailable`).
+ * The pool of low-priority threads that hash passwords and compare them with hashes (docs/adr/0010-auth-state.md). Its
+ * queue is bounded: when it is full, a password is refused at once (`overloaded`), as it is when no thread can be
+ * started and while closing (`unavailable`).
  */
 export class PasswordPool {
   readonly #pool: ThreadPool

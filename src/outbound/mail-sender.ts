@@ -42,8 +42,8 @@ const systemTimer: Timer = (afterMs, run) => {
 }
 
 /**
- * Sends what is in the outbox, one mail at a time (contract.md 6.7). A mail can go out twice, as when the connection
- * dies before the server's answer; then both carry the same Message-ID.
+ * Sends what is in the outbox, one mail at a time (docs/OPERATIONS.md, Signing people in). A mail can go out twice, as
+ * when the connection dies before the server's answer; then both carry the same Message-ID.
  */
 export class MailSender {
   readonly #parts: Required<MailSenderParts>

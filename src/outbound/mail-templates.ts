@@ -29,7 +29,7 @@ interface Letter {
   after: string[]
 }
 
-/** Writes a mail (contract.md 6.4, 6.6, 6.7). Nothing in it was chosen by whoever caused it. */
+/** Writes a mail. It contains nothing that was chosen by whoever caused it. */
 export function writeMail(mail: AuthMail, context: MailContext): MailContent {
   const letter = letterOf(mail, context)
   return { subject: letter.subject, text: asText(letter), html: asHtml(letter) }

@@ -41,8 +41,8 @@ export interface MailServer {
 const usualTimeouts: MailTimeouts = { silenceMs: limits.mailSilenceMs, sendMs: limits.mailSendMs }
 
 /**
- * Makes the way to a mail server (contract.md 6.7). Each mail takes a connection of its own: mails are rare, and a
- * connection that is kept dies unseen.
+ * Makes the transport to a mail server. Each mail gets a connection of its own: mails are rare, and nobody would notice
+ * that an idle connection has died.
  */
 export function smtpServer(
   { smtpUrl, from }: MailServerSettings,

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { asBuffer } from '../base/bytes.js'
 
-/** One ingest record on its way to PostgreSQL (contract.md 5, External database for ingest). */
+/** One ingest record on its way to PostgreSQL (docs/adr/0013-postgres-sink.md). */
 export interface SinkRow {
   /** 64 hex digits. */
   contentHash: string

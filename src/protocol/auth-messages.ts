@@ -83,7 +83,7 @@ export interface PasskeySessionDraft {
   expiresAtMs: number
 }
 
-/** How far a logout reaches (contract.md 6). */
+/** How far a logout reaches. */
 export type LogoutScope = 'local' | 'others' | 'global'
 
 /** A password that is changed by the session of its user, from a device that may be the user's. */
@@ -177,7 +177,7 @@ export interface KeyEpochs {
 export type AuthAnswer =
   | SignedIn
   | KeyEpochs
-  /** Registered, but to be verified before anything else; the same where the e-mail was taken (contract.md 6.4). */
+  /** Registered, but the e-mail must be verified before anything else; the same where it was taken. */
   | { kind: 'registered' }
   | { kind: 'user'; user: AuthUser }
   | { kind: 'users'; users: (AuthUser & { lockedUntilMs: number })[]; total: number; after?: string }

@@ -2,10 +2,10 @@ import type { PolicyClaims } from '../auth/row-policy.js'
 
 /* What commands of several kinds carry beside what they ask. */
 
-/** How the records of one commit group are signed (contract.md 4, Signing). */
+/** How the records of one commit group are signed (docs/FORMAT.md, Signed and sealed). */
 export type Signing = 'record' | 'group'
 
-/** What a write can carry beside its body (contract.md 2.6 and 5). */
+/** What a write can carry beside its body (docs/adr/0008-idempotency.md). */
 export interface WriteOptions {
   /** The chain head that must still be in force, bare hex. */
   ifMatch?: string
@@ -14,7 +14,7 @@ export interface WriteOptions {
   signing?: Signing
 }
 
-/** The user whose row policies decide about a command; a command without it comes from a key (contract.md 3). */
+/** The user about whom row policies decide (docs/adr/0012-row-policies.md); a command without it comes from a key. */
 export interface UserAccess {
   claims: PolicyClaims
 }

@@ -135,7 +135,7 @@ export interface Watch {
   on: boolean
 }
 
-/** Signs the tree head of an agent's strand (contract.md 5, checkpoint). */
+/** Signs a checkpoint of an agent's strand (docs/FORMAT.md, Tree, proof, checkpoint). */
 export interface CheckpointSign {
   kind: 'checkpointSign'
   agent: string

@@ -5,7 +5,7 @@ import type { WriteOptions } from './command-options.js'
 
 /*
  * Mutations, and the proposals that they wait in where the zone of an agent does not let them happen at once
- * (contract.md 5, Zones; docs/adr/0014-proposals.md). A proposal lives in the shard of its agent.
+ * (docs/adr/0014-proposals.md). A proposal lives in the shard of its agent.
  */
 
 /** A mutation of one record. */

@@ -4,7 +4,7 @@ import { type Environment, type SettingFault, type ValueOf, setting } from './se
 
 const yearSecs = 31_536_000
 
-/** The settings of the auth add-on, its license and its mail (contract.md 1 and 6; spec.md, Limits). */
+/** The settings of the auth add-on, its license and its mail (docs/OPERATIONS.md, Signing people in). */
 export const authSettings = {
   authEnabled: setting({
     name: 'SERVICE_AUTH_ENABLED',

@@ -28,7 +28,7 @@ import {
 
 const megabyte = 1_048_576
 
-/** Every setting of the server (contract.md 1 to 4). */
+/** Every setting of the server; docs/config.md is made from this table. */
 export const settings = {
   host: setting({
     name: 'SERVICE_HOST',
@@ -277,8 +277,8 @@ export function readProcessConfig(): ConfigReading {
 }
 
 /**
- * Makes the configuration of an environment, or names every wrong setting at once (contract.md 1, Bad settings).
- * Reads the files that settings name, and nothing else.
+ * Makes the configuration of an environment, or names every wrong setting at once. Reads the files that settings name,
+ * and nothing else.
  */
 export function readConfig(env: Environment): ConfigReading {
   const faults: SettingFault[] = []

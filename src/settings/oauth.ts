@@ -8,7 +8,7 @@ const githubApi = 'https://api.github.com'
 
 const clientId = parsers.matching(/^[\x20-\x7e]{1,512}$/)
 
-/** The settings of sign-in by other services (contract.md 6.9; spec.md, Authentication 5). */
+/** The settings of sign-in by other services (docs/OPERATIONS.md, Signing people in). */
 export const oauthSettings = {
   oauthGoogleClientId: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GOOGLE_CLIENT_ID',

@@ -19,7 +19,7 @@ const pageOrigin: Parse<string> = (text) => {
   return protocol === 'https:' || isLocal ? text : undefined
 }
 
-/** The settings of passkeys (spec.md, Authentication 4; contract.md 6.10). */
+/** The settings of passkeys (docs/OPERATIONS.md, Signing people in). */
 export const passkeySettings = {
   webauthnRpId: setting<string | undefined>({
     name: 'SERVICE_WEBAUTHN_RP_ID',

@@ -4,7 +4,7 @@ import { setting } from './setting.js'
 /** The most shards that a data directory can have. */
 export const shardsMax = 16
 
-/** The settings of shards and their threads (contract.md 1, Data; docs/adr/0025-hung-threads.md). */
+/** The settings of shards and their threads (docs/OPERATIONS.md, The process; docs/adr/0025-hung-threads.md). */
 export const shardSettings = {
   shards: setting<number | undefined>({
     name: 'SERVICE_SHARDS',

@@ -15,8 +15,8 @@ scratch.set(commitmentPrefix)
 const beginnings: (Buffer | undefined)[] = Array.from({ length: scratch.length + 1 })
 
 /**
- * Commits to a body without showing it: SHA-256("strand-body/v1\n" ‖ salt ‖ body), so that an erased body cannot
- * be guessed back from its record (contract.md 4).
+ * Commits to a body without showing it: SHA-256("strand-body/v1\n" ‖ salt ‖ body), so that nobody can confirm a guess
+ * of an erased body by its record (docs/FORMAT.md, Body).
  * @param salt 16 bytes
  * @param body the canonical bytes
  * @returns 64 hex digits

@@ -1,6 +1,9 @@
 import { recordTypePattern } from './record-type.js'
 
-/** The lines of a record that are hashed and signed (contract.md 4). Hashes and keys are 64 lower-case hex digits. */
+/**
+ * The lines of a record that are hashed and signed (docs/FORMAT.md, Header). Hashes and keys are 64 lower-case hex
+ * digits.
+ */
 export interface RecordHeader {
   /** Hash of the strand's genesis record; `zeroHash` in the genesis record itself. */
   strand: string
@@ -21,7 +24,7 @@ export interface RecordHeader {
 /** Stands where there is no hash: the `strand` and `prev` of a genesis record. */
 export const zeroHash = '0'.repeat(64)
 
-/** The exact text H of a header: ASCII, each line ended by LF (contract.md 4, Header). */
+/** The exact text H of a header: ASCII, each line ended by LF (docs/FORMAT.md, Header). */
 export function headerText(header: RecordHeader): string {
   return (
     `strand-record/v1\nstrand ${header.strand}\nkey ${header.key}\nseq ${header.seq}\nprev ${header.prev}\n` +

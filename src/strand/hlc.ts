@@ -2,7 +2,7 @@ import { assert } from '../base/assert.js'
 import type { Clock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 
-/** A hybrid logical clock's reading (Kulkarni et al. 2014; contract.md 4). */
+/** A hybrid logical clock's reading (Kulkarni et al. 2014; docs/adr/0006-clocks.md). */
 export interface Hlc {
   /** Unix milliseconds, 48 bits. */
   ms: number

@@ -21,8 +21,8 @@ import { asBuffer } from '../base/bytes.js'
 import { type Refusal, refuse } from '../base/errors.js'
 
 /**
- * Reads JSON bytes as strictly as contract.md 4 asks: no duplicate keys, lone surrogates, `__proto__` keys, NUL in
- * keys, bytes that are not UTF-8, infinite numbers, integer literals beyond ±(2^53-1), nor more than `depthMax`
+ * Reads JSON bytes as strictly as docs/FORMAT.md, Body, asks: no duplicate keys, lone surrogates, `__proto__` keys, NUL
+ * in keys, bytes that are not UTF-8, infinite numbers, integer literals beyond ±(2^53-1), nor more than `depthMax`
  * levels of arrays and objects.
  *
  * The platform's parser does the grammar. One pass over the bytes sees what it hides: it counts the colons outside

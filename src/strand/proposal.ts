@@ -1,5 +1,5 @@
 /*
- * The words that proposals are told in, on strands and over HTTP (contract.md 5, Zones; docs/FORMAT.md, Proposals).
+ * The words that describe proposals, on strands and over HTTP (docs/FORMAT.md, Proposals).
  */
 
 /** How a proposal stands. Approved and applied are one transaction, so `approved` is never seen from outside. */

@@ -1,4 +1,4 @@
-/** What a record type is made of (contract.md 4, Header), for regular expressions and JSON Schema. */
+/** What a record type is made of (docs/FORMAT.md, Header), for regular expressions and JSON Schema. */
 export const recordTypePattern = '[a-z0-9_./-]{1,64}'
 
 /** The type of a user's record when the write names none. */
@@ -34,7 +34,7 @@ export function isReservedType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('auth/') || type.startsWith('edge/')
 }
 
-/** Whether queries leave this type out unless they name it (contract.md 5, query). */
+/** Whether queries leave this type out unless they name it. */
 export function isSystemType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('edge/')
 }

@@ -21,7 +21,7 @@ export const sealBytes = NONCE_BYTES + TAG_BYTES
 
 /**
  * Seals a secret for the store: ChaCha20-Poly1305 (RFC 8439) under a key derived from the master seed, with its owner
- * as additional data (contract.md 5).
+ * as additional data.
  * @param masterSeed 32 bytes
  * @returns nonce ‖ ciphertext ‖ tag, `sealBytes` longer than the secret
  */

@@ -1,4 +1,7 @@
-/** What may happen to records once they are written (spec.md, Zones). Appending is never a mutation. */
+/**
+ * What may happen to records once they are written (docs/OPERATIONS.md, Zones and proposals). Appending is never a
+ * mutation.
+ */
 export const zones = ['immutable_core', 'protected', 'governed', 'free'] as const
 
 export type Zone = (typeof zones)[number]

@@ -60,7 +60,7 @@ export const AgentPage = Type.Object({
 export type AgentPage = Static<typeof AgentPage>
 documented('AgentPage', AgentPage, { page: { agents: ['default', 'sensors'], total: 2, next_cursor: null } })
 
-/** AgentStatusResponse of spec.md. */
+/** State of an agent. */
 export const AgentStatus = Type.Object({
   agent_id: AgentAddress,
   zone: ZoneName,
@@ -87,7 +87,7 @@ documented('AgentStatus', AgentStatus, {
   },
 })
 
-/** ChainHeadResponse of spec.md. */
+/** The head of an agent's strand. */
 export const ChainHead = Type.Object({
   agent_id: AgentAddress,
   chain_head: Hash,

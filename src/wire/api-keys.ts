@@ -4,7 +4,7 @@ import { documented } from './documented.js'
 import { NextCursor, UnixMs } from './primitives.js'
 import { Proposed } from './proposals.js'
 
-/** What a scoped key can be allowed to do (contract.md 1, Scoped keys). */
+/** What a scoped key can be allowed to do. */
 export const scopes = [
   'records:read',
   'records:write',

@@ -5,8 +5,8 @@ import { ada, adaTokens, deviceToken, oneTimeToken } from './example-values.js'
 import { JsonObject, NextCursor, UnixMs } from './primitives.js'
 
 /*
- * Bodies and answers of the auth routes (spec.md, Auth endpoints; contract.md 6). What a text may hold is judged by the
- * routes, so that a wrong e-mail, password or token is answered by its own code and not by `validation_failed`.
+ * Bodies and answers of the auth routes. The routes judge what a text may contain, so that a wrong e-mail, password or
+ * token is answered with its own code and not with `validation_failed`.
  */
 
 const UserId = Type.String({
@@ -78,7 +78,7 @@ export const RegisterBody = Type.Object(
 export type RegisterBody = Static<typeof RegisterBody>
 documented('RegisterBody', RegisterBody, { register: { email: ada.email, password } })
 
-/** Answer to registering: without tokens while the e-mail must be verified first (contract.md 6.4). */
+/** Answer to registering: without tokens while the e-mail must be verified first. */
 export const Registered = Type.Object({
   user_id: Type.Union([UserId, Type.Null()], {
     description: 'Null while the e-mail must be verified first: the answer tells not whether it was taken',

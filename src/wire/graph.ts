@@ -31,7 +31,7 @@ export const EdgeBody = Type.Object(
 export type EdgeBody = Static<typeof EdgeBody>
 documented('EdgeBody', EdgeBody, { edge, 'weight 1': edgeEnds })
 
-/** GraphEdge of spec.md. */
+/** An edge as answers show it (docs/adr/0018-graph.md). */
 export const GraphEdge = Type.Object({ ...ends, weight })
 export type GraphEdge = Static<typeof GraphEdge>
 
@@ -50,7 +50,7 @@ export const EdgePage = Type.Object({ edges: Type.Array(GraphEdge), next_cursor:
 export type EdgePage = Static<typeof EdgePage>
 documented('EdgePage', EdgePage, { page: { edges: [edge], next_cursor: null } })
 
-/** TraversalResult of spec.md. */
+/** What a traversal found. */
 export const TraversalResult = Type.Object({
   nodes: Type.Array(AgentAddress, {
     description: 'The start first, then agents in the order of their distance',

@@ -5,7 +5,7 @@ import { documented, documentedParts } from './documented.js'
 import { AgentAddress, AgentName, NextCursor, UnixMs, ZoneName } from './primitives.js'
 
 /*
- * Bodies and answers of the organism routes (spec.md, Organism endpoints; contract.md 5).
+ * Bodies and answers of the organism routes (docs/adr/0017-organisms.md).
  */
 
 export const OrganismId = Type.String({
@@ -81,7 +81,7 @@ export const OrganismPage = Type.Object({
 export type OrganismPage = Static<typeof OrganismPage>
 documented('OrganismPage', OrganismPage, { page: { organisms: [organism], total: 1, next_cursor: null } })
 
-/** Answer to making the auth namespace of an organism (spec.md, Organism auth namespace). */
+/** Answer to making the auth namespace of an organism. */
 export const NamespaceInitialised = Type.Object({
   organism_id: OrganismId,
   agent_id: AgentAddress,

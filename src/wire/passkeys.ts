@@ -4,8 +4,8 @@ import { ada, oneTimeToken } from './example-values.js'
 import { UnixMs } from './primitives.js'
 
 /*
- * Bodies and answers of the passkey routes (spec.md, Auth endpoints; contract.md 6.10). Options and credentials are the
- * JSON of WebAuthn Level 3: what `PublicKeyCredential.parseCreationOptionsFromJSON` takes and `toJSON` gives.
+ * Bodies and answers of the passkey routes (docs/adr/0016-passkeys.md). Options and credentials are the JSON of
+ * WebAuthn Level 3: what `PublicKeyCredential.parseCreationOptionsFromJSON` takes and `toJSON` gives.
  */
 
 const base64url = '^[A-Za-z0-9_-]+$'

@@ -37,7 +37,7 @@ const policies = [
   },
 ]
 
-/** Body of PUT /v1/agents/:agent/policies (contract.md 3). */
+/** Body of PUT /v1/agents/:agent/policies (docs/adr/0012-row-policies.md). */
 export const PoliciesBody = Type.Object({ policies: RowPolicies }, { additionalProperties: false })
 documented('PoliciesBody', PoliciesBody, { policies: { policies } })
 

@@ -3,7 +3,7 @@ import { limits } from '../base/limits.js'
 import { zones } from '../strand/zone.js'
 import { documentedParts } from './documented.js'
 
-/** An agent's name as a caller may choose it (contract.md 5). */
+/** An agent's name as a caller may choose it. */
 export const agentNamePattern = '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
 
 /** An agent's name as it may be addressed: organisms put their id and `::` before it. */

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { errorCatalogue, statusOf, type Refusal } from '../base/errors.js'
 import { documentedParts } from './documented.js'
 
-/** application/problem+json (RFC 9457) as every error is answered (contract.md 2.1). */
+/** The answer to every request that fails: `application/problem+json` (RFC 9457). */
 export const Problem = Type.Object({
   type: Type.String({ description: 'Address of the code in the page at /docs' }),
   title: Type.String(),

@@ -89,7 +89,7 @@ const AgentChange = Type.Object(
   },
 )
 
-/** One proposal (contract.md 5). */
+/** One proposal (docs/adr/0014-proposals.md). */
 export const ProposalView = Type.Object({
   proposal_id: ProposalId,
   agent: AgentAddress,

@@ -78,7 +78,7 @@ documented('QueryBody', QueryBody, {
 export type LatestQuery = Static<typeof LatestQuery>
 export type TimeRangeQuery = Static<typeof TimeRangeQuery>
 
-/** SaqlQueryResult of spec.md. */
+/** A page of records, as queries answer it. */
 export const QueryResult = Type.Object({ records: Type.Array(RecordView), next_cursor: NextCursor })
 export type QueryResult = Static<typeof QueryResult>
 

@@ -56,7 +56,7 @@ documented('BatchWriteBody', BatchWriteBody, {
   },
 })
 
-/** WriteResponse of spec.md and contract.md 5. */
+/** Answer to a write. */
 export const WriteResponse = Type.Object({
   record_id: Hash,
   id: Hash,
@@ -84,7 +84,7 @@ export const BatchWritten = Type.Object({
 export type BatchWritten = Static<typeof BatchWritten>
 documented('BatchWritten', BatchWritten, { written: { results: [writtenExample] } })
 
-/** RecordView of spec.md and contract.md 5. */
+/** A record as reads show it. */
 export const RecordView = Type.Object({
   record_id: Hash,
   content_hash: Hash,

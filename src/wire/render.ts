@@ -40,7 +40,7 @@ export interface ShownHead {
   signature: string
 }
 
-/** WriteResponse of contract.md 5. */
+/** `WriteResponse` (src/wire/records.ts) as text. */
 export function writeResponse(agent: string, record: ShownRecord): string {
   const hash = record.hash
   return (
@@ -50,7 +50,7 @@ export function writeResponse(agent: string, record: ShownRecord): string {
   )
 }
 
-/** RecordView of contract.md 5. */
+/** `RecordView` (src/wire/records.ts) as text. */
 export function recordView(record: ShownRecord, publicKey: string, deleted: boolean): string {
   return beforePayload(record) + text(record.body) + behindPayload(record, publicKey, deleted)
 }
@@ -73,7 +73,7 @@ function behindPayload(record: ShownRecord, publicKey: string, deleted: boolean)
   return `,${seal(record)},"public_key":"${publicKey}","deleted":${deleted},"erased":${record.erased === true}}`
 }
 
-/** `data:` of a stream event (contract.md 5, Streams). One line: canonical JSON has no line breaks. */
+/** `data:` of a stream event (docs/adr/0007-streams.md). One line: canonical JSON has no line breaks. */
 export function streamEventData(agent: string, record: ShownRecord): string {
   return (
     `{"record_id":"${record.hash}","payload":${text(record.body)},"agent":"${agent}","seq":${record.seq},` +
