@@ -27,7 +27,7 @@ export const auditTypes = [
 
 export type AuditType = (typeof auditTypes)[number]
 
-/** What an audit record tells. What is not known is left out. */
+/** What an audit record says. Whatever is not known is left out. */
 export interface AuditEvent {
   userId?: string | undefined
   /** As `emailHmac` gives it, 64 hex digits. */
@@ -37,15 +37,15 @@ export interface AuditEvent {
   userAgent?: string | undefined
   outcome: 'success' | 'failure'
   /**
-   * The id that this server gave the request: what the caller sends as one could be an e-mail. Absent where the record
+   * The id that this server gave the request; one that the caller sent could be an e-mail. Absent where the record
    * stands for more than one request.
    */
   requestId?: string | undefined
-  /** Of a record that stands for more than one time, or of `auth/passkey_removed`: how many. */
+  /** How many events a combined record stands for, or how many passkeys `auth/passkey_removed` is about. */
   count?: number | undefined
 }
 
-/** Characters kept of texts that come from outside. */
+/** How many characters are kept of texts that come from outside. */
 const charsMax = { ip: 64, userAgent: 256, requestId: 128, id: 64 } as const
 
 /**
@@ -68,20 +68,20 @@ export function auditBody(event: AuditEvent): string {
   })
 }
 
-/** What parts the words of a user agent (RFC 9110, 10.1.5): in none of them can an address go on. */
+/** Separators between the words of a user agent (RFC 9110, 10.1.5): no e-mail address continues across one. */
 const partition = /([\s()<>;,"']+)/
 
-/** An at sign, as it is or as mail programs, forms and pages write it. */
+/** An at sign, plain or in the forms that mail programs, forms and pages write. */
 const atSign = /[@\uff20\ufe6b]|%40|&#0*64|&#x0*40|&commat/i
 
-/** As long as the shortest token of this server, in base64url. */
+/** Base64url text at least as long as the shortest token of this server. */
 const tokenLike = /[\w-]{40,}/g
 
 const REMOVED = '[removed]'
 
 /**
- * A user agent without what could be an e-mail or a token in it: anyone can send any text as one, also somebody else's
- * address, and nothing on a strand is taken back.
+ * A user agent without anything that could be an e-mail or a token: anyone can send any text as user agent, even
+ * somebody else's address, and nothing can be removed from a strand.
  */
 function withoutSecrets(userAgent: string | undefined): string | undefined {
   return userAgent
@@ -91,7 +91,7 @@ function withoutSecrets(userAgent: string | undefined): string | undefined {
     .replace(tokenLike, REMOVED)
 }
 
-/** The first characters of a text, lone surrogates replaced: a record's body holds none. */
+/** The first characters of a text, lone surrogates replaced, since a record's body cannot contain any. */
 function clipped(text: string | undefined, max: number): string | null {
   if (text === undefined) return null
   const characters = Array.from(text.slice(0, max * 2)).slice(0, max)

@@ -5,9 +5,10 @@ import { deriveSeed } from '../strand/keys.js'
 import type { UserRow } from './user.js'
 
 /*
- * A device token says that whoever brings it has signed in before as a user. It lets nobody in: a login with it is
- * counted by itself, so that failures of strangers, who have none, do not keep the user out (OWASP, Blocking Brute Force
- * Attacks, Device Cookies). It travels in bodies only, where no page of another site can have a browser send it.
+ * A device token says that its bearer has signed in as a user before. It does not sign anybody in. Failed logins with
+ * it have a counter of their own, so that the failures of strangers, who have no such token, do not lock the user out
+ * (OWASP, Blocking Brute Force Attacks, Device Cookies). It is sent in bodies only, so that no page of another site can
+ * make a browser send it.
  */
 
 const ID_BYTES = 16
@@ -20,7 +21,7 @@ const deviceIdShape = /^[0-9a-f]{32}$/
 
 /** What a device token says. */
 export interface DeviceClaim {
-  /** As whom the device has signed in. */
+  /** The user that the device has signed in as. */
   userId: string
   /** 32 hex digits: the session of that sign-in, which may be over. */
   deviceId: string
@@ -37,7 +38,7 @@ export function deviceKey(masterSeed: Uint8Array, tokenEra = 0): Buffer {
 }
 
 /**
- * Writes a device token: base64url(user ‖ device ‖ milliseconds, 48 bit ‖ HMAC-SHA256 over namespace and these). It is
+ * Makes a device token: base64url(user ‖ device ‖ milliseconds, 48 bit ‖ HMAC-SHA256 over namespace and these). It is
  * stored nowhere.
  * @returns 94 characters
  */
@@ -62,7 +63,7 @@ export function decodeDeviceToken(
 ): DeviceClaim | undefined {
   if (!tokenShape.test(token)) return undefined
   const bytes = Buffer.from(token, 'base64url')
-  // 94 characters hold four bits more than the bytes: only one spelling counts.
+  // 94 characters have four bits more than the bytes: only one spelling is accepted.
   if (bytes.length !== CLAIM_BYTES + MAC_BYTES || bytes.toString('base64url') !== token) return undefined
   const claim = bytes.subarray(0, CLAIM_BYTES)
   if (!timingSafeEqual(bytes.subarray(CLAIM_BYTES), macOf(key, namespaceId, claim))) return undefined
@@ -74,8 +75,8 @@ export function decodeDeviceToken(
 }
 
 /**
- * Whether the claim is of a device of this user: not too old, and made since the password was last set and the mailbox
- * proven. Before that somebody else may have signed in, often enough to have many guesses.
+ * Whether the claim is about a device of this user: not too old, and made after the password was last set and the
+ * mailbox proven. Before that, somebody else may have signed in often enough to collect tokens for many guesses.
  */
 export function isDeviceOf(
   { userId, issuedAtMs }: DeviceClaim,
@@ -87,6 +88,6 @@ export function isDeviceOf(
 }
 
 function macOf(key: Uint8Array, namespaceId: string, claim: Uint8Array): Buffer {
-  // What follows the namespace has one length, so no other namespace gives the same bytes.
+  // Whatever follows the namespace has a fixed length, so no other namespace gives the same bytes.
   return createHmac('sha256', key).update(namespaceId).update(claim).digest()
 }

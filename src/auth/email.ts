@@ -10,11 +10,11 @@ export const emailBytesMax = 254
 /** Bytes of the part before the `@` (RFC 5321 4.5.3.1.1). */
 const LOCAL_BYTES_MAX = 64
 
-// Dot-atoms of RFC 5322 with letters, marks and digits of any script (RFC 6531). Quoted parts are left out: nobody's
-// mailbox needs one, and they carry every character that breaks headers and lists.
+// Dot-atoms of RFC 5322 with letters, marks and digits of any script (RFC 6531). Quoted parts are not accepted: no real
+// mailbox needs one, and they can contain every character that breaks headers and lists.
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u
 
-// Looked at before the conversion, which cuts a domain at "/", "?" and "#", drops tabs and undoes "%2e".
+// Checked before the conversion, which cuts a domain at "/", "?" and "#", drops tabs and decodes "%2e".
 const typedDomain = /^[\p{L}\p{M}\p{N}.-]+$/u
 
 const asciiDomain =
@@ -23,11 +23,11 @@ const asciiDomain =
 /**
  * The one form of an address that names its mailbox: trimmed, NFC, lower-cased, the domain in ASCII. It is what is
  * stored, compared and mailed to: mail to the text as typed could reach another mailbox, since letters such as the
- * Kelvin sign become ASCII ones. Addresses without a dot in the domain and IP literals are not taken.
+ * Kelvin sign become ASCII ones. Addresses without a dot in the domain and IP literals are not accepted.
  * @returns `undefined` when `text` is no address of at most 254 bytes
  */
 export function normalizeEmail(text: string): string | undefined {
-  // NFC makes one unit of UTF-16 out of four at most: what is longer than this stays too long.
+  // NFC joins at most four units of UTF-16 into one, so a longer text stays too long.
   if (text.length > emailBytesMax * 4) return undefined
   const folded = text.normalize('NFC').trim().toLowerCase().normalize('NFC')
   const at = folded.lastIndexOf('@')
@@ -42,7 +42,7 @@ export function normalizeEmail(text: string): string | undefined {
 
 /**
  * Names a mailbox in audit records without showing it: HMAC-SHA256.
- * @param key 32 bytes that only this server has: without it, a hash of an address is guessed in no time
+ * @param key 32 bytes that only this server has: without a key, an address could be found from its hash by guessing
  * @param email as `normalizeEmail` gives it
  * @returns 64 hex digits
  */

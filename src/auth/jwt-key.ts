@@ -13,14 +13,14 @@ export interface PublicJwk {
   use: 'sig'
 }
 
-/** What it takes to check a token. */
+/** What is needed to check a token. */
 export interface VerifyKey {
   /** The RFC 7638 thumbprint of the key. */
   readonly kid: string
   readonly publicKey: KeyObject
 }
 
-/** What it takes to sign tokens. Never logged, never sent. */
+/** What is needed to sign tokens. Never logged, never sent. */
 export interface JwtKey extends VerifyKey {
   readonly publicJwk: PublicJwk
   readonly privateKey: KeyObject
@@ -35,11 +35,11 @@ export interface JwtKey extends VerifyKey {
  * @param epoch counts the rotations of the key, from 0
  */
 export async function jwtKey(agentSeed: Uint8Array, namespaceId: string, epoch: number): Promise<JwtKey> {
-  // No id of a namespace holds a "/", so no two pairs give one info.
+  // No id of a namespace contains a "/", so no two pairs give the same info.
   return jwtKeyOfSeed(deriveSeed(agentSeed, `strandfast/jwt/v1/${namespaceId}/${epoch}`))
 }
 
-/** The key of a seed that is derived already. */
+/** The key of a seed that has been derived already. */
 export async function jwtKeyOfSeed(seed: Buffer): Promise<JwtKey> {
   const x = Buffer.from(keyPairFromSeed(seed).publicKey, 'hex').toString('base64url')
   const okp = { kty: 'OKP', crv: 'Ed25519', x } as const

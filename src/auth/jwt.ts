@@ -21,29 +21,29 @@ export interface TokenClaims {
   iss: string
   /** The session that it was issued in. */
   sid: string
-  /** How the user came in (RFC 8176). */
+  /** How the user signed in (RFC 8176). */
   amr: string[]
-  /** What `verified` of the user said when the token was issued. Absent in tokens of the versions that did not tell it. */
+  /** The user's `verified` when the token was issued. Absent in tokens of earlier versions. */
   email_verified?: boolean
   /**
-   * The e-mail once more, where the user has come in by its mailbox or a provider vouched for it: an address that was
-   * only confirmed may belong to an account that somebody else made in its name. Absent before that.
+   * The e-mail again, if the user has signed in by means of its mailbox or a provider vouched for it. Otherwise absent:
+   * an address that was only confirmed may belong to an account that somebody else made with it.
    */
   verified_email?: string
   /**
-   * When the user came in, Unix seconds (OpenID Connect Core, 2): a refresh leaves it as it is. Absent in tokens of the
-   * versions that did not tell it.
+   * When the user signed in, Unix seconds (OpenID Connect Core, 2); a refresh does not change it. Absent in tokens of
+   * earlier versions.
    */
   auth_time?: number
 }
 
-/** `expired` only for a token that was right in every other way. */
+/** `expired` only for a token that is valid in every other way. */
 export type TokenVerdict = { ok: true; claims: TokenClaims } | { ok: false; reason: 'expired' | 'invalid' }
 
 const ALGORITHM = 'EdDSA'
 const TYPE = 'JWT'
 
-/** Characters of a token that is looked at: a header block holds no longer one. */
+/** The most characters of a token: a header block has no room for a longer one. */
 const TOKEN_CHARS_MAX = 16_384
 
 const requiredClaims = [
@@ -67,8 +67,8 @@ export async function mintToken(claims: TokenClaims, key: JwtKey): Promise<strin
 }
 
 /**
- * Checks a token's signature and claims, nothing else: what was revoked or ended since is for the caller.
- * Algorithm, type and key come from here; of the token's header only `kid` is used, to choose among `keys`.
+ * Checks a token's signature and claims, nothing else: the caller checks revocations. Algorithm, type and key are fixed
+ * here; of the token's header only `kid` is used, to choose among `keys`.
  * @param keys those of one namespace
  */
 export async function verifyToken(
@@ -100,7 +100,7 @@ function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKe
   return key.publicKey
 }
 
-/** The claims when each has its type: a key that signs them wrongly typed is ours, but may be of another version. */
+/** The claims if each has its type: our own key may have signed other types in another version. */
 function claimsOf(payload: Metadata): TokenClaims | undefined {
   const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr } = payload
   const later = laterClaimsOf(payload)
@@ -113,7 +113,7 @@ function claimsOf(payload: Metadata): TokenClaims | undefined {
 
 type LaterClaims = Pick<TokenClaims, 'auth_time' | 'email_verified' | 'verified_email'>
 
-/** The claims that tokens of the versions before lack. */
+/** The claims that tokens of earlier versions lack. */
 function laterClaimsOf({ auth_time, email_verified, verified_email }: Metadata): LaterClaims | undefined {
   const claims: LaterClaims = {}
   if (typeof auth_time === 'number') claims.auth_time = auth_time

@@ -10,11 +10,11 @@ export interface License {
   features: string[]
 }
 
-/** Why a license key is not taken; each is answered `license_required`. */
+/** Why a license key is not accepted; the answer is `license_required` in each case. */
 export type LicenseFault = 'expired' | 'invalid'
 
 const ALGORITHM = 'EdDSA'
-// Not that of users' tokens: a key used for both would otherwise let one stand for the other.
+// Differs from the type of users' tokens: if one key signed both, a token could otherwise pass as a license.
 const TYPE = 'license+jwt'
 const DAY_MS = 86_400_000
 

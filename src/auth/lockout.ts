@@ -9,7 +9,7 @@ export interface LockoutState {
   readonly failures: number
   /** Unix milliseconds; 0 when never locked. */
   readonly lockedUntilMs: number
-  /** Unix milliseconds: by it the store finds entries that can go. */
+  /** Unix milliseconds: the store uses it to find entries that can be deleted. */
   readonly lastFailureAtMs: number
 }
 
@@ -19,10 +19,12 @@ export interface LockoutPolicy {
   readonly durationSecs: number
 }
 
-/** Milliseconds that failures are remembered after the last one, so that made-up addresses do not fill the store. */
+/**
+ * How long failures are remembered after the last one, milliseconds, so that made-up addresses do not fill the store.
+ */
 const MEMORY_MS = 86_400_000
 
-/** An e-mail without failures: what stands where there is no entry, and after a success. */
+/** An e-mail without failures: the state where there is no entry, and after a success. */
 export const noFailures: LockoutState = { failures: 0, lockedUntilMs: 0, lastFailureAtMs: 0 }
 
 /** How long the e-mail stays locked. @returns milliseconds, 0 when it is not locked */
@@ -31,8 +33,8 @@ export function lockedForMs(state: LockoutState, nowMs: number): number {
 }
 
 /**
- * The state after one more failure. The one that makes the count full locks, and the count starts again when the lock
- * ends. Failures while locked change nothing: a lock is not made longer from outside.
+ * The state after one more failure. The failure that reaches the limit locks, and the count starts again when the lock
+ * ends. Failures while locked change nothing, so nobody can prolong a lock from outside.
  * @returns the new state, and whether this failure locked
  */
 export function afterFailure(

@@ -14,7 +14,7 @@ export interface UserMetadata {
  * @returns `metadata_too_large`, or `validation_failed` for a member named `__proto__`; nothing when it may be stored
  */
 export function metadataRefusal(metadata: UserMetadata, bytesMax: number): Refusal | undefined {
-  // Before the canonical form, which such a member would make throw.
+  // Checked first, because making the canonical form throws for such a member.
   if (hasProtoMember(metadata.appMetadata) || hasProtoMember(metadata.userMetadata)) {
     return refuse('validation_failed', 'Expected no key named __proto__')
   }

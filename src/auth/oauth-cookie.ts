@@ -1,12 +1,12 @@
 import type { OauthProviderName } from './oauth.js'
 
 /*
- * The cookie that binds a sign-in by a provider to the browser that started it: who follows a link that carries somebody
- * else's state does not have that somebody's cookie (RFC 6749, 10.12). It is the same for sign-ins that are on their way
- * at once, so that two tabs do not disturb each other.
+ * The cookie that binds a sign-in by a provider to the browser that started it: whoever follows a link with somebody
+ * else's state does not have that person's cookie (RFC 6749, 10.12). Sign-ins that run at the same time share it, so
+ * that two tabs do not disturb each other.
  */
 
-/** What a cookie is set by: where the provider sends the browser back to, and how long it is kept, seconds. */
+/** Where a cookie is set: for the address to which the provider sends the browser back. */
 export interface CookiePlace {
   provider: OauthProviderName
   callbackUrl: string
@@ -23,7 +23,7 @@ export function oauthCookieName({ provider, callbackUrl }: CookiePlace): string 
 /** The value of `Set-Cookie`. Lax: the browser comes back by a navigation from the provider's site. */
 export function oauthCookie(place: CookiePlace, value: string, maxAgeSecs: number): string {
   const secure = isSecure(place.callbackUrl)
-  // A name with `__Host-` wants the whole host.
+  // A name with `__Host-` requires the path of the whole host.
   const path = secure ? '/' : new URL('.', place.callbackUrl).pathname.replace(/\/$/, '')
   const attributes = `Path=${path}; Max-Age=${maxAgeSecs}; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
   return `${oauthCookieName(place)}=${value}; ${attributes}`

@@ -21,8 +21,8 @@ export interface ProviderIdentity {
 }
 
 /**
- * Why a sign-in by a provider came to nothing, by the codes of RFC 6749, 4.1.2.1. They reach the application; what was
- * wrong stays in the log.
+ * Why a sign-in by a provider failed, as a code of RFC 6749, 4.1.2.1. The application gets the code; the reason stays
+ * in the log.
  */
 export interface OauthFault {
   error: 'access_denied' | 'server_error' | 'temporarily_unavailable'
@@ -30,7 +30,7 @@ export interface OauthFault {
   reason: string
 }
 
-/** What both halves of a sign-in work with: nonce and verifier prove that they belong together. */
+/** Shared by both halves of a sign-in: nonce and verifier prove that they belong together. */
 export interface OauthSecrets {
   /** Bound into the ID token (OpenID Connect Core, 3.1.2.1). */
   nonce: string
@@ -57,7 +57,7 @@ export interface OauthProvider {
   identify(back: OauthReturn): Promise<ProviderIdentity | OauthFault>
 }
 
-/** A sign-in on its way, as the store keeps it under the SHA-256 of its state. */
+/** A sign-in that is not finished, as the store keeps it under the SHA-256 of its state. */
 export interface OauthStateRow {
   provider: OauthProviderName
   /** SHA-256 of the cookie of the browser that started it, 64 hex digits. */
@@ -73,8 +73,8 @@ export function oauthKey(masterSeed: Uint8Array): Buffer {
 }
 
 /**
- * Nonce and code verifier of a sign-in, made of its state and a key: so nothing secret has to be kept while the browser
- * is away, and knowing the state alone, which passes through the provider, gives neither.
+ * Nonce and code verifier of a sign-in, derived from its state and a key. So nothing secret has to be stored while the
+ * browser is away, and neither can be computed from the state alone, which passes through the provider.
  * @param state 43 characters, so that no two namespaces and states give the same bytes
  */
 export function oauthSecrets(key: Uint8Array, namespaceId: string, state: string): OauthSecrets {

@@ -21,7 +21,7 @@ export function makeOneTimeToken(random: RandomBytes): { token: string; hash: st
 export function hashOneTimeToken(token: string): string | undefined {
   if (!tokenShape.test(token)) return undefined
   const bytes = Buffer.from(token, 'base64url')
-  // 43 characters hold two bits more than 32 bytes: only one spelling counts.
+  // 43 characters have two bits more than 32 bytes: only one spelling is accepted.
   return bytes.toString('base64url') === token ? sha256(bytes) : undefined
 }
 

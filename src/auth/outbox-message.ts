@@ -7,9 +7,9 @@ export interface LinkMail {
   to: string
   /** The organism whose namespace it is of; empty for the root one. */
   organismId: string
-  /** The raw token, which nothing but this mail and its link may show. */
+  /** The raw token, which may appear only in this mail and its link. */
   token: string
-  /** Unix milliseconds at which the link stops working; a mail that is still unsent then is given up. */
+  /** Unix milliseconds at which the link stops working; a mail that has not been sent by then is given up. */
   expiresAtMs: number
 }
 

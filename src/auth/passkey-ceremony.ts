@@ -25,7 +25,7 @@ import {
   type VerifiedAssertion,
 } from './passkey.js'
 
-/** Signatures that are taken: what every authenticator and browser has at least one of. */
+/** Signature algorithms that are accepted: every authenticator and browser has at least one of them. */
 const algorithms = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256]
 
 /** Credential ids have at most 1,023 bytes (WebAuthn Level 3, 7.1). */
@@ -36,8 +36,8 @@ const transportsKnown = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-car
 const timeout = limits.passkeySessionSecs * 1_000
 
 /**
- * The two ceremonies of passkeys for one relying party (WebAuthn Level 3, 7.1 and 7.2): user verification is asked for
- * and insisted on, passkeys are discoverable, attestation is not looked at.
+ * The two ceremonies of passkeys for one relying party (WebAuthn Level 3, 7.1 and 7.2): user verification is required,
+ * passkeys are discoverable, attestation is ignored.
  */
 export class PasskeyCeremony {
   readonly #party: RelyingParty
@@ -69,8 +69,8 @@ export class PasskeyCeremony {
   }
 
   /**
-   * What `navigator.credentials.get` is called with. Without transports: made-up ids have none, and those of real ones
-   * would tell them apart.
+   * What `navigator.credentials.get` is called with. Without transports: made-up ids have none, so transports would
+   * show which ids are real.
    */
   requestOptions(challenge: string, allowed: readonly string[] | undefined): Promise<RequestOptions> {
     return generateAuthenticationOptions({
@@ -82,7 +82,7 @@ export class PasskeyCeremony {
     })
   }
 
-  /** The new passkey; undefined when anything about it is not as it has to be. */
+  /** The new passkey; undefined when it is not valid. */
   verifyRegistration(credential: RegistrationCredential, challenge: string): Promise<NewPasskey | undefined> {
     return unlessThrown(async () => {
       const { id, rawId, response } = credential
@@ -120,8 +120,9 @@ export class PasskeyCeremony {
   }
 
   /**
-   * What a good assertion said; undefined for any other. Its counter is judged where the passkey is kept. Without a
-   * passkey the signature is checked against a key that nobody has, so that time does not tell which ids are real.
+   * What a valid assertion said; undefined for any other. The shard that keeps the passkey judges the counter. Without
+   * a passkey, the signature is checked against a key that nobody has, so that the time taken does not show which ids
+   * are real.
    */
   verifyAssertion(
     { id, rawId, response }: AssertionCredential,
@@ -153,7 +154,7 @@ export class PasskeyCeremony {
   }
 }
 
-/** Whatever is wrong with what came from outside, the library throws an Error of its words for it. */
+/** The library throws an Error for any invalid input. */
 async function unlessThrown<T>(verify: () => Promise<T | undefined>): Promise<T | undefined> {
   try {
     return await verify()
@@ -162,14 +163,14 @@ async function unlessThrown<T>(verify: () => Promise<T | undefined>): Promise<T 
   }
 }
 
-/** Whether the ceremony ran in a frame of another site's page, where none of ours belongs (7.1, step 10). */
+/** Whether the ceremony ran in a frame of another site's page, which is not allowed (7.1, step 10). */
 function isFramed(clientDataJson: string): boolean {
   return decodeClientDataJSON(clientDataJson).crossOrigin === true
 }
 
 /**
- * The attestation object as a client makes it where no attestation is asked for. A statement that came all the same is
- * nothing to go by without roots to trust, and its certificates could have the library fetch what they name.
+ * The attestation object as a client makes it when no attestation is asked for. A statement that came anyway proves
+ * nothing without trusted roots, and its certificates could name addresses that the library would fetch.
  */
 function withoutAttestation(attestationObject: string): string {
   const decoded = decodeAttestationObject(new Uint8Array(Buffer.from(attestationObject, 'base64url')))
@@ -181,7 +182,7 @@ function withoutAttestation(attestationObject: string): string {
   return Buffer.from(isoCBOR.encode(none)).toString('base64url')
 }
 
-/** The COSE form of a fresh P-256 key whose private half is dropped at once. */
+/** The COSE form of a new P-256 key whose private half is discarded at once. */
 function makeNobodysKey(): Uint8Array {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' })

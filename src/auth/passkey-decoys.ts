@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { deriveSeed } from '../strand/keys.js'
 
 /**
- * Lengths of credential ids in bytes as authenticators make them, each in one of sixteen draws as often as it stands
- * here: password managers and phones 16 and 20, platforms and browsers 32, security keys 48 and 64.
+ * Lengths of credential ids in bytes, drawn with equal chance from these sixteen, so that each is as frequent as with
+ * real authenticators: password managers and phones 16 and 20, platforms and browsers 32, security keys 48 and 64.
  */
 const lengths = [16, 16, 16, 16, 16, 20, 20, 20, 32, 32, 32, 32, 32, 48, 48, 64] as const
 
@@ -12,7 +12,7 @@ export function decoyKey(masterSeed: Uint8Array): Buffer {
   return deriveSeed(masterSeed, 'strandfast/passkey-decoy/v1')
 }
 
-/** Whose made-up ids: a mailbox of a namespace. */
+/** The mailbox of a namespace for which ids are made up. */
 export interface DecoyOwner {
   namespace: string
   /** As `normalizeEmail` gives it. */
@@ -26,7 +26,7 @@ export interface DecoyOwner {
  */
 export function decoyIds(key: Uint8Array, { namespace, email }: DecoyOwner, count: number): string[] {
   return Array.from({ length: count }, (_, place) => {
-    // No namespace or e-mail holds a zero.
+    // No namespace or e-mail contains NUL.
     const chosen = createHmac('sha512', key).update(`id\0${namespace}\0${email}\0${place}`).digest()
     const length = lengths[(chosen[chosen.length - 1] ?? 0) % lengths.length] ?? 32
     const first = chosen.subarray(0, length / 2)
@@ -35,8 +35,8 @@ export function decoyIds(key: Uint8Array, { namespace, email }: DecoyOwner, coun
 }
 
 /**
- * Whether an id is a made-up one. To register one is refused just as to register another user's, else who tried would
- * learn which ids of a list are real. An honest id is taken for one in fewer than 2^-63 cases.
+ * Whether an id is made up. Registering one is refused like registering another user's; otherwise an attempt would show
+ * which ids of a list are real. A real id is mistaken for a made-up one with a chance below 2^-63.
  */
 export function isDecoy(key: Uint8Array, id: string): boolean {
   const bytes = Buffer.from(id, 'base64url')
@@ -45,7 +45,7 @@ export function isDecoy(key: Uint8Array, id: string): boolean {
   return timingSafeEqual(bytes.subarray(bytes.length / 2), sealOf(key, first))
 }
 
-/** The second half of a made-up id, by which it is known again; without the key it looks like any other bytes. */
+/** The second half of a made-up id, by which the server recognises it; without the key it looks random. */
 function sealOf(key: Uint8Array, first: Uint8Array): Buffer {
   return createHmac('sha256', key).update('seal\0').update(first).digest().subarray(0, first.length)
 }

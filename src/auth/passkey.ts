@@ -63,36 +63,36 @@ export interface AssertionCredential {
   }
 }
 
-/** What an assertion is held to. */
+/** What an assertion is checked against. */
 export interface ExpectedAssertion {
   challenge: string
-  /** Whether the ceremony began with an e-mail; else the assertion has to name the user. */
+  /** Whether the ceremony began with an e-mail; if not, the assertion has to name the user. */
   named: boolean
-  /** The passkey that it names; absent: there is none that may serve. */
+  /** The passkey that it names; absent when no passkey may be used. */
   passkey?: PasskeyRow
 }
 
-/** What an assertion said that was verified. */
+/** What a verified assertion said. */
 export interface VerifiedAssertion {
   counter: number
   backupEligible: boolean
 }
 
 /**
- * How a sign-in by passkey is told in `amr` (RFC 8176): proof of possession of a key, several factors, since the
- * authenticator verified its user, and the user's presence. Not `hwk`: a synchronised key is in no hardware, and
- * without attestation nobody could tell.
+ * The `amr` of a sign-in by passkey (RFC 8176): proof of possession of a key, several factors, since the authenticator
+ * verified its user, and the user's presence. Not `hwk`: a synchronised key is not bound to hardware, and without
+ * attestation nobody knows whether it is.
  */
 export const passkeyAmr = ['pop', 'mfa', 'user'] as const
 
-/** The user handle of a user, base64url: what a discoverable passkey says whose it is. */
+/** The user handle of a user, base64url: it says whose a discoverable passkey is. */
 export function userHandleOf(userId: string): string {
   return Buffer.from(userId).toString('base64url')
 }
 
 /**
- * Whether a signature counter may follow another: it grows, or the authenticator has none and says 0 (WebAuthn Level
- * 3, 6.1.1). One that does not grow tells of a copied key.
+ * Whether a signature counter may follow another: it grows, or the authenticator has none and says 0 (WebAuthn Level 3,
+ * 6.1.1). A counter that does not grow means a copied key.
  */
 export function counterGrows(kept: number, said: number): boolean {
   return said > kept || (said === 0 && kept === 0)

@@ -10,7 +10,7 @@ export const passwordBytesMax = 1_024
  * @returns nothing when it may be used
  */
 export function passwordFaults(password: string, blocklist: ReadonlySet<string> | undefined): string[] {
-  // First, so that nothing below walks a long text.
+  // Checked first, so that nothing below goes through a long text.
   if (Buffer.byteLength(password) > passwordBytesMax) {
     return [`Expected at most ${passwordBytesMax.toLocaleString('en')} bytes`]
   }
@@ -22,7 +22,10 @@ export function passwordFaults(password: string, blocklist: ReadonlySet<string> 
   return faults
 }
 
-/** The form in which passwords are looked up: case and the compatibility forms of characters do not make one rare. */
+/**
+ * The form in which passwords are looked up: other case or compatibility forms of characters do not make a common
+ * password rare.
+ */
 export function foldPassword(password: string): string {
   return password.normalize('NFKC').toLowerCase().normalize('NFKC')
 }

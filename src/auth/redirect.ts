@@ -3,7 +3,7 @@
  * only this check keeps the tokens of whoever follows it from going to an address of the link's author.
  */
 
-/** An address of the list: it allows itself and what lies below its path. */
+/** An address of the list: it allows itself and everything below its path. */
 export interface AllowedRedirect {
   origin: string
   /** Without a slash at its end, unless it allows only what lies below it. */
@@ -16,10 +16,12 @@ const CHARS_MAX = 2_048
 /** Scheme, authority and path of a web address, then query and fragment, all of visible ASCII. */
 const shape = /^https?:\/\/([^/?#@\\]+)(\/[^?#\\]*)?(\?[^#\\]*)?(#.*)?$/i
 
-/** What the path holds percent-encoded that servers on the way decode to something else: controls, `%`, `/` and `\`. */
+/**
+ * Percent-encoded characters of a path that servers on the way decode to something else: controls, `%`, `/` and `\`.
+ */
 const encodedTrick = /%(?:[01][0-9a-f]|7f|25|2f|5c)/i
 
-/** Names of the members that this server adds; an address with one of its own could stand in for them. */
+/** Names of the parameters that this server adds; an address that already has one of them could forge a result. */
 const addedNames: ReadonlySet<string> = new Set([
   'token',
   'refresh_token',
@@ -39,8 +41,8 @@ export function parseAllowedRedirect(text: string): AllowedRedirect | undefined 
 }
 
 /**
- * A redirect address as a browser would go to it. Refused is what browsers, proxies and servers read in different
- * ways: user names, backslashes, dot segments (encoded ones and `..;` too), empty segments, controls, fragments.
+ * A redirect address as a browser would read it. Whatever browsers, proxies and servers read in different ways is
+ * refused: user names, backslashes, dot segments (encoded ones and `..;` too), empty segments, controls, fragments.
  * @returns undefined when it is no address to send tokens to, whatever the list says
  */
 export function parseRedirect(text: string): URL | undefined {
@@ -51,12 +53,12 @@ export function parseRedirect(text: string): URL | undefined {
   if (encodedTrick.test(path) || !isDecodable(path) || path.split('/').some(isTrick)) return undefined
   if (path.includes('//')) return undefined
   const url = new URL(text)
-  // What parsing changes, another parser may not.
+  // If parsing changes the address, another parser may read it differently.
   if (url.pathname !== path || url.username !== '' || url.password !== '') return undefined
   return [...url.searchParams.keys()].some((name) => addedNames.has(name)) ? undefined : url
 }
 
-/** Whether every percent sign encodes something, and all of them UTF-8: of other bytes each server makes its own. */
+/** Whether every percent sign encodes something, and all together UTF-8: servers read other bytes in different ways. */
 function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path)
@@ -66,7 +68,7 @@ function isDecodable(path: string): boolean {
   }
 }
 
-/** A segment that some servers take for `.` or `..`: they cut parameters behind `;` off before they resolve it. */
+/** A segment that some servers read as `.` or `..`: they cut parameters after `;` off before they resolve it. */
 function isTrick(segment: string): boolean {
   const [name = ''] = segment.replaceAll(/%2e/gi, '.').replaceAll(/%3b/gi, ';').split(';')
   return name === '.' || name === '..'
@@ -80,7 +82,7 @@ export function isAllowedRedirect(url: URL, allowed: readonly AllowedRedirect[])
   })
 }
 
-/** How results are put into a redirect address: behind `?` or behind `#`. */
+/** How results are put into a redirect address: after `?` or after `#`. */
 export type RedirectMode = 'query' | 'fragment'
 
 /** The address with the results, its own query unchanged. */

@@ -26,8 +26,8 @@ export function refreshKey(masterSeed: Uint8Array, tokenEra = 0): Buffer {
 }
 
 /**
- * Writes a refresh token: base64url(sid ‖ generation, 32 bit ‖ HMAC-SHA256 over namespace, sid and generation). No
- * token is stored: the session's row knows which generation is in force.
+ * Makes a refresh token: base64url(sid ‖ generation, 32 bit ‖ HMAC-SHA256 over namespace, sid and generation). No token
+ * is stored: the session's row knows which generation is in force.
  * @returns 70 characters
  */
 export function encodeRefreshToken(key: Uint8Array, namespaceId: string, claim: RefreshClaim): string {
@@ -57,11 +57,11 @@ export function decodeRefreshToken(
 }
 
 function macOf(key: Uint8Array, namespaceId: string, claim: Uint8Array): Buffer {
-  // What follows the namespace has one length, so no other namespace gives the same bytes.
+  // Whatever follows the namespace has a fixed length, so no other namespace gives the same bytes.
   return createHmac('sha256', key).update(namespaceId).update(claim).digest()
 }
 
-/** What a presented token is answered by; `generation` is that of the token to answer. */
+/** How a presented token is answered; `generation` is that of the token in the answer. */
 export type RefreshDecision =
   | { kind: 'rotate'; generation: number }
   | { kind: 'repeat'; generation: number }
@@ -71,9 +71,9 @@ export type RefreshDecision =
 /**
  * Decides what happens to a token with a right MAC.
  *
- * The token in force rotates. The one before answers the one in force again within `refreshRepeatMs` of its exchange,
- * for a second tab or a lost answer. Later, and for any other token at any time, two hold tokens of one session, and
- * nobody can tell which of them is the thief: `reused` ends the session.
+ * The token in force is exchanged for the next one. The token before it is answered with the one in force for
+ * `refreshRepeatMs` after its exchange, for a second tab or a lost answer. After that, and for any older token, two
+ * parties have tokens of one session, and nobody can say which of them is the thief: `reused` ends the session.
  */
 export function decideRefresh(session: SessionRow, generation: number, nowMs: number): RefreshDecision {
   if (nowMs >= session.expiresAtMs) return { kind: 'expired' }

@@ -23,13 +23,13 @@ export type PolicyClaims = Pick<
   'sub' | 'email' | 'verified_email' | 'app_metadata' | 'user_metadata'
 >
 
-/** What a text begins with to be a placeholder, and nothing else. */
+/** Every placeholder begins with this, and no other text may. */
 const SIGN = '$jwt.'
 
 // Further steps of the key descend into objects: `$jwt.app_metadata.team.id`.
 const placeholderShape = /^\$jwt\.(?:sub|email|verified_email|(?:app_metadata|user_metadata)(?:\.[^.\s]+)+)$/
 
-/** Claims that tell less than a policy may take them for, and why: at the path itself, or below it. */
+/** Claims that prove less than a policy may assume, and why: at the path itself, or below it. */
 const doubtful = [
   {
     claim: 'email',
@@ -57,8 +57,8 @@ export function resolvePolicies(
 }
 
 /**
- * Whether one of the policies, resolved, allows a record with this canonical body. None, and nothing is allowed.
- * @param effort what comparing costs is added to it
+ * Whether one of the resolved policies allows a record with this canonical body. Without policies nothing is allowed.
+ * @param effort the cost of comparing is added to it
  */
 export function allows(
   resolved: readonly (readonly Condition[])[],
@@ -84,7 +84,7 @@ function resolveValue({ op, value }: Condition, claims: PolicyClaims): unknown {
   return value.map((item) => resolveOne(item, claims)).filter((item) => item !== undefined)
 }
 
-/** A literal as it is; of a placeholder the claim, or `undefined` when the user lacks it. */
+/** A literal as it is; for a placeholder the claim, or `undefined` when the user lacks it. */
 function resolveOne(value: unknown, claims: PolicyClaims): unknown {
   if (!isPlaceholder(value)) return value
   const path = value.slice(SIGN.length)
@@ -92,8 +92,8 @@ function resolveOne(value: unknown, claims: PolicyClaims): unknown {
 }
 
 /**
- * What is wrong with policies that have the right shape: placeholders that are none, values that their operator can
- * never match, and what is over its bound.
+ * What is wrong with policies that have the right shape: unknown placeholders, values that their operator can never
+ * match, and whatever exceeds its bound.
  * @returns faults with pointers into the body of `PUT /v1/agents/:agent/policies`, code `validation_failed`
  */
 export function policyFaults(policies: readonly Policy[]): Fault[] {
@@ -106,7 +106,9 @@ export function policyFaults(policies: readonly Policy[]): Fault[] {
   })
 }
 
-/** Which lists of policies are too long to be set. Strands that are imported can have longer ones from before there was a bound. */
+/**
+ * Which lists of policies are too long to be set. Imported strands can have longer ones from before there was a bound.
+ */
 export function longListFaults(policies: readonly Policy[]): Fault[] {
   return policies.flatMap(({ conditions }, index) =>
     conditions.flatMap(({ op, value }, place) => {
@@ -149,7 +151,9 @@ function literalFault(op: Condition['op'], value: unknown): string | undefined {
   return holdsSign(value) ? 'Expected no placeholder within an object or a list' : undefined
 }
 
-/** Whether a text that begins like a placeholder stands anywhere within a list or object, where none is resolved. */
+/**
+ * Whether a list or object contains a text that begins like a placeholder anywhere within it, where none is resolved.
+ */
 function holdsSign(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return isPlaceholder(value)
   return Object.values(value).some(holdsSign)
@@ -170,7 +174,7 @@ function fault(pointer: string, detail: string): Fault {
 
 /**
  * Warnings for the answer to `PUT /v1/agents/:agent/policies`: a policy on `$jwt.email` or `$jwt.user_metadata` is
- * accepted, but anyone can register with any e-mail, and each user writes the other object at will.
+ * accepted, but anyone can register with any e-mail, and each user can write anything into user_metadata.
  */
 export function policyWarnings(policies: readonly Policy[]): string[] {
   return policies.flatMap(({ conditions }, index) =>

@@ -1,11 +1,11 @@
 import type { RandomBytes } from '../base/random.js'
 
-/** One login of one user: what its refresh tokens and its JWTs' `sid` stand for. */
+/** One login of one user, to which its refresh tokens and the `sid` of its JWTs refer. */
 export interface SessionRow {
   /** 32 hex digits. */
   sid: string
   userId: string
-  /** How the user came in (RFC 8176), for example `["pwd"]`. */
+  /** How the user signed in (RFC 8176), for example `["pwd"]`. */
   amr: string[]
   createdAtMs: number
   lastUsedAtMs: number
@@ -13,14 +13,16 @@ export interface SessionRow {
   expiresAtMs: number
   /** The refresh token in force; the first is 0. */
   generation: number
-  /** When `generation` was made, which is when the one before was exchanged. */
+  /** When `generation` was made, that is, when the one before was exchanged. */
   rotatedAtMs: number
 }
 
 /** Bytes of a session's id. */
 export const sidBytes = 16
 
-/** A new session with its first refresh token. @param login who came in, how, and how long the token lives, seconds */
+/**
+ * A new session with its first refresh token. @param login who signed in, how, and how long the token lives, seconds
+ */
 export function openSession(
   login: { userId: string; amr: string[]; refreshExpirySecs: number },
   nowMs: number,

@@ -11,13 +11,13 @@ export interface UserRow {
   email: string
   verified: boolean
   /**
-   * Whether the user has come in by the mailbox: by a mailed magic link or reset, or by a provider that vouched for it.
-   * Neither a confirmed address nor a token that was returned in an answer instead of a mail proves it.
+   * Whether the user has signed in by means of the mailbox: by a mailed magic link or reset, or by a provider that
+   * vouched for it. Neither a confirmed address nor a token that was returned in an answer instead of a mail proves it.
    */
   mailboxProven: boolean
-  /** The argon2id string; absent for who never set a password. */
+  /** The argon2id string; absent for a user who never set a password. */
   passwordHash?: string
-  /** Unix milliseconds: device tokens from before it are not those of the user's devices any more. Absent: all are. */
+  /** Unix milliseconds: older device tokens are not valid any more. Absent: all are. */
   devicesSinceMs?: number
   appMetadata: Metadata
   userMetadata: Metadata
