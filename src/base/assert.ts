@@ -1,5 +1,5 @@
 /**
- * Stops what broke when something that must hold does not. A failed assertion is a bug, never an answer.
+ * Throws when something that must hold does not. A failed assertion is a bug, never an answer.
  * @throws Error when `condition` is false
  */
 export function assert(condition: boolean, mustHold: string): asserts condition {

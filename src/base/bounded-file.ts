@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * Reads a file that somebody names, whatever it is: a pipe or a device may have no end.
+ * Reads a file that somebody names, up to a limit: a pipe or a device may have no end.
  * @throws Error of the file system; EFBIG when it has more than `bytesMax` bytes
  */
 export function readBounded(path: string, bytesMax: number): Buffer {

@@ -6,12 +6,12 @@ import { readBounded } from './bounded-file.js'
 
 export { syncDirectory }
 
-/** What the name of an unfinished file ends in. A start removes them. */
+/** The end of the name of an unfinished file. A start removes such files. */
 export const unfinishedSuffix = '.tmp'
 
 /**
- * Writes a file so that it is there whole or not at all, whenever the machine stops, and is on disk when this
- * returns. Mode 0600.
+ * Writes a file that exists completely or not at all, whenever the machine stops, and is on disk when this returns.
+ * Mode 0600.
  */
 export function writeDurably(file: string, text: string): void {
   const unfinished = file + unfinishedSuffix

@@ -72,7 +72,7 @@ export const errorCatalogue = {
 /** A code of the catalogue. */
 export type ErrorCode = keyof typeof errorCatalogue
 
-/** Whether a text is a code of the catalogue; one that an earlier version kept need not be. */
+/** Whether a text is a code of the catalogue; one that an earlier version stored may not be. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(errorCatalogue, text)
 }
@@ -85,14 +85,15 @@ export interface Fault {
 }
 
 /**
- * An expected failure: a value, not a throw. It has this one shape from where it is decided to where it is sent, over
- * threads too; whatever can fail is a union with it. `extra` members stand beside the standard ones of the answer.
+ * An expected failure: a value, not a throw. It has this one shape from where it is decided to where it is sent, also
+ * between threads; the result of anything that can fail is a union with it. `extra` members stand beside the standard
+ * ones of the answer.
  */
 export interface Refusal {
-  /** What can stand beside a refusal has a kind, or no `code`: either tells them apart. */
+  /** Other members of such unions have a `kind`, or no `code`, so that either distinguishes a refusal. */
   kind?: undefined
   code: ErrorCode
-  /** Instead of the catalogue's, where one code has two: `invalid_token` is 400 for a token in a body, not a credential. */
+  /** Replaces the catalogue's status where a code has two: `invalid_token` is 400 for a token in a body. */
   status?: 400
   detail: string
   faults?: Fault[]
@@ -110,7 +111,10 @@ export function statusOf(refusal: Refusal): number {
   return refusal.status ?? errorCatalogue[refusal.code].status
 }
 
-/** An expected failure where a value cannot be handed on, as out of a long read: the request is answered with it. */
+/**
+ * An expected failure that is thrown where no value can be returned, as out of a long read: the request is answered
+ * with it.
+ */
 export class RefusedError extends Error {
   readonly refusal: Refusal
 

@@ -15,17 +15,19 @@ export const limits = {
   batchBytesMax: 8_388_608,
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
-  /** How long a connection can be idle, as clients are told, seconds: it is closed after 8 to 12. */
+  /** How long a connection can be idle according to `Keep-Alive`, seconds; it is closed after 8 to 12. */
   keepAliveSecs: 5,
   /** How long writes wait before they are tried again when there is no room on the disk, seconds. */
   storageFullRetrySecs: 30,
   /** How long a client that is still sending has to see the last answer of its connection, milliseconds. */
   lastAnswerLingerMs: 1_000,
-  /** Bytes of chunks of a body that are put together before they are read. */
+  /** Bytes of chunks of a body that are joined before they are read. */
   chunksGatheredBytes: 16_384,
-  /** Chunks of one body in one turn of the event loop, past which small ones have its connection closed. */
+  /**
+   * Chunks of one body in one turn of the event loop; if there are more and they are small, the connection is closed.
+   */
   smallChunksTogetherMax: 16_384,
-  /** Bytes that such chunks have to have on average. */
+  /** Bytes below which such chunks are small, on average. */
   smallChunkBytes: 48,
   /** Rows in one page. */
   pageRowsMax: 1_000,
@@ -35,43 +37,43 @@ export const limits = {
   pageScanRecordsMax: 4_096,
   /** Bytes of bodies in one page, after which it ends early with a cursor. */
   pageBytesMax: 4_194_304,
-  /** Bytes that a page call reads, goes over and compares (64 at least for a condition) before it answers with a cursor. */
+  /** Bytes that a page call reads and compares (at least 64 for each condition) before it answers with a cursor. */
   pageWorkBytesMax: 8_388_608,
-  /** Bytes of rows from which on a query does not go through further records for more of them. */
+  /** Bytes of rows after which a query does not look at further records. */
   pageEnoughBytes: 262_144,
   /** Bytes of answers to reads after which a shard's turn ends. */
   turnAnswerBytes: 1_048_576,
-  /** Bytes from which on an answer goes out at the pace of its reader. */
+  /** Bytes from which an answer is sent at the pace of its reader. */
   largeAnswerBytes: 32_768,
-  /** Bytes of such answers, and of exports, that wait for their readers; of events of streams as many. */
+  /** Bytes of such answers, and of exports, that wait for their readers; the same limit holds for events of streams. */
   unsentBytesMax: 268_435_456,
-  /** Bytes of them that wait for the readers of one principal, past which it is answered 503. */
+  /** Bytes of such answers that wait for the readers of one principal; beyond that it is answered 503. */
   unsentBytesPerPrincipalMax: 33_554_432,
-  /** Bytes of events that wait for the readers of one principal, past which its other streams wait, too. */
+  /** Bytes of events that wait for the readers of one principal; beyond that its other streams wait too. */
   streamUnsentBytesPerPrincipalMax: 67_108_864,
-  /** Bytes of any request body but records, batches and ingest. */
+  /** Bytes of any request body except records, batches and ingest. */
   requestBytesMax: 65_536,
   /** Bytes of an ingest stream that is one chunk: one command to a shard, one commit. */
   ingestChunkBytes: 262_144,
-  /** Lines of one such chunk: what one command adds to a commit must leave room in the hash index. */
+  /** Lines of one such chunk: the records that one command adds to a commit must fit into the hash index. */
   ingestChunkLines: 4_096,
-  /** Chunks of one ingest stream under way at once; past that the connection is paused. */
+  /** Chunks of one ingest stream in flight at once; beyond that the connection is paused. */
   ingestChunksInFlightMax: 4,
-  /** Compressed bytes of an ingest stream that are read before they are unfolded. */
+  /** Compressed bytes of an ingest stream that are read before they are decompressed. */
   ingestReadAheadBytes: 1_048_576,
   /** Bytes of an ingest body that is written whole or not at all (on_error=reject_all). */
   ingestAtomicBytesMax: 8_388_608,
   /** Lines of such a body, for the same reason as `ingestChunkLines`. */
   ingestAtomicLinesMax: 8_192,
-  /** Agents in such a body: those that are new are made together with its lines. */
+  /** Agents in such a body: new ones are made together with its lines. */
   ingestAtomicAgentsMax: 512,
-  /** Lines that are written in one commit where each is written once: a row of its own is kept of each. */
+  /** Lines of one commit with `dedupe=body`: each has a row of its own beside its record. */
   ingestOnceLinesMax: 1_024,
   /** Agents that an ingest summary has a row for. */
   ingestAgentsNamedMax: 4_096,
   /** Refused lines after which an upload is ended, unless SERVICE_INGEST_BAD_LINES_MAX says otherwise. */
   ingestBadLinesDefault: 100_000,
-  /** How long the front goes on with slices of uploads before it serves others, milliseconds. */
+  /** How long the front works on slices of uploads before it serves others, milliseconds. */
   frontTurnMs: 5,
   /** Line faults that an ingest summary names. */
   ingestFaultsMax: 100,
@@ -83,15 +85,18 @@ export const limits = {
   importLineBytesMax: 8_388_608,
   /** Bytes of lines that wait for the record that seals them: they are committed together with it. */
   importSealedBytesMax: 33_554_432,
-  /** How far the clock of imported records may be ahead of the machine's: it takes the shard's along, milliseconds. */
+  /**
+   * How far the clock of imported records may be ahead of the machine's, milliseconds: it moves the shard's clock
+   * forward.
+   */
   importClockAheadMsMax: 1_000,
-  /** Records of one agent that come erased before the records that tell of it. */
+  /** Erased records of one agent whose `sys/erase` has not come yet. */
   importOwedErasuresMax: 4_096,
-  /** Records of an export that are committed at once: no commit group of a server has one seal for more. */
+  /** Records of an export that are committed at once: no server seals more in one commit group. */
   importRecordsMax: 12_800,
-  /** Votes that one proposal of an export may have, those of one part not counted: its row holds them all. */
+  /** Votes that one proposal of an export may have, besides those of one part: its row contains them all. */
   importVotesMax: 64,
-  /** Commands that wait for one shard, past which requests are answered 503. */
+  /** Commands that wait for one shard; beyond that requests are answered 503. */
   shardQueueMax: 16_384,
   /** Bytes of commands that wait for one shard. */
   shardQueueBytesMax: 268_435_456,
@@ -99,21 +104,21 @@ export const limits = {
   shardRestartWindowMs: 60_000,
   /** The longest pause before a shard thread is started again, milliseconds. */
   shardRestartPauseMaxMs: 10_000,
-  /** Milliseconds between looks at whether the shard threads come further. */
+  /** Milliseconds between checks whether the shard threads make progress. */
   shardLookMs: 250,
   /** How long a shard thread may take to open its store, milliseconds. */
   shardOpenMs: 600_000,
   /** How long a shard thread may take to end when it is ended because it hung, milliseconds. */
   shardEndMs: 5_000,
-  /** How long what a failed start has started may take to end, milliseconds. */
+  /** How long the parts that a failed start had already started may take to end, milliseconds. */
   startEndMs: 5_000,
-  /** A shard whose thread hangs again within this time is not helped by another thread, milliseconds. */
+  /** If the thread of a shard hangs again within this time, another thread does not help, milliseconds. */
   shardHangWindowMs: 600_000,
-  /** Milliseconds between looks at whether the task of a pool's thread comes further. */
+  /** Milliseconds between checks whether the task of a pool's thread makes progress. */
   poolLookMs: 250,
   /** How long a thread of a pool may take to start, milliseconds. */
   poolStartMs: 60_000,
-  /** How long a task waits for a thread of its pool, milliseconds; past that it is refused. */
+  /** How long a task waits for a thread of its pool, milliseconds; after that it is refused. */
   poolWaitMs: 30_000,
   /** Pause after a thread of a pool did not start; each further one in a row doubles it, milliseconds. */
   poolRetryBaseMs: 100,
@@ -125,23 +130,23 @@ export const limits = {
   readerQueueMax: 1_024,
   /** How long a long read waits for a shard that does not serve, milliseconds. */
   readerWaitMs: 10_000,
-  /** How long a reader thread that is to end has for the task it is at, milliseconds. */
+  /** How long a reader thread that is to end may still work on its task, milliseconds. */
   readerEndMs: 3_000,
-  /** How long one long read may take, milliseconds, beside what the records of a tree add to it. */
+  /** How long one long read may take, milliseconds, besides the time for the records of a tree. */
   readerTaskMs: 60_000,
-  /** Records of a tree that a reader goes through in a second, at the least. */
+  /** Records of a tree that a reader goes through in a second, at least. */
   readerLeavesPerSec: 10_000,
   /** How long a reader thread waits for work before it ends, milliseconds. */
   readerIdleMs: 30_000,
-  /** Tries to see all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
+  /** Tries to find all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
   snapshotTries: 100_000,
-  /** Milliseconds between two words of a server about how far the copying for a backup is. */
+  /** Milliseconds between two progress messages of a server that copies for a backup. */
   backupProgressMs: 250,
-  /** Free space that a copy leaves where it goes to, bytes: two of its transactions; with less than half it is given up. */
+  /** Free bytes that a copy leaves on its target disk: two of its transactions. With less than half, it is given up. */
   backupTargetSpareBytes: 33_554_432,
-  /** Milliseconds between looks at the free space while stores are copied. */
+  /** Milliseconds between checks of the free space while stores are copied. */
   backupSpaceMs: 50,
-  /** How long work on a whole store may come no step further, milliseconds. */
+  /** How long work on a whole store may make no progress, milliseconds. */
   storeSilenceMs: 600_000,
   /** Threads that check stores. */
   storeThreadsMax: 16,
@@ -149,63 +154,63 @@ export const limits = {
   checkFaultsMax: 20,
   /** Bytes of a backup's manifest. */
   manifestBytesMax: 1_048_576,
-  /** Bytes of a small file that is read at once: seeds, keys, checkpoints, what is known of a directory. */
+  /** Bytes of a small file that is read at once: seeds, keys, checkpoints, format.json. */
   smallFileBytesMax: 65_536,
-  /** Bytes of each file of a backup that is no store: format.json and the secrets. */
+  /** Bytes of each file of a backup that is not a store: format.json and the secrets. */
   backupFileBytesMax: 65_536,
-  /** Threads that verify an export offline; one a core up to here. */
+  /** Threads that verify an export offline: one for each core, up to this number. */
   verifyThreadsMax: 16,
   /** Bytes of an export that one of them checks at a time. */
   verifySegmentBytes: 1_048_576,
-  /** Bytes of an export that one read of the pool makes. */
+  /** Bytes of an export that one long read produces. */
   exportPageBytes: 262_144,
-  /** Roots of complete 256-leaf subtrees that a reader thread keeps: those of 16 million records. */
+  /** Roots of complete 256-leaf subtrees that a reader thread caches: those of 16 million records. */
   subtreesKeptMax: 65_536,
   /** Heads in one record of the server log. */
   logRecordHeadsMax: 256,
-  /** Heads after which those found so far are taken into the server log, in one commit. */
+  /** Heads after which those found so far are written to the server log, in one commit. */
   logHeadsMax: 1_024,
-  /** Blocks that one look of a shard for moved heads goes through. */
+  /** Blocks that one search of a shard for moved heads goes through. */
   logScanBlocks: 64,
-  /** Bytes of blocks after which it ends as well. */
+  /** Bytes of blocks after which such a search ends as well. */
   logScanBytes: 2_097_152,
-  /** Agents whose heads one look gives, where it goes through the agents. */
+  /** Agents whose heads one search returns, where it goes through the agents. */
   logScanAgents: 256,
-  /** Records of the server log that one command makes findable again. */
+  /** Records of the server log that one command indexes again. */
   logIndexRecords: 16,
-  /** Milliseconds between looks at the free space of the data disk. */
+  /** Milliseconds between checks of the free space of the data disk. */
   diskWatchMs: 1_000,
-  /** Milliseconds between looks at whether the last answer is out, while stopping. */
+  /** Milliseconds between checks whether the last answer is sent, while stopping. */
   drainPollMs: 20,
-  /** How long a shard goes on with long writes in one turn, and then answers reads, milliseconds. */
+  /** How long a shard works on long writes in one turn before it answers reads, milliseconds. */
   shardTurnMs: 40,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
-  /** Bytes of the bodies of short writes in one commit group, past which it takes no further one. */
+  /** Bytes of the bodies of short writes in one commit group, after which no further one joins it. */
   commitBytesMax: 1_048_576,
   /** Agents that one shard keeps in memory with chain head and key pair, at about 900 bytes each. */
   openAgentsMax: 131_072,
-  /** After one to two times this long an agent that is not used leaves the memory of its shard, milliseconds. */
+  /** An agent that is not used leaves the memory of its shard after one to two times this long, milliseconds. */
   agentRestMs: 60_000,
-  /** Bytes of events that are written to one stream at once; a reader that is behind gets them in such pages. */
+  /** Bytes of events that are written to one stream at once; a reader that is behind gets pages of this size. */
   streamBufferBytes: 65_536,
-  /** Bytes of the latest events of one agent that are kept for readers which fall behind a little. */
+  /** Bytes of the latest events of one agent that are kept for readers that fall behind a little. */
   streamRecentBytes: 131_072,
-  /** Streams of one agent from which on its latest events are kept. */
+  /** The number of streams of one agent from which its latest events are kept. */
   streamRecentReadersMin: 16,
-  /** Records of one page that a stream catches up by. */
+  /** Records of one page that a stream catches up with. */
   streamPageRows: 256,
   /** Pages of streams that one shard is asked for at once. */
   streamPagesAtOnce: 32,
-  /** How long the front is busy with streams, or with large answers, before it does something else in between, milliseconds. */
+  /** How long the front works on streams, or on large answers, before it does other work in between, milliseconds. */
   streamSliceMs: 8,
-  /** Bytes of events that wait to be written to streams, past which these go on from the store. */
+  /** Bytes of events that wait to be written to streams; beyond that the streams continue from the store. */
   streamBacklogBytesMax: 16_777_216,
   /** The most that SERVICE_STREAMS_PER_PRINCIPAL can be set to; as many streams can be open at once. */
   streamsMax: 50_000,
   /** Milliseconds between comments on an idle stream. */
   streamHeartbeatMs: 15_000,
-  /** Milliseconds between looks for streams of users whose token has expired. */
+  /** Milliseconds between searches for streams of users whose token has expired. */
   streamExpiryMs: 500,
   /** Agents that one global stream can name. */
   streamAgentsMax: 1_000,
@@ -213,31 +218,31 @@ export const limits = {
   streamTicketSecs: 60,
   /** Unused stream tickets at once. */
   streamTicketsMax: 100_000,
-  /** Hops of X-Forwarded-For that are looked at, from the right. */
+  /** Hops of X-Forwarded-For that are read, from the right. */
   forwardedHopsMax: 32,
-  /** Connections that are taken however low the limit of open files is. */
+  /** Connections that are accepted however low the limit of open files is. */
   connectionsMin: 16,
-  /** File descriptors that connections leave to the process: its own, mails, providers, the sink, a backup's files. */
+  /** File descriptors that connections leave for the process itself, mails, providers, the sink, a backup's files. */
   descriptorsReserved: 80,
   /** The same for each shard: its store, its thread, and the store once more for each pool that opens it. */
   descriptorsPerShard: 12,
   /** The same for each core: the threads of pools, which come and go. */
   descriptorsPerThread: 8,
-  /** Milliseconds between two words that connections are too many. */
+  /** Milliseconds between two log lines that there are too many connections. */
   connectionsFullLogMs: 60_000,
   /** Client addresses that the rate limiter remembers. */
   rateLimitAddressesMax: 100_000,
-  /** Credentials that were found good and are known again without hashing them. */
+  /** Valid credentials that are cached, so that they are not hashed again. */
   credentialsKeptMax: 1_000,
   /** API keys. */
   apiKeysMax: 10_000,
   /** API keys that are read at once at the start. */
   apiKeyLoadRows: 1_000,
-  /** Milliseconds between looks for API keys that have expired. */
+  /** Milliseconds between searches for API keys that have expired. */
   apiKeyExpiryMs: 500,
-  /** Milliseconds between writings of when API keys were last used. */
+  /** Milliseconds between writes of when API keys were last used. */
   apiKeyUsesMs: 60_000,
-  /** The longest that an API key can be made for, seconds: ten years. */
+  /** The longest lifetime of an API key, seconds: ten years. */
   apiKeyExpirySecsMax: 315_360_000,
   /** Hours that an idempotency key is kept. */
   idempotencyHours: 24,
@@ -245,17 +250,17 @@ export const limits = {
   idempotencyKeyCharsMax: 255,
   /** Steps of a traversal (spec.md, Limits). */
   graphDepthMax: 3,
-  /** Nodes of one traversal, after which it is cut off. */
+  /** Nodes of one traversal, after which it is truncated. */
   graphNodesMax: 1_000,
-  /** Edges of one traversal, after which it is cut off. */
+  /** Edges of one traversal, after which it is truncated. */
   graphEdgesMax: 10_000,
-  /** Characters of the names in them, after which it is cut off. */
+  /** Characters of the names of these nodes and edges, after which it is truncated. */
   graphCharsMax: 2_097_152,
-  /** Rows of the index that one traversal looks at, after which it is cut off. */
+  /** Rows of the index that one traversal looks at, after which it is truncated. */
   graphRowsMax: 65_536,
   /** Nodes of a traversal whose edges are asked for at once. */
   graphNodesAtOnce: 16,
-  /** Edges of each of them that are asked for at once. */
+  /** Edges of each such node that are asked for at once. */
   graphFirstRows: 256,
   /** Rows of the index of edges that one call to a shard looks at. */
   graphCallRowsMax: 2_048,
@@ -263,27 +268,27 @@ export const limits = {
   clockAheadMsMax: 60_000,
   /** Days after which a proposal that nobody decided about expires (contract.md 5, Zones). */
   proposalDays: 7,
-  /** Days after its end in which a proposal has a row of its own; then it is answered from the strand. */
+  /** Days for which an ended proposal keeps a row of its own; after that it is read from the strand. */
   proposalRowDays: 30,
-  /** Rows of proposals that one look for old ones goes through. */
+  /** Rows of proposals that one search for old ones goes through. */
   proposalAgingRows: 256,
-  /** Milliseconds between the end of such looks through all rows and the next beginning. */
+  /** Milliseconds between the end of such a search through all rows and the next one. */
   proposalAgingMs: 3_600_000,
-  /** Rows that a page of proposals counts for one that is put together from the strand. */
+  /** How many rows a proposal that is read from the strand counts for in a page. */
   proposalOfStrandRows: 8,
   /** Open proposals of one agent: a change of its zone ends them all, in one commit. */
   proposalsOpenMax: 1_000,
-  /** Those of them that do not erase: there is always room for keys to erase. */
+  /** Open proposals that do not erase: there is always room for keys to erase. */
   proposalsNotErasingMax: 900,
-  /** Those that came from one line of keys. */
+  /** Open proposals of one line of keys. */
   proposalsOfLineMax: 500,
-  /** Those of all users together, so that keys have room. */
+  /** Open proposals of all users together, so that there is room for those of keys. */
   proposalsOfUsersMax: 400,
-  /** Those of one user. */
+  /** Open proposals of one user. */
   proposalsOfUserMax: 32,
-  /** Milliseconds between looks for proposals whose time has come. */
+  /** Milliseconds between searches for proposals that are due. */
   proposalSweepMs: 1_000,
-  /** Rotations of one agent's key: a record names its key by a byte. */
+  /** Rotations of one agent's key: a stored record names its key by one byte. */
   keyRotationsMax: 255,
   /** Conditions in the `where` of one query, and in one row policy. */
   whereConditionsMax: 32,
@@ -305,41 +310,43 @@ export const limits = {
   loginWaitingMax: 1_024,
   /** Agents that one request makes together with their organism. */
   organismAgentsMax: 1_000,
-  /** Organisms whose auth namespace is known to be there without asking their shard. */
+  /** Organisms whose auth namespace is known to exist without asking their shard. */
   namespacesKnownMax: 65_536,
-  /** Users of whom the cache of records remembers that they may read a record; for one more the first is forgotten. */
+  /** Users that the cache remembers as allowed to read one record; one more replaces the first. */
   recordReadersMax: 8,
   /** Namespaces whose signing keys are kept in memory. */
   namespaceKeysMax: 4_096,
-  /** Bytes of tokens that were found good and are known again. */
+  /** Bytes of verified tokens that are cached. */
   verifiedTokenBytesMax: 33_554_432,
-  /** Milliseconds between looks for ended sessions that no token can name any more. */
+  /** Milliseconds between searches for revocations that no valid token can name any more. */
   endedSweepMs: 60_000,
-  /** How long the shards keep what has ended beyond that: a clock may be ahead for a while, milliseconds. */
+  /** How long the shards keep revocations beyond that, milliseconds: a clock may be ahead for a while. */
   endedKeptMs: 86_400_000,
   /** Sessions of one user; another login ends the one that was unused for longest. */
   sessionsPerUserMax: 100,
-  /** How long after its exchange a refresh token answers the same successor again, milliseconds. */
+  /** How long after its exchange a refresh token is answered with the same successor again, milliseconds. */
   refreshRepeatMs: 10_000,
   /** Seconds that a link for verifying an e-mail works. */
   verifyLinkSecs: 86_400,
   /** Seconds that a link for resetting a password works. */
   resetLinkSecs: 3_600,
-  /** Seconds that a device which has signed in is known to have: 400 days. */
+  /** Seconds that a device token is valid: 400 days. */
   deviceTokenSecs: 34_560_000,
   /** Links of one e-mail and purpose that can be used at once; another one ends the oldest of them. */
   linksPerPurposeMax: 16,
-  /** Mails of one kind to one mailbox that go out at once; further ones are not sent, and nobody is told. */
+  /**
+   * Mails of one kind to one mailbox that are sent at once; further ones are dropped, and the answer does not show it.
+   */
   mailsPerKindMax: 4,
-  /** Time after which one more of them goes out, milliseconds: with the first ones ten in an hour. */
+  /** Time after which one more of them is sent, milliseconds: with the first ones, ten in an hour. */
   mailsPerKindEveryMs: 600_000,
-  /** Passkeys of one user; every list of an e-mail's passkeys is filled up to as many. */
+  /** Passkeys of one user; every list of an e-mail's passkeys is filled up to this number. */
   passkeysPerUserMax: 10,
-  /** Seconds after a sign-in in which its session can register a passkey: later, sign in again. */
+  /** Seconds after a sign-in in which its session can register a passkey; later the user has to sign in again. */
   reauthenticationSecs: 600,
-  /** Seconds between asking for a passkey and what the authenticator answers. */
+  /** Seconds between asking for a passkey and the authenticator's answer. */
   passkeySessionSecs: 300,
-  /** Bytes of a passkey's public key: RSA of 4,096 bits fits, and nothing that takes long to compute with. */
+  /** Bytes of a passkey's public key: RSA of 4,096 bits fits, and no key that is slow to compute with. */
   passkeyKeyBytesMax: 1_024,
   /** Seconds that a sign-in by a provider may take until the browser is back. */
   oauthStateSecs: 600,
@@ -347,7 +354,7 @@ export const limits = {
   reshardSpaceFactor: 1.5,
   /** Rows, or records, that are moved to a new shard in one transaction. */
   reshardGroupRows: 16_384,
-  /** Bytes of them, after which the transaction ends: as much is in memory for each new shard. */
+  /** Bytes of them, after which the transaction ends: this much is in memory for each new shard. */
   reshardGroupBytes: 8_388_608,
   ...outboundLimits,
 } as const

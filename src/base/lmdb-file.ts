@@ -2,8 +2,8 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
 /*
  * Reads the pages of an LMDB data file without LMDB, which trusts what it reads: a wrong page number or length makes it
- * read memory that is not its own, and a cut file ends the process. The layout is that of the LMDB in lmdb 3.5
- * (mdb.c, MDB_page_header, MDB_node, MDB_db, MDB_meta), little-endian, 64 bits.
+ * read foreign memory, and a truncated file ends the process. The layout is that of the LMDB in lmdb 3.5 (mdb.c,
+ * MDB_page_header, MDB_node, MDB_db, MDB_meta), little-endian, 64 bits.
  *
  *   page      number u64, transaction u64, u16, flags u16, then lower u16 and upper u16, or count of overflow pages u32
  *   meta      at 24: magic u32, version u32, u64, map size u64, tree of free pages, main tree, last page u64, transaction u64
@@ -35,15 +35,15 @@ export interface PageUse {
   table: string
 }
 
-/** What is told of what a file holds. */
+/** Called with what a file contains. */
 export interface Visitor {
   /** Each page in use, by its number. */
   page?(pageNo: number, use: PageUse): void
-  /** Each row. @returns whether it is sound */
+  /** Each row. @returns whether it is valid */
   row?(table: string, key: Buffer, value: Buffer): boolean
 }
 
-/** What a damaged file is found by. */
+/** Thrown where a file is damaged. */
 class Damage extends Error {}
 
 interface Tree {
@@ -64,8 +64,8 @@ interface Meta {
 }
 
 /**
- * Looks at the two first pages and at the length of a data file, which nobody else writes to. Only a file that ends early
- * is read further, since one that ends in free pages may.
+ * Checks the first two pages and the length of a data file that nobody else writes to. Only a file that is too short is
+ * read further: it is valid if it ends in free pages.
  * @returns what is wrong with it, or undefined
  */
 export function beginningFault(path: string): string | undefined {
@@ -75,8 +75,8 @@ export function beginningFault(path: string): string | undefined {
 }
 
 /**
- * Walks through all pages of a data file that nobody else writes to: each is where it says, in its order and once in use,
- * and the trees count what they hold. What rows say is for the visitor.
+ * Checks all pages of a data file that nobody else writes to: each is where it says, in order, and used once, and the
+ * counts of the trees are right. The visitor judges the contents of rows.
  * @returns what is wrong with it, or undefined
  */
 export function structureFault(path: string, visitor: Visitor = {}): string | undefined {
@@ -113,12 +113,12 @@ function check(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new Damage(otherwise)
 }
 
-/** The meta page of the last transaction. Each has a page to itself, whose size the first one tells. */
+/** The meta page of the last transaction. Each has a page of its own, and the first one says how large pages are. */
 function readMetas(read: DataFile['read']): Meta {
   const first = readMeta(read(0, META_BYTES), 0)
   const second = readMeta(read(first.pageBytes, META_BYTES), 1)
   check(first.pageBytes === second.pageBytes, 'the meta pages tell two page sizes')
-  // Transactions write them in turn. By their numbers alone it is known which is the last.
+  // Transactions write them in turn, so their numbers alone say which is the last.
   const [even, odd] = [first.transaction, second.transaction]
   const inTurn = even % 2n === 0n && (odd % 2n === 1n || odd === 0n) && (odd - even) ** 2n <= 1n
   check(inTurn, `the meta pages tell of transactions ${even} and ${odd}`)
@@ -155,19 +155,19 @@ function readTree(bytes: Buffer, at: number): Tree {
   }
 }
 
-/** Keys that a subtree lies between: from `low` on, below `high`. */
+/** Keys that bound a subtree: from `low`, below `high`. */
 interface Bounds {
   low?: Buffer | undefined
   high?: Buffer | undefined
 }
 
-/** A tree while it is walked through. */
+/** A tree while it is traversed. */
 interface Walked {
   table: string
   compare(a: Buffer, b: Buffer): number
   tree: Tree
   found: Omit<Tree, 'root' | 'depth'>
-  /** Values of its rows, where they are asked for. */
+  /** Values of its rows, where they are wanted. */
   values?: Buffer[] | undefined
 }
 
@@ -213,7 +213,7 @@ class Walk {
     const nodes = nodesOf(page, where)
     check(nodes.length > 0, `${where} is empty`)
     for (const [index, node] of nodes.entries()) {
-      // The first key of a branch page is not kept: it is the one that leads there.
+      // The first key of a branch page is not stored: it is the one that leads there.
       const low = leaf || index > 0 ? node.key : bounds.low
       const high = nodes[index + 1]?.key ?? bounds.high
       check(inOrder(walked, bounds, low) && !isBehind(walked, low, high), `${where} is out of order`)
@@ -253,7 +253,7 @@ class Walk {
     return value.subarray(HEADER_BYTES, HEADER_BYTES + node.low)
   }
 
-  /** Reads pages that are used here and nowhere else. */
+  /** Reads pages that may be used only here. */
   #take(pageNo: number, pages: number): Buffer {
     const { meta } = this.#file
     this.#use(pageNo, pages)
@@ -326,7 +326,7 @@ function nodeAt(page: Buffer, from: number, where: string): Node {
   return { low, flags, key, value: page.subarray(keyEnd, keyEnd + valueBytes) }
 }
 
-/** Whether `key` comes at or behind the lower bound and before the upper one. */
+/** Whether `key` is at or after the lower bound and before the upper one. */
 function inOrder({ compare }: Walked, { low, high }: Bounds, key: Buffer | undefined): boolean {
   if (key === undefined) return true
   return (low === undefined || compare(key, low) >= 0) && (high === undefined || compare(key, high) < 0)

@@ -5,7 +5,7 @@ export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 's
 
 export type { Logger }
 
-/** Members that never reach a log, whatever object carries them and one level within it. */
+/** Members that never reach a log, in any object and one level within it. */
 const secretNames = [
   'authorization',
   'Authorization',

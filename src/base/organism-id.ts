@@ -1,12 +1,12 @@
 /**
- * What an organism's id is made of, for regular expressions and JSON Schema: an agent's name without two dots in a
- * row, and not `server`. Nothing in it can part an agent's address (`::`), a path or a key of the store.
+ * What an organism's id is made of, for regular expressions and JSON Schema: an agent's name without two dots in a row,
+ * and not `server`. It contains no separator of agents' addresses (`::`), of paths or of keys of the store.
  */
 export const organismIdPattern = '^(?!server$)(?!.*\\.\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$'
 
 /**
- * Words that no new organism is named by, in lower case: those that every object of JavaScript answers to, and those
- * that mean something in this server's addresses. Organisms of these names that are there already go on.
+ * Names that no new organism can have, in lower case: members of every JavaScript object, and words with a meaning in
+ * this server's addresses. Organisms that already have such a name keep it.
  */
 const reservedWords: ReadonlySet<string> = new Set([
   ...Object.getOwnPropertyNames(Object.prototype).map((name) => name.toLowerCase()),
@@ -32,7 +32,7 @@ export function isReservedOrganismId(id: string): boolean {
   return reservedWords.has(id.toLowerCase())
 }
 
-/** Parts an organism's id from the name of a member in the member's address. */
+/** Separates an organism's id from the name of a member in the member's address. */
 export const memberSeparator = '::'
 
 /** The member that an organism's auth namespace makes for itself; nobody else can have that name. */
@@ -44,10 +44,13 @@ export const authMember = 'auth'
  */
 export const logAgent = 'server::log'
 
-/** The agent on whose strand the server tells what was done to itself (docs/adr/0033-lines-of-keys.md). */
+/** The agent on whose strand the server records actions on itself (docs/adr/0033-lines-of-keys.md). */
 export const auditAgent = 'server::audit'
 
-/** Whether an agent is one of the server's own: only the server writes to it, and no list or count of agents has it. */
+/**
+ * Whether an agent is one of the server's own: only the server writes to it, and no list or count of agents includes
+ * it.
+ */
 export function isServerAgent(name: string): boolean {
   return name === logAgent || name === auditAgent
 }

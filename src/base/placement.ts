@@ -1,10 +1,10 @@
 import { auditAgent } from './organism-id.js'
 
 /**
- * Where a name is placed, before it is known among how many shards: an unsigned number of 32 bits. What keeps it can
- * be moved to another number of shards without knowing the name (docs/adr/0021-resharding.md). The server's
- * own audit strand is with the API keys, in the first shard of however many: what changes them and the record of it are
- * one transaction (docs/adr/0033-lines-of-keys.md).
+ * Where a name is placed, independent of the number of shards: an unsigned number of 32 bits. A row that contains it
+ * can be moved to another number of shards without knowing the name (docs/adr/0021-resharding.md). The server's own
+ * audit strand is always in the first shard, with the API keys: a change of a key and its record are one transaction
+ * (docs/adr/0033-lines-of-keys.md).
  */
 export function placeOf(name: string): number {
   if (name === auditAgent) return 0

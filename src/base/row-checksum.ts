@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib'
 
 /*
- * Rows end in a crc32 over key and value, so that one which has changed on the disk is told from the truth
+ * Rows end in a CRC-32 of key and value, by which a row that has changed on the disk is noticed
  * (docs/adr/0024-damage.md).
  */
 
-/** Bytes of a row behind its value. */
+/** Bytes of a row after its value. */
 export const ROW_CHECKSUM_BYTES = 4
 
 /** A row as it is kept. */

@@ -1,4 +1,4 @@
-/* Checks of values that come over from other threads, which are `unknown` until one of these has looked at them. */
+/* Checks of values that come from other threads, which are `unknown` until they are checked. */
 
 /** Tells whether a value is of a shape. */
 export type Check<Found> = (value: unknown) => value is Found

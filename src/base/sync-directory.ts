@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 
-/** Puts the names within a directory on disk. Windows has no such call and does not need it. */
+/** Flushes the names in a directory to disk. Windows has no such call and does not need it. */
 export function syncDirectory(path: string): void {
   if (process.platform === 'win32') return
   const fd = openSync(path, 'r')

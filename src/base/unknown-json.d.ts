@@ -1,6 +1,6 @@
 /*
- * JSON is `unknown` until something has looked at it: by the platform's own types it is `any`, which any type takes without
- * a check. Of two declarations of a method the later one is asked first.
+ * Makes parsed JSON `unknown` until it is checked: by the platform's own types it is `any`, which can be assigned to
+ * any type without a check. Of two declarations of a method, the later one takes precedence.
  */
 
 interface JSON {
