@@ -14,7 +14,7 @@ import {
 } from './record.js'
 import { readBodyJson, readCountingBody } from './strict-json.js'
 
-/** Where a chain stands between two records: all that the next one is checked against. */
+/** The state of a chain between two records: everything that the next one is checked against. */
 export interface ChainPlace {
   /** Seq of the next record. */
   seq: number
@@ -24,16 +24,16 @@ export interface ChainPlace {
   hlc: string
   /** Key in force. */
   key: string
-  /** Seq of the signed record that sealed ones before wait for. */
+  /** Seq of the signed record that pending sealed records name. */
   sealAwaited: number | undefined
 }
 
-/** What was counted among records that were checked. */
+/** Counts of the records that were checked. */
 export interface ChainTally {
   records: number
   /** Signatures that records carry and that were checked. */
   signaturesChecked: number
-  /** Signatures that records carry and that were passed over. */
+  /** Signatures that records carry and that were not checked. */
   signaturesPassed: number
   /** Records covered by a later one's signature. */
   sealed: number
@@ -44,16 +44,16 @@ export interface ChainTally {
 
 /** How a chain is checked. */
 export interface ChainOptions {
-  /** Key that must have signed a record; none where the export is only checked against itself. */
+  /** The key that must have signed a record; absent where the export is only checked against itself. */
   trustedKey?: string | undefined
   /**
-   * Checks no signatures but those that all others hang on: that of genesis, of each key rotation and of the last
-   * record. The hashes carry the rest. Nor are bodies read: that each is the one committed to is checked.
+   * Checks only the signatures of genesis, of each key rotation and of the last record; the hashes cover all other
+   * records. Bodies are compared with their commitments, but not parsed.
    */
   fast?: boolean
 }
 
-/** A body that is gone, or a record that says so of another. */
+/** A body that is gone, or a record that says that the body of another is gone. */
 export type Erasure =
   | { kind: 'erased'; seq: number; hash: string }
   | { kind: 'told'; targetSeq: number; target: string }
@@ -64,8 +64,8 @@ export function placeOf(manifest: Manifest): ChainPlace {
 }
 
 /**
- * The place where a record would fit, to begin checking in the middle of an export. Whether the records before lead
- * there is another matter: `ChainCheck` from where they do lead must take the record too, and come to the same place.
+ * The place where a record would fit, to begin checking in the middle of an export. It does not show that the records
+ * before lead there: `ChainCheck` from where they do lead must accept the record too, and come to the same place.
  */
 export function placeFor({ header, sealedBy }: ReadRecord): ChainPlace | undefined {
   return header && { seq: header.seq, head: header.prev, hlc: '', key: header.key, sealAwaited: sealedBy }
@@ -104,10 +104,10 @@ export class ChainCheck {
   readonly tally = emptyTally()
   /** Whether the trusted key has signed one of the records. */
   trusted = false
-  /** What the record that was taken last says of bodies that are gone. */
+  /** What the last record says about bodies that are gone. */
   erasure: Erasure | undefined
 
-  /** @param place where the records before lead to, or where the first one to come belongs */
+  /** @param place where the records before lead to, or where the first record belongs */
   constructor(manifest: Manifest, place: ChainPlace, { trustedKey, fast = false }: ChainOptions) {
     this.#manifest = manifest
     this.#trustedKey = trustedKey
@@ -115,12 +115,12 @@ export class ChainCheck {
     this.#place = { ...place }
   }
 
-  /** Where the chain stands: before the record that is expected next, or that was found wrong. */
+  /** The current place: before the record that is expected next, or before the one at fault. */
   get place(): Readonly<ChainPlace> {
     return this.#place
   }
 
-  /** Works out what `take` needs of a record; independent of where the chain stands. */
+  /** Computes what `take` needs of a record; independent of the current place. */
   examine(record: ReadRecord): Check<ExaminedRecord> {
     const signature = !this.#fast || record.header === undefined || this.#decides(record.header)
     return examineRecord(record, { strand: this.#manifest.strand, signature })
@@ -188,12 +188,12 @@ export class ChainCheck {
     return undefined
   }
 
-  /** Whether what other records are worth hangs on this one's signature. */
+  /** Whether other records depend on the signature of this one. */
   #decides({ seq, type }: RecordHeader): boolean {
     return seq === 0 || seq === this.#manifest.toSeq || type === keyRotateType
   }
 
-  /** From the next record on the key is the one that this record, signed by the old key, names and proves. */
+  /** From the next record on, the key is the one that this record names and proves, signed by the old key. */
   #rotate(record: ReadRecord, { newKey }: ExaminedRecord): string | undefined {
     if (record.sig === undefined) return 'A key rotation carries no signature of its own'
     if (newKey === undefined) {

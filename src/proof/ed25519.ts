@@ -1,8 +1,8 @@
 import type { Check } from './job.js'
 
 /*
- * Which keys and signatures are looked at (docs/FORMAT.md, Signatures). Libraries differ on points of small order and on
- * values that are spelt in more than one way: these are refused here, before any library sees them.
+ * Which keys and signatures are accepted for verifying (docs/FORMAT.md, Signatures). Libraries differ on points of
+ * small order and on values with more than one spelling: these are refused here, before any library sees them.
  */
 
 /** Little-endian hex of y, the sign bit aside, of the points whose order is 1, 2, 4 or 8. */
@@ -14,7 +14,7 @@ const SMALL_ORDER_Y = new Set([
   'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
 ])
 
-/** Little-endian hex of y from p = 2^255-19 up to 2^255-1: what is less by p is the one spelling of it. */
+/** Little-endian hex of y from p = 2^255-19 up to 2^255-1: the valid spelling of each is less by p. */
 const NOT_REDUCED_Y = /^(?:e[d-f]|f[0-9a-f])(?:ff){30}7f$/
 
 /** The order of the group, 2^252 + 27742317777372353535851937790883648493, big-endian. */
@@ -42,7 +42,7 @@ export function mayVerify(publicKey: string, signature: string): boolean {
   return isPoint(signature.slice(0, POINT_DIGITS)) && isReduced(signature.slice(POINT_DIGITS))
 }
 
-/** Asks whether a signature verifies; no other than one that `mayVerify` is ever asked for. */
+/** Asks whether a signature verifies; only signatures that pass `mayVerify` become a job. */
 export function* verifies(publicKey: string, message: Uint8Array, signature: string): Check<boolean> {
   if (!mayVerify(publicKey, signature)) return false
   return (yield { kind: 'signature', publicKey, message, signature }) === true
@@ -60,7 +60,7 @@ function withoutSign(hex: string): string {
 }
 
 function isReduced(scalar: string): boolean {
-  // 2^252 and more: only those need a closer look.
+  // Only numbers of 2^252 and more need a closer look.
   if (scalar.charAt(POINT_DIGITS - 2) === '0') return true
   const bigEndian = (scalar.match(/../g) ?? []).reverse().join('')
   return bigEndian < ORDER

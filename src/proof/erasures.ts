@@ -8,19 +8,19 @@ export interface Unexplained {
 }
 
 /**
- * Looks for the `sys/erase` of each erased record: whoever hands on an export can leave a body out and call it erased, and
- * only a record of the strand tells an erasure from that. It holds one entry for each erased record.
+ * Looks for the `sys/erase` of each erased record: whoever passes an export on can leave a body out and call it erased,
+ * and only that record shows a real erasure. It keeps one entry for each erased record.
  */
 export class ErasureCheck {
   readonly #open = new Map<number, string>()
 
-  /** Takes what records say, in their order: what erases comes behind what is erased. */
+  /** Takes what records say, in their order: the erasing record comes after the erased one. */
   take(erasure: Erasure): void {
     if (erasure.kind === 'erased') this.#open.set(erasure.seq, erasure.hash)
     else if (this.#open.get(erasure.targetSeq) === erasure.target) this.#open.delete(erasure.targetSeq)
   }
 
-  /** What no record that was taken explains; undefined where there is none. */
+  /** Erasures that no record so far explains; undefined where there are none. */
   get unexplained(): Unexplained | undefined {
     // A map keeps the order in which records came.
     for (const firstSeq of this.#open.keys()) return { count: this.#open.size, firstSeq }

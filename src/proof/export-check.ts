@@ -15,7 +15,7 @@ import { readLineText } from './record.js'
 import type { SegmentOptions, SegmentResult, WatchedSize } from './segment-check.js'
 import { type Subtree, TreeHasher } from './tree.js'
 
-/** An export that holds what it claims. */
+/** An export that was found valid. */
 export interface VerifiedExport {
   ok: true
   agent: string
@@ -28,20 +28,20 @@ export interface VerifiedExport {
   chainHead: string
   /** The key in force after the last record. */
   publicKey: string
-  /** Records that carry a signature of their own, and it was checked: all that do, unless it was to be fast. */
+  /** Records whose own signature was checked: all that have one, unless `fast` was set. */
   signaturesChecked: number
-  /** With `fast`: records that carry a signature of their own which was not checked. */
+  /** With `fast`: records whose own signature was not checked. */
   signaturesPassed?: number
   /** Records covered by a later one's signature. */
   sealed: number
-  /** Records whose body is gone and whose place in the chain holds. */
+  /** Records whose body is gone and whose place in the chain is valid. */
   erased: number
   /**
    * Of these, those that no `sys/erase` of the export names: erased after the last record of the export, or left out by
-   * whoever handed it on. Absent where there is none.
+   * whoever passed it on. Absent where there are none.
    */
   unexplained?: Unexplained
-  /** Records whose body was kept from whom the export was made for, and whose place in the chain holds. */
+  /** Records whose body is withheld from whoever the export was made for, and whose place in the chain is valid. */
   withheld: number
   /** Keys followed through rotations: 1 when there was none. */
   keys: number
@@ -49,7 +49,7 @@ export interface VerifiedExport {
   checkpoint: boolean
   /** The export begins after genesis: it proves its own links, not what came before them. */
   partial: boolean
-  /** With `watch`: the sizes asked for that the export reaches, but those before its first record. */
+  /** With `watch`: the sizes that the export reaches, except those before its first record. */
   watched?: WatchedStrand[]
 }
 
@@ -72,7 +72,7 @@ export interface ExportFault {
   reason: string
 }
 
-/** How far a check has come, behind a signed record, for another check to go on there. */
+/** How far a check has come, after a signed record, so that another check can continue there. */
 export interface ExportPosition {
   place: ChainPlace
   /** Records so far. */
@@ -83,20 +83,20 @@ export interface ExportPosition {
 
 /** How a whole export is checked. */
 export interface ExportOptions extends SegmentOptions {
-  /** The strand that it is to be of: two strands can have one key. */
+  /** The strand that it must be of: two strands can have the same key. */
   strand?: string | undefined
 }
 
-/** Where the records of an export have led to. */
+/** The state after the records of an export. */
 interface ExportEnd {
   place: ChainPlace
   records: number
-  /** Whether the trusted key has signed one of the records, or none is to be trusted. */
+  /** Whether the trusted key has signed one of the records, or no key was given. */
   trusted: boolean
   tree: TreeHasher
 }
 
-/** Found in an export without a line. */
+/** The fault of an export without lines. */
 export const emptyExport: ExportFault = { ok: false, line: 0, reason: 'The export is empty' }
 
 /** Reads the first line of an export. */
@@ -111,7 +111,7 @@ function firstLineFault(reason: string): ExportFault {
   return { ok: false, line: 1, reason }
 }
 
-/** What is wrong with where the records of an export end, or undefined. */
+/** What is wrong with the end of an export's records, or undefined. */
 export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): string | undefined {
   const { toSeq, recordCount } = manifest
   const { seq, sealAwaited } = end.place
@@ -124,7 +124,7 @@ export function endFault(manifest: Manifest, end: Omit<ExportEnd, 'tree'>): stri
   return end.trusted ? undefined : 'No record is signed by the key given'
 }
 
-/** What is wrong with the trailer of an export whose records were all taken, or undefined. */
+/** What is wrong with the trailer of an export whose records were all accepted, or undefined. */
 export function* trailerFault(
   manifest: Manifest,
   trailer: Trailer,
@@ -146,7 +146,7 @@ export function* trailerFault(
   return 'The root of the checkpoint is another'
 }
 
-/** Joins the segments of one export, in their order, and finds what only all of them together show. */
+/** Joins the segments of one export, in their order, and finds faults that only all of them together show. */
 export class ExportCheck {
   readonly #manifest: Manifest
   readonly #options: SegmentOptions
@@ -177,7 +177,7 @@ export class ExportCheck {
     return this.#tally.records
   }
 
-  /** Whether what was found in the next segment without knowing its place is true of where it stands. */
+  /** Whether the result of the next segment, which was checked from an assumed place, holds at its real place. */
   *fits({ assumed }: SegmentResult): Check<boolean> {
     if (assumed === undefined) return true
     const first = readLineText(assumed.line)
@@ -188,7 +188,7 @@ export class ExportCheck {
   }
 
   /**
-   * Takes what was found in the next segment, which `fits`.
+   * Takes the result of the next segment, which `fits`.
    * @returns what is wrong with it
    * @throws Error for a line that cannot be read
    */
@@ -229,7 +229,7 @@ export class ExportCheck {
     return this.#verified(trailer, unexplained)
   }
 
-  /** Whether an erasure of any record in the export would be in it too, and be shown. */
+  /** Whether the export would contain and show an erasure of any of its records. */
   #isWhole({ recordCount }: Trailer): boolean {
     const { fromSeq, toSeq } = this.#manifest
     return fromSeq === 0 && recordCount === toSeq && this.#tally.withheld === 0

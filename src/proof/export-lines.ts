@@ -2,10 +2,10 @@ import { exportFormat, type Manifest, type RecordLine, type Trailer } from '../s
 import { isCount, isHex } from './hex.js'
 import { readLineMembers } from './strict-json.js'
 
-/** Bytes of a line without its LF: the largest body, each byte escaped, and room for the rest. */
+/** Bytes of a line without its LF: the largest body with each byte escaped, and room for the rest. */
 export const LINE_BYTES_MAX = 8 * 1_048_576
 
-/** Reads a first line; undefined when it is none. */
+/** Reads a first line; undefined when it is not a manifest. */
 export function parseManifest(line: string): Manifest | undefined {
   const members = readLineMembers(line)
   if (members?.['format'] !== exportFormat) return undefined

@@ -2,7 +2,7 @@ import type { Check } from './job.js'
 import { strandOf, verifyCheckpoint } from './note.js'
 import { growsFrom, pathOf } from './tree-proof.js'
 
-/** A strand, or the server log, that only grew; both sizes count genesis. */
+/** A strand, or the server log, that has only grown; both sizes count genesis. */
 export interface Grown {
   ok: true
   /** `strandfast/` and the strand. */
@@ -18,28 +18,30 @@ export interface ProofFault {
 }
 
 /**
- * The keys that two checkpoints are to be signed by: each by the one in force when it was made. That is one key, unless it
- * was rotated in between.
+ * The keys that must have signed two checkpoints: for each, the one in force when it was made. It is the same key,
+ * unless it was rotated in between.
  */
 export interface ConsistencyKeys {
-  /** Of the newer one, 64 hex digits. */
+  /** For the newer one, 64 hex digits. */
   publicKey: string
-  /** Of the older one; the same unless given. */
+  /** For the older one; the same unless given. */
   keptKey?: string | undefined
-  /** The strand that both are to be of, 64 hex digits: two strands can have one key. */
+  /** The strand that both must be of, 64 hex digits: two strands can have the same key. */
   strand?: string | undefined
 }
 
-/** A consistency proof, as far as it is looked at. Older servers have no checkpoint for a size before a rotation. */
+/**
+ * The members of a consistency proof that are checked. Older servers have no checkpoint for a size before a rotation.
+ */
 export interface GrowthProof {
   path: unknown
   checkpoint: unknown
 }
 
-/** Why a proof does not hold, in its form. */
+/** Makes a proof's fault. */
 export const proofFault = (reason: string): ProofFault => ({ ok: false, reason })
 
-/** Checks that a strand, or the server log, begins as it did when `kept` was made. */
+/** Checks that a strand, or the server log, begins with what it was when `kept` was made. */
 export function* checkGrowth(
   kept: string,
   proof: GrowthProof,

@@ -3,19 +3,19 @@ import { headsType } from '../strand/record-type.js'
 import { isCount, isHex } from './hex.js'
 import { readCountingBody } from './strict-json.js'
 
-/** Heads that one record of the server log tells of at most. */
+/** The most heads in one record of the server log. */
 const HEADS_MAX = 256
 
 const HLC = /^[0-9a-f]{12}-[0-9a-f]{4}$/
 
-/** What a record of the server log tells (docs/FORMAT.md, The server log). */
+/** What a record of the server log says (docs/FORMAT.md, The server log). */
 export interface ToldRecord {
-  /** For each shard, up to which clock all heads are in the log. */
+  /** For each shard, the clock up to which all heads are in the log. */
   clocks: string[]
   heads: LoggedHead[]
 }
 
-/** A record of a log as far as it tells of heads. */
+/** The parts of a log's record that are needed to read its heads. */
 interface LogRecord {
   seq: number
   type: string
@@ -23,7 +23,10 @@ interface LogRecord {
   body: string | undefined
 }
 
-/** Reads the body of a `sys/heads` record; undefined when it is none: a strand stands there once, 256 do at most. */
+/**
+ * Reads the body of a `sys/heads` record; undefined when it is not one: it names a strand once, and at most 256
+ * strands.
+ */
 export function readHeads(body: string): ToldRecord | undefined {
   const { clocks, heads } = readCountingBody(body)
   if (!Array.isArray(clocks) || !Array.isArray(heads) || heads.length > HEADS_MAX) return undefined
@@ -49,8 +52,8 @@ function readHead(value: unknown): LoggedHead | undefined {
 }
 
 /**
- * Reads what a server log tells of one strand, record by record from the first: every record but genesis has to be
- * readable, as one whose body is kept back could be the one that tells more, and sizes only rise.
+ * Reads what a server log says about one strand, record by record from the first. Every record but genesis has to be
+ * readable, since one whose body is missing could be the one that names a longer strand, and sizes only rise.
  */
 export class ToldHeads {
   readonly #strand: string
@@ -58,18 +61,18 @@ export class ToldHeads {
   #last = 0
   #settled: LoggedHead | undefined
 
-  /** @param before records of the log that somebody kept a checkpoint of: what they tell is settled */
+  /** @param before how many records of the log a kept checkpoint counts: what they say cannot change any more */
   constructor(strand: string, before: number) {
     this.#strand = strand
     this.#before = before
   }
 
-  /** The last head that the records of the checkpoint tell of. */
+  /** The last head that the records of the checkpoint name. */
   get settled(): LoggedHead | undefined {
     return this.#settled
   }
 
-  /** Takes the next record of the log. @returns what it tells of the strand, or what is wrong with it */
+  /** Takes the next record of the log. @returns the head of the strand that it names, or what is wrong with it */
   take({ seq, type, body }: LogRecord): { head: LoggedHead | undefined } | { fault: string } {
     if (seq === 0) return { head: undefined }
     if (type !== headsType) return { fault: `Record ${seq} of the log is not of heads` }
@@ -88,7 +91,7 @@ export class ToldHeads {
     return { head }
   }
 
-  /** What is wrong with a strand that has so many records, by what is settled; undefined where nothing is. */
+  /** What is wrong with a strand of this many records, by the records of the checkpoint; undefined where nothing is. */
   fault(size: number): string | undefined {
     if (this.#settled === undefined) return `The log of ${this.#before} records does not tell of this strand`
     if (this.#settled.size <= size) return undefined
@@ -96,7 +99,7 @@ export class ToldHeads {
   }
 }
 
-/** What is wrong with a strand whose record `head.size` - 1 has this hash, by a head that the log tells of. */
+/** What is wrong with a strand whose record `head.size` - 1 has this hash, by a head that the log names. */
 export function headFault({ size, hash }: LoggedHead, found: string | undefined): string | undefined {
   if (found === undefined) return `The log tells of record ${size - 1}, which the export leaves out`
   return found === hash

@@ -36,7 +36,7 @@ export function joined(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer>
   return whole
 }
 
-/** Whether a value is so many lower-case hex digits. */
+/** Whether a value is text of this many lower-case hex digits. */
 export function isHex(value: unknown, digits: number): value is string {
   return typeof value === 'string' && value.length === digits && /^[0-9a-f]*$/.test(value)
 }

@@ -1,6 +1,6 @@
 /*
- * Checks are generators: what they need worked out, hashes and signatures, they ask for as jobs and wait. So each check
- * stands here once, for callers that work a job out at once (server, command line) and for those whose platform answers
+ * Checks are generators: for every hash and signature they yield a job and wait for its result. So each check is
+ * written once, for callers that compute a job at once (server, command line) and for those whose platform answers
  * later (WebCrypto).
  */
 
@@ -21,7 +21,7 @@ interface NodeJob {
 }
 
 /**
- * Whether a signature verifies by RFC 8032, 5.1.7, without the cofactor; `mayVerify` holds of it. Answered by true or
+ * Whether a signature verifies by RFC 8032, 5.1.7, without the cofactor. It has passed `mayVerify`. Answered by true or
  * false.
  */
 interface SignatureJob {
@@ -33,31 +33,31 @@ interface SignatureJob {
   signature: string
 }
 
-/** A check under way: its result comes when its jobs are answered. */
+/** A running check: it returns its result when its jobs are answered. */
 export type Check<T> = Generator<Job, T, string | boolean>
 
-/** Works jobs out at once. */
+/** Computes jobs at once. */
 export interface JobsNow {
   hash(bytes: Uint8Array): string
   node(left: string, right: string): string
   verify(job: SignatureJob): boolean
 }
 
-/** Works jobs out later. */
+/** Computes jobs asynchronously. */
 export interface JobsLater {
   hash(bytes: Uint8Array): Promise<string>
   node(left: string, right: string): Promise<string>
   verify(job: SignatureJob): Promise<boolean>
 }
 
-/** Runs a check whose jobs are worked out at once. */
+/** Runs a check whose jobs are computed at once. */
 export function runNow<T>(check: Check<T>, jobs: JobsNow): T {
   let step = check.next()
   while (step.done !== true) step = check.next(answer(step.value, jobs))
   return step.value
 }
 
-/** Runs a check whose jobs are worked out later, one after the other. */
+/** Runs a check whose jobs are computed asynchronously, one after the other. */
 export async function runLater<T>(check: Check<T>, jobs: JobsLater): Promise<T> {
   let step = check.next()
   while (step.done !== true) step = check.next(await answer(step.value, jobs))

@@ -10,7 +10,7 @@ export interface KeptStrand {
   chainHead: string
 }
 
-/** Where a chain stands between two records, as far as a checkpoint is compared with it. */
+/** The state of a chain between two records, as far as a checkpoint is compared with it. */
 interface Place {
   /** Records before, which is the seq of the next. */
   seq: number
@@ -20,7 +20,7 @@ interface Place {
   key: string
 }
 
-/** The export that a checkpoint is compared with, found right. */
+/** The export that a checkpoint is compared with, which was found valid. */
 interface Compared {
   strand: string
   firstSeq: number
@@ -30,9 +30,9 @@ interface Compared {
 }
 
 /**
- * Looks in an export for the strand that a checkpoint tells of. The checkpoint may be signed by the key in force after
- * the records that it counts, or by one that a later rotation of the export names, but by none that one of these records
- * has rotated away (docs/FORMAT.md, A checkpoint of the past).
+ * Looks in an export for the strand that a checkpoint describes. The checkpoint may be signed by the key in force after
+ * the records that it counts, or by one that a later rotation of the export names, but not by one that one of these
+ * records has rotated away (docs/FORMAT.md, A checkpoint of the past).
  */
 export class KeptCheckpoint {
   readonly #note: CheckpointNote | undefined
@@ -52,25 +52,25 @@ export class KeptCheckpoint {
     return { size: this.#note?.size ?? 0, chainHead: this.#chainHead }
   }
 
-  /** Looks at where a chain stands: before its first record, and after each that it has taken. */
+  /** To be called with each place of a chain: before its first record, and after each record. */
   *follow({ seq, head, key }: Place): Check<void> {
     if (this.#note === undefined) return
     const { size } = this.#note
-    // A key stays for many records, and is asked once.
+    // A key stays for many records, and is checked once.
     if (key !== this.#key) {
       this.#key = key
       this.#keySigns = yield* isSignedBy(this.#note, key)
     }
     if (this.#keySigns) this.#signer = seq >= size ? 'one that may' : (this.#signer ?? 'former')
     if (seq > size) return
-    // What does not begin at genesis has no tree, and is refused in the end.
+    // An export that does not begin at genesis has no tree, and is refused in the end.
     if (head !== undefined && this.#tree.size === seq - 1) yield* this.#tree.join({ level: 0, rootHex: head })
     if (seq !== size || this.#tree.size !== size) return
     this.#rootHex = yield* this.#tree.root()
     this.#chainHead = head ?? ''
   }
 
-  /** What is wrong with the checkpoint by an export that was found right, or undefined. */
+  /** What is wrong with the checkpoint, compared with a valid export, or undefined. */
   fault({ strand, firstSeq, lastSeq, strandSize }: Compared): string | undefined {
     if (this.#note === undefined) return 'The checkpoint is no signed note of this form'
     const { origin, size, rootHex } = this.#note

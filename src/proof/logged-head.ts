@@ -8,8 +8,8 @@ import { bodyText, examineRecord, readLineText } from './record.js'
 import { leadsToRoot, pathOf } from './tree-proof.js'
 
 /**
- * A head that the server log tells of. That it is the last one which the log tells is not shown: a later record can tell
- * of a longer strand.
+ * A head that the server log names. It is not proved to be the last one that the log names: a later record can name a
+ * longer strand.
  */
 export interface VerifiedHead {
   ok: true
@@ -18,11 +18,11 @@ export interface VerifiedHead {
   size: number
   /** Hash of the last of them. */
   hash: string
-  /** Records of the log that tell so. */
+  /** Records of the log that the proof counts. */
   logSize: number
 }
 
-/** The answer of `GET /v1/log/proof`, as far as it is looked at. */
+/** The members of the answer to `GET /v1/log/proof` that are checked. */
 export interface HeadProof {
   strand: string
   size: number
@@ -30,17 +30,17 @@ export interface HeadProof {
   log: { record: unknown; path: unknown; checkpoint: string }
 }
 
-/** What whoever checks such an answer knows from elsewhere. */
+/** What the checker of such an answer knows from elsewhere. */
 export interface LogTrust {
   /** The public key of the log, 64 hex digits. */
   logKey: string
-  /** The strand of the log, 64 hex digits: two strands can have one key. */
+  /** The strand of the log, 64 hex digits: two strands can have the same key. */
   logStrand?: string | undefined
-  /** The strand that was asked about, 64 hex digits; the answer's word is taken for it where it is not given. */
+  /** The strand that was asked about, 64 hex digits; if it is not given, the one in the answer is believed. */
   strand?: string | undefined
 }
 
-/** Checks where a strand stood by the server log. */
+/** Checks a head of a strand in the server log. */
 export function* checkLoggedHead(proof: HeadProof, trust: LogTrust): Check<VerifiedHead | ProofFault> {
   const { strand, size, hash, log } = proof
   if (trust.strand !== undefined && trust.strand.toLowerCase() !== strand)
@@ -56,7 +56,7 @@ export function* checkLoggedHead(proof: HeadProof, trust: LogTrust): Check<Verif
   return { ok: true, strand, size, hash, logSize: checkpoint.size }
 }
 
-/** The heads of the log's record, once it is shown to be one of the log. */
+/** The heads of the record, after proving that it is a record of the log. */
 function* headsOf(
   { log }: HeadProof,
   checkpoint: Checkpoint,

@@ -4,7 +4,7 @@ import { type Check, hashOf } from './job.js'
 
 /** What a signed checkpoint says. */
 export interface Checkpoint {
-  /** `strandfast/<64 hex of the strand>`, which is the signing key's name too. */
+  /** `strandfast/<64 hex of the strand>`, which is also the signing key's name. */
   origin: string
   /** Records, genesis counted. */
   size: number
@@ -12,7 +12,7 @@ export interface Checkpoint {
   rootHex: string
 }
 
-/** A signed note taken apart; nothing of it is verified yet. */
+/** A parsed signed note; nothing of it is verified yet. */
 export interface CheckpointNote extends Checkpoint {
   /** The text that the signatures are over: the note up to the empty line. */
   text: string
@@ -20,8 +20,8 @@ export interface CheckpointNote extends Checkpoint {
 }
 
 /**
- * What a name is made of: neither plus, nor controls, nor white space as Unicode has it. Spelt out, since the shorthand of
- * regular expressions means other characters in each language.
+ * A name: no plus, no controls and no Unicode white space. The characters are listed, since the shorthand of regular
+ * expressions means other characters in each language.
  */
 const NAME =
   '[^+\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+'
@@ -32,7 +32,7 @@ const STRAND_ORIGIN = /^strandfast\/([0-9a-f]{64})$/
 const KEY_ID_BYTES = 4
 const ED25519 = Uint8Array.of(1)
 
-/** Takes a checkpoint apart (C2SP tlog-checkpoint, signed-note); undefined when it is not of the form. */
+/** Parses a checkpoint (C2SP tlog-checkpoint, signed-note); undefined when it does not have that form. */
 export function parseCheckpoint(note: string): CheckpointNote | undefined {
   const match = NOTE.exec(note)
   if (match === null || /\p{Surrogate}/u.test(note)) return undefined
@@ -55,8 +55,8 @@ export function strandOf({ origin }: Checkpoint): string | undefined {
 }
 
 /**
- * Reads a checkpoint that carries this key's signature under the name of its origin; signatures by other keys are passed
- * over, as signed-note asks. Undefined when it does not.
+ * Reads a checkpoint that carries this key's signature under the name of its origin; signatures by other keys are
+ * ignored, as signed-note asks. Undefined when it does not.
  */
 export function* verifyCheckpoint(note: string, publicKey: string): Check<Checkpoint | undefined> {
   const parsed = parseCheckpoint(note)
@@ -86,7 +86,7 @@ function parseSignature(line: string): CheckpointNote['signatures'][number] | un
   return { name, keyId: hex.slice(0, 2 * KEY_ID_BYTES), signature: hex.slice(2 * KEY_ID_BYTES) }
 }
 
-/** Bytes of base64 in its one exact form; undefined otherwise: other spellings of the same bytes are refused. */
+/** The bytes of base64 text; undefined unless it is exactly what an encoder writes. */
 function fromBase64(text: string): Uint8Array | undefined {
   try {
     const binary = atob(text)

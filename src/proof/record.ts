@@ -10,7 +10,7 @@ import { isMembers, readBodyJson } from './strict-json.js'
 
 /** A record of an export as it is checked. Its bytes are valid until the next line is read. */
 export interface ReadRecord {
-  /** Undefined where `h` is no header. */
+  /** Undefined where `h` is not a header. */
   header: RecordHeader | undefined
   /** The header's exact text. */
   h: string
@@ -27,28 +27,28 @@ export interface ReadRecord {
 
 /** The body of a record. */
 export interface ReadContent {
-  /** What the body commitment is made over: prefix, salt and body. */
+  /** The bytes that the body commitment hashes: prefix, salt and body. */
   committed: Uint8Array
 }
 
 /** What a line after the first says; undefined when it is neither a record nor a trailer. */
 export type ReadLine = { record: ReadRecord } | { trailer: Trailer } | undefined
 
-/** What can be said of one record without those before it: the slow part of checking it. */
+/** What can be checked of one record without those before it: the slow part. */
 export interface ExaminedRecord {
-  /** 64 hex digits; empty where the header is none. */
+  /** 64 hex digits; empty where there is no valid header. */
   hash: string
   /** Whether the body is the one that the header commits to. */
   bodyMatches: boolean
-  /** Whether its own signature is one by the key that its header names; undefined where that was passed over. */
+  /** Whether its own signature verifies by the key that its header names; undefined where it was not checked. */
   signed: boolean | undefined
-  /** Of a key rotation: the new key, where it is proven for the strand. */
+  /** For a key rotation: the new key, if it is proven for the strand. */
   newKey: string | undefined
 }
 
 /** How a record is examined. */
 export interface Examination {
-  /** The strand that is checked, for which a new key has to be proven. */
+  /** The strand that is checked; a new key has to be proven for it. */
   strand: string
   /** Whether the record's own signature is verified. */
   signature: boolean
@@ -63,7 +63,7 @@ export function bodyText({ committed }: ReadContent): string {
   return textOf(committed.subarray(BODY_AT))
 }
 
-/** The members of a body that is a JSON object; none where it is not one. */
+/** The members of a body that is a JSON object; none for any other body. */
 export function bodyMembers(content: ReadContent | undefined): Record<string, unknown> {
   const value = content && readBodyJson(bodyText(content))?.value
   return isMembers(value) ? value : {}
@@ -92,14 +92,14 @@ export function readRecord({ h, sig, sealedBy, salt, body, withheld }: RecordLin
   }
 }
 
-/** Works out what can be said of a record by itself; many can be under way at once. */
+/** Computes what can be checked of a record by itself; many can run at once. */
 export function* examineRecord(
   record: ReadRecord,
   { strand, signature }: Examination,
 ): Check<ExaminedRecord> {
   const { header, leaf, sig, content } = record
   if (header === undefined) return { hash: '', bodyMatches: false, signed: false, newKey: undefined }
-  // Asked for here and not by `hashOf`: a generator less for each of many records.
+  // Yielded here instead of by `hashOf`: one generator less for each of many records.
   const hash = hex(yield { kind: 'hash', bytes: leaf })
   const bodyMatches =
     content !== undefined && (yield { kind: 'hash', bytes: content.committed }) === header.body
@@ -117,13 +117,13 @@ function* provenKey({ content }: ReadRecord, strand: string): Check<string | und
   return (yield* verifies(publicKey, text, proof)) ? publicKey : undefined
 }
 
-/** What a key rotation names; undefined where it is no key with a proof. */
+/** The key and proof that a key rotation names; undefined where it does not name both. */
 export function namedKey(content: ReadContent | undefined): { publicKey: string; proof: string } | undefined {
   const { public_key: publicKey, proof } = bodyMembers(content)
   return isHex(publicKey, 64) && isHex(proof, 128) ? { publicKey, proof } : undefined
 }
 
-/** Whether a record names a key of the strand, without which no verifier could go on. */
+/** Whether a record names a key of the strand, without which no verifier could continue. */
 export function namesKey({ type }: RecordHeader): boolean {
   return type === genesisType || type === keyRotateType
 }

@@ -10,9 +10,9 @@ import type { Check } from './job.js'
 import type { ExaminedRecord, ReadLine, ReadRecord } from './record.js'
 import { type Subtree, TreeHasher } from './tree.js'
 
-/** How an export is checked, each segment alike. */
+/** How an export is checked, the same for each segment. */
 export interface SegmentOptions extends ChainOptions {
-  /** Sizes, rising, of which hash and root are wanted: those of the strand's first `size` records. */
+  /** Sizes in rising order for which the hash and root of the strand's first `size` records are wanted. */
   watch?: readonly number[]
 }
 
@@ -25,9 +25,9 @@ export interface WatchedSize {
   subtrees: Subtree[]
 }
 
-/** What was found in a segment: some lines of an export, whole and in order, the first one of all not among them. */
+/** The result of a segment: some whole lines of an export, in order, without the export's first line. */
 export interface SegmentResult {
-  /** Lines that were looked at; the last one is at fault where `fault` or `unreadable` is there. */
+  /** Lines that were checked; the last one is at fault if there is a `fault` or `unreadable`. */
   lines: number
   /** Where the records lead to. */
   place: ChainPlace
@@ -37,15 +37,15 @@ export interface SegmentResult {
   /** The segment's part of the tree; empty where the export does not begin at genesis. */
   subtrees: Subtree[]
   watched: WatchedSize[]
-  /** What its records say of bodies that are gone, in their order. */
+  /** What its records say about bodies that are gone, in their order. */
   erasures: Erasure[]
   trailer: Trailer | undefined
   fault: { seq?: number; reason: string } | undefined
   /** Why the last line cannot be read at all. */
   unreadable: string | undefined
   /**
-   * Where the place was not known: the first record's line, and the place behind it. All of this result holds if the
-   * records before lead there too, and says nothing otherwise.
+   * If the place was not known: the first record's line, and the place after it. This result holds if the records
+   * before lead there too, and means nothing otherwise.
    */
   assumed?: { line: string; after: ChainPlace }
 }
@@ -70,7 +70,7 @@ export class SegmentCheck {
     this.#watchedNext = this.#watch[0] ?? 0
   }
 
-  /** Records that were found right. */
+  /** Records that were found valid. */
   get records(): number {
     return this.#chain.tally.records
   }
@@ -80,17 +80,17 @@ export class SegmentCheck {
     return this.#fault !== undefined || this.#unreadable !== undefined
   }
 
-  /** Where the chain stands. */
+  /** The current place in the chain. */
   get place(): ChainPlace {
     return { ...this.#chain.place }
   }
 
-  /** Works out what `take` needs of a record, for callers that do so for many at once. */
+  /** Computes what `take` needs of a record, for callers that do so for many at once. */
   examine(record: ReadRecord): Check<ExaminedRecord> {
     return this.#chain.examine(record)
   }
 
-  /** Takes the next line; nothing is checked behind a fault. */
+  /** Takes the next line; nothing is checked after a fault. */
   *take(line: ReadLine, examined?: ExaminedRecord): Check<void> {
     this.#lines += 1
     const { seq } = this.#chain.place
@@ -116,7 +116,7 @@ export class SegmentCheck {
     this.#unreadable = reason
   }
 
-  /** What was found. */
+  /** The result. */
   result(): SegmentResult {
     return {
       lines: this.#lines,
@@ -132,7 +132,7 @@ export class SegmentCheck {
     }
   }
 
-  /** Keeps what the record that was just taken tells beyond the chain. */
+  /** Keeps what the last record says besides its place in the chain. */
   #keep(): void {
     const { head = '', seq: size } = this.#chain.place
     if (this.#chain.erasure !== undefined) this.#erasures.push(this.#chain.erasure)

@@ -1,5 +1,5 @@
 /*
- * JSON as verifiers read it (docs/FORMAT.md, JSON): what two parsers could read as two values is no JSON here.
+ * JSON as verifiers read it (docs/FORMAT.md, JSON): text that two parsers could read as two values is refused.
  */
 
 /** Levels of arrays and objects in a body. */
@@ -30,14 +30,14 @@ export function readLineMembers(text: string): Record<string, unknown> | undefin
   return isMembers(value) && !Array.isArray(value) ? value : undefined
 }
 
-/** The value of a body, in a box as null is one too; undefined where the text is not JSON. */
+/** The value of a body, in an object since the value can be null; undefined where the text is not JSON. */
 export function readBodyJson(text: string): { value: unknown } | undefined {
   return readStrictly(text, { depthMax: BODY_DEPTH_MAX, countsOnly: false })
 }
 
 /**
- * The members of a body of the server's own, none where it is no object whose numbers are counts: of a seq or a size there
- * is one spelling.
+ * The members of one of the server's own bodies; none unless it is an object whose numbers are counts, since a seq or a
+ * size has only one spelling.
  */
 export function readCountingBody(text: string): Record<string, unknown> {
   const value = readStrictly(text, { depthMax: BODY_DEPTH_MAX, countsOnly: true })?.value
@@ -51,7 +51,7 @@ export function isMembers(value: unknown): value is Record<string, unknown> {
 
 interface Strictness {
   depthMax: number
-  /** Whether every number is to be decimal digits alone, at most 2^53-1. */
+  /** Whether every number must be decimal digits alone, at most 2^53-1. */
   countsOnly: boolean
 }
 
@@ -60,7 +60,7 @@ function readStrictly(text: string, strictness: Strictness): { value: unknown } 
   const read = tokens && parse(text)
   if (tokens === undefined || read === undefined || countMembers(read.value) !== tokens.colons)
     return undefined
-  // Only an escape can bring in half a pair, or NUL, unless the text never was UTF-8.
+  // Only an escape can produce half a pair, or NUL, unless the text never was UTF-8.
   const isSuspect = tokens.escapes || text.includes('__proto__') || LONE_SURROGATE.test(text)
   return isSuspect && !isClean(read.value) ? undefined : read
 }
@@ -75,7 +75,7 @@ function parse(text: string): { value: unknown } | undefined {
 }
 
 /**
- * The lexical pass: what the platform's parser hides. A document in which a member stands twice has more colons than its
+ * The lexical pass, for what the platform's parser hides. A document that has a member twice has more colons than its
  * value has members. Bad grammar is left to the parser.
  */
 function scan(
@@ -121,7 +121,7 @@ function countMembers(value: unknown): number {
   return count
 }
 
-/** Whether no text holds a lone surrogate, and no key NUL either, nor is `__proto__`. */
+/** Whether no text has a lone surrogate, and no key contains NUL or is `__proto__`. */
 function isClean(value: unknown): boolean {
   if (typeof value === 'string') return !LONE_SURROGATE.test(value)
   if (!isMembers(value)) return true

@@ -1,7 +1,7 @@
 import { isHex } from './hex.js'
 import { type Check, nodeOf } from './job.js'
 
-/** Where a leaf is said to be in a tree. Hashes are 64 hex digits. */
+/** A claim that a leaf is at a place in a tree. Hashes are 64 hex digits. */
 export interface Inclusion {
   index: number
   size: number
@@ -11,7 +11,7 @@ export interface Inclusion {
   rootHex: string
 }
 
-/** Two trees, of which one is said to be the beginning of the other. */
+/** A claim that one tree is the beginning of another. */
 export interface Consistency {
   from: number
   to: number
@@ -20,7 +20,7 @@ export interface Consistency {
   path: readonly string[]
 }
 
-/** The hashes of a path as an answer has it; undefined when one of them is none. */
+/** The hashes of a path in an answer; undefined when one of them is not a hash. */
 export function pathOf(path: unknown): string[] | undefined {
   if (!Array.isArray(path)) return undefined
   const hashes = path.map((hash: unknown) => (isHex(hash, 64) ? hash : undefined))
@@ -48,7 +48,7 @@ export function* growsFrom({ from, to, fromRootHex, toRootHex, path }: Consisten
   if (from === to) return path.length === 0 && fromRootHex === toRootHex
   const climb = new Climb(from - 1, to - 1)
   climb.skipRightNodes()
-  // A complete older tree is the first hash itself, which the path leaves out.
+  // If the older tree is complete, its root is the first hash, which the path leaves out.
   const [first, ...rest] = climb.at === 0 ? [fromRootHex, ...path] : path
   if (first === undefined) return false
   let older = first
@@ -64,7 +64,7 @@ export function* growsFrom({ from, to, fromRootHex, toRootHex, path }: Consisten
   return climb.atRoot && older === fromRootHex && newer === toRootHex
 }
 
-/** The way from a node up to the root of a tree, by the numbers of the node and of the last one of its height. */
+/** The way from a node up to the root of a tree, by the numbers of the node and of the last node of its height. */
 class Climb {
   at: number
   #last: number
@@ -78,11 +78,11 @@ class Climb {
     return this.#last === 0
   }
 
-  /** On which side of the node the next sibling stands; undefined at the root, which has none. */
+  /** The side of the node on which the next sibling is; undefined at the root, which has none. */
   next(): 'left' | 'right' | undefined {
     if (this.#last === 0) return undefined
     const isLeft = this.at % 2 === 1 || this.at === this.#last
-    // The last node of a height has no sibling there unless it is a right one: it goes up as it is.
+    // The last node of a height, unless it is a right one, has no sibling and goes up unchanged.
     if (isLeft) while (this.at % 2 === 0 && this.at !== 0) this.#up()
     this.#up()
     return isLeft ? 'left' : 'right'

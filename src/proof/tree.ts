@@ -8,11 +8,11 @@ export interface Subtree {
 }
 
 /**
- * Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes (RFC 6962, 2.1). A record's
- * hash is its leaf hash.
+ * Takes one leaf after another and keeps only the roots of the complete subtrees: log2(size) hashes (RFC 6962, 2.1). A
+ * record's hash is its leaf hash.
  *
- * One that begins at a later leaf keeps the subtrees of its range; joined to the one of the leaves before, they give
- * the tree of all. So ranges of a long tree can be hashed apart from each other.
+ * A hasher that begins at a later leaf keeps the subtrees of its range; joined to the one of the leaves before, they
+ * give the whole tree. So ranges of a long tree can be hashed independently.
  */
 export class TreeHasher {
   readonly #peaks: Subtree[] = []
@@ -30,14 +30,15 @@ export class TreeHasher {
     return this.#size
   }
 
-  /** Takes what comes next, a leaf (level 0) or a subtree that begins at a multiple of its size. */
+  /** Takes the next leaf (level 0), or the next subtree, which begins at a multiple of its size. */
   *join({ level: from, rootHex }: Subtree): Check<void> {
     let level = from
     let root = rootHex
     let rest = this.#size / 2 ** level
     if (!Number.isInteger(rest))
       throw new RangeError('Expected a subtree that begins at a multiple of its size')
-    // Each trailing one bit is a complete subtree as large as what has become of the new one, unless it began before.
+    // Each trailing one bit is a complete subtree, as large as the one that the new leaf is part of now, unless it
+    // began before.
     for (; rest % 2 === 1; rest = (rest - 1) / 2) {
       const left = this.#peaks.at(-1)
       if (left?.level !== level) break
@@ -49,7 +50,7 @@ export class TreeHasher {
     this.#size += 2 ** from
   }
 
-  /** The subtrees that the leaves taken make, from left to right. */
+  /** The complete subtrees of the leaves so far, from left to right. */
   subtrees(): Subtree[] {
     return [...this.#peaks]
   }

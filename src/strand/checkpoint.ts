@@ -3,7 +3,7 @@ import { type KeyPair, signText } from './keys.js'
 
 /** What a checkpoint says: the root of the first `size` records of a strand. */
 export interface Checkpoint {
-  /** `strandfast/<64 hex of the strand>`, which is the signing key's name too. */
+  /** `strandfast/<64 hex of the strand>`, which is also the signing key's name. */
   origin: string
   /** Records, genesis counted: the seq of the last one plus 1. */
   size: number

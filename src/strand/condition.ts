@@ -15,18 +15,15 @@ export interface Condition {
   value: unknown
 }
 
-/** What comparing has cost: bytes of bodies that were gone over, and of what was compared with one another. */
+/** The cost of comparing: bytes of bodies that were searched, and bytes that were compared. */
 export interface Effort {
   bytes: number
 }
 
-/** What one comparison costs at the least, in bytes of effort. */
+/** The least cost of one comparison, in bytes. */
 const COMPARISON_BYTES = 64
 
-/**
- * True when every condition holds of a body in canonical JSON. A field that is not there matches nothing but
- * `exists: false`.
- */
+/** True when every condition holds for a body in canonical JSON. A missing field matches only `exists: false`. */
 export function matchesAll(
   body: Uint8Array,
   conditions: readonly Condition[],
@@ -35,7 +32,7 @@ export function matchesAll(
   return preparedOf(conditions, () => [conditions]).matches(body, effort)
 }
 
-/** True when every condition of one of the lists holds of a body in canonical JSON. */
+/** True when every condition of one of the lists holds for a body in canonical JSON. */
 export function matchesAny(
   body: Uint8Array,
   lists: readonly (readonly Condition[])[],
@@ -55,7 +52,7 @@ export function fieldOf(body: unknown, path: string): unknown {
   return at
 }
 
-/** Lists of conditions that were made ready, as long as whoever asks holds on to them. */
+/** Prepared lists of conditions, kept as long as the caller keeps the list. */
 const prepared = new WeakMap<object, Prepared>()
 
 function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[]): Prepared {
@@ -66,7 +63,7 @@ function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[
   return made
 }
 
-/** A body in which the fields that conditions name were found. */
+/** A body with the places of the fields that conditions name. */
 interface Found {
   body: Buffer
   spans: readonly (Span | undefined)[]
@@ -75,13 +72,13 @@ interface Found {
   effort: Effort
 }
 
-/** A condition of which all is known but the body. `field` is its number among the fields. */
+/** A prepared condition. `field` is the number of its field. */
 interface Ready {
   field: number
   holds(found: Found, span: Span | undefined): boolean
 }
 
-/** Lists of conditions, made ready to be held against many bodies. */
+/** Lists of conditions, prepared for checking many bodies. */
 class Prepared {
   readonly #fields = new Fields()
   readonly #lists: readonly (readonly Ready[])[]
@@ -119,7 +116,7 @@ function readyOf({ op, value }: Condition, field: number): Ready {
 
 type Compare = (found: Found, span: Span) => boolean
 
-/** Operators compare within one JSON type only: 1 is neither less nor more than "2", and not equal to it. */
+/** Operators compare within one JSON type only: 1 is not less than "2", not more and not equal. */
 function comparisonOf(
   op: Exclude<Operator, 'exists'>,
   { field, value }: { field: number; value: unknown },
@@ -169,7 +166,7 @@ function isAmong(values: readonly unknown[]): Compare {
   }
 }
 
-/** A string that is compared by its order; read once, however many conditions look at it. */
+/** A string that is compared by its order; it is decoded once, however many conditions use it. */
 function stringAt({ body, strings, effort }: Found, { from, to }: Span, field: number): string {
   const known = strings.get(field)
   if (known !== undefined) return known

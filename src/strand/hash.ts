@@ -4,12 +4,12 @@ import { assert } from '../base/assert.js'
 /** Bytes of the random salt in a body commitment. */
 export const saltBytes = 16
 
-/** What stands before salt and body in what a body commitment is made over. */
+/** Comes before salt and body in the bytes that a body commitment hashes. */
 export const commitmentPrefix: Uint8Array = Buffer.from('strand-body/v1\n')
 const BODY_AT = commitmentPrefix.length + saltBytes
 
-// One block that every small commitment is put together in: hashing is synchronous, so none sees another's.
-// Views of it are made once for each length.
+// Every small commitment is assembled in this one block: hashing is synchronous, so none overwrites another. Views of
+// it are made once for each length.
 const scratch = Buffer.alloc(4096)
 scratch.set(commitmentPrefix)
 const beginnings: (Buffer | undefined)[] = Array.from({ length: scratch.length + 1 })
@@ -34,7 +34,7 @@ export function bodyCommitment(salt: Uint8Array, body: Uint8Array): string {
 }
 
 /**
- * SHA-256 of bytes that are laid together already: `commitmentPrefix` ‖ salt ‖ body, or 0x00 ‖ H.
+ * SHA-256 of bytes that are already joined: `commitmentPrefix` ‖ salt ‖ body, or 0x00 ‖ H.
  * @returns 64 hex digits
  */
 export function hashOf(bytes: Uint8Array): string {

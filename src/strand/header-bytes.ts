@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.js'
 
-/** A header as bytes, until the next one is laid. */
+/** The bytes of a header, valid until the next call. */
 export interface HeaderBytes {
   /** 0x00 ‖ H: the record's hash is the SHA-256 of it. */
   leaf: Buffer
@@ -8,13 +8,13 @@ export interface HeaderBytes {
   text: Buffer
 }
 
-// One block that every header is put in: hashing and signing are synchronous, so none sees another's. The first byte is
-// the 0x00 before a leaf. The views are made once for each length.
+// Every header is written to this one block: hashing and signing are synchronous, so none overwrites another. The first
+// byte is the 0x00 before a leaf. The views are made once for each length.
 const scratch = Buffer.alloc(1024)
 const views: (HeaderBytes | undefined)[] = Array.from({ length: scratch.length + 1 })
 
 /**
- * Lays the text of a header as bytes, so that hashing and signing need not turn it into bytes each.
+ * Makes the bytes of a header's text once, so that hashing and signing need not both do it.
  * @param header as `headerText` makes it: ASCII, some 350 characters
  */
 export function headerBytes(header: string): HeaderBytes {

@@ -21,7 +21,7 @@ export interface RecordHeader {
   body: string
 }
 
-/** Stands where there is no hash: the `strand` and `prev` of a genesis record. */
+/** Used where there is no hash: the `strand` and `prev` of a genesis record. */
 export const zeroHash = '0'.repeat(64)
 
 /** The exact text H of a header: ASCII, each line ended by LF (docs/FORMAT.md, Header). */
@@ -37,7 +37,7 @@ const headerPattern = new RegExp(
     `prev ([0-9a-f]{64})\\nhlc ([0-9a-f]{12}-[0-9a-f]{4})\\ntype (${recordTypePattern})\\nbody ([0-9a-f]{64})\\n$`,
 )
 
-/** Reads a header. `undefined` unless `headerText` of what is read gives the same text again. */
+/** Reads a header. `undefined` unless `headerText` makes the same text from the result. */
 export function parseHeader(text: string): RecordHeader | undefined {
   const match = headerPattern.exec(text)
   if (match === null) return undefined

@@ -6,7 +6,7 @@ import { limits } from '../base/limits.js'
 export interface Hlc {
   /** Unix milliseconds, 48 bits. */
   ms: number
-  /** Tells readings of one millisecond apart, 16 bits. */
+  /** Distinguishes readings of one millisecond, 16 bits. */
   counter: number
 }
 
@@ -16,7 +16,7 @@ const COUNTER_MAX = 0xffff
 /** The reading before every other. */
 export const zeroHlc: Hlc = { ms: 0, counter: 0 }
 
-/** `<12 hex>-<4 hex>`: texts sort as the readings do. */
+/** `<12 hex>-<4 hex>`: texts sort like the readings. */
 export function formatHlc(hlc: Hlc): string {
   if (hlc.ms !== shownMs) {
     shownMs = hlc.ms
@@ -75,17 +75,17 @@ export class HlcClock {
     return this.#last
   }
 
-  /** Goes forward to a reading that comes from elsewhere, so that `next` is later than it. */
+  /** Moves forward to a reading from elsewhere, so that `next` is later than it. */
   pass(reading: Hlc): void {
     if (compareHlc(reading, this.#last) > 0) this.#last = reading
   }
 
-  /** What `next` would give now, which stays free to be given. */
+  /** What `next` would give now, without taking it. */
   peek(): Hlc | undefined {
     return nextHlc(this.#last, this.#clock())
   }
 
-  /** A new reading, later than every one before; undefined as in `nextHlc`, and then nothing moves. */
+  /** A new reading, later than every one before; undefined as in `nextHlc`, and then the clock stays as it is. */
   next(): Hlc | undefined {
     const next = this.peek()
     if (next !== undefined) this.#last = next

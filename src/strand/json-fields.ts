@@ -9,18 +9,18 @@ import {
 } from '../base/ascii.js'
 
 /*
- * Finds members of canonical JSON (RFC 8785) by their paths without parsing it. To parse a mebibyte of JSON takes from 3 to
- * 400 ms, as its shape wants; to pass over it takes about one. What is found is a place in the bytes: of two canonical
- * texts the bytes are the same exactly where the values are.
+ * Finds members of canonical JSON (RFC 8785) by their paths without parsing it. Parsing a mebibyte of JSON takes from 3
+ * to 400 ms, depending on its shape; this takes about one. The result is a place in the bytes: in canonical texts,
+ * equal values have equal bytes, and no others have.
  */
 
-/** Where a value stands in the bytes: from its first byte to behind its last. */
+/** Where a value is in the bytes: from its first byte to the one after its last. */
 export interface Span {
   from: number
   to: number
 }
 
-/** A step of the paths that are looked for, and the steps behind it. */
+/** A step of the paths that are looked for, and the steps after it. */
 interface Step {
   /** The paths that end here, by their numbers. */
   ends: number[]
@@ -32,7 +32,7 @@ interface Step {
   items: Map<number, Step>
 }
 
-/** Paths made ready to be looked for in many texts. */
+/** Paths, prepared for being looked for in many texts. */
 export class Fields {
   readonly #root = newStep()
   #count = 0
@@ -68,14 +68,14 @@ function stepBehind(step: Step, key: string): Step {
   return next
 }
 
-/** What is looked for from a value on. `last`: nobody cares where it ends, or what stands behind it. */
+/** What is looked for in a value. `last`: the caller does not need the end of the value, nor anything after it. */
 interface Wanted {
   step: Step
   found: (Span | undefined)[]
   last: boolean
 }
 
-/** Goes over a value and notes what is wanted in it. @returns where it ends */
+/** Goes through a value and notes what is wanted in it. @returns where it ends */
 function passValue(text: Buffer, from: number, wanted: Wanted): number {
   const { ends, members } = wanted.step
   const whole = ends.length > 0
@@ -97,7 +97,7 @@ function passObject(text: Buffer, from: number, { step, found, last }: Wanted): 
     const member = step.lengths.has(keyEnd - at)
       ? step.members.get(text.toString('latin1', at, keyEnd))
       : undefined
-    // A colon stands behind the key.
+    // A colon follows the key.
     if (member === undefined) at = endOfValue(text, keyEnd + 1)
     else {
       left--
@@ -137,7 +137,7 @@ function endOfValue(text: Buffer, from: number): number {
   return at
 }
 
-/** Behind the bracket that ends the object or list within which `from` is. */
+/** The place after the bracket that ends the object or list in which `from` is. */
 function endOfNested(text: Buffer, from: number): number {
   let depth = 1
   let at = from
@@ -154,7 +154,7 @@ function endOfNested(text: Buffer, from: number): number {
   return at
 }
 
-/** Behind the quote that ends the string which begins at `from`. */
+/** The place after the quote that ends the string which begins at `from`. */
 function endOfString(text: Buffer, from: number): number {
   let at = from + 1
   for (; at < text.length; at++) {

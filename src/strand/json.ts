@@ -25,12 +25,12 @@ import { type Refusal, refuse } from '../base/errors.js'
  * in keys, bytes that are not UTF-8, infinite numbers, integer literals beyond ±(2^53-1), nor more than `depthMax`
  * levels of arrays and objects.
  *
- * The platform's parser does the grammar. One pass over the bytes sees what it hides: it counts the colons outside
- * strings, and a document with a duplicate key has more of them than its value has members.
+ * The platform's parser checks the grammar. One pass over the bytes finds what the parser hides: it counts the colons
+ * outside strings, of which a document with a duplicate key has more than its value has members.
  *
- * A number with a fraction or an exponent is the double that is nearest: 9007199254740993.0 is 9007199254740992, and 1e-400
- * is 0 (docs/FORMAT.md, Body). In its canonical form such a number can be an integer beyond ±(2^53-1), which is read where
- * `canonical` says that the text is to be one; whoever says so sees that it is.
+ * A number with a fraction or an exponent becomes the nearest double: 9007199254740993.0 is 9007199254740992, and
+ * 1e-400 is 0 (docs/FORMAT.md, Body). The canonical form of such a number can be an integer beyond ±(2^53-1). It is
+ * accepted with `canonical`, which says that the text is canonical; the caller has to check that.
  *
  * With `largeAsText` an integer literal beyond ±(2^53-1) is read as a string of its digits.
  * @returns the value, or `validation_failed`
@@ -51,7 +51,7 @@ export function readJson(
   const members = countMembers(parsed.value)
   if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
   if (members !== tokens.colons) return invalid('Expected no duplicate keys')
-  // UTF-8 holds no lone surrogate, and raw NUL is no JSON: only an escape can bring either in.
+  // UTF-8 has no lone surrogates, and raw NUL is not JSON, so only an escape can produce either.
   if (tokens.escapes || text.includes('__proto__')) {
     const fault = textFault(parsed.value)
     if (fault !== undefined) return invalid(fault)
@@ -62,10 +62,10 @@ export function readJson(
 /**
  * The canonical form of a JSON value (RFC 8785): the text whose UTF-8 bytes are stored, hashed and exported.
  *
- * RFC 8785 writes values as ECMAScript's JSON.stringify does and sorts keys by UTF-16 code units, so a value whose
- * keys already come in that order is its own canonical form. Any other is copied in order; where the platform
- * enumerates the copy otherwise (keys such as "10") the `canonicalize` package takes over.
- * @throws Error for what is no JSON value: a number that is not finite, `undefined`, a `__proto__` key
+ * RFC 8785 writes values as ECMAScript's JSON.stringify does and sorts keys by UTF-16 code units, so a value whose keys
+ * are already in that order needs nothing more. Any other is copied in order; where the platform enumerates the copy in
+ * another order (keys such as "10"), the `canonicalize` package is used.
+ * @throws Error for a value that JSON does not have: a number that is not finite, `undefined`, a `__proto__` key
  */
 export function canonicalJson(value: unknown): string {
   const ordered = isOrdered(value) ? value : orderedCopy(value)
@@ -86,16 +86,16 @@ function parse(text: string): { value: unknown } | undefined {
   }
 }
 
-/** Digits that any integer within ±(2^53-1) can have and still need no look at its value. */
+/** An integer with at most this many digits is within ±(2^53-1), whatever its value. */
 const SAFE_DIGITS = 15
 
 interface Tokens {
   colons: number
-  /** Whether a backslash stands in any string. */
+  /** Whether any string contains a backslash. */
   escapes: boolean
 }
 
-/** The lexical pass. It need not refuse bad grammar, since the parser does; it must not loop on it. */
+/** The lexical pass. It need not refuse bad grammar, since the parser does, but must not loop on it. */
 function scan(
   bytes: Buffer,
   { depthMax, canonical }: { depthMax: number; canonical: boolean },
@@ -133,8 +133,8 @@ function scan(
 }
 
 /**
- * Puts quotes around integer literals beyond ±(2^53-1) that stand where a value may. What is no JSON stays none: names of
- * members are left as they are, and so is whatever is no number by RFC 8259.
+ * Puts quotes around integer literals beyond ±(2^53-1) where a value is allowed. It makes no invalid JSON valid: names
+ * of members are left as they are, and so is whatever is not a number by RFC 8259.
  */
 function quoteLarge(bytes: Buffer): Buffer {
   const parts: Buffer[] = []
@@ -156,7 +156,7 @@ function quoteLarge(bytes: Buffer): Buffer {
   return parts.length === 0 ? bytes : Buffer.concat([...parts, bytes.subarray(from)])
 }
 
-/** Whether an integer is written as JSON writes it: without zeros that lead nowhere. */
+/** Whether an integer is written as in JSON: without leading zeros. */
 function isWritten(literal: string): boolean {
   return /^-?[1-9]/.test(literal)
 }
@@ -178,7 +178,7 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= NINE
 }
 
-/** Where the run of number characters that goes on at `at` ends. */
+/** Where the run of number characters that continues at `at` ends. */
 function numberEnd(bytes: Buffer, at: number): number {
   let end = at
   for (; end < bytes.length; end += 1) {
@@ -197,7 +197,7 @@ function numberEnd(bytes: Buffer, at: number): number {
   return end
 }
 
-/** Every integer past 2^53-1 is read as a double of at least 2^53, so the double tells. */
+/** Every integer above 2^53-1 is read as a double of at least 2^53, so the double shows it. */
 function isUnsafeInteger(literal: string): boolean {
   return /^-?\d+$/.test(literal) && !Number.isSafeInteger(Number(literal))
 }
@@ -206,7 +206,7 @@ function isMembers(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** Members of all objects within, or NaN when a number is not finite. */
+/** The number of members of all objects in the value, or NaN when a number is not finite. */
 function countMembers(value: unknown): number {
   if (typeof value === 'number') return Number.isFinite(value) ? 0 : Number.NaN
   if (!isMembers(value)) return 0
@@ -270,7 +270,7 @@ function orderedCopy(value: unknown): unknown {
   return copy
 }
 
-/** Keys that insertion puts in order faster than the platform's sort. */
+/** Up to this many keys, insertion sort is faster than the platform's sort. */
 const FEW_KEYS = 16
 
 /** Sorts keys by their UTF-16 code units, in place. */

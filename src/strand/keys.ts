@@ -7,7 +7,7 @@ import { asBuffer } from '../base/bytes.js'
 export interface KeyPair {
   /** 64 hex digits. */
   publicKey: string
-  /** 64 bytes as sodium keeps them: the seed, then the public key. Never logged, never sent. */
+  /** 64 bytes in libsodium's form: the seed, then the public key. Never logged, never sent. */
   secretKey: Buffer
 }
 
@@ -45,15 +45,15 @@ export function verifyBytes(publicKey: string, message: Buffer, signature: Buffe
 
 /**
  * Derives 32 bytes from the master seed by HKDF-SHA256 without salt (RFC 5869).
- * @param info names the one purpose of what is derived
+ * @param info names the only purpose of the derived bytes
  */
 export function deriveSeed(masterSeed: Uint8Array, info: string): Buffer {
   assert(masterSeed.length === seedBytes, 'a master seed has 32 bytes')
-  // One block of SHA-256 is all that is asked for, so that expanding is one HMAC.
+  // One block of SHA-256 is enough, so expanding is one HMAC.
   return createHmac('sha256', extracted(masterSeed)).update(info).update('\u0001').digest()
 }
 
-/** What HKDF extracts from the master seed that came last: a process has one, and derives a key for each agent. */
+/** What HKDF extracted from the last master seed: a process has one, and derives a key for each agent. */
 const last = { masterSeed: Buffer.alloc(seedBytes), extracted: extract(Buffer.alloc(seedBytes)) }
 
 function extracted(masterSeed: Uint8Array): Buffer {

@@ -1,15 +1,16 @@
 import { compareHlc, type Hlc } from './hlc.js'
 
 /**
- * A place in the log of a shard: behind every record of that reading or before. Strands that came from different shards
- * can have records of one reading; `tie` then says behind which of them, in the order of their hashes.
+ * A place in the log of a shard: after every record with this clock reading or an earlier one. Strands that came from
+ * different shards can have records with the same reading; `tie` then says after which of them, in the order of their
+ * hashes.
  */
 export interface LogPlace extends Hlc {
   /** The first 64 bits of a record's hash, hex. */
   tie?: string
 }
 
-/** What says where a record lies in the log of whichever shard holds it. */
+/** The parts of a record that say where it is in the log of its shard. */
 export interface Logged {
   hlc: Hlc
   hash: string
@@ -17,12 +18,12 @@ export interface Logged {
 
 const TIE_DIGITS = 16
 
-/** What tells a record from others of its reading. */
+/** Distinguishes a record from others with the same reading. */
 export function tieOf({ hash }: Logged): string {
   return hash.slice(0, TIE_DIGITS)
 }
 
-/** Whether a record lies behind a place. */
+/** Whether a record comes after a place. */
 export function isBehind(record: Logged, place: LogPlace): boolean {
   const order = compareHlc(record.hlc, place)
   return order > 0 || (order === 0 && place.tie !== undefined && tieOf(record) > place.tie)

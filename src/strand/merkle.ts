@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { assert } from '../base/assert.js'
 
-/** Levels between two kept ones: a kept node stands for 256, 65,536, … leaves. */
+/** Levels between two that are cached: a cached node stands for 256, 65,536, … leaves. */
 export const keptLevels = 8
 
 /**
@@ -9,14 +9,14 @@ export const keptLevels = 8
  * Complete subtrees never change in an append-only tree, so `subtree` may answer from a cache.
  */
 export interface LeafReader {
-  /** Leaf hashes from `start` up to, without, `end`: 32 bytes each. Asked for at most 256 at once. */
+  /** Leaf hashes from `start` up to but not including `end`: 32 bytes each, at most 256 in one call. */
   leaves(start: number, end: number): Uint8Array[]
   /**
-   * The root, if known, of the complete subtree of 2^level leaves that begins at leaf index * 2^level.
-   * Asked for levels 8, 16, 24, … only.
+   * The root, if known, of the complete subtree of 2^level leaves that begins at leaf index * 2^level. Called for
+   * levels 8, 16, 24, … only.
    */
   subtree?(level: number, index: number): Uint8Array | undefined
-  /** Told each root of such a subtree that had to be worked out, to keep it. */
+  /** Called with each root of such a subtree that had to be computed, to cache it. */
   keep?(level: number, index: number, root: Uint8Array): void
 }
 
@@ -31,7 +31,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', node, 'buffer')
 }
 
-/** The root of the first `size` leaves (RFC 6962, 2.1). That of no leaf is the hash of nothing. */
+/** The root of the first `size` leaves (RFC 6962, 2.1). Without leaves it is the hash of the empty string. */
 export function treeRoot(size: number, reader: LeafReader): Uint8Array {
   return size === 0 ? hash('sha256', '', 'buffer') : rangeRoot(0, size, reader)
 }
@@ -57,7 +57,7 @@ export function inclusionPath(index: number, size: number, reader: LeafReader): 
 
 /**
  * The hashes that lead from the root of the first `from` leaves to that of the first `to` leaves (RFC 6962, 2.1.2);
- * none where both are one tree.
+ * none where both are the same tree.
  */
 export function consistencyPath(from: number, to: number, reader: LeafReader): Uint8Array[] {
   assert(from > 0 && from <= to, 'the older tree has leaves and is within the newer one')
@@ -80,12 +80,12 @@ export function consistencyPath(from: number, to: number, reader: LeafReader): U
 }
 
 const HASH_BYTES = 32
-/** Peaks at most: a size has 53 bits. */
+/** The most peaks: a size has 53 bits. */
 const PEAKS_MAX = 53
 
-/** Takes leaf after leaf and keeps only the roots of the complete subtrees: log2(size) hashes. */
+/** Takes one leaf after another and keeps only the roots of the complete subtrees: log2(size) hashes. */
 export class TreeHasher {
-  /** The peaks' roots one behind the other: two that are joined lie together. */
+  /** The roots of the peaks one after the other: two that are joined are adjacent. */
   readonly #peaks = Buffer.alloc(PEAKS_MAX * HASH_BYTES)
   #count = 0
   #size = 0
@@ -98,12 +98,12 @@ export class TreeHasher {
   /** Takes the next leaf hash, 32 bytes. */
   append(leaf: Uint8Array): void {
     this.#peaks.set(leaf, this.#count * HASH_BYTES)
-    // Each trailing one bit is a complete subtree as large as what has become of the new one.
+    // Each trailing one bit is a complete subtree, as large as the one that the new leaf has become part of.
     for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
       this.#count -= 1
       const at = this.#count * HASH_BYTES
       this.#peaks.copy(node, 1, at, at + 2 * HASH_BYTES)
-      // One byte a character: the platform gives a hash faster so than in a buffer.
+      // One byte for each character: the platform returns a hash faster this way than in a buffer.
       this.#peaks.write(hash('sha256', node, 'binary'), at, 'latin1')
     }
     this.#count += 1

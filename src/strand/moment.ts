@@ -31,14 +31,14 @@ function fromMs(ms: number, counter: number): Hlc | undefined {
   return Number.isInteger(ms) && ms >= 0 && ms <= MS_MAX ? { ms, counter } : undefined
 }
 
-/** Unix milliseconds of an ISO 8601 text, NaN when it is none. Digits past the millisecond are cut off. */
+/** Unix milliseconds of an ISO 8601 text, NaN for any other text. Digits after the millisecond are dropped. */
 function isoMs(text: string): number {
   const match = isoPattern.exec(text)
   if (match === null) return Number.NaN
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', offset = 'Z'] = match
   const date = `${year}-${month}-${day}`
   const midnightMs = Date.parse(`${date}T00:00:00Z`)
-  // The platform takes 30 February for 1 March.
+  // The platform reads 30 February as 1 March.
   if (Number.isNaN(midnightMs) || !new Date(midnightMs).toISOString().startsWith(date)) return Number.NaN
   const zone = offset.length === 5 ? `${offset.slice(0, 3)}:${offset.slice(3)}` : offset
   return Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.slice(0, 3).padEnd(3, '0')}${zone}`)

@@ -2,7 +2,7 @@
  * The words that describe proposals, on strands and over HTTP (docs/FORMAT.md, Proposals).
  */
 
-/** How a proposal stands. Approved and applied are one transaction, so `approved` is never seen from outside. */
+/** The state of a proposal. Approving and applying are one transaction, so `approved` is never seen from outside. */
 export const proposalStates = ['proposed', 'approved', 'applied', 'rejected', 'cancelled', 'expired'] as const
 
 export type ProposalState = (typeof proposalStates)[number]
@@ -20,7 +20,7 @@ export type EdgeAction = (typeof edgeActions)[number]
 /** What can be done to an agent once it is made. */
 export const agentActions = ['zone', 'policies', 'rotate_key'] as const
 
-/** What is proposed of the server itself, on its audit strand (docs/adr/0033-lines-of-keys.md). */
+/** What can be proposed about the server itself, on its audit strand (docs/adr/0033-lines-of-keys.md). */
 export const keyActions = ['make_api_key'] as const
 
 export type KeyAction = (typeof keyActions)[number]
@@ -31,8 +31,8 @@ export function proposalId(agent: string, seq: number): string {
 }
 
 /**
- * What an id names; undefined when it is none. The seq has 14 digits at most, so that it fits the store's 48 bits.
- * Whether the agent's name is one is for the caller to see.
+ * What an id names; undefined when it is not an id. The seq has at most 14 digits, so that it fits into the store's 48
+ * bits. The caller checks the agent's name.
  */
 export function parseProposalId(text: string): { agent: string; seq: number } | undefined {
   const match = /^p_(0|[1-9]\d{0,13})_(.+)$/.exec(text)

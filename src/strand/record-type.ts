@@ -10,13 +10,13 @@ export const genesisType = 'sys/genesis'
 /** The type of the record by which a strand's old key names the new one. */
 export const keyRotateType = 'sys/key_rotate'
 
-/** The type of the record that tells of an erased body. */
+/** The type of the record that says that a body was erased. */
 export const eraseType = 'sys/erase'
 
 /** The type of the records of the server log (docs/FORMAT.md, The server log). */
 export const headsType = 'sys/heads'
 
-/** The type of the record that a refused line of an ingest is kept as. */
+/** The type of the record in which a refused line of an ingest is kept. */
 export const rejectedType = 'ingest/rejected'
 
 /** What can stand in the `types` of a query, without anchors: a record type, or the beginning of one and `*`. */

@@ -1,5 +1,5 @@
 /**
- * What the new key signs to show that whoever names it holds it, for one strand only.
+ * What the new key signs to prove that whoever names it has it, for one strand only.
  * @param strand 64 hex digits
  * @param publicKey the new key, 64 hex digits
  */

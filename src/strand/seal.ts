@@ -2,13 +2,13 @@ import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { RandomBytes } from '../base/random.js'
 import { deriveSeed } from './keys.js'
 
-/** What a sealed secret is for: the HKDF info of its key, so that none opens in another's place. */
+/** What a sealed secret is for: the HKDF info of its key, so that one sealed for another purpose does not open. */
 export type SealPurpose = 'strandfast/agent-seed/v1' | 'strandfast/kept-answer/v1' | 'strandfast/mail/v1'
 
 /** Where a sealed secret belongs. */
 export interface SealedPlace {
   purpose: SealPurpose
-  /** Whose it is: it opens for no other. */
+  /** Whose secret it is: it does not open for another owner. */
   owner: Uint8Array
 }
 

@@ -1,7 +1,7 @@
 import { formatHlc, type Hlc } from './hlc.js'
 import { canonicalJson } from './json.js'
 
-/** Where a strand stood: the hash commits by `prev` to every record before. */
+/** How far a strand was: through `prev`, the hash commits to every record before. */
 export interface LoggedHead {
   /** Hash of the genesis record, 64 hex digits. */
   strand: string
@@ -11,9 +11,9 @@ export interface LoggedHead {
   hash: string
 }
 
-/** What one record of the server log tells. */
+/** What one record of the server log says. */
 export interface HeadsRecord {
-  /** For each shard, up to which clock all heads are in the log. */
+  /** For each shard, the clock up to which all heads are in the log. */
   clocks: readonly Hlc[]
   heads: readonly LoggedHead[]
 }

@@ -8,7 +8,7 @@ export interface Manifest {
   fromSeq: number
   /** Seq of the last record of the export. That record is signed, never sealed. */
   toSeq: number
-  /** Records of the whole strand but genesis, as the export began. */
+  /** Records of the whole strand but genesis, when the export began. */
   recordCount: number
 }
 
@@ -24,7 +24,7 @@ export interface RecordLine {
   salt?: string | undefined
   /** The canonical body's exact text. */
   body?: string | undefined
-  /** The body is there, but not for whom the export was made. */
+  /** The body exists, but whoever the export was made for may not read it. */
   withheld?: true
 }
 
@@ -40,7 +40,7 @@ export interface Trailer {
    */
   checkpoint: string | undefined
   /**
-   * Records of the whole strand but genesis, as the export ended: where that is `toSeq`, every erasure of a record in the
+   * Records of the whole strand but genesis, when the export ended: if it is `toSeq`, every erasure of a record in the
    * export is in it too. Exports of servers before 0.5 do not have it.
    */
   recordCount?: number
@@ -48,7 +48,7 @@ export interface Trailer {
 
 export const exportFormat = 'strand-export/v1'
 
-// Each line is given without its LF. Texts are escaped by the platform; hex and numbers need none.
+// Lines are returned without their LF. The platform escapes texts; hex and numbers need no escaping.
 
 /** Renders the first line. */
 export function manifestLine(manifest: Manifest): string {

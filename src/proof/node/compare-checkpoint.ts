@@ -10,18 +10,18 @@ import { parseCheckpoint, strandOf } from '../note.js'
 import { jobs } from './jobs.js'
 
 /*
- * Whether a strand still begins as somebody saw it who kept a checkpoint: of that strand, or of the server log, which
- * tells of all strands (docs/FORMAT.md, The server log). Exports come here verified; they are read once more, to see what
- * they say at the sizes of the checkpoint.
+ * Whether a strand still begins as it was when somebody kept a checkpoint of it, or of the server log, which names the
+ * heads of all strands (docs/FORMAT.md, The server log). Exports are verified before; here they are read once more, for
+ * what they say at the sizes of the checkpoint.
  */
 
-/** An export that was found good, and how to read its lines again. */
+/** An export that was found valid, and how to read its lines again. */
 export interface ReadableExport {
   verified: VerifiedExport
   lines(): AsyncIterable<string>
 }
 
-/** What the comparison showed: a sentence without a full stop. */
+/** The result of the comparison: a sentence without a full stop. */
 export type Comparison = { ok: true; shown: string } | { ok: false; reason: string }
 
 /**
@@ -64,12 +64,12 @@ async function pastFault({ verified, lines }: ReadableExport, note: string): Pro
     head = hash
   }
   const { strand, firstSeq, lastSeq, publicKey } = verified
-  // Behind the last record, which may be a rotation itself.
+  // After the last record, which may be a rotation itself.
   runNow(kept.follow({ seq: lastSeq + 1, head, key: publicKey }), jobs)
   return kept.fault({ strand, firstSeq, lastSeq, strandSize })
 }
 
-/** Compares every head that a log tells of a strand with the strand, as far as its export goes. */
+/** Compares every head of a strand that a log names with the strand, as far as its export goes. */
 async function compareWithLog(
   strand: ReadableExport,
   log: ReadableExport,
@@ -87,7 +87,7 @@ async function compareWithLog(
       if (different !== undefined || head === undefined || head.size > size) continue
       different = headFault(head, await hashAt(records, head.size - 1))
     }
-    // To its end, where it shows whether it is still the export that was verified.
+    // Reads to the end, which shows whether it is still the export that was verified.
     if (different === undefined) await readThrough(records)
   } finally {
     await records.return(undefined)
@@ -100,7 +100,7 @@ async function compareWithLog(
   }
 }
 
-/** The hash of a record behind those that were read so far; undefined where the export leaves it out. */
+/** The hash of a record after those that were read so far; undefined where the export leaves it out. */
 async function hashAt(records: AsyncGenerator<RecordRead>, seq: number): Promise<string | undefined> {
   for (;;) {
     const { done, value } = await records.next()
@@ -121,7 +121,7 @@ interface RecordRead {
   body: string | undefined
 }
 
-/** The records of an export that was verified, which must still be that one: the chain of hashes tells. */
+/** The records of a verified export. The chain of hashes shows whether it is still the same export. */
 async function* recordsOf(
   lines: AsyncIterable<string>,
   { chainHead, firstSeq }: VerifiedExport,

@@ -3,11 +3,11 @@ import { asBuffer } from '../../base/bytes.js'
 import { verifyBytes } from '../../strand/keys.js'
 import type { JobsNow } from '../job.js'
 
-// One block that every inner node is put together in: hashing is synchronous, so none sees another's.
+// Every inner node is assembled in this one block: hashing is synchronous, so none overwrites another.
 const node = Buffer.alloc(65)
 node[0] = 1
 
-/** Works out the jobs of checks by node:crypto and libsodium, at once. */
+/** Computes the jobs of checks at once, with node:crypto and libsodium. */
 export const jobs: JobsNow = {
   hash: (bytes) => hash('sha256', bytes, 'hex'),
   node(left, right) {

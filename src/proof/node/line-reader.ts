@@ -10,7 +10,7 @@ const NINE = 0x39
 const BACKSLASH = 0x5c
 const SPACE = 0x20
 
-/** Digits of a number that is read here: any such is safe. Longer ones are left to the reader of any JSON. */
+/** The most digits of a number that is read here: every such number is safe. Longer ones are left to `readLineText`. */
 const NUMBER_DIGITS_MAX = 15
 const HASH_DIGITS = 64
 const SIGNATURE_DIGITS = 128
@@ -22,7 +22,7 @@ const TYPE_CHARS_MAX = 64
 const HEADER_BYTES_MAX = 512
 const BODY_AT = commitmentPrefix.length + saltBytes
 
-/** What `recordLine` and `headerText` write between the values of a record, as it stands in the line. */
+/** What `recordLine` and `headerText` write between the values of a record, as it is in the line. */
 const written = {
   strand: Buffer.from('{"h":"strand-record/v1\\nstrand '),
   key: Buffer.from('\\nkey '),
@@ -40,7 +40,7 @@ const written = {
   withheld: Buffer.from(',"withheld":true}'),
 }
 
-/** Bytes from the beginning of a line to its seq: mostly those of the line before. */
+/** Bytes from the beginning of a line to its seq, which are mostly the same as in the line before. */
 const FRAME_BYTES = written.strand.length + written.key.length + written.seq.length + 2 * HASH_DIGITS
 
 /** 0 to 15 for hex digits, lower case; 255 for every other byte. */
@@ -52,8 +52,8 @@ const typeBytes = new Uint8Array(256)
 for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyz0123456789_./-')) typeBytes[byte] = 1
 
 /**
- * Reads lines from their bytes. A record that stands there exactly as `recordLine` writes it is read without making
- * JSON of it; any other line goes the way of `readLineText`. The outcome is one and the same.
+ * Reads lines from their bytes. A record that is exactly as `recordLine` writes it is read without parsing JSON; any
+ * other line is read by `readLineText`. The result is the same.
  */
 export class LineReader {
   /** 0x00 and the header's text. */
@@ -62,7 +62,7 @@ export class LineReader {
   /** The next byte of the line to read, and of `#leaf` to write. */
   #at = 0
   #to = 0
-  /** Of the record that was read last; what it begins with stands in `#leaf`, up to `#frameEnd`. */
+  /** The beginning of the last line; its part of the header is in `#leaf`, up to `#frameEnd`. */
   readonly #frame = Buffer.alloc(FRAME_BYTES)
   #frameEnd = 0
   #strand = ''
@@ -72,7 +72,7 @@ export class LineReader {
     this.#committed.set(commitmentPrefix)
   }
 
-  /** Reads the line from `start` up to, without, `end`: UTF-8, without its LF. */
+  /** Reads the line from `start` up to but not including `end`: UTF-8, without its LF. */
   read(bytes: Buffer, start: number, end: number): ReadLine {
     const record = this.readWritten(bytes, start, end)
     return record === undefined ? readLineText(bytes.toString('utf8', start, end)) : { record }
@@ -110,7 +110,7 @@ export class LineReader {
     return { header: read.header, h: read.h, leaf, sig, sealedBy, content, withheld }
   }
 
-  /** The header and its text, which is laid behind 0x00 in `#leaf`. */
+  /** The header and its text, which is put after 0x00 in `#leaf`. */
   #header(bytes: Buffer): { header: RecordHeader; h: string } | undefined {
     if (!this.#skipFrame(bytes)) return undefined
     this.#to = this.#frameEnd
@@ -147,7 +147,7 @@ export class LineReader {
     return { header, h }
   }
 
-  /** Passes over the beginning of a line, with strand and key. */
+  /** Skips the beginning of a line, with strand and key. */
   #skipFrame(bytes: Buffer): boolean {
     return (this.#frameEnd > 0 && this.#skip(bytes, this.#frame)) || this.#newFrame(bytes)
   }
@@ -168,7 +168,7 @@ export class LineReader {
     return true
   }
 
-  /** Passes over what stands there if it is `part`. */
+  /** Skips `part` if it comes next. */
   #skip(bytes: Buffer, part: Uint8Array): boolean {
     const at = this.#at
     for (let offset = 0; offset < part.length; offset += 1) {
@@ -186,7 +186,7 @@ export class LineReader {
     return true
   }
 
-  /** Takes so many hex digits into `#leaf`. */
+  /** Copies this many hex digits to `#leaf`. */
   #hex(bytes: Buffer, digits: number): boolean {
     const leaf = this.#leaf
     const from = this.#at
@@ -202,7 +202,7 @@ export class LineReader {
     return seen < 16
   }
 
-  /** Takes a record type into `#leaf`. */
+  /** Copies a record type to `#leaf`. */
   #type(bytes: Buffer): boolean {
     const from = this.#at
     for (let byte = bytes[from] ?? 0; typeBytes[byte] === 1; byte = bytes[this.#at] ?? 0) {
@@ -234,7 +234,7 @@ export class LineReader {
     if (!isHex(bytes, from, SALT_DIGITS)) return undefined
     this.#at += SALT_DIGITS
     if (!this.#skip(bytes, written.body)) return undefined
-    // No text grows when its escapes are undone.
+    // No text gets longer when its escapes are decoded.
     const room = BODY_AT + end - this.#at
     if (this.#committed.length < room) {
       this.#committed = Buffer.alloc(2 * room)
@@ -248,7 +248,7 @@ export class LineReader {
     return this.#body(bytes, end)
   }
 
-  /** The body's text, its escapes undone into `#committed`. Canonical JSON needs but two of them. */
+  /** The body's text, with its escapes decoded, in `#committed`. Canonical JSON needs only two kinds of escapes. */
   #body(bytes: Buffer, end: number): ReadContent | undefined {
     const target = this.#committed
     let at = this.#at

@@ -7,10 +7,10 @@ import { SegmentCheck, type SegmentOptions, type SegmentResult } from '../segmen
 import { jobs } from './jobs.js'
 import { LineReader } from './line-reader.js'
 
-/** Some lines of an export, whole and in order, the first one of all not among them. */
+/** Some whole lines of an export, in order, without the export's first line. */
 export interface Segment {
   manifest: Manifest
-  /** Lines, split at LF; what follows the last LF is a line if it is not empty. */
+  /** Lines, split at LF; text after the last LF is a line if it is not empty. */
   bytes: Uint8Array
   /** Where the records before lead to; undefined where that is not known yet. */
   place: ChainPlace | undefined
@@ -18,9 +18,9 @@ export interface Segment {
 }
 
 /**
- * Checks a segment of an export. Where its place is not known, the first record is believed about it, so that segments
- * can be checked at once and joined afterwards (`ExportCheck`).
- * @returns undefined where the place is not known and the first line cannot stand in for it
+ * Checks a segment of an export. If its place is not known, it is taken from the first record, so that segments can be
+ * checked in parallel and joined afterwards (`ExportCheck`).
+ * @returns undefined where the place is not known and the first line does not name one
  */
 export function checkSegment({ manifest, bytes, place, options }: Segment): SegmentResult | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -48,7 +48,7 @@ export function checkSegment({ manifest, bytes, place, options }: Segment): Segm
   return after && { ...check.result(), assumed: { line: buffer.toString('utf8', 0, firstEnd), after } }
 }
 
-/** Apart, the two steps of a record pass on fewer jobs than one within the other. */
+/** Two generators in a row pass on fewer jobs than one inside the other. */
 function take(check: SegmentCheck, line: ReadLine): void {
   const record = line !== undefined && 'record' in line ? line.record : undefined
   const examined = record && runNow(check.examine(record), jobs)

@@ -12,17 +12,17 @@ import { readLineText } from '../record.js'
 import { SegmentCheck } from '../segment-check.js'
 import { jobs } from './jobs.js'
 
-/** How often `onProgress` is told. */
+/** How often `onProgress` is called. */
 const PROGRESS_RECORDS = 1_000
 
 /**
  * Checks an export from nothing but its lines (docs/FORMAT.md, Checking an export): every link, hash, body, signature and
  * seal, key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
  *
- * `publicKey` is what the caller trusts: it must have signed a record of the export, as the first key or as one that
- * a rotation led to. What that signature covers is vouched for by it, what follows by the rotations.
- * Without it the export is only checked against itself. `strand` is that of `ExportOptions`, `fast` of `ChainOptions`,
- * `watch` of `SegmentOptions`.
+ * `publicKey` is what the caller trusts: it must have signed a record of the export, as the first key or as one that a
+ * rotation led to. That signature vouches for the records before it, the rotations for those after it. Without a key
+ * the export is only checked against itself. `strand` is that of `ExportOptions`, `fast` of `ChainOptions`, `watch` of
+ * `SegmentOptions`.
  */
 export async function verifyExport(
   lines: AsyncIterable<string> | Iterable<string>,
