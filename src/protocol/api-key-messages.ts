@@ -2,9 +2,9 @@ import { isText, members, oneOf, type Check } from '../base/shape.js'
 import type { WriteOptions } from './command-options.js'
 import type { ProposedAs } from './proposal-messages.js'
 
-/* What the front thread asks of scoped API keys, which the first shard keeps beside the strand that tells of them. */
+/* Messages about scoped API keys, which the first shard keeps together with the strand that records them. */
 
-/** Makes a scoped key. The shard draws it, so that what is asked is the same when it is asked again. */
+/** Makes a scoped key. The shard draws it, so that a repeated request is the same. */
 export interface ApiKeyCreate {
   kind: 'apiKeyCreate'
   name: string
@@ -20,7 +20,7 @@ export interface ApiKeyCreate {
 /** A page of keys, in the order of their ids. */
 export interface ApiKeyList {
   kind: 'apiKeyList'
-  /** The id behind which it begins; empty for the beginning. */
+  /** The id after which it begins; empty for the beginning. */
   after: string
   limit: number
 }
@@ -33,14 +33,14 @@ export interface ApiKeyDelete {
   options: WriteOptions
 }
 
-/** Keeps when keys were last used: the ids of those that are there, Unix milliseconds. Answered by `done`. */
+/** Stores when existing keys were last used, Unix milliseconds by id. Answered by `done`. */
 export interface ApiKeysUsed {
   kind: 'apiKeysUsed'
   uses: [keyId: string, atMs: number][]
   options: WriteOptions
 }
 
-/** A scoped key as it is kept: its SHA-256, never the key. */
+/** A scoped key as it is stored: its SHA-256, never the key. */
 export interface ApiKeyRow {
   keyId: string
   name: string
@@ -48,31 +48,31 @@ export interface ApiKeyRow {
   agents: string[]
   digest: string
   createdAtMs: number
-  /** Id of the principal who made it. Those of before makers were kept count as made by `root`. */
+  /** Id of the principal who made it; `root` for keys of versions that did not store it. */
   madeBy: string
-  /** The first key of its line: itself where no other key made it (docs/adr/0033-lines-of-keys.md). */
+  /** The first key of its line, which is the key itself if no other key made it (docs/adr/0033-lines-of-keys.md). */
   line: string
   /** When it stops working; never when absent. */
   expiresAtMs?: number
-  /** When it was last used, as far as that is kept; never when absent. */
+  /** When it was last used, as far as that is stored; never when absent. */
   lastUsedAtMs?: number
 }
 
 export interface ApiKeysOutcome {
   kind: 'apiKeys'
   rows: ApiKeyRow[]
-  /** Whether there are more behind the last one. */
+  /** Whether there are more after the last one. */
   more: boolean
 }
 
-/** A scoped key that was made, with the key itself: kept for its Idempotency-Key sealed only. */
+/** A scoped key that was made, with the key itself; its idempotent answer is stored sealed only. */
 export interface ApiKeyMadeOutcome {
   kind: 'apiKeyMade'
   row: ApiKeyRow
   key: string
-  /** It is to be approved first. */
+  /** Present if it has to be approved first. */
   proposed?: ProposedAs
-  /** False for an answer from before whose key was deleted since, and while it is proposed. */
+  /** False for an idempotent answer whose key was deleted since, and while the key is proposed. */
   live: boolean
   replayed?: boolean
 }
@@ -83,10 +83,10 @@ const isMade = members<{ kind: 'apiKeyMade'; row: { keyId: string; digest: strin
   key: isText,
 })
 
-/** Whether a value is the answer that shows a key; those that earlier versions kept lack some members. */
+/** Whether a value is the answer that shows a key; answers of earlier versions lack some members. */
 export const isApiKeyMade: Check<ApiKeyMadeOutcome> = (value): value is ApiKeyMadeOutcome => isMade(value)
 
-/** Keys that a commit has made or removed: told before its outcomes. */
+/** Keys that a commit has made or removed; sent before its outcomes. */
 export interface ApiKeyChanges {
   made: ApiKeyRow[]
   gone: string[]

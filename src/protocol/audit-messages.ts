@@ -1,8 +1,8 @@
 import type { WriteOptions } from './command-options.js'
 
-/* What the server tells of itself on its own audit strand (docs/FORMAT.md, The audit strand). */
+/* What the server records about itself on its audit strand (docs/FORMAT.md, The audit strand). */
 
-/** One record to be written to it: the type and the members of its body. */
+/** A record for the audit strand: the type and the members of its body. */
 export type AuditEntry =
   | { type: 'sys/imported'; body: ImportTold }
   | { type: 'sys/restored'; body: RestoreTold }
@@ -11,12 +11,12 @@ export type AuditEntry =
 /** An import, before its first change and at its end. */
 export interface ImportTold {
   state: 'begun' | 'ended'
-  /** Of the record that told of its beginning. */
+  /** Seq of the record about its beginning. */
   begun_seq?: number
   agent: string
   strand: string
   principal: string
-  /** What the manifest of the export names. */
+  /** As in the manifest of the export. */
   from_seq: number
   to_seq: number
   /** Records that were new, at its end. */
@@ -38,7 +38,7 @@ export interface RestoreTold {
   heads_root: string
 }
 
-/** The license that the add-on serves under from here on; never the license key. */
+/** The license that the add-on uses from now on; never the license key. */
 export interface LicenseTold {
   state: 'valid' | 'expired' | 'invalid' | 'absent'
   licensee: string | null
@@ -48,7 +48,7 @@ export interface LicenseTold {
   authority: string | null
 }
 
-/** Makes the server's audit strand where there is none. Answered by `done`. */
+/** Makes the server's audit strand if there is none. Answered by `done`. */
 interface AuditOpen {
   kind: 'auditOpen'
   agent: string
@@ -60,12 +60,12 @@ interface AuditAppend {
   kind: 'auditAppend'
   agent: string
   entry: AuditEntry
-  /** Only where the last record of the type that was written so told something else. */
+  /** Writes only if the last such record of this type says something else. */
   changesOnly: boolean
   options: WriteOptions
 }
 
-/** Everything about the audit strand that its shard can be asked. */
+/** Every command about the audit strand. */
 export type AuditCommand = AuditOpen | AuditAppend
 
 /** The record is written, or was not needed. */

@@ -9,11 +9,11 @@ import type { Refusal } from '../base/errors.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
- * What the front thread asks of the state of one auth namespace. The shard of the namespace's audit agent keeps that
- * state, so that a change and the audit record that tells of it are one transaction (docs/adr/0010-auth-state.md).
+ * Messages about the state of one auth namespace. The shard of the namespace's audit agent keeps that state, so that a
+ * change and its audit record are one transaction (docs/adr/0010-auth-state.md).
  */
 
-/** Who asked, as audit records tell it. */
+/** Who asked, as audit records say it. */
 export interface AuthOrigin {
   ip: string
   userAgent: string
@@ -33,7 +33,7 @@ export interface AuthChange {
   options: WriteOptions
 }
 
-/** One look at a namespace. */
+/** One read of a namespace. */
 export interface AuthLookup {
   kind: 'authLookup'
   agent: string
@@ -41,7 +41,7 @@ export interface AuthLookup {
   lookup: Lookup
 }
 
-/** Everything that was ended before its tokens expire, of all namespaces of the shard: asked for at the start. */
+/** Lists the revocations in all namespaces of the shard; sent at the start. */
 export interface RevocationsList {
   kind: 'revocationsList'
 }
@@ -52,10 +52,10 @@ export interface MailDue {
   limit: number
 }
 
-/** What became of a try to send a mail. */
+/** The result of a try to send a mail. */
 export interface MailSettle {
   kind: 'mailSettle'
-  /** Names the mail and its due time. */
+  /** Identifies the mail and its due time. */
   key: string
   result: { kind: 'done' } | { kind: 'failed'; attempts: number; retryAtMs?: number }
   options: WriteOptions
@@ -64,7 +64,7 @@ export interface MailSettle {
 /** What a link is for. */
 export type LinkPurpose = 'magicLink' | 'verifyEmail' | 'passwordReset'
 
-/** A link that is to be kept, and mailed where there is a token. */
+/** A link to be stored, and mailed if there is a token. */
 export interface LinkDraft {
   purpose: LinkPurpose
   /** SHA-256 of the token, 64 hex digits. */
@@ -74,11 +74,11 @@ export interface LinkDraft {
   mailToken?: string
 }
 
-/** A passkey session that is to be kept until its ceremony ends. */
+/** A passkey session to be stored until its ceremony ends. */
 export interface PasskeySessionDraft {
   /** SHA-256 of the session token, 64 hex digits. */
   hash: string
-  /** What the authenticator is to sign, base64url. */
+  /** What the authenticator has to sign, base64url. */
   challenge: string
   expiresAtMs: number
 }
@@ -86,11 +86,11 @@ export interface PasskeySessionDraft {
 /** How far a logout reaches. */
 export type LogoutScope = 'local' | 'others' | 'global'
 
-/** A password that is changed by the session of its user, from a device that may be the user's. */
+/** A change of password within a session of its user, perhaps from a known device. */
 interface PasswordToChange {
   userId: string
   sid: string
-  /** What the current password was compared with. */
+  /** The hash that the current password was compared with. */
   comparedHash: string
   passwordHash: string
   device?: DeviceClaim
@@ -98,9 +98,9 @@ interface PasswordToChange {
 
 /** What can be changed in a namespace. E-mails are as `normalizeEmail` gives them, passwords are hashes. */
 export type Change =
-  /** `verifyLink`: mailed to the new user where verification is required. */
+  /** `verifyLink` is mailed to the new user if verification is required. */
   | { kind: 'register'; email: string; passwordHash: string; verifyLink?: LinkDraft }
-  /** The password was right; `passwordHash` is what it was compared with. */
+  /** The password was right; `passwordHash` is the hash that it was compared with. */
   | { kind: 'loginSucceeded'; email: string; passwordHash: string; rehashed?: string; device?: DeviceClaim }
   | { kind: 'loginFailed'; email: string; device?: DeviceClaim }
   | { kind: 'refresh'; sid: string; generation: number }
@@ -114,14 +114,14 @@ export type Change =
   | { kind: 'magicLinkVerify'; hash: string }
   | { kind: 'emailVerify'; hash: string }
   | { kind: 'passwordReset'; hash: string; passwordHash: string; removePasskeys?: boolean }
-  /** The current password was right; `comparedHash` is what it was compared with. */
+  /** The current password was right; `comparedHash` is the hash that it was compared with. */
   | ({ kind: 'passwordChange' } & PasswordToChange)
   | { kind: 'passkeyRegistration'; userId: string; sid: string; session: PasskeySessionDraft }
-  /** Without an e-mail any passkey of the namespace will do. */
+  /** Without an e-mail, any passkey of the namespace may be used. */
   | { kind: 'passkeyAuthentication'; email?: string; session: PasskeySessionDraft }
-  /** Uses a passkey session up. `userId`: who registers; `passkeyId`: what came to authenticate. */
+  /** Uses a passkey session up. `userId` is the user who registers, `passkeyId` the passkey that authenticates. */
   | { kind: 'passkeySessionTake'; hash: string; ceremony: Ceremony; userId?: string; passkeyId?: string }
-  /** The registration was verified. `notify`: mail is on, and the owner is told. */
+  /** The registration was verified. `notify`: mail is on, so the owner gets a mail. */
   | { kind: 'passkeyRegister'; userId: string; sid: string; passkey: NewPasskey; notify: boolean }
   /** The assertion was verified with `publicKey`. */
   | { kind: 'passkeyLogin'; passkeyId: string; publicKey: string; assertion: VerifiedAssertion }
@@ -130,7 +130,7 @@ export type Change =
   | { kind: 'keyRotate' }
   /** Keeps a sign-in by a provider under the SHA-256 of its state, 64 hex digits. */
   | { kind: 'oauthStart'; stateHash: string; row: OauthStateRow }
-  /** The browser is back; `browserHash` is of the cookie that it brought. */
+  /** The browser is back; `browserHash` is the hash of its cookie. */
   | { kind: 'oauthReturn'; stateHash: string; provider: OauthProviderName; browserHash: string }
   /** The provider vouched for an identity; `email` only where it calls that verified. */
   | { kind: 'oauthLogin'; provider: OauthProviderName; subject: string; email?: string }
@@ -142,7 +142,7 @@ export type ChangeOf<K extends Change['kind']> = Extract<Change, { kind: K }>
 
 /** What can be looked up in a namespace. */
 export type Lookup =
-  /** How a login by password stands, known e-mail or not, from this device or from a stranger's. */
+  /** The lockout state for a login by password, for a known or unknown e-mail, from a known device or a stranger's. */
   | { kind: 'loginState'; email: string; device?: DeviceClaim }
   | { kind: 'user'; userId: string }
   | { kind: 'users'; after: string; limit: number }
@@ -152,13 +152,13 @@ export type Lookup =
   | { kind: 'passkeys'; userId: string }
   | { kind: 'keyEpochs' }
 
-/** A look by its kind. */
+/** A lookup by its kind. */
 export type LookupOf<K extends Lookup['kind']> = Extract<Lookup, { kind: K }>
 
 /** A user as the front thread sees it: without the password's hash. */
 export type AuthUser = Omit<UserRow, 'passwordHash'>
 
-/** Somebody is signed in: a session with the generation of the refresh token to answer. */
+/** Somebody is signed in: a session, with the generation of the refresh token in the answer. */
 export interface SignedIn {
   kind: 'signedIn'
   user: AuthUser
@@ -184,22 +184,24 @@ export type AuthAnswer =
   | { kind: 'sessions'; sessions: SessionRow[] }
   /** How many sessions ended. */
   | { kind: 'ended'; sessions: number }
-  /** `device`: it is the account's, and what is told is the device's own lockout. */
+  /** `device`: the device belongs to the account, and this is its own lockout. */
   | { kind: 'loginState'; device?: true; lockedForMs: number; failures: number; passwordHash?: string }
   | { kind: 'link'; usable: boolean }
-  /** Where the browser goes on to. */
+  /** Where the browser goes next. */
   | ({ kind: 'oauthReturn' } & Pick<OauthStateRow, 'redirectUri' | 'mode'>)
   | { kind: 'passkeys'; passkeys: PasskeyRow[] }
   /** A registration may begin; `passkeys` are those that the user has. */
   | { kind: 'passkeyRegistration'; user: AuthUser; passkeys: PasskeyRow[] }
-  /** An authentication may begin with one of these; absent: with any. */
+  /** An authentication may begin with one of these passkeys; absent for any. */
   | { kind: 'passkeyAuthentication'; allowed?: string[] }
-  /** A passkey session that was good; `passkey` is there where the one that came may serve. `named`: by its e-mail. */
+  /**
+   * A valid passkey session; `passkey` is present if the given passkey may be used. `named`: it began with an e-mail.
+   */
   | { kind: 'passkeySession'; challenge: string; named: boolean; passkey?: PasskeyRow }
   | { kind: 'initialised'; createdAtMs: number }
   | { kind: 'done' }
 
-/** Something that is refused from now on though tokens say otherwise, until they have expired. */
+/** A session, token or user whose tokens are refused from now on, until they have expired. */
 export interface Revocation {
   /** A session, a token or a user. */
   what: 'sid' | 'jti' | 'sub'
@@ -207,16 +209,16 @@ export interface Revocation {
   untilMs: number
 }
 
-/** The answer of a namespace, with what the front thread must know beside it. */
+/** The answer of a namespace, with what else the front thread must know. */
 export interface AuthOutcome {
   kind: 'auth'
   answer: AuthAnswer | Refusal
   ended?: Revocation[]
-  /** A mail lies in the outbox. */
+  /** A mail was put into the outbox. */
   mailed?: boolean
 }
 
-/** Everything that was ended, with its namespace. */
+/** All revocations, with their namespaces. */
 export interface RevocationsOutcome {
   kind: 'revocations'
   rows: (Revocation & { namespace: string })[]
@@ -228,13 +230,13 @@ export interface MailDueOutcome {
   mails: { key: string; message: OutboxMessage }[]
 }
 
-/** The auth settings that shards decide by. */
+/** The auth settings that shards need. */
 export interface AuthRules {
   lockout: LockoutPolicy
   refreshExpirySecs: number
   jwtExpirySecs: number
   requireEmailVerify: boolean
   metadataBytesMax: number
-  /** Another number after each restore: links and halves of ceremonies from before are not found. */
+  /** Another number after each restore, so that links and begun ceremonies from before are not found. */
   tokenEra: number
 }

@@ -1,6 +1,6 @@
 import type { PolicyClaims } from '../auth/row-policy.js'
 
-/* What commands of several kinds carry beside what they ask. */
+/* Options that commands of several kinds have. */
 
 /** How the records of one commit group are signed (docs/FORMAT.md, Signed and sealed). */
 export type Signing = 'record' | 'group'
@@ -19,9 +19,9 @@ export interface UserAccess {
   claims: PolicyClaims
 }
 
-/** How records are known, so that each is written once by its caller to its agent. */
+/** How a record is recognised, so that its caller writes it to its agent only once. */
 export interface WriteOnce {
-  /** By all of it, or by source and id of the CloudEvent that it has to be. */
+  /** By its whole body, or by source and id of the CloudEvent that it has to be. */
   by: 'body' | 'event'
   caller: string
 }

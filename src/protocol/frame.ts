@@ -2,16 +2,16 @@ import { Packr, Unpackr } from 'msgpackr'
 import type { Command, Outcome, ShardFigures, StreamEvent } from './messages.js'
 import type { Notice } from './notices.js'
 
-/** Commands under way: the number by which its outcome comes back, and the command. */
+/** Commands in flight: the number under which the outcome comes back, and the command. */
 export type CommandFrame = [id: number, command: Command][]
 
-/** What one commit group led to. */
+/** The results of one commit group. */
 export interface OutcomeFrame {
   outcomes: [id: number, outcome: Outcome][]
-  /** Committed records that somebody watches, in commit order. */
+  /** Committed records that streams wait for, in commit order. */
   events: StreamEvent[]
   figures: ShardFigures
-  /** What the front has to know before it hands out the others. */
+  /** What the front must process before the outcomes and events. */
   notices: Notice[]
 }
 
@@ -19,17 +19,17 @@ export interface OutcomeFrame {
 const packr = new Packr({ useRecords: false })
 const unpackr = new Unpackr({ useRecords: false })
 
-/** Bytes from which on a field of a command is put behind the others as it is, to be copied once and not three times. */
+/** Bytes from which a field of a command is appended unpacked, so that it is copied once and not three times. */
 const LARGE_BYTES = 65_536
 
-/** A frame whose last commands carry large fields, in their order behind what is packed. */
+/** A frame of which some commands have large fields, which follow the packed part in order. */
 interface PackedFrame {
   frame: CommandFrame
   /** The place of each command with a large field, the field's name and its length. */
   large: [place: number, name: 'body' | 'chunk', length: number][]
 }
 
-/** Packs commands into memory of their own, which can be handed over to the other thread. */
+/** Packs commands into memory of their own, which can be transferred to the other thread. */
 export function encodeCommands(frame: CommandFrame): ArrayBuffer {
   const large: PackedFrame['large'] = []
   const fields: Uint8Array[] = []
@@ -51,7 +51,7 @@ export function encodeCommands(frame: CommandFrame): ArrayBuffer {
 
 const noBytes = new Uint8Array(0)
 
-/** The commands of a frame. Their byte fields are views of `memory`, which must stay. */
+/** The commands of a frame. Their byte fields are views of `memory`, which must not be released. */
 export function decodeCommands(memory: ArrayBuffer): CommandFrame {
   const length = new DataView(memory).getUint32(0)
   const packed = unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES, length)) as PackedFrame
@@ -72,7 +72,7 @@ export function decodeOutcomes(memory: ArrayBuffer): OutcomeFrame {
   return unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES)) as OutcomeFrame
 }
 
-/** The length of what is packed, before it. */
+/** The length of the packed part comes first. */
 const LENGTH_BYTES = 4
 
 /** msgpackr packs into a pool that it shares between results: transferring that would empty its neighbours. */

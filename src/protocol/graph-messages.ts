@@ -3,11 +3,11 @@ import type { UserAccess, WriteOptions } from './command-options.js'
 import type { Author } from './proposal-messages.js'
 
 /*
- * What the front thread asks of edges and of a strand as it was. An edge lives in the shard of its source, in both of
- * its indexes, so that one transaction takes it in and out (docs/adr/0018-graph.md).
+ * Messages about edges, and about a strand as it was. An edge is in the shard of its source, in both indexes, so that
+ * one transaction adds or removes it (docs/adr/0018-graph.md).
  */
 
-/** Adds an edge, or gives one that is there another weight. That `dst` exists was found out before: agents stay. */
+/** Adds an edge, or gives an existing one another weight. `dst` was checked before: agents are never removed. */
 export interface EdgeAdd {
   kind: 'edgeAdd'
   /** The source. */
@@ -18,7 +18,7 @@ export interface EdgeAdd {
   options: WriteOptions
 }
 
-/** Takes an edge away, as the zone of its source allows. */
+/** Removes an edge, as the zone of its source allows. */
 export interface EdgeRemove extends Author {
   kind: 'edgeRemove'
   /** The source. */
@@ -28,15 +28,15 @@ export interface EdgeRemove extends Author {
   options: WriteOptions
 }
 
-/** Where one edge of an agent stands among its others: by type, then by the agent at the other end. */
+/** The place of one edge among those of its agent: by type, then by the agent at the other end. */
 export interface EdgePlace {
   edgeType: string
   other: string
 }
 
 /**
- * Some edges of one agent, in order. `out` goes to the shard of the agent; `in` to every shard, each of which tells of
- * the edges whose source is its own, whether it knows the agent or not.
+ * Some edges of one agent, in order. `out` goes to the shard of the agent; `in` to every shard, each of which answers
+ * with the edges whose source it owns, whether it knows the agent or not.
  */
 export interface EdgeList {
   kind: 'edgeList'
@@ -46,9 +46,9 @@ export interface EdgeList {
   /** The edges as they were then; as they are now when absent. */
   asOf?: Hlc
   after?: EdgePlace
-  /** Edges told at most. */
+  /** The most edges in the answer. */
   limit: number
-  /** Rows of the index looked at at most, those of edges that are not there any more included. */
+  /** The most rows of the index that are looked at, those of removed edges included. */
   lookMax: number
 }
 
@@ -66,11 +66,11 @@ export interface EdgesOutcome {
   edges: EdgeRow[]
   /** Rows of the index that were looked at. */
   looked: number
-  /** The last place that was looked at; absent when there is nothing behind it. */
+  /** The last place that was looked at; absent when nothing comes after it. */
   reached?: EdgePlace
 }
 
-/** Where a strand stood: at a moment, or at a seq that an earlier page names. */
+/** A strand as it was: at a moment, or at a seq that an earlier page names. */
 export interface StrandThen {
   kind: 'strandThen'
   agent: string

@@ -1,12 +1,12 @@
 /**
- * Signs of life of a thread, in memory that it shares with who waits for it: it counts one up whenever it has come a
- * step further, so that work which takes long is told from none at all (docs/adr/0025-hung-threads.md).
+ * The heartbeat of a thread, in memory that it shares with the thread that waits for it: a count that rises with each
+ * step of its work, so that slow work can be distinguished from a hung thread (docs/adr/0025-hung-threads.md).
  */
 export class Heartbeat {
   readonly memory: SharedArrayBuffer
   readonly #count: Int32Array
 
-  /** @param memory that of who waits; new where this is who waits */
+  /** @param memory that of the waiting thread; new when created there */
   constructor(memory = new SharedArrayBuffer(4)) {
     this.memory = memory
     this.#count = new Int32Array(memory)
@@ -17,7 +17,7 @@ export class Heartbeat {
     return Atomics.load(this.#count, 0)
   }
 
-  /** The thread has come a step further. */
+  /** Counts a step of the thread. */
   beat(): void {
     Atomics.add(this.#count, 0, 1)
   }

@@ -5,17 +5,17 @@ import type { WriteOptions } from './command-options.js'
 import type { Author, Mutation, Vote } from './proposal-messages.js'
 
 /*
- * How exports are taken in: a reader of the pool checks their records, the shard of the agent commits them
+ * How exports are imported: a reader of the pool checks their records, the shard of the agent commits them
  * (docs/adr/0022-import.md).
  */
 
-/** What a record of a mutation tells beside it. */
+/** What a record of a mutation says besides it. */
 interface Mutated {
   /** Seq of the proposal that led to it. */
   mutatedBy?: number
 }
 
-/** What a record of the server tells, which the shard keeps in its tables too. */
+/** The effect of a server's record, which the shard keeps in its tables too. */
 export type Effect =
   | { kind: 'genesis'; zone: Zone; createdAtMs: number }
   | ({ kind: 'record'; action: RecordAction; target: string; targetSeq: number } & Mutated)
@@ -41,12 +41,12 @@ export type Effect =
       reason?: string
     }
 
-/** A effect by the seq of its record. */
+/** An effect with the seq of its record. */
 export type EffectAt = { seq: number } & Effect
 
 /** Records of an export that were checked: links, hashes, signatures, bodies. The last one is signed. */
 export interface CheckedRecords {
-  /** As a block of the store holds them, without agent number and key index. */
+  /** In the form of a store's block, without agent number and key index. */
   chunk: Uint8Array
   firstSeq: number
   lastSeq: number
@@ -55,21 +55,22 @@ export interface CheckedRecords {
   /** The key in force at the first one. */
   key: string
   effects: EffectAt[]
-  /** Body commitments of those that are erased, 64 hex digits, by seq. */
+  /** Body commitments of the erased ones, 64 hex digits, by seq. */
   commitments: [seq: number, commitment: string][]
 }
 
 /**
- * Takes checked records in behind the head of their strand, which is made when they begin with its genesis record; what
- * is there already is passed over. From the first one that is new the agent takes no writes. Answered by `imported`.
+ * Appends checked records after the head of their strand, which is made when they begin with its genesis record;
+ * records that exist already are skipped. From the first new record on, the agent takes no writes. Answered by
+ * `imported`.
  */
 interface StrandImport extends CheckedRecords {
   kind: 'strandImport'
   agent: string
   strand: string
-  /** Whether the caller may go on with a strand that takes writes (`admin:*`). */
+  /** Whether the caller may continue a strand that takes writes (`admin:*`). */
   admin: boolean
-  /** The audit strand tells of this import already; without that nothing is changed: `importUntold`. */
+  /** Whether the audit strand has recorded this import; without that nothing is changed: `importUntold`. */
   told: boolean
   options: WriteOptions
 }
@@ -80,7 +81,10 @@ interface StrandImportEnd {
   agent: string
   strand: string
   lastSeq: number
-  /** The seed of the key in force, where neither the master seed nor the agent's row leads to it; claimed before. */
+  /**
+   * The seed of the key in force, where it follows neither from the master seed nor from the agent's row; it was
+   * claimed before.
+   */
   seed?: Uint8Array
   /** More of the strand is to come: the agent still takes no writes. */
   hold: boolean
@@ -92,12 +96,12 @@ interface StrandImportEnd {
 /** Everything about imports that a shard can be asked. */
 export type ImportCommand = StrandImport | StrandImportEnd
 
-/** The import would change something, and the audit strand is to tell of it first. */
+/** The import would change something, and the audit strand has to record it first. */
 export interface ImportUntoldOutcome {
   kind: 'importUntold'
 }
 
-/** Where the strand stands. */
+/** The state of the strand. */
 export interface ImportedOutcome {
   kind: 'imported'
   /** Records that were new. */

@@ -3,14 +3,14 @@ import type { CheckedRecords, EffectAt } from './import-messages.js'
 import { answerOf } from './pool-tasks.js'
 
 /*
- * Checked records of an import as they wait in a file for the end of their export (docs/adr/0039-imports-wait.md): for each
- * part the lengths of its two pieces, what the records tell as JSON, and the records as a block of the store holds them.
+ * Checked records of an import wait in a file for the end of their export (docs/adr/0039-imports-wait.md): for each
+ * part the lengths of its two pieces, the records' effects as JSON, and the records in the form of a store's block.
  */
 
 /** Bytes of the two lengths before a part. */
 export const partHeadBytes = 8
 
-/** What stands before the records of a part. */
+/** The lengths and the JSON before the records of a part. */
 export function partHead({ chunk, ...told }: CheckedRecords): Buffer {
   const text = Buffer.from(JSON.stringify(told))
   const lengths = Buffer.alloc(partHeadBytes)
@@ -19,14 +19,14 @@ export function partHead({ chunk, ...told }: CheckedRecords): Buffer {
   return Buffer.concat([lengths, text])
 }
 
-/** The lengths of the two pieces behind their head. */
+/** The lengths of the two pieces after their head. */
 export function partLengths(head: Buffer): { told: number; chunk: number } {
   return { told: head.readUInt32LE(0), chunk: head.readUInt32LE(4) }
 }
 
 type ReadEffect = Omit<CheckedRecords, 'chunk'>
 
-/** A reader wrote the file: what a effect holds beside its seq and kind is its word. */
+/** A reader of this server wrote the file, so members of an effect other than its seq and kind are not checked. */
 const isEffect: Check<EffectAt> = (value): value is EffectAt =>
   members<{ seq: number; kind: string }>({ seq: isNumber, kind: isText })(value)
 
@@ -42,7 +42,7 @@ const isTold: Check<ReadEffect> = members<ReadEffect>({
   commitments: listOf(isCommitment),
 })
 
-/** A part out of its two pieces. */
+/** Makes a part from its two pieces. */
 export function partOf(told: Buffer, chunk: Uint8Array): CheckedRecords {
   return { ...answerOf(isTold, JSON.parse(told.toString())), chunk }
 }

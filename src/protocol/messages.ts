@@ -42,9 +42,9 @@ import type {
 import type { ServerLogCommand, ServerLogOutcome } from './server-log-messages.js'
 
 /*
- * What the front thread and the shard workers say to each other. Each message is a plain value; frames of them
- * cross the thread border (frame.ts). Bodies travel as the bytes that came in and leave as wire JSON text, so that
- * the front thread neither parses nor renders records (docs/adr/0003-shards-render-wire-bodies.md).
+ * Messages between the front thread and the shard workers. Each is a plain value; they cross between threads in frames
+ * (frame.ts). Bodies are sent to the shard as they arrived and come back as wire JSON text, so that the front thread
+ * neither parses nor renders records (docs/adr/0003-shards-render-wire-bodies.md).
  */
 
 /** Makes an agent. The seed is absent when the key pair is derived from the master seed. */
@@ -97,14 +97,14 @@ export interface KeyClaim {
 }
 
 /**
- * Ties an Idempotency-Key to one request that no single agent stands for, on the shard that owns the key; 422 when it
- * is tied to another. Answered by `claimed`.
+ * Ties an Idempotency-Key to a request that belongs to no single agent, on the shard that owns the key; 422 when it is
+ * tied to another request. Answered by `claimed`.
  */
 export interface RequestClaim {
   kind: 'requestClaim'
   /** The key, which decides the shard. */
   agent: string
-  /** What is asked under it. */
+  /** The request. */
   body: Uint8Array
   options: WriteOptions
 }
@@ -118,17 +118,20 @@ export interface StreamPage {
   limit: number
 }
 
-/** One page of the whole shard in the order of its log: behind the place `after`. */
+/** One page of the whole shard in the order of its log, after the place `after`. */
 export interface LogPage {
   kind: 'logPage'
   after: LogPlace
-  /** What was told by the shards of other numbers of them, each list by their numbers: it is left out. */
+  /**
+   * Places from cursors that were made when the directory had another number of shards, one list for each such number:
+   * records up to them are left out.
+   */
   seen?: readonly LogPlace[][]
   agents?: string[]
   limit: number
 }
 
-/** From now on tell (or no more) of the commits of `agent`; of all agents when it is empty. Answered by `watching`. */
+/** Starts or stops sending the commits of `agent` as events; of all agents when it is empty. Answered by `watching`. */
 export interface Watch {
   kind: 'watch'
   agent: string
@@ -143,16 +146,16 @@ export interface CheckpointSign {
   root: string
   /**
    * Which key may sign. `then`: the one in force after the `size` records, if it still is. `now`: the one in force now,
-   * for which the strand's rotations vouch (docs/FORMAT.md, A checkpoint of the past).
+   * which the strand's rotations lead to (docs/FORMAT.md, A checkpoint of the past).
    */
   by: 'then' | 'now'
 }
 
-/** What a reader needs to walk a strand by itself. */
+/** What a reader needs to go through a strand by itself. */
 export interface StrandLocate {
   kind: 'strandLocate'
   agent: string
-  /** When given, the record whose seq is asked for. */
+  /** The record whose seq is wanted, if given. */
   hash?: string
   access?: UserAccess
 }
@@ -215,33 +218,36 @@ export interface NamesOutcome {
   total: number
 }
 
-/** Rows in wire JSON, UTF-8, and where to go on; no cursor at the end. As texts they would be decoded and encoded again. */
+/**
+ * Rows in wire JSON, UTF-8, and where to continue; no cursor at the end. They are bytes, because texts would be decoded
+ * and encoded again.
+ */
 export interface RowsOutcome {
   kind: 'rows'
   rows: Uint8Array[]
   cursor?: PageCursor
 }
 
-/** Events for one stream; `end` when they reach what is committed now, so that the next commit comes as an event. */
+/** Events for one stream; `end` when they reach the last commit, so that the next one comes as an event. */
 export interface PageOutcome {
   kind: 'page'
   events: StreamEvent[]
-  /** Where the next page starts, whatever events were left out. */
+  /** Where the next page starts, including events that were left out. */
   nextSeq: number
   reached: Hlc
   end: boolean
 }
 
-/** What became of an ingest chunk. */
+/** The result of an ingest chunk. */
 export interface IngestedOutcome {
   kind: 'ingested'
   accepted: number
   rejected: number
   /** Refused lines that were kept as records. */
   kept?: number
-  /** Accepted lines that had been written before. */
+  /** Accepted lines that had already been written before. */
   duplicates?: number
-  /** How many lines were refused with each code; answers that were kept by an earlier version lack it. */
+  /** How many lines were refused with each code; idempotent answers of earlier versions lack it. */
   rejectedByCode?: Record<string, number>
   /** The first of them. */
   faults: LineFault[]
@@ -250,14 +256,15 @@ export interface IngestedOutcome {
 }
 
 /**
- * Whether an outcome is kept under its Idempotency-Key. One of which nothing was accepted and something refused is found
- * anew each time, like any refusal, so that it can be put right; and so is what became of lines that name no agent.
+ * Whether an outcome is kept under its Idempotency-Key. Like any refusal, one in which nothing was accepted and
+ * something refused is decided again each time, so that the caller can correct the request; so is an outcome of lines
+ * that name no agent.
  */
 export function isKept({ accepted, rejected, kept = 0, agents }: IngestedOutcome): boolean {
   return (accepted + kept > 0 || rejected === 0) && agents.some(({ agent }) => agent !== '')
 }
 
-/** The lines of one agent that an ingest chunk brought. */
+/** The lines of one agent in an ingest chunk. */
 export interface AgentIngested {
   agent: string
   accepted: number
@@ -267,14 +274,14 @@ export interface AgentIngested {
   chainHead: string
 }
 
-/** Why one line was not taken. */
+/** Why one line was refused. */
 export interface LineFault {
   line: number
   agent: string
   refusal: Refusal
 }
 
-/** Where a strand stands now. */
+/** Where a strand is now. */
 export interface LocatedOutcome {
   kind: 'located'
   shard: number
@@ -285,9 +292,12 @@ export interface LocatedOutcome {
   retiredKeys: readonly { publicKey: string; lastSeq: number }[]
   headSeq: number
   headHash: string
-  /** The seq of the record asked for. */
+  /** The seq of the wanted record. */
   seq?: number
-  /** For a user: the conditions of the policies that let it read, of one of which all must hold of a record. */
+  /**
+   * For a user: the conditions of each policy that allows reading. A record is readable if all conditions of one policy
+   * hold.
+   */
   readable?: Condition[][]
 }
 
@@ -300,11 +310,11 @@ export interface WatchingOutcome {
 /** An Idempotency-Key is tied to the request. */
 export interface ClaimedOutcome {
   kind: 'claimed'
-  /** 24 hex digits of chance, the same whenever the request comes again: for a name that it leaves to the server. */
+  /** 24 random hex digits, the same whenever the request is repeated: for a name that the server is to choose. */
   drawn: string
 }
 
-/** A plain yes. */
+/** The command was carried out; there is nothing more to say. */
 export interface DoneOutcome {
   kind: 'done'
 }
@@ -334,12 +344,12 @@ export type Outcome =
   | MailDueOutcome
   | ServerLogOutcome
 
-/** One committed record as streams tell it. `data` is the wire JSON of the event. */
+/** One committed record for streams. `data` is the wire JSON of the event. */
 export interface StreamEvent {
   agent: string
   seq: number
   hlc: string
-  /** Tells it from the next one of its shard, where that has the same HLC (src/strand/log-place.ts). */
+  /** Distinguishes it from the next record of its shard if that has the same HLC (src/strand/log-place.ts). */
   tie?: string
   data: string
 }

@@ -1,19 +1,19 @@
 import type { ApiKeyChanges } from './api-key-messages.js'
 
 /**
- * What a shard tells the front thread beside outcomes and events. The notices of a commit come before its outcomes and
- * its events, so that nobody is answered by what it has changed.
+ * What a shard tells the front thread besides outcomes and events. The notices of a commit come before its outcomes and
+ * its events, so that no answer uses state that the commit has changed.
  */
 export type Notice =
-  /** The row policies of agents have changed: what users see by the old ones is to end. */
+  /** The row policies of agents have changed: streams and cached answers under the old ones must end. */
   | { kind: 'policiesChanged'; agents: string[] }
-  /** Records of agents were erased: their bodies are to be forgotten. */
+  /** Records of agents were erased: their bodies must be dropped from memory. */
   | { kind: 'erased'; agents: string[] }
-  /** Records, by their hashes, were deleted, restored or erased: how they were shown is over. */
+  /** Records, by their hashes, were deleted, restored or erased: answers that show them must be dropped from memory. */
   | { kind: 'recordsChanged'; hashes: string[] }
   /** API keys were made or removed. */
   | { kind: 'apiKeysChanged'; changes: ApiKeyChanges }
-  /** The strands of agents grew by imported records, of which no event tells. */
+  /** The strands of agents grew by imported records, for which there are no events. */
   | { kind: 'imported'; agents: string[] }
-  /** Something failed of which callers are told no more than that it did: the causes, for the log. */
+  /** The causes of failures, for the log: callers learn only that something failed. */
   | { kind: 'failed'; failures: string[] }

@@ -2,8 +2,8 @@ import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
- * What the front thread asks of an organism's row, which lives in the shard of `<organism_id>::auth`: so its auth
- * namespace is made in one transaction with the look at it (docs/adr/0017-organisms.md).
+ * Messages about an organism's row, which is in the shard of `<organism_id>::auth`, so that one transaction checks the
+ * row and makes the auth namespace (docs/adr/0017-organisms.md).
  */
 
 /** An agent that is made together with its organism. */
@@ -17,7 +17,7 @@ export interface OrganismMember {
 export interface OrganismRow {
   organismId: string
   name: string
-  /** Those that it was made with; later ones are known by their addresses. */
+  /** The members that it was made with; later ones are found by their addresses. */
   members: OrganismMember[]
   createdAtMs: number
 }
@@ -62,8 +62,8 @@ interface OrganismsOutcome {
   total: number
 }
 
-/** What can be asked of organisms. */
+/** Every command about organisms. */
 export type OrganismCommand = OrganismCreate | OrganismGet | OrganismList
 
-/** What is answered of organisms beside replies. */
+/** Every outcome of these commands besides replies. */
 export type OrganismAnswer = OrganismOutcome | OrganismsOutcome

@@ -3,7 +3,10 @@ import type { TaskAnswers } from './pool-tasks.js'
 
 /** What a password thread of the pool is started with. */
 export interface PasswordSettings {
-  /** 32 bytes, mixed into every hash: hashes that leak alone cannot be guessed at. Never logged, never stored. */
+  /**
+   * 32 bytes, mixed into every hash: if only the hashes leak, passwords cannot be guessed by them. Never logged, never
+   * stored.
+   */
   pepper: Uint8Array
 }
 
@@ -14,7 +17,10 @@ export interface HashTask {
   password: string
 }
 
-/** `encoded` is absent when there is no account, or none with a password: it costs the same and never matches. */
+/**
+ * `encoded` is absent when there is no account, or none with a password: comparing takes the same time and never
+ * matches.
+ */
 export interface VerifyTask {
   password: string
   encoded?: string
@@ -32,7 +38,7 @@ export interface PasswordTasks {
   verifyPassword: { task: VerifyTask; found: Verification }
 }
 
-/** What the answers are checked by. */
+/** Checks of the answers. */
 export const passwordAnswers: TaskAnswers<PasswordTasks> = {
   hashPassword: isText,
   verifyPassword: members<Verification>({ matches: isFlag, rehashed: optional(isText) }),

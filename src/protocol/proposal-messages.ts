@@ -4,8 +4,8 @@ import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
- * Mutations, and the proposals that they wait in where the zone of an agent does not let them happen at once
- * (docs/adr/0014-proposals.md). A proposal lives in the shard of its agent.
+ * Mutations, and the proposals in which they wait if the zone of an agent does not allow them at once
+ * (docs/adr/0014-proposals.md). A proposal is in the shard of its agent.
  */
 
 /** A mutation of one record. */
@@ -23,7 +23,7 @@ export type AgentMutation =
   /** The new key, with its seed sealed for the agent, hex; the seed is dropped when the proposal has ended. */
   | { action: 'rotate_key'; publicKey: string; sealedSeed?: string; reason?: 'compromise' }
 
-/** Takes an edge of the agent away. */
+/** Removes an edge of the agent. */
 export interface EdgeMutation {
   action: EdgeAction
   dst: string
@@ -59,7 +59,7 @@ export function authorOf({ principal, line }: Author): Author {
   return line === undefined ? { principal } : { principal, line }
 }
 
-/** The line that somebody is of: no two of one line count as two. */
+/** The line of a principal: two keys of one line count as one. */
 export function lineOf({ principal, line }: Author): string {
   return line ?? principal
 }
@@ -68,7 +68,7 @@ export function lineOf({ principal, line }: Author): string {
 export interface Vote extends Author {
   vote: 'approve' | 'reject' | 'cancel'
   atMs: number
-  /** Of its record; absent in rows that were written before this was kept, or imported. */
+  /** The seq of its record; absent in rows of earlier versions and in imported ones. */
   seq?: number
 }
 
@@ -80,7 +80,7 @@ export interface ProposalRow {
   /** Hash of that record. */
   hash: string
   mutation: Mutation
-  /** The zone of the agent when it was made, whose rule it follows. */
+  /** The zone of the agent when the proposal was made; its rule holds. */
   zone: Zone
   state: ProposalState
   proposer: string
@@ -97,11 +97,11 @@ export interface ProposalRow {
   effectSeq?: number
   /** When it came to its end. */
   endedAtMs?: number
-  /** Seq of the record that ended it; absent as that of a vote may be. */
+  /** Seq of the record that ended it; may be absent, like that of a vote. */
   endSeq?: number
-  /** It was put together from the strand's records: of its row only their places are left. */
+  /** It was read from the strand's records: its row has only their places. */
   ofStrand?: true
-  /** Why it was rejected, where nobody voted so: the code of what stood in its way. */
+  /** Why it was rejected without such a vote: the code of what prevented it. */
   reason?: string
 }
 
@@ -114,8 +114,8 @@ interface AgentZoneSet extends Author {
 }
 
 /**
- * Gives an agent another key pair. The seed is absent when the shard is to draw it. `check`: nothing is written, and the
- * answer is what was answered before, why it would be refused, or `done`.
+ * Gives an agent another key pair. The seed is absent when the shard is to draw it. With `check` nothing is written:
+ * the outcome is the idempotent answer, the refusal, or `done`.
  */
 interface AgentKeyRotate extends Author {
   kind: 'agentKeyRotate'
@@ -134,27 +134,27 @@ interface ProposalDecide extends Author {
   /** Of the proposal. */
   seq: number
   vote: Vote['vote']
-  /** When the key was made that votes; absent for the root key. */
+  /** When the voting key was made; absent for the root key. */
   keyMadeAtMs?: number
   /** Whether the principal may do everything (`admin:*`). */
   admin: boolean
   options: WriteOptions
 }
 
-/** Ends the proposals whose time has come, some of them. Answered by `swept`. */
+/** Ends some of the proposals that are due. Answered by `swept`. */
 interface ProposalsSweep {
   kind: 'proposalsSweep'
   options: WriteOptions
 }
 
-/** A proposal as its maker is answered. */
+/** What the maker of a proposal is answered. */
 export interface ProposedAs {
   proposalId: string
   /** When it applies itself; absent where it waits for approval. */
   effectiveAtMs?: number
 }
 
-/** Where a page of proposals goes on: the number of an agent, and the seq behind which to look. */
+/** Where a page of proposals continues: the number of an agent, and the seq after which to look. */
 export interface ProposalPlace {
   agentNo: number
   seq: number
@@ -163,7 +163,7 @@ export interface ProposalPlace {
 /** A page of the shard's proposals, by agent and seq. */
 interface ProposalList {
   kind: 'proposalList'
-  /** Absent: those of all agents. */
+  /** Absent for those of all agents. */
   agent?: string
   /** Whether those about API keys are shown, too. */
   keys: boolean
@@ -172,20 +172,20 @@ interface ProposalList {
   limit: number
 }
 
-/** Whether proposals whose time has come are left. */
+/** Whether proposals that are due are left. */
 interface SweptOutcome {
   kind: 'swept'
   left: boolean
 }
 
-/** Proposals in wire JSON, and where to go on; no place at the end. */
+/** Proposals in wire JSON, and where to continue; no place at the end. */
 interface ProposalsOutcome {
   kind: 'proposals'
   rows: string[]
   next?: ProposalPlace
 }
 
-/** What shards decide proposals by. */
+/** The settings that shards need for proposals. */
 export interface ProposalRules {
   governedAutoApproveSecs: number
 }

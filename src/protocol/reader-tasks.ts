@@ -30,12 +30,12 @@ export interface ExportPageTask {
   shard: number
   agentNo: number
   strand: string
-  /** Every key that the strand has had, by the number that records name it by. */
+  /** Every key that the strand has had, by the number in its records. */
   publicKeys: string[]
   fromSeq: number
   toSeq: number
   bytesMax: number
-  /** For a user: the conditions of its read policies; what none of them allows is withheld. */
+  /** For a user: the conditions of its read policies; records that none of them allows are withheld. */
   readable?: Condition[][]
 }
 
@@ -84,7 +84,7 @@ export interface ConsistencyFound {
   toRoot: string
 }
 
-/** Whole lines of an export that is imported, behind the manifest and what was checked before. */
+/** Whole lines of an export that is imported, after the manifest and the lines that were checked before. */
 export interface ImportCheckTask {
   manifest: Manifest
   /** Absent at the first record. */
@@ -92,7 +92,7 @@ export interface ImportCheckTask {
   lines: Uint8Array
 }
 
-/** The same, its lines in parts, with the file in which what is checked waits. */
+/** The same, its lines in parts, with the file in which checked records wait. */
 export interface ImportStageTask extends Omit<ImportCheckTask, 'lines'> {
   stage: string
   lines: readonly Uint8Array[]
@@ -104,26 +104,26 @@ export type ImportStaged =
   | Extract<ImportChecked, { fault: unknown }>
   | { full: true }
 
-/** What a check came to: how far it took the lines, or the first fault in them. */
+/** The result of a check: how far the lines are valid, or the first fault in them. */
 export type ImportChecked =
   | {
-      /** Absent when no record could be taken. */
+      /** Absent when no record is complete yet. */
       records?: CheckedRecords
       position: ExportPosition
       linesTaken: number
       bytesTaken: number
-      /** The trailer was among them and is right. */
+      /** The trailer was among them and is valid. */
       ended: boolean
     }
   | {
-      /** `line` counts from 0 within the lines given; `seq` is of the record that stands or was expected there. */
+      /** `line` counts from 0 within these lines; `seq` is that of the record that is or was expected there. */
       fault: { line: number; seq: number; reason: string }
     }
 
 /** The tasks of a reader: what each is given, and what it answers. */
 export interface ReaderTasks {
   exportPage: { task: ExportPageTask; found: ExportPage }
-  /** The seq of the record whose signature covers the record. */
+  /** Finds the seq of the record whose signature covers the record. */
   sealEnd: { task: RecordTask; found: number }
   /** Hex. */
   treeRootOf: { task: TreeTask; found: string }
@@ -152,7 +152,7 @@ const isPosition = members<ExportPosition>({
 
 const isFull: Check<true> = (value) => value === true
 
-/** What the answers are checked by. */
+/** Checks of the answers. */
 export const readerAnswers: TaskAnswers<ReaderTasks> = {
   exportPage: members<ExportPage>({ bytes: isBytes, nextSeq: isNumber, lastHash: isText }),
   sealEnd: isNumber,

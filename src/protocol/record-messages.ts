@@ -6,10 +6,10 @@ import type { UserAccess, WriteOnce, WriteOptions } from './command-options.js'
 import type { Author } from './proposal-messages.js'
 
 /*
- * What the front thread asks of the records of an agent. Bodies travel as the bytes that came in.
+ * Messages about the records of an agent. Bodies are the bytes that arrived.
  */
 
-/** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it is not there. */
+/** Appends the record of one request body `{data, type?}`. `emerge`: make the agent when it does not exist. */
 export interface RecordAppend {
   kind: 'recordAppend'
   agent: string
@@ -45,18 +45,18 @@ export interface IngestOne {
   /** `text`: integers beyond ±(2^53-1) are kept as strings. */
   integers?: 'text'
   once?: WriteOnce
-  /** The attributes of the CloudEvent whose data the body is, and what the body is. */
+  /** The attributes of the CloudEvent whose data is the body, and the body's content type. */
   event?: EventHead
   options: WriteOptions
   access?: UserAccess
 }
 
 /**
- * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream.
- * With `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and carry those numbers; without,
- * each is the body of a record of `agent`.
- * With `refusals` they are lines that the front thread has refused, and `agent` keeps them.
- * `mode`: `skip` leaves bad lines out, `keep` makes records of type `ingest/rejected` of them, `reject` writes nothing when one is bad, `check` writes nothing at all.
+ * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream. With
+ * `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and have those numbers; without, each is
+ * the body of a record of `agent`. With `refusals` they are lines that the front thread has refused, and `agent` keeps
+ * them. `mode`: `skip` leaves bad lines out, `keep` makes records of type `ingest/rejected` of them, `reject` writes
+ * nothing when one is bad, `check` writes nothing at all.
  */
 export interface IngestChunk {
   kind: 'ingestChunk'
@@ -98,7 +98,7 @@ export interface RecordQuery {
   order: 'asc' | 'desc'
   limit: number
   from?: Hlc
-  /** The end, included; records are shown as the strand was then. */
+  /** The end, included; records are shown as of this moment. */
   to?: Hlc
   types?: string[]
   where?: Condition[]
@@ -108,7 +108,7 @@ export interface RecordQuery {
   access?: UserAccess
 }
 
-/** Where a page goes on: the next seq to look at, and the seq at which the strand is looked at. */
+/** Where a page continues: the next seq to look at, and the seq as of which the strand is read. */
 export interface PageCursor {
   nextSeq: number
   asOfSeq: number

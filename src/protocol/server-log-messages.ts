@@ -3,8 +3,8 @@ import type { LoggedHead } from '../strand/server-log.js'
 import type { WriteOptions } from './command-options.js'
 
 /*
- * The server log: one strand that tells where all others stand (docs/adr/0023-server-log.md). What goes into it is
- * looked for in every shard; it lies, with what it is searched by, in the shard of its agent.
+ * The server log: one strand that names the heads of all others (docs/adr/0023-server-log.md). Every shard is asked for
+ * its heads; the log and its index are in the shard of its agent.
  */
 
 /** Some heads of a shard that moved after the clock `after`, in commit order. Answered by `heads`. */
@@ -13,32 +13,34 @@ interface HeadsMoved {
   after: Hlc
 }
 
-/** The heads of a shard's agents from the number `fromNo` on, moved or not. Answered by `heads`. */
+/** The heads of a shard's agents from the number `fromNo`, moved or not. Answered by `heads`. */
 interface HeadsAll {
   kind: 'headsAll'
   fromNo: number
 }
 
-/** A head, and the agent whose strand it is of. */
+/** A head, and the agent of its strand. */
 export interface AgentHead extends LoggedHead {
   agent: string
 }
 
-/** Looks whether strands still have the records that the log told of. Answered by `headsHeld`. */
+/** Checks whether strands still have the records that the log names. Answered by `headsHeld`. */
 interface HeadsHold {
   kind: 'headsHold'
   /** `limits.logRecordHeadsMax` at most. */
   heads: readonly AgentHead[]
 }
 
-/** What the log tells of some strands. Answered by `headsTold`. */
+/** Reads the heads of some strands in the log. Answered by `headsTold`. */
 interface LogTold {
   kind: 'logTold'
   agent: string
   strands: readonly string[]
 }
 
-/** Makes the log where there is none, and some of what it tells findable that is not. Answered by `logOpened`. */
+/**
+ * Makes the log if there is none, and indexes some of its records that are not indexed yet. Answered by `logOpened`.
+ */
 interface LogOpen {
   kind: 'logOpen'
   agent: string
@@ -46,13 +48,13 @@ interface LogOpen {
 }
 
 /**
- * Tells of heads in the log, in as many records as it takes, all in one commit; of each strand only what goes further
- * than what was told. Answered by `logAppended`.
+ * Writes heads to the log, in as many records as needed, all in one commit; for each strand only if it is longer than
+ * the log says. Answered by `logAppended`.
  */
 interface LogAppend {
   kind: 'logAppend'
   agent: string
-  /** For each shard, up to where all of its heads are told once these are. */
+  /** For each shard, the clock up to which all its heads are in the log after this. */
   clocks: readonly Hlc[]
   heads: readonly LoggedHead[]
   options: WriteOptions
@@ -66,54 +68,54 @@ interface LogFind {
   size: number
 }
 
-/** Heads of one shard. A strand stands there once; `reached` and `nextNo` are where to go on. */
+/** Heads of one shard, one for each strand; `reached` and `nextNo` say where to continue. */
 interface HeadsOutcome {
   kind: 'heads'
   heads: AgentHead[]
-  /** Of `headsMoved`: the clock up to which these are all. Of `headsAll`: the last clock of the shard. */
+  /** For `headsMoved`: the clock up to which these are all. For `headsAll`: the last clock of the shard. */
   reached: Hlc
-  /** Of `headsAll`: the next agent. */
+  /** For `headsAll`: the next agent. */
   nextNo: number
   end: boolean
   /**
-   * Of `headsMoved`: the clock before the first block with a record that does not match its checksum. Which strand that
-   * moves cannot be said, so behind this clock the heads are not all.
+   * For `headsMoved`: the clock before the first block with a record that does not match its checksum. Nobody knows
+   * which strand that record belongs to, so the heads after this clock are not complete.
    */
   damagedAfter?: Hlc
 }
 
-/** Strands that have not got the records that the log told of: history was changed. */
+/** Strands that do not have the records that the log names: history was changed. */
 interface HeadsHeldOutcome {
   kind: 'headsHeld'
   forked: string[]
 }
 
-/** The newest heads that the log tells of; of a strand that it does not, none. */
+/** The newest heads in the log; none for a strand that it does not name. */
 interface HeadsToldOutcome {
   kind: 'headsTold'
   heads: LoggedHead[]
 }
 
-/** How the log stands. */
+/** The state of the log. */
 interface LogOpenedOutcome {
   kind: 'logOpened'
   /** Records, genesis counted. */
   size: number
   /** What its last record says; none where there is none yet. */
   clocks: readonly Hlc[]
-  /** Whether there is more to be made findable. */
+  /** Whether there are more records to index. */
   left: boolean
 }
 
-/** The heads are told. */
+/** The heads are in the log. */
 interface LogAppendedOutcome {
   kind: 'logAppended'
   size: number
-  /** Strands whose head is another than the one of the same size that was told before: history was changed. */
+  /** Strands whose head differs from the one of the same size in the log: history was changed. */
   forked: string[]
 }
 
-/** A head that the log tells of, and by which of its records. */
+/** A head in the log, and the record that names it. */
 interface HeadLoggedOutcome {
   kind: 'headLogged'
   head: LoggedHead

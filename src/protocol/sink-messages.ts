@@ -10,7 +10,7 @@ export interface SinkSettings {
   shards: number
   /** Shards that do not serve at the start. */
   paused: number[]
-  /** Names the data directory among those that deliver into one database. */
+  /** Identifies the data directory among those that deliver to one database. */
   store: string
   logLevel: (typeof logLevels)[number]
 }
@@ -32,13 +32,13 @@ export interface SinkFigures {
   lagRecords: number
   /** Age of the oldest block that may hold one, seconds; 0 when there is none. */
   lagSecs: number
-  /** Rows that PostgreSQL took and did not have before. */
+  /** Rows that were new to PostgreSQL. */
   rows: number
   /** Rows that PostgreSQL refused. */
   deadLetters: number
-  /** Tries that failed, because PostgreSQL was not there, or not able. */
+  /** Tries that failed because PostgreSQL could not be reached or returned an error. */
   failures: number
 }
 
-/** What the front thread says to the sink: keep away from the store of a shard, or no more; end. */
+/** What the front thread tells the sink: do not use the store of a shard, use it again, or stop. */
 export type SinkOrder = { kind: 'pause' | 'resume'; shard: number } | { kind: 'stop' }

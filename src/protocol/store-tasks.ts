@@ -2,7 +2,7 @@ import { isNumber, isText, listOf, members } from '../base/shape.js'
 import type { TaskAnswers } from './pool-tasks.js'
 
 /*
- * What threads do with whole stores: copying, checking, telling their heads apart (docs/adr/0020-backup.md).
+ * What threads do with whole stores: copying, checking, computing the root of their heads (docs/adr/0020-backup.md).
  */
 
 /** Stores of a data directory, copied as they were at one moment. */
@@ -14,7 +14,7 @@ export interface CopyTask {
   progress: SharedArrayBuffer
 }
 
-/** What the copy of one shard's store holds. */
+/** What the copy of one shard's store contains. */
 export interface ShardCopy {
   agents: number
   records: number
@@ -28,18 +28,18 @@ export interface CheckTask {
   progress: SharedArrayBuffer
 }
 
-/** What a check of a store came to. */
+/** The result of checking a store. */
 export interface ShardCheck {
   agents: number
   /** Genesis records counted. */
   records: number
-  /** The shard's clock: that of its last commit; that of before any record where there is none. */
+  /** The shard's clock at its last commit, or the zero clock if it has no records. */
   lastHlc: string
-  /** What is wrong, the first `limits.checkFaultsMax` of it; empty where all is well. */
+  /** The first `limits.checkFaultsMax` faults; empty for a good store. */
   faults: string[]
 }
 
-/** Stores whose chain heads are put into one root. */
+/** Stores whose chain heads are hashed to one root. */
 export interface HeadsTask {
   paths: string[]
   progress: SharedArrayBuffer
@@ -53,7 +53,7 @@ export interface StoreTasks {
   rootOfHeads: { task: HeadsTask; found: string }
 }
 
-/** What the answers are checked by. */
+/** Checks of the answers. */
 export const storeAnswers: TaskAnswers<StoreTasks> = {
   copyStores: listOf(members<ShardCopy>({ agents: isNumber, records: isNumber })),
   checkOne: members<ShardCheck>({
@@ -73,35 +73,35 @@ export class Interrupted extends Error {
 }
 
 /**
- * How far threads have come, in memory that they share with who waits for them: a task that takes minutes is asked to
- * stop by it, too.
+ * The progress of threads, in memory that they share with the thread that waits for them. A task that takes minutes is
+ * also asked to stop by it.
  */
 export class TaskProgress {
   readonly memory: SharedArrayBuffer
   readonly #words: BigInt64Array
 
-  /** @param memory that of who waits; new where this is who waits */
+  /** @param memory that of the waiting thread; new when created there */
   constructor(memory = new SharedArrayBuffer(16)) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
   }
 
-  /** What was done since the last `begin`, in the unit of the task. */
+  /** The work done since the last `begin`, in the unit of the task. */
   get done(): number {
     return Number(Atomics.load(this.#words, DONE))
   }
 
-  /** Begins to count anew. */
+  /** Starts counting from 0. */
   begin(): void {
     Atomics.store(this.#words, DONE, 0n)
   }
 
-  /** Has the tasks end at their next `add`. */
+  /** Makes the tasks end at their next `add`. */
   stop(): void {
     Atomics.store(this.#words, STOPPED, 1n)
   }
 
-  /** Counts what a task has done. @throws Interrupted when it was asked to stop */
+  /** Counts work that a task has done. @throws Interrupted when it was asked to stop */
   add(done: number): void {
     if (Atomics.load(this.#words, STOPPED) !== 0n) throw new Interrupted()
     Atomics.add(this.#words, DONE, BigInt(done))

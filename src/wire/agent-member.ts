@@ -10,9 +10,9 @@ import {
 } from '../base/ascii.js'
 
 /**
- * The member `agent` of the object that a line should be: the text between the quotes, escapes resolved; undefined where
- * there is none. Of what follows it nothing is said. An exception for each of a million lines that are no JSON would take
- * seconds, and so would parsing lines that the shard parses again.
+ * The member `agent` of the object that a line should be: the text between the quotes, with escapes decoded; undefined
+ * where there is none. The rest of the line is not checked. An exception for each of a million lines that are not JSON
+ * would take seconds, and so would parsing lines that the shard parses again.
  */
 export function agentMember(line: Buffer): string | undefined {
   let at = pastSpace(line, 0)
@@ -47,7 +47,7 @@ function stringEnd(line: Buffer, start: number): number {
   return at + 1
 }
 
-/** Bytes of a string past which it is neither the name of a member nor that of an agent. */
+/** A longer string, in bytes, is neither the name of a member nor that of an agent. */
 const STRING_BYTES_MAX = 1_024
 
 function stringOf(line: Buffer, start: number, end: number): string | undefined {
@@ -57,7 +57,7 @@ function stringOf(line: Buffer, start: number, end: number): string | undefined 
   try {
     return String(JSON.parse(`"${text}"`))
   } catch {
-    // No string of JSON, so no name either.
+    // Not a JSON string, so not a name either.
     return undefined
   }
 }
@@ -68,7 +68,7 @@ function pastSpace(line: Buffer, from: number): number {
   return at
 }
 
-/** A space of JSON but the line feed. */
+/** White space of JSON, except the line feed. */
 export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0d
 }

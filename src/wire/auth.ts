@@ -145,7 +145,7 @@ documented('LinkSent', LinkSent, {
 export const OneTimeTokenBody = Type.Object({ token: OneTimeToken }, { additionalProperties: false })
 documented('OneTimeTokenBody', OneTimeTokenBody, { token: { token: oneTimeToken } })
 
-/** Answer to a magic link that was good. */
+/** Answer to a valid magic link. */
 export const MagicLinkVerified = Type.Object({ ...signedIn, ...whose, verified: Type.Boolean() })
 export type MagicLinkVerified = Static<typeof MagicLinkVerified>
 documented('MagicLinkVerified', MagicLinkVerified, {
@@ -194,7 +194,7 @@ const shownUser = {
   last_login_at_ms: NullableMs,
 }
 
-/** Answer of GET /v1/auth/me: the user as stored now, which the token may lag behind. */
+/** Answer of GET /v1/auth/me: the user as stored now; the token may be older. */
 export const Me = Type.Object(shownUser)
 export type Me = Static<typeof Me>
 documented('Me', Me, { me: userExample })
@@ -241,7 +241,7 @@ documented('AppMetadataUpdated', AppMetadataUpdated, {
   updated: { email: ada.email, app_metadata: metadata.app_metadata },
 })
 
-/** Public keys that tokens are checked with (RFC 7517, RFC 8037): the one in force, the next, and one just retired. */
+/** Public keys for checking tokens (RFC 7517, RFC 8037): the one in force, the next, and one just retired. */
 export const Jwks = Type.Object({
   keys: Type.Array(
     Type.Object({

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { Hash, HlcText, UnixMs } from './primitives.js'
 import { reader } from './validate.js'
 
-/** What the manifest of a backup names itself. */
+/** The `format` of a backup's manifest. */
 export const backupFormat = 'strandfast-backup/v1'
 
 const Count = Type.Integer({ minimum: 0 })
@@ -10,18 +10,18 @@ const Count = Type.Integer({ minimum: 0 })
 /** manifest.json of a backup, the file that is written last (docs/adr/0020-backup.md). */
 const BackupManifest = Type.Object({
   format: Type.Literal(backupFormat),
-  /** Of the program that made it. */
+  /** Version of the program that made it. */
   version: Type.String(),
   /** When it was begun, Unix milliseconds. */
   created_at_ms: UnixMs,
-  /** Which data directory it is of. */
+  /** The data directory that was backed up. */
   source: Type.Object({ created_at_ms: UnixMs, master_seed_fingerprint: Hash }),
   /** In the order of the shards. */
   shards: Type.Array(Type.Object({ agents: Count, records: Count, last_hlc: HlcText }), {
     minItems: 1,
     maxItems: 16,
   }),
-  /** Every file of it but this one, by its path within. */
+  /** Every file of the backup except this one, by its path in it. */
   files: Type.Array(Type.Object({ path: Type.String(), bytes: Count, sha256: Hash })),
   /** RFC 6962 root over the chain heads of all agents. */
   heads_root: Hash,
@@ -30,7 +30,7 @@ export type BackupManifest = Static<typeof BackupManifest>
 
 const manifestReader = reader(BackupManifest)
 
-/** Reads a manifest; undefined when it is none. */
+/** Reads a manifest; undefined when it is not one. */
 export function parseBackupManifest(bytes: Uint8Array): BackupManifest | undefined {
   const read = manifestReader.bytes(bytes)
   return 'value' in read ? read.value : undefined

@@ -1,18 +1,18 @@
 import type { TSchema } from 'typebox'
 import { assert } from '../base/assert.js'
 
-/** A schema that has a name in the OpenAPI document, with examples of it by their names. */
+/** A schema that has a name in the OpenAPI document, with examples by name. */
 export interface Documented {
   schema: TSchema
   examples: Readonly<Record<string, unknown>>
 }
 
-/** The schemas that have a name in the OpenAPI document; any other is written where it is used. */
+/** The schemas that have a name in the OpenAPI document; any other is written out where it is used. */
 export const documentedSchemas = new Map<string, Documented>()
 
 /**
  * Gives a schema its name in the OpenAPI document, where it is declared.
- * @param examples name → body, shown wherever the schema is a whole body; a test holds each one against the schema
+ * @param examples name → body, shown wherever the schema is a whole body; a test checks each one against the schema
  */
 export function documented(name: string, schema: TSchema, examples: Documented['examples']): void {
   assert(!documentedSchemas.has(name), `Two schemas are named ${name}`)

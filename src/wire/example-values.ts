@@ -1,5 +1,6 @@
 /*
- * Values that the examples of several schemas share, so that they tell of one strand and one user. No token among them is one.
+ * Values that the examples of several schemas share, so that all are about one strand and one user. None of the tokens
+ * is real.
  */
 
 export const strand = '3fb907e768db9ff74f68b03b8af5a3412eaf44e15f5de1e929e276c5d29cdd19'

@@ -35,7 +35,7 @@ documented('EdgeBody', EdgeBody, { edge, 'weight 1': edgeEnds })
 export const GraphEdge = Type.Object({ ...ends, weight })
 export type GraphEdge = Static<typeof GraphEdge>
 
-/** Answer to adding an edge: the edge, and the record on the strand of its source that tells of it. */
+/** Answer to adding an edge: the edge, and its record on the strand of its source. */
 export const EdgeAdded = Type.Object({ ...ends, weight, ...written })
 export type EdgeAdded = Static<typeof EdgeAdded>
 documented('EdgeAdded', EdgeAdded, { added: { ...edge, ...edgeRecord } })

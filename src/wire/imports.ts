@@ -3,7 +3,7 @@ import { documented } from './documented.js'
 import { strand, second } from './example-values.js'
 import { AgentAddress, Hash, Seq } from './primitives.js'
 
-/** Answer of POST /v1/strand/import, and what stands in its refusals of how far it came. */
+/** Answer of POST /v1/strand/import; its refusals have these members too, to say how far the import came. */
 export const StrandImported = Type.Object({
   agent_id: AgentAddress,
   strand: Hash,

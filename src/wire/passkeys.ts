@@ -194,8 +194,8 @@ export type PasskeyDeleted = Static<typeof PasskeyDeleted>
 documented('PasskeyDeleted', PasskeyDeleted, { deleted: { deleted: true, id: passkeyId } })
 
 /**
- * What a browser gives for a new credential. Read apart from the body: to send something else is a failed attempt,
- * which uses the session up, and no malformed request.
+ * What a browser gives for a new credential. It is checked separately from the body: sending anything else is a failed
+ * attempt, which uses the session up, and not a malformed request.
  */
 export const Registration = Type.Object({
   id: PasskeyId,

@@ -17,7 +17,7 @@ export const Problem = Type.Object({
 })
 export type Problem = Static<typeof Problem>
 
-/** The problem of a refusal. */
+/** The problem document of a refusal. */
 export function problemOf(refusal: Refusal, requestId: string): Problem & Record<string, unknown> {
   const { title } = errorCatalogue[refusal.code]
   const status = statusOf(refusal)

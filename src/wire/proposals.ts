@@ -12,7 +12,7 @@ export const ProposalId = Type.String({
   description: 'The seq of the sys/proposal record, and the agent: p_<seq>_<agent>',
 })
 
-/** How a proposal stands. */
+/** The state of a proposal. */
 export const ProposalStateName = Type.Enum([...proposalStates], {
   description: 'Approved and applied are one transaction, so approved is never seen',
 })

@@ -72,7 +72,7 @@ export const WriteResponse = Type.Object({
 export type WriteResponse = Static<typeof WriteResponse>
 documented('WriteResponse', WriteResponse, { written: writtenExample })
 
-/** Answer of a batch: a bad item of a batch that is not atomic leaves its fault in its place. */
+/** Answer of a batch: if the batch is not atomic, a refused item has its fault in its place. */
 export const BatchWritten = Type.Object({
   results: Type.Array(
     Type.Union([

@@ -4,12 +4,12 @@ import type { Hlc } from '../strand/hlc.js'
 import type { Zone } from '../strand/zone.js'
 
 /*
- * Wire JSON of the hot answers, laid out as text: bodies are canonical JSON already and go out as stored, and every
- * other member is of an alphabet that needs no escaping (hex, agent names, record types).
- * The schemas of records.ts and agents.ts describe the same answers; a test holds the two together.
+ * Renders the most frequent answers as text: bodies are canonical JSON already and are sent as stored, and every other
+ * member has characters that need no escaping (hex, agent names, record types). The schemas of records.ts and agents.ts
+ * describe the same answers; a test compares the two.
  */
 
-/** What an answer tells of a record. */
+/** What an answer says about a record. */
 export interface ShownRecord {
   seq: number
   hlc: Hlc
@@ -23,7 +23,7 @@ export interface ShownRecord {
   sealedBy?: number
 }
 
-/** What an answer tells of an agent. */
+/** What an answer says about an agent. */
 export interface ShownAgent {
   name: string
   zone: Zone
@@ -32,7 +32,7 @@ export interface ShownAgent {
   createdAtMs: number
 }
 
-/** Where a strand ends. */
+/** The head of a strand. */
 export interface ShownHead {
   seq: number
   hash: string
@@ -90,7 +90,7 @@ export function agentCreated(agent: ShownAgent): string {
   )
 }
 
-/** The name that the creator chose: an organism's id stands before it in the address. */
+/** The name that the creator chose, without the organism's id that precedes it in the address. */
 function ownName({ name }: ShownAgent): string {
   return name.slice(name.lastIndexOf(':') + 1)
 }
@@ -112,12 +112,12 @@ export function chainHead(agent: string, head: ShownHead): string {
   )
 }
 
-/** Answer to a change of zone, and the record that tells of it. */
+/** Answer to a change of zone, with its record. */
 export function zoneChanged(agent: string, zone: Zone, { seq, hash }: { seq: number; hash: string }): string {
   return `{"agent_id":"${agent}","zone":"${zone}","seq":${seq},"record_id":"${hash}"}`
 }
 
-/** Answer to a key rotation, and the record that tells of it. */
+/** Answer to a key rotation, with its record. */
 export function keyRotated(
   agent: string,
   publicKey: string,
@@ -126,7 +126,7 @@ export function keyRotated(
   return `{"agent_id":"${agent}","public_key":"${publicKey}","seq":${seq},"record_id":"${hash}"}`
 }
 
-/** Answer to a delete, restore or erase. `recordSeq` is the seq of the record that tells of it. */
+/** Answer to a delete, restore or erase. `recordSeq` is the seq of the record about it. */
 export function mutationDone(
   recordId: string,
   state: 'deleted' | 'active' | 'erased',
@@ -135,7 +135,7 @@ export function mutationDone(
   return `{"record_id":"${recordId}","state":"${state}","seq":${recordSeq}}`
 }
 
-/** Answer to PUT …/policies: what is in force now, and the record that tells of it. */
+/** Answer to PUT …/policies: the policies in force now, and the record about the change. */
 export function policiesReplaced(
   agent: string,
   { policies, warnings }: { policies: readonly unknown[]; warnings: readonly string[] },

@@ -56,8 +56,8 @@ documented('LogConsistency', LogConsistency, {
 })
 
 /**
- * Where a strand stood by the server log, with all that it takes to check that offline. It shows that this was told, not that
- * nothing further was told later (docs/FORMAT.md, The server log).
+ * A head of a strand in the server log, with everything needed to check it offline. It proves that the log names this
+ * head, not that it names no later one (docs/FORMAT.md, The server log).
  */
 export const LoggedHeadProof = Type.Object({
   agent: AgentAddress,

@@ -6,7 +6,7 @@ import { AgentAddress, Hash, PublicKey, Seq, UnixMs, ZoneName } from './primitiv
 import { reader } from './validate.js'
 
 /*
- * Bodies of the server's own records, as docs/FORMAT.md tells them. Members that it does not name are passed over.
+ * Bodies of the server's own records, as docs/FORMAT.md describes them. Members that it does not name are ignored.
  */
 
 const record = { target: Hash, target_seq: Seq }

@@ -7,16 +7,18 @@ import { readJson } from '../strand/json.js'
 export interface Reader<T> {
   /** The value when it fits the schema; otherwise 400 with every fault. */
   value(value: unknown): { value: T } | Refusal
-  /** The same of JSON bytes. */
+  /** The same for JSON bytes. */
   bytes(bytes: Uint8Array): { value: T } | Refusal
 }
 
 const FAULTS_MAX = 20
 const DEPTH_MAX = 16
-/** One more than the most that any schema allows, so that too many are still too many. */
+/** One more than any schema allows, so that too many items are still too many. */
 const ITEMS_LOOKED_AT = 1_001
 
-/** Compiles a schema once, for the first value: what validates is what the OpenAPI document shows. */
+/**
+ * Compiles a schema once, for the first value. The schema that validates is the one that the OpenAPI document shows.
+ */
 export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
   let compiled: Validator | undefined
   const value = (given: unknown): { value: Static<S> } | Refusal => {
@@ -39,7 +41,7 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
     const missing = error.keyword === 'required' ? error.params.requiredProperties : undefined
     const pointers = missing?.map((name) => `${error.instancePath}/${name}`) ?? [error.instancePath]
     for (const pointer of pointers) {
-      // One place is named once, by what was found first.
+      // Each place is named once, with its first fault.
       if (seen.has(pointer) || faults.length >= FAULTS_MAX) continue
       seen.add(pointer)
       const detail = missing === undefined ? capital(error.message) : 'Expected this member'
@@ -53,8 +55,8 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
 }
 
 /**
- * A value with the beginnings of its longest lists and objects. To find out what is wrong takes a hundred times as long
- * as to find out that something is, and goes to the end however much has been found.
+ * A value with its longest lists and objects cut off. Finding out what is wrong takes a hundred times as long as
+ * finding out that something is, and does not stop early however many faults there are.
  */
 function shortened(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, ITEMS_LOOKED_AT).map(shortened)
