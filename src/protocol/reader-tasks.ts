@@ -107,7 +107,7 @@ export type ImportStaged =
 /** The result of a check: how far the lines are valid, or the first fault in them. */
 export type ImportChecked =
   | {
-      /** Absent when no record is complete yet. */
+      /** Absent when no record can be committed yet. */
       records?: CheckedRecords
       position: ExportPosition
       linesTaken: number

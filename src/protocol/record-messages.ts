@@ -45,7 +45,7 @@ export interface IngestOne {
   /** `text`: integers beyond ±(2^53-1) are kept as strings. */
   integers?: 'text'
   once?: WriteOnce
-  /** The attributes of the CloudEvent whose data is the body, and the body's content type. */
+  /** The attributes of the CloudEvent whose data is the body, and how the data is given. */
   event?: EventHead
   options: WriteOptions
   access?: UserAccess

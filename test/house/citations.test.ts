@@ -1,0 +1,160 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { codeBelow, textFiles } from './tree.js'
+
+/*
+ * Whatever a comment cites can be opened: a path of this repository, a file by its name alone, a section of a page.
+ * NAME in a path stands for any name.
+ */
+
+/** The folders whose comments are read. */
+const folders = [
+  'bench',
+  'scripts',
+  'src/auth',
+  'src/backup',
+  'src/base',
+  'src/cli',
+  'src/client',
+  'src/data-directory',
+  'src/dispatch',
+  'src/outbound',
+  'src/proof',
+  'src/protocol',
+  'src/server',
+  'src/settings',
+  'src/strand',
+  'src/wire',
+]
+
+/** The comments of a file, each on one line: blocks, and lines of `//` that follow each other. */
+function commentsOf(code: string): string[] {
+  const blocks = [...code.matchAll(/^[ \t]*\/\*([\s\S]*?)\*\//gm)].map(([, text = '']) =>
+    text.replaceAll(/^[ \t]*\*+/gm, ' '),
+  )
+  const lines = [...code.matchAll(/(?:^|[ \t])\/\/ .*(?:\n[ \t]*\/\/ .*)*/gm)].map(([run]) =>
+    run.replaceAll(/^[ \t]*\/\/ /gm, ' '),
+  )
+  return [...blocks, ...lines].map((comment) => comment.replaceAll(/\s+/g, ' '))
+}
+
+/** What names a part of a page: its headings, and the bold beginnings of its items. */
+function partsOf(page: string): Set<string> {
+  const parts = readFileSync(page, 'utf8').matchAll(/^#{1,6} +(.+?) *$|\*\*(.+?)[.:]?\*\*/gm)
+  return new Set([...parts].map(([, heading, bold]) => heading ?? bold ?? ''))
+}
+
+/** Paths below the folders of the repository that a comment cites. */
+function pathsOf(comment: string): string[] {
+  const path =
+    /(?<![\w./@-])(?:bench|docs|examples|scripts|src|test|workers)\/[\w./-]*\.(?:html|json|md|mjs|py|svg|ts)\b/g
+  return [...comment.matchAll(path)].map(([cited]) => cited).filter((cited) => !/\bNAME\b/.test(cited))
+}
+
+/** Files that a comment cites by their names alone. */
+function namesOf(comment: string): string[] {
+  return [...comment.matchAll(/(?<![\w./*@-])[\w-]+(?:\.[\w-]+)*\.(?:md|mjs|ts)\b(?![\w/])/g)].map(
+    ([name]) => name,
+  )
+}
+
+/** `page, section` of each section that a comment cites in parentheses, as `(docs/FORMAT.md, Header; RFC 8785)`. */
+function sectionsOf(comment: string): { page: string; section: string }[] {
+  return [...comment.matchAll(/\(([^()]*)\)/g)]
+    .flatMap(([, inside = '']) => inside.split('; '))
+    .flatMap((part) => {
+      const [, page, section] = /^(docs\/[\w/-]+\.md), (.+)$/.exec(part) ?? []
+      return page === undefined || section === undefined ? [] : [{ page, section }]
+    })
+}
+
+/** `file: citation` of each citation of a file's comments that leads nowhere. */
+function deadCitations(file: string, names: ReadonlySet<string>, root = '.'): string[] {
+  const comments = commentsOf(readFileSync(join(root, file), 'utf8'))
+  const paths = comments.flatMap(pathsOf).filter((path) => !existsSync(join(root, path)))
+  const unknown = comments.flatMap(namesOf).filter((name) => !names.has(name))
+  const sections = comments
+    .flatMap(sectionsOf)
+    .filter(({ page }) => existsSync(join(root, page)))
+    .filter(({ page, section }) => {
+      const parts = partsOf(join(root, page))
+      return !parts.has(section) && !section.split(' and ').every((one) => parts.has(one))
+    })
+    .map(({ page, section }) => `${page}, ${section}`)
+  return [...paths, ...unknown, ...sections].map((citation) => `${file}: ${citation}`)
+}
+
+describe('what comments cite', () => {
+  const names = new Set(textFiles().map((path) => basename(path)))
+  const code = codeBelow(...folders)
+  const comments = code.flatMap((path) => commentsOf(readFileSync(path, 'utf8')))
+
+  it('is found in every folder of the list', () => {
+    expect(folders.filter((folder) => codeBelow(folder).length === 0)).toEqual([])
+    expect(comments.flatMap(pathsOf)).toContain('docs/adr/0014-proposals.md')
+    expect(comments.flatMap(namesOf)).toContain('rotation-proof.ts')
+    expect(comments.flatMap(sectionsOf)).toContainEqual({ page: 'docs/FORMAT.md', section: 'Header' })
+  })
+
+  it.each(folders)('can be opened: %s', (folder) => {
+    expect(codeBelow(folder).flatMap((path) => deadCitations(path, names))).toEqual([])
+  })
+})
+
+describe('a planted citation', () => {
+  const root = mkdtempSync(join(tmpdir(), 'strandfast-citations-'))
+  const names = new Set(['GOOD.md', 'good.ts'])
+
+  beforeAll(() => {
+    mkdirSync(join(root, 'docs/adr'), { recursive: true })
+    mkdirSync(join(root, 'src/strand'), { recursive: true })
+    writeFileSync(join(root, 'docs/GOOD.md'), '# One page\n\n## A section\n\n- **Another.** One.\n')
+    writeFileSync(join(root, 'docs/adr/0001-first.md'), '# 0001 First\n')
+    writeFileSync(join(root, 'src/strand/good.ts'), '')
+  })
+
+  afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+  const dead = (code: string) => {
+    writeFileSync(join(root, 'src/planted.ts'), code)
+    return deadCitations('src/planted.ts', names, root)
+  }
+
+  it.each([
+    'notes.md',
+    'notes.md 6.5',
+    'gone.ts',
+    'docs/GONE.md',
+    'docs/adr/0002-second.md',
+    'src/strand/gone.ts',
+    'workers/gone/gone.mjs',
+    'docs/GOOD.md, No section',
+    'docs/GOOD.md, A section and No section',
+    'RFC 8785; docs/GOOD.md, No section',
+  ])('that leads nowhere is found in each kind of comment: %s', (citation) => {
+    expect(dead(`/** Purpose (${citation}). */\nexport const one = 1\n`)).toHaveLength(1)
+    expect(dead(`/*\n * Purpose\n * (${citation.replace(', ', ',\n * ')}).\n */\n`)).toHaveLength(1)
+    expect(
+      dead(`export const one = 1\n  // Purpose\n  // (${citation.replace(', ', ',\n  // ')}).\n`),
+    ).toHaveLength(1)
+    expect(dead(`export const one = 1 // Purpose (${citation}).\n`)).toHaveLength(1)
+  })
+
+  it('that leads somewhere is none, nor is what stands in code', () => {
+    const citations = [
+      'docs/GOOD.md',
+      'GOOD.md',
+      'docs/GOOD.md, A section',
+      'docs/GOOD.md, A section and Another',
+      'docs/adr/0001-first.md; RFC 8785',
+      'src/strand/good.ts',
+      'good.ts',
+      'https://example.com/docs/x.md',
+      'test/vectors/*.json',
+      'src/routes/NAME.ts',
+    ]
+    expect(dead(`/** ${citations.map((one) => `(${one})`).join(' ')} */\nread('docs/GONE.md')\n`)).toEqual([])
+  })
+})
