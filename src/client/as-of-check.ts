@@ -6,7 +6,7 @@ import type { AsOfResponse } from './types.js'
 import { verifyExport } from './verify-export.js'
 import { requireEd25519, webCryptoJobs } from './webcrypto.js'
 
-/** A strand at a moment, as a signed checkpoint tells. */
+/** A strand at a moment, according to a signed checkpoint. */
 export interface VerifiedMoment {
   ok: true
   /** Hash of the genesis record, 64 hex digits. */
@@ -20,15 +20,17 @@ export interface VerifiedMoment {
 /** What the caller trusts. */
 export interface MomentTrust {
   /**
-   * The agent's public key, 64 hex digits, learnt elsewhere than from the answer. Alone it must be the one that has
-   * signed the checkpoint, which is the key in force when the moment was asked for.
+   * The agent's public key, 64 hex digits, known from elsewhere than the answer. Without an export it must be the key
+   * that has signed the checkpoint, which is the one in force at the time of the request.
    */
   publicKey: string
-  /** The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another one by it. */
+  /**
+   * The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another strand with it.
+   */
   strand?: string | undefined
   /**
    * An export of the strand from its first record, later than the answer: with it the key may be any that the strand
-   * had, since its rotations lead from key to key, and the head of then is checked too.
+   * has had, since its rotations lead from key to key, and the head of that moment is checked too.
    */
   strandExport?: ExportSource | undefined
 }
@@ -36,8 +38,8 @@ export interface MomentTrust {
 type Moment = Pick<AsOfResponse, 'chain_head' | 'record_count' | 'checkpoint'>
 
 /**
- * Checks by WebCrypto alone the checkpoint of a strand as it was at a moment, which any page of `asOf` carries. It stands
- * for the count and, by the export, for the head; a page's records are shown to be in the strand by the export alone.
+ * Checks with WebCrypto alone the checkpoint of a strand at a moment, which each page of `asOf` contains. It proves the
+ * count and, with the export, the head; only the export proves that a page's records are in the strand.
  * @throws Error where the platform has no Ed25519; what reading the export throws
  */
 export async function verifyAsOf(
@@ -61,7 +63,7 @@ export async function verifyAsOf(
   if (strandExport === undefined) {
     if (!isSigned) return fault('The checkpoint of the answer is not signed by the key')
   } else {
-    // A key that vouches for the records of then need not have signed one of the export: it may have come just now.
+    // The key that signed the checkpoint need not have signed a record of the export: it may be newer than all of them.
     const trusted = isSigned ? {} : { publicKey }
     const result = await verifyExport(strandExport, { ...trusted, kept: note })
     if (!result.ok) return fault(`The export: line ${result.line}: ${result.reason}`)

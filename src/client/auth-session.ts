@@ -3,13 +3,13 @@ import { ServiceError } from './errors.js'
 import type { CredentialSource } from './http.js'
 import type { AuthSession, Refreshed } from './auth-types.js'
 
-/** Hears of the session of now; undefined when nobody is signed in any more. */
+/** Called with the current session; with undefined when nobody is signed in any more. */
 export type OnSessionChange = (session: AuthSession | undefined) => void | Promise<void>
 
-/** What keeping a session takes. */
+/** What a session keeper needs. */
 export interface SessionKeeperSettings {
   timing: Timing
-  /** Exchanges a refresh token, with all the tries that it takes. */
+  /** Exchanges a refresh token, with as many tries as it takes. */
   exchange: (refreshToken: string) => Promise<Refreshed>
 }
 
@@ -17,19 +17,22 @@ export interface SessionKeeperSettings {
 export type TokenAnswer = Pick<Refreshed, 'token' | 'refresh_token' | 'expires_in'> &
   Partial<Pick<Refreshed, 'device_token'>>
 
-/** One sign-in and what became of it: the same object through all its refreshes. */
+/** One sign-in: the same object through all its refreshes. */
 interface Held {
   session: AuthSession
-  /** When the token is renewed before use, and when it ends, both by the monotonic clock. */
+  /** When the token is renewed before use, and when it expires, both by the monotonic clock. */
   renewAtMs: number
   endsAtMs: number
-  /** The token before the last refresh: a call that was sent with it and refused needs no other refresh. */
+  /** The token before the last refresh: a call that was sent with it and refused needs no further refresh. */
   tokenBefore: string | undefined
-  /** The refresh under way, shared by all who need one. */
+  /** The running refresh, shared by all callers that need one. */
   refreshing: Promise<Refreshed> | undefined
 }
 
-/** How long before its end a token is renewed; shorter ones at half their life, so that each serves some calls. */
+/**
+ * How long before its end a token is renewed, milliseconds; short-lived ones at half their lifetime, so that each is
+ * used for some calls.
+ */
 const RENEW_BEFORE_MS = 30_000
 
 /**
@@ -39,22 +42,22 @@ const RENEW_BEFORE_MS = 30_000
 export class SessionKeeper {
   readonly #settings: SessionKeeperSettings
   readonly #listeners = new Set<OnSessionChange>()
-  /** What the next login says that this device has signed in before by; it outlives the session. */
+  /** Shows the next login that this device has signed in before; it outlives the session. */
   deviceToken: string | undefined
   #held: Held | undefined
-  /** The service ended the session: nothing takes its place until somebody says so. */
+  /** The service ended the session: no other credential replaces it until the application says so. */
   #isEnded = false
 
   constructor(settings: SessionKeeperSettings) {
     this.#settings = settings
   }
 
-  /** The session of now. */
+  /** The current session. */
   get session(): AuthSession | undefined {
     return this.#held?.session
   }
 
-  /** Holds another session, or none. */
+  /** Sets another session, or none. */
   set(session: AuthSession | undefined): void {
     this.#isEnded = false
     if (isSame(session, this.session)) return
@@ -62,7 +65,7 @@ export class SessionKeeper {
     this.#tell()
   }
 
-  /** Holds the session of a sign-in. */
+  /** Sets the session of a sign-in. */
   signIn(answer: TokenAnswer): void {
     this.#isEnded = false
     this.deviceToken = answer.device_token ?? this.deviceToken
@@ -70,7 +73,7 @@ export class SessionKeeper {
     this.#tell()
   }
 
-  /** Gives what drops the session of now, and never one that came after it. */
+  /** Returns a function that drops the current session, but not a later one. */
   dropper(): () => void {
     const held = this.#held
     return () => {
@@ -78,16 +81,16 @@ export class SessionKeeper {
     }
   }
 
-  /** Calls `listener` at each change from now on, until the function that it gives is called. */
+  /** Calls `listener` at each change from now on, until the returned function is called. */
   listen(listener: OnSessionChange): () => void {
-    // A function of its own: one listener that is given twice is called twice and taken away once.
+    // A function of its own: a listener that is added twice is called twice and removed once.
     const own: OnSessionChange = (session) => listener(session)
     this.#listeners.add(own)
     return () => void this.#listeners.delete(own)
   }
 
   /**
-   * Renews the token now, or waits for who does already.
+   * Renews the token now, or waits for a refresh that is running already.
    * @throws ServiceError `no_session` when nobody is signed in; `refresh_…` when the session has ended
    */
   async refresh(signal: AbortSignal | undefined): Promise<Refreshed> {
@@ -96,7 +99,7 @@ export class SessionKeeper {
     return unlessAborted(this.#refresh(this.#held), signal)
   }
 
-  /** Notes that the token does not serve any more, so that the next call renews it. */
+  /** Notes that the token is not accepted any more, so that the next call renews it. */
   expired(credential: string): boolean {
     const held = this.#held
     if (held?.session.token === credential) {
@@ -108,8 +111,8 @@ export class SessionKeeper {
   }
 
   /**
-   * The session's token; while there is none, what `fallback` gives. A session that the service ended is not followed
-   * by the fallback: what a user was about to do must not be done with a key that may do more.
+   * The session's token; while there is no session, the credential of `fallback`. After a session that the service
+   * ended the fallback is not used: what a user wanted to do must not be done with a key that may do more.
    */
   before(fallback: () => Promise<string | undefined>): CredentialSource {
     return {
@@ -125,7 +128,7 @@ export class SessionKeeper {
     const { monotonicMs } = this.#settings.timing
     if (monotonicMs() < held.renewAtMs) return held.session.token
     try {
-      // Of this session, even if another was set meanwhile: a call goes out for whom it was made.
+      // The token of this session, even if another was set meanwhile: a call is sent for the user who made it.
       return (await unlessAborted(this.#refresh(held), signal)).token
     } catch (error) {
       if (signal.aborted || isEnd(error) || monotonicMs() >= held.endsAtMs) throw error
@@ -169,11 +172,11 @@ export class SessionKeeper {
 
   #heldOf(session: AuthSession): Held {
     const { nowMs, monotonicMs } = this.#settings.timing
-    // Without a known end the service's refusal tells of it.
+    // If the expiry is not known, the service's refusal shows it.
     const leftMs = session.expires_at_ms === undefined ? Infinity : session.expires_at_ms - nowMs()
     const endsAtMs = monotonicMs() + leftMs
     return {
-      // A copy that nobody can change: the application keeps the one that it gave.
+      // A frozen copy, since the application keeps its own object.
       session: Object.freeze({ ...session }),
       renewAtMs: leftMs === Infinity ? Infinity : endsAtMs - Math.min(RENEW_BEFORE_MS, leftMs / 2),
       endsAtMs,
@@ -184,7 +187,7 @@ export class SessionKeeper {
 
   #tell(): void {
     for (const listener of this.#listeners) {
-      // Beside the call that led here: a listener that throws is reported as uncaught and disturbs nothing.
+      // Not awaited: a listener that throws is reported as uncaught and does not affect the call.
       void callListener(listener, this.session)
     }
   }
@@ -207,7 +210,7 @@ function isEnd(error: unknown): boolean {
   return error instanceof ServiceError && error.status === 401 && error.code.startsWith('refresh_')
 }
 
-/** Waits for what others wait for, too: the signal ends the waiting and nothing else. */
+/** Waits for something that others wait for too: the signal ends only this waiting. */
 function unlessAborted<R>(shared: Promise<R>, signal: AbortSignal | undefined): Promise<R> {
   if (!signal) return shared
   return new Promise((resolve, reject) => {

@@ -2,13 +2,13 @@ import type * as auth from '../wire/auth.js'
 import type * as passkeys from '../wire/passkeys.js'
 import type { CallOptions } from './types.js'
 
-/** Who is signed in: keep it somewhere safe to go on after a restart (`setSession`). */
+/** The session of whoever is signed in. Store it somewhere safe to continue after a restart (`setSession`). */
 export interface AuthSession {
   /** The JWT that calls are sent with. */
   readonly token: string
-  /** What the next token is had by; each serves once. */
+  /** Exchanged for the next token; each works once. */
   readonly refresh_token: string
-  /** When the token expires, Unix milliseconds of this machine's clock; without it the service's refusal tells. */
+  /** When the token expires, Unix milliseconds of this machine's clock; without it, the service's refusal shows it. */
   readonly expires_at_ms?: number | undefined
 }
 
@@ -18,7 +18,7 @@ export interface Credentials extends auth.LoginBody {}
 /** A JSON object of the application's, embedded in every token of its user and readable by whoever holds one. */
 export type Metadata = auth.UserMetadataBody['metadata']
 
-/** The current password and the one to come. */
+/** The current password and the new one. */
 export interface PasswordChange extends auth.PasswordChangeBody {}
 
 /** The token of a password reset and the new password. */
@@ -33,13 +33,13 @@ export interface LoggedIn extends auth.LoggedIn {}
 /** Answer to asking for a magic link or a mail that verifies: the token itself where the service sends no mail. */
 export interface LinkSent extends auth.LinkSent {}
 
-/** Answer to a magic link that was good. */
+/** Answer to a valid magic link. */
 export interface MagicLinkVerified extends auth.MagicLinkVerified {}
 
-/** What a new passkey is made with, and the session of its making. */
+/** Options for making a new passkey, and the session for it. */
 export interface PasskeyCreation extends passkeys.PasskeyCreation {}
 
-/** What a passkey is asked for with, and the session of that. */
+/** Options for asking for a passkey, and the session for it. */
 export interface PasskeyRequest extends passkeys.PasskeyRequest {}
 
 /** Answer to a passkey that was registered. */
@@ -102,7 +102,7 @@ export interface UserDeleted extends auth.UserDeleted {}
 /** Answer to replacing a user's app_metadata. */
 export interface AppMetadataUpdated extends auth.AppMetadataUpdated {}
 
-/** Public keys that tokens are checked with (RFC 7517). */
+/** Public keys for checking tokens (RFC 7517). */
 export interface Jwks extends auth.Jwks {}
 
 /** Options of a logout. */

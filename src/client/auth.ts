@@ -34,15 +34,15 @@ import { OauthClient } from './oauth.js'
 import { PasskeyClient } from './passkeys.js'
 import type { CallOptions } from './types.js'
 
-/** What the auth part of a client works with. */
+/** What the auth part of a client needs. */
 export interface AuthSettings {
   transport: Transport
   keeper: SessionKeeper
   /** Path before the routes: `/v1/auth`, or that of an organism's namespace. */
   prefix: string
-  /** Gives the API key of administration. */
+  /** Gives the API key for administration. */
   apiKey: CredentialSource
-  /** Gives the token of who is signed in. */
+  /** Gives the token of whoever is signed in. */
   user: CredentialSource
 }
 
@@ -51,7 +51,7 @@ interface AuthCall extends Omit<Call, 'repeatable'> {
   repeatable?: boolean
 }
 
-/** A source that knows no newer credential than the one it gives. */
+/** A source that never has a newer credential than the one it gives. */
 export function fixedSource(give: () => Promise<string | undefined>): CredentialSource {
   return { current: give, expired: () => false }
 }
@@ -68,9 +68,9 @@ export function refreshCall(prefix: string, refreshToken: string): Call {
 /**
  * Sign-in, and the session of whoever is signed in.
  *
- * After a sign-in the session's token goes with all calls of the client, and is renewed before it expires or when the
- * service says that it has. The session is in memory; `onSessionChange` and `setSession` carry it over a restart. One
- * client holds one session: a server that acts for many users makes a client for each.
+ * After a sign-in, all calls of the client carry the session's token, which is renewed before it expires or when the
+ * service says that it has. The session is in memory; `onSessionChange` and `setSession` keep it over a restart. One
+ * client has one session: a server that acts for many users makes a client for each.
  *
  * Methods reject as those of the client do. Without a license every call but those that end
  * access (and list users and sessions) rejects with 402 `license_required`.
@@ -78,12 +78,15 @@ export function refreshCall(prefix: string, refreshToken: string): Call {
 export class AuthClient {
   readonly #settings: AuthSettings
 
-  /** Sign-in without a password, by a token that is mailed. */
+  /** Sign-in without a password, with a token that is mailed. */
   readonly magicLink = {
-    /** Has a link mailed. Where the service sends no mail, the answer holds the token, in production only with the API key. */
+    /**
+     * Asks for a mail with a link. If the service sends no mail, the answer contains the token, in production only for
+     * the API key.
+     */
     send: (email: string, options: CallOptions = {}): Promise<LinkSent> =>
       this.#sendLink('/magic-link/send', email, options),
-    /** Signs in by the token of a link. Errors: 401 `invalid_token` when it is wrong, used or expired. */
+    /** Signs in with the token of a link. Errors: 401 `invalid_token` when it is wrong, used or expired. */
     verify: (token: string, options: CallOptions = {}): Promise<MagicLinkVerified> =>
       this.#signIn<MagicLinkVerified>('/magic-link/verify', { token }, options),
   }
@@ -94,11 +97,11 @@ export class AuthClient {
   /** Sign-in by another service, in a browser. */
   readonly oauth: OauthClient
 
-  /** Sessions of who is signed in. */
+  /** Sessions of whoever is signed in. */
   readonly sessions = {
     /** All that have not ended. */
     list: (options: CallOptions = {}): Promise<SessionPage> => this.#read('/sessions', options),
-    /** Ends one of them: its tokens serve no more. */
+    /** Ends one of them: its tokens are not valid any more. */
     kill: (sid: string, options: CallOptions = {}): Promise<SessionEnded> =>
       this.#asUser({ method: 'DELETE', path: `/sessions/${pathSegment(sid)}` }, options),
   }
@@ -111,7 +114,7 @@ export class AuthClient {
         { method: 'GET', path: '/users', query: { limit, cursor }, repeatable: true },
         { signal },
       ),
-    /** Deletes a user, whose tokens serve no more. Errors: NotFoundError. */
+    /** Deletes a user, whose tokens are not valid any more. Errors: NotFoundError. */
     delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>
       this.#asAdmin({ method: 'DELETE', path: `/users/${pathSegment(email)}` }, options),
     /** Replaces a user's app_metadata; tokens carry it from the next one on. Errors: 422 `metadata_too_large`. */
@@ -143,14 +146,14 @@ export class AuthClient {
     })
   }
 
-  /** Who is signed in; undefined when nobody is. Holds the tokens: it belongs into no log. */
+  /** The current session; undefined when nobody is signed in. It contains tokens, so do not log it. */
   get session(): AuthSession | undefined {
     return this.#settings.keeper.session
   }
 
   /**
-   * Goes on with a session that was kept, or with none; the service is not asked. Undefined also ends the state after
-   * a session that the service ended, in which calls go out without a credential.
+   * Continues with a stored session, or with none; the service is not asked. Undefined also ends the state after a
+   * session that the service ended, in which calls are sent without a credential.
    * @throws TypeError when a token is missing
    */
   setSession(session: AuthSession | undefined): void {
@@ -161,9 +164,10 @@ export class AuthClient {
   }
 
   /**
-   * Says that this device has signed in before: logins carry it, and with it nobody else's failed logins lock this device
-   * out (429 `account_locked`). It lets nobody in. It outlives the session, a logout too; kept beside the session and
-   * given back here after a restart, it outlives the client. Undefined before the first sign-in.
+   * Shows that this device has signed in before: logins send it, so that the failed logins of others do not lock this
+   * device out (429 `account_locked`). It does not sign anybody in. It outlives the session, even a logout; if you
+   * store it with the session and set it here after a restart, it outlives the client. Undefined before the first
+   * sign-in.
    */
   get deviceToken(): string | undefined {
     return this.#settings.keeper.deviceToken
@@ -175,8 +179,8 @@ export class AuthClient {
 
   /**
    * Calls `listener` with each new session: signed in, refreshed, set; with undefined when it has ended. What it throws
-   * is left uncaught and does not fail the call that changed the session.
-   * @returns what stops that
+   * is reported as uncaught and does not affect the call that changed the session.
+   * @returns a function that stops that
    */
   onSessionChange(listener: OnSessionChange): () => void {
     return this.#settings.keeper.listen(listener)
@@ -195,20 +199,20 @@ export class AuthClient {
     return this.#signIn<LoggedIn>('/login', this.#fromDevice(credentials), options)
   }
 
-  /** Shows an e-mail to be its user's by the token of a mail. Errors: 400 `invalid_token`. */
+  /** Confirms the user's e-mail with the token of a mail. Errors: 400 `invalid_token`. */
   verifyEmail(token: string, options: CallOptions = {}): Promise<EmailVerified> {
     return this.#post('/verify-email', { token }, options)
   }
 
-  /** Has the mail for verifyEmail sent. The answer is that of magicLink.send. */
+  /** Asks for the mail for verifyEmail. The answer is that of magicLink.send. */
   sendVerifyEmail(email: string, options: CallOptions = {}): Promise<LinkSent> {
     return this.#sendLink('/verify-email/send', email, options)
   }
 
   /**
-   * Renews the token now; calls do so by themselves when it is time. Many callers share one refresh, which no
-   * caller's signal ends for the others.
-   * Errors: `no_session`; 401 `refresh_invalid`, `refresh_expired`, `refresh_reused`, which end the session
+   * Renews the token now; calls do so by themselves when it is time. All callers share one refresh; a caller's signal
+   * does not end it for the others. Errors: `no_session`; 401 `refresh_invalid`, `refresh_expired`, `refresh_reused`,
+   * which end the session
    */
   refresh(options: CallOptions = {}): Promise<Refreshed> {
     return this.#settings.keeper.refresh(options.signal)
@@ -223,7 +227,7 @@ export class AuthClient {
       if (options.scope !== 'others') drop()
       return answer
     } catch (error) {
-      // The service knows no such session, so there is none to keep.
+      // The service does not know the session, so there is none to keep.
       if (error instanceof ServiceError && error.status === 401) drop()
       throw error
     }
@@ -259,17 +263,19 @@ export class AuthClient {
     return this.#asUser({ method: 'POST', path: '/password/change', body }, options)
   }
 
-  /** Has the mail for resetPassword sent. The answer is that of magicLink.send. */
+  /** Asks for the mail for resetPassword. The answer is that of magicLink.send. */
   requestPasswordReset(email: string, options: CallOptions = {}): Promise<PasswordResetRequested> {
     return this.#sendLink('/password/reset-request', email, options)
   }
 
-  /** Sets a password by the token of a mail; nobody is signed in by it. Errors: 400 `invalid_token`, 422 `weak_password`. */
+  /**
+   * Sets a password with the token of a mail; it does not sign in. Errors: 400 `invalid_token`, 422 `weak_password`.
+   */
   resetPassword(reset: PasswordReset, options: CallOptions = {}): Promise<PasswordWasReset> {
     return this.#post('/password/reset', reset, options)
   }
 
-  /** The public keys that tokens are checked with. */
+  /** The public keys for checking tokens. */
   jwks(options: CallOptions = {}): Promise<Jwks> {
     return this.#send({ method: 'GET', path: '/jwks', repeatable: true, credential: noCredential }, options)
   }
@@ -288,7 +294,10 @@ export class AuthClient {
     return answer
   }
 
-  /** A body that a password is in, with what tells it from a stranger's guess; one that has it keeps its own. */
+  /**
+   * A body with a password, with the device token that distinguishes it from a stranger's guess; a body that has one
+   * keeps its own.
+   */
   #fromDevice<B extends Credentials | PasswordChange>(body: B): B {
     const { deviceToken } = this
     return deviceToken === undefined ? body : { device_token: deviceToken, ...body }
@@ -299,7 +308,7 @@ export class AuthClient {
     return this.#send({ method: 'POST', path, body: JSON.stringify({ email }), credential }, options)
   }
 
-  /** Sent once: a token serves once, and a failed login counts. */
+  /** Sent once: a token works once, and a failed login counts. */
   #post<R>(path: string, body: object, options: CallOptions): Promise<R> {
     const credential = noCredential
     return this.#send({ method: 'POST', path, body: JSON.stringify(body), credential }, options)

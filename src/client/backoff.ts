@@ -1,6 +1,6 @@
 import { NetworkError } from './errors.js'
 
-/** Waits; rejects with the signal's reason once it is aborted. Handed in, so that tests wait for nothing. */
+/** Waits; rejects with the signal's reason once it is aborted. An argument, so that tests need not wait. */
 export type Pause = (delayMs: number, signal: AbortSignal) => Promise<void>
 
 /** Time and chance of the client, as arguments. */
@@ -10,11 +10,11 @@ export interface Timing {
   random: () => number
   /** Unix milliseconds. */
   nowMs: () => number
-  /** Milliseconds since any moment, by a clock that nobody sets: lifetimes of tokens are measured by it. */
+  /** Milliseconds of a monotonic clock, which measures the lifetimes of tokens. */
   monotonicMs: () => number
 }
 
-/** The platform's own timers, clock and chance. */
+/** The platform's own timers, clocks and random numbers. */
 export const systemTiming: Timing = {
   pause,
   random: Math.random,
@@ -37,15 +37,15 @@ function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** A back-off: the first delay, the most one can be, both in milliseconds. */
+/** A back-off: the first delay and the longest one, both in milliseconds. */
 export interface Backoff {
   firstMs: number
   mostMs: number
 }
 
 /**
- * Delay before the next try, doubled with each failure and spread over its upper half, so that callers
- * that failed together do not come back together.
+ * Delay before the next try, doubled with each failure and spread over its upper half, so that callers that failed
+ * together do not retry together.
  * @param failures failures in a row, from 1
  */
 export function backoffMs(backoff: Backoff, failures: number, random: () => number): number {
@@ -68,13 +68,13 @@ export interface Deadline {
   endsAtMs: number
   /** Stops the clock; the caller's signal stays linked, as a stream that is still read needs it. */
   stopClock: () => void
-  /** Stops the clock and lets go of the caller's signal. */
+  /** Stops the clock and releases the caller's signal. */
   release: () => void
 }
 
 /**
- * Links the caller's signal and a time limit.
- * AbortSignal.any() is not used: it kept dead signals alive on long-lived ones in early Node 20.
+ * Links the caller's signal and a time limit. AbortSignal.any() is not used: in early Node 20 it kept finished signals
+ * in memory as long as a long-lived one.
  */
 export function startDeadline(timeoutMs: number, nowMs: number, caller: AbortSignal | undefined): Deadline {
   const controller = new AbortController()

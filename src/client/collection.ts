@@ -24,20 +24,20 @@ import type {
   ZoneChanged,
 } from './types.js'
 
-/** What a record looks like before this client puts `data` beside `payload`. */
+/** A record before this client adds `data` beside `payload`. */
 type BareRecord<T> = Omit<RecordView<T>, 'data'>
 
 /** Options of asOf. */
 export interface AsOfOptions extends CallOptions {
   /** Records of one page, at most 1,000; 100 unless given. */
   limit?: number | undefined
-  /** The `next_cursor` of the page before, which sees the same moment. */
+  /** The `next_cursor` of the page before, for the same moment. */
   cursor?: string | undefined
 }
 
 type BareAsOf<T> = Omit<AsOfResponse<T>, 'records'> & { records: BareRecord<T>[] }
 
-/** Where a handle's writes go: a collection comes to be at its first write, an agent must exist. */
+/** Where a handle's writes go: a collection is made at its first write, an agent must exist. */
 export type WritesTo = 'collections' | 'agents'
 
 /** The strand behind a handle. */
@@ -72,8 +72,8 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * Appends records in order, at most 1,000 or 8 MiB at once: all or none, unless `atomic` is false; then
-   * the place of a refused one holds its error.
+   * Appends records in order, at most 1,000 or 8 MiB at once: all or none, unless `atomic` is false; then the place of
+   * a refused one has its error.
    */
   writeBatch(records: Partial<T>[], options: BatchOptions & { atomic: false }): Promise<BatchItem[]>
   writeBatch(
@@ -131,8 +131,8 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * One page of the strand as it was at a moment: records, head, zone, and the signed checkpoint of then. Changes that
-   * came later do not count. `verifyAsOf` checks the checkpoint.
+   * One page of the strand as it was at a moment: records, head, zone, and the signed checkpoint of that moment. Later
+   * changes are ignored. `verifyAsOf` checks the checkpoint.
    * @param ts Unix milliseconds, an HLC or ISO 8601 as a string, or a date
    */
   async asOf(ts: Moment, options: AsOfOptions = {}): Promise<AsOfResponse<T>> {
@@ -155,8 +155,8 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * Deletes a record softly: it stays in the strand. At once or by a proposal, as the agent's zone says.
-   * Errors: `already_deleted` (409), `zone_immutable` (403).
+   * Deletes a record softly: it stays in the strand. The agent's zone says whether at once or by a proposal. Errors:
+   * `already_deleted` (409), `zone_immutable` (403).
    */
   deleteRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
@@ -170,15 +170,15 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /**
-   * Destroys a record's body for good; its place in the chain, its signature and proofs still hold.
-   * Errors: `already_erased` (409), `zone_immutable` (403).
+   * Destroys a record's body permanently; its place in the chain, its signature and proofs stay valid. Errors:
+   * `already_erased` (409), `zone_immutable` (403).
    */
   eraseRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}/erase`
     return this.#transport.json(changeCall(path, undefined, options))
   }
 
-  /** Changes the agent's zone, at once or by a proposal, as its zone says now. */
+  /** Changes the agent's zone; the present zone says whether at once or by a proposal. */
   setZone(zone: Zone, options: ChangeOptions = {}): Promise<ZoneChanged | ProposedMutation> {
     const body = JSON.stringify({ zone })
     return this.#transport.json({ ...changeCall(`${this.#readPath}/zone`, body, options), method: 'PUT' })
@@ -186,9 +186,9 @@ export class CollectionHandle<T = Record<string, unknown>> {
 
   /**
    * Gives the agent another key pair, at once or by a proposal.
-   * @param seedHex 64 hex characters, from which it follows; undefined lets the server choose
-   * With `reason` `compromise` the record says that the old key may be in other hands (docs/FORMAT.md, A key that leaked).
-   * Errors: 409 `key_in_use`
+   * @param seedHex 64 hex characters, the seed of the key pair; undefined lets the server choose With `reason`
+   * `compromise` the record says that the old key may be in other hands (docs/FORMAT.md, A key that leaked). Errors:
+   * 409 `key_in_use`
    */
   rotateKey(
     seedHex?: string,
@@ -204,7 +204,7 @@ export function readCall(path: string, options: CallOptions): Call {
   return { method: 'GET', path, repeatable: true, signal: options.signal }
 }
 
-/** A POST that changes something, made safe to repeat by its idempotency key. */
+/** A POST that changes something, safe to repeat because of its idempotency key. */
 export function changeCall(path: string, body: string | undefined, options: WriteOptions): Call {
   const call: Call = {
     method: 'POST',

@@ -1,14 +1,14 @@
 /** What the service said about a failure beside its status (RFC 9457). */
 export interface FailureDetails {
-  /** Stable code of the server's catalogue, as `agent_exists`. */
+  /** Stable code of the server's catalogue, such as `agent_exists`. */
   code: string
   /** Identifier of the request in the server's log, where one is known. */
   requestId?: string | undefined
   /** Milliseconds after which the server asks to be called again (Retry-After). */
   retryAfterMs?: number | undefined
-  /** Every member of the answer, as `errors` of a refused body or the head of a 412. */
+  /** Every member of the answer, such as `errors` of a refused body or the head of a 412. */
   problem?: Readonly<Record<string, unknown>> | undefined
-  /** What went wrong underneath, where the failure is the network's. */
+  /** The underlying error, if the network failed. */
   cause?: unknown
 }
 

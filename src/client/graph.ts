@@ -15,7 +15,7 @@ import type {
   TraversalResult,
 } from './types.js'
 
-/** Which edges are told. */
+/** Which edges to return. */
 export interface EdgeOptions extends CallOptions {
   /** Only those of this type. */
   edge_type?: string | undefined
@@ -23,7 +23,7 @@ export interface EdgeOptions extends CallOptions {
   as_of?: Moment | undefined
 }
 
-/** Which page of edges is told. */
+/** Which page of edges to return. */
 export interface EdgePageOptions extends EdgeOptions {
   /** `out` unless given. */
   direction?: 'out' | 'in' | undefined
@@ -62,7 +62,7 @@ export class GraphClient {
     return this.addEdge({ src, dst, edge_type: edgeType, weight })
   }
 
-  /** Adds an edge; one that is there gets this weight, 1 unless given. Errors: 404 `agent_not_found` for either end. */
+  /** Adds an edge; an existing one gets this weight, 1 unless given. Errors: 404 `agent_not_found` for either end. */
   addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
     return this.#send(changeCall(`${PATH}/edges`, JSON.stringify(edge), options))
   }
@@ -86,7 +86,7 @@ export class GraphClient {
     })
   }
 
-  /** What is reached from an agent over outbound edges; `truncated` where there is more than the service looks at. */
+  /** What can be reached from an agent over outbound edges; `truncated` if there is more than the service looks at. */
   traverse(agentId: string, options: TraverseOptions = {}): Promise<TraversalResult> {
     return this.#send({
       ...readCall(`${PATH}/traverse/${pathSegment(agentId)}`, options),
@@ -95,10 +95,10 @@ export class GraphClient {
   }
 
   /**
-   * Takes an edge away, at once or by a proposal, as the zone of its source says.
-   * Errors: 404 `edge_not_found`, 403 `zone_immutable`
+   * Removes an edge; the zone of its source says whether at once or by a proposal. Errors: 404 `edge_not_found`, 403
+   * `zone_immutable`
    */
-  // The operation has its three ends, and every change has options.
+  // An edge is named by these three, and every change has options.
   // oxlint-disable-next-line max-params
   removeEdge(
     src: string,

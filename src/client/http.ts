@@ -16,7 +16,7 @@ export type QueryValue = string | number | boolean | undefined
 export interface CredentialSource {
   /**
    * The credential of the next try; undefined sends none.
-   * @param signal ends this caller's waiting, not what it waits for
+   * @param signal ends only this caller's waiting
    */
   current(signal: AbortSignal): Promise<string | undefined>
   /** Takes note that the service refused `credential` as expired. @returns whether `current` can give a newer one */
@@ -31,11 +31,11 @@ export interface Call {
   query?: Record<string, QueryValue>
   headers?: Record<string, string>
   body?: string | ReadableStream<Uint8Array>
-  /** Sent as Idempotency-Key: what makes a write safe to send again. */
+  /** Sent as Idempotency-Key, which makes a write safe to send again. */
   idempotencyKey?: string
   /** Whether sending it again can do no harm. */
   repeatable: boolean
-  /** Where its credential comes from, in place of the client's. */
+  /** The source of its credential, in place of the client's. */
   credential?: CredentialSource
   signal?: AbortSignal | undefined
   /** Milliseconds for the whole call, tries and waits included, in place of the client's. */
@@ -57,17 +57,17 @@ interface Failure {
   retry: boolean
 }
 
-/** No credential could be had. Final: the refresh of a session has had tries of its own. */
+/** There is no credential. It is not tried again: the refresh of a session has had tries of its own. */
 class CredentialError extends Error {}
 
-/** `duplex` is asked for by fetch when a stream is sent, and missing from the DOM's types. */
+/** fetch requires `duplex` when a stream is sent, but the DOM's types lack it. */
 interface StreamingInit extends RequestInit {
   duplex?: 'half'
 }
 
-/** How long a call without a time limit is tried again, milliseconds. */
+/** How long a call without a time limit is retried, milliseconds. */
 const RETRY_MS_MAX = 300_000
-/** Codes of a refusal by which nothing was done and after which a newer token may do. */
+/** Codes of refusals after which nothing was done and a newer token may be accepted. */
 const RENEWED_CODES = new Set(['token_expired', 'token_revoked'])
 const RETRIED_STATUSES = new Set([408, 425, 429, 502, 503, 504])
 const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
@@ -75,8 +75,8 @@ const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
 const PAUSE_MS_MIN = 20
 
 /**
- * Sends requests on the platform's fetch, at the pace that the service asks for. What is safe to repeat is tried again
- * until the call's time is over.
+ * Sends requests with the platform's fetch, at the pace that the service asks for. Calls that are safe to repeat are
+ * retried until their time is over.
  */
 export class Transport {
   readonly #settings: TransportSettings
@@ -92,13 +92,13 @@ export class Transport {
     return this.#settings.timing
   }
 
-  /** The whole address of a path, for who sends something else than a call there. */
+  /** The whole address of a path, for requests that are not calls. */
   address(path: string, query: Record<string, QueryValue>): string {
     return this.#settings.url + path + queryText(query)
   }
 
   /**
-   * Sends a call and reads its JSON answer, which is taken to have the shape that the service promises.
+   * Sends a call and reads its JSON answer, which is assumed to have the shape that the service promises.
    * @throws ServiceError, NotFoundError, NetworkError; the signal's reason when aborted
    */
   json<T>(call: Call): Promise<T> {
@@ -152,7 +152,7 @@ export class Transport {
     }
   }
 
-  /** One try; sent once more where the service calls the token expired and the session has a newer one. */
+  /** One try; it is sent once more if the service says that the token has expired and the session has a newer one. */
   async #attempt(call: Call, deadline: Deadline): Promise<Response> {
     const source = call.credential ?? this.#settings.credential
     for (let isRenewed = false; ; isRenewed = true) {
@@ -161,7 +161,7 @@ export class Transport {
       if (response.ok) return response
       const refusal = await refusalOf(response, this.#settings.timing.nowMs())
       const isExpired = refusal.status === 401 && RENEWED_CODES.has(refusal.code)
-      // Asked even where the call cannot be sent again, so that the next one renews the token.
+      // Called even if the call cannot be sent again, so that the next one renews the token.
       const isRenewable = isExpired && credential !== undefined && source.expired(credential)
       if (!isRenewable || isRenewed || call.body instanceof ReadableStream) throw refusal
     }
@@ -184,13 +184,13 @@ export class Transport {
     }
   }
 
-  /** The pause before the next try. Near the end of the call's time it is shorter, so that there is one more. */
+  /** The pause before the next try. Near the end of the call's time it is shorter, so that there is one more try. */
   #delayMs(failure: Failure, tries: number, leftMs: number): number {
     const backoff = backoffMs(BACKOFF, tries, this.#settings.timing.random)
     const ownMs = Math.max(PAUSE_MS_MIN, Math.min(backoff, leftMs / 2))
     const { status = 0, retryAfterMs: askedMs = 0 } =
       failure.error instanceof ServiceError ? failure.error : {}
-    // Who asked too fast comes back as it was told; the pacer sees to it that not all do at once.
+    // After a 429 the client waits as long as the server says; the pacer spreads the calls.
     return status === 429 && askedMs > 0 ? askedMs : Math.max(ownMs, askedMs)
   }
 }
@@ -213,8 +213,8 @@ async function credentialOf(source: CredentialSource, signal: AbortSignal): Prom
 }
 
 /**
- * Names what the network did. Runtimes reject with different errors here, so where it was thrown decides,
- * and what a caller's getToken throws stays what it is.
+ * Turns failures of the network into one error. Runtimes reject with different errors here, so the place where it was
+ * thrown decides; an error of the caller's getToken is left as it is.
  */
 async function unlessUnreachable<R>(exchange: Promise<R>): Promise<R> {
   try {
@@ -226,10 +226,10 @@ async function unlessUnreachable<R>(exchange: Promise<R>): Promise<R> {
 
 function parseAnswer<T>(text: string, response: Response): T {
   try {
-    // What the service answers is taken at its word: the client has no schemas.
+    // The answer is not checked: the client has no schemas.
     return JSON.parse(text) as T
   } catch {
-    // Without the parser's error as its cause: that one quotes the answer, which may hold tokens.
+    // Without the parser's error as its cause, because that quotes the answer, which may contain tokens.
     const details = { code: 'invalid_response', requestId: requestIdOf(response) }
     throw new ServiceError(response.status, 'Expected a JSON answer', details)
   }
@@ -245,7 +245,7 @@ function headersOf(call: Call, credential: string | undefined): Record<string, s
   return headers
 }
 
-/** fetch would quote a credential that no header can hold in its error; this one says nothing of it. */
+/** For a credential that is not valid in a header, fetch would quote it in its error; this error does not. */
 function checkedCredential(credential: string): string {
   const text = credential.trim()
   if (/^[\x21-\x7e]+$/.test(text)) return text
@@ -281,7 +281,7 @@ function stringOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** The members of a JSON object; none where the text, as a proxy's error page, is not one. */
+/** The members of a JSON object; none for any other text, such as a proxy's error page. */
 function parsedObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
@@ -300,7 +300,7 @@ export function newIdempotencyKey(): string {
 }
 
 /**
- * One segment of a path. `.` and `..` would be resolved away and reach another route, so they are refused.
+ * One segment of a path. `.` and `..` are refused, because they would be resolved and reach another route.
  * @throws TypeError for those and the empty text
  */
 export function pathSegment(text: string): string {

@@ -24,11 +24,11 @@ export interface IngestManyOptions extends CallOptions {
 /** Records to ingest. */
 export type RecordSource = Iterable<object> | AsyncIterable<object>
 
-/** UTF-16 units of text in one piece of an upload stream. */
+/** UTF-16 code units in one piece of an upload stream. */
 const PIECE_CHARS = 65_536
-/** UTF-16 units of text in one chunk's request. */
+/** UTF-16 code units in one chunk's request. */
 const CHUNK_CHARS = 1_048_576
-/** Faults named in a summary that is put together from chunks, as many as the server names. */
+/** Faults in a summary that is combined from chunks, the same number as the server names. */
 const FAULTS_MAX = 100
 
 /** Sends one record through the ingest route, its body without a wrapper. */
@@ -40,7 +40,7 @@ export function ingestOne(
   return transport.json(changeCall(`/v1/ingest/${pathSegment(agent)}`, lineOf(record.data), record.options))
 }
 
-/** Sends many records as NDJSON. A request that streams is never repeated, one of a chunk is. */
+/** Sends many records as NDJSON. A streamed request is never repeated, one with a chunk is. */
 export async function ingestMany(
   transport: Transport,
   agent: string,
@@ -57,7 +57,7 @@ export async function ingestMany(
   }
   const upload = options.upload ?? (sendsStreams() ? 'stream' : 'chunks')
   if (upload === 'stream') return sendStream(transport, call, source)
-  // All or nothing is one request's promise, so such an ingest is one chunk whatever its size.
+  // All or nothing holds for one request, so such an ingest is one chunk whatever its size.
   return sendChunks(
     transport,
     call,
@@ -87,7 +87,7 @@ async function sendStream(transport: Transport, call: Call, source: RecordSource
   try {
     return await transport.json({ ...call, body, timeoutMs: Infinity })
   } catch (error) {
-    // fetch would call a source that threw a failure of the network.
+    // fetch reports an error of the source as a failure of the network.
     throw 'cause' in sourceFailure ? sourceFailure.cause : error
   }
 }
@@ -103,7 +103,7 @@ async function sendChunks(
   for await (const body of chunks) {
     const chunkCall = { ...call, body, repeatable: true, idempotencyKey: newIdempotencyKey() }
     const chunk = await transport.json<IngestSummary>(chunkCall).catch((error: unknown) => {
-      // Of this chunk nothing was accepted; of the others something may be.
+      // Nothing of this chunk was accepted, but other chunks may be.
       if (!isRejected(error) || (call.query?.['on_error'] ?? 'skip') !== 'skip') throw error
       refused ??= error
       return rejectedSummary(error)
@@ -119,7 +119,7 @@ function isRejected(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'ingest_rejected'
 }
 
-/** The summary that stands beside a refusal of every line. */
+/** The summary in the answer that refuses every line. */
 function rejectedSummary({ problem }: ServiceError): IngestSummary {
   const { rejected, errors, rejected_by_code: byCode } = problem
   return {

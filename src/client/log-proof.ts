@@ -4,12 +4,14 @@ import { type LogTrust, type VerifiedHead, checkLoggedHead } from '../proof/logg
 import type { ConsistencyResponse, LogConsistencyResponse, LoggedHeadResponse } from './types.js'
 import { requireEd25519, webCryptoJobs } from './webcrypto.js'
 
-/** A consistency proof, as far as it is looked at. Older servers have no checkpoint for a size before a rotation. */
+/**
+ * The members of a consistency proof that are checked. Older servers have no checkpoint for a size before a rotation.
+ */
 type GrowthProof = Pick<ConsistencyResponse | LogConsistencyResponse, 'path'> & { checkpoint: string | null }
 
 /**
- * Checks by WebCrypto alone that a strand, or the server log, begins as it did when `kept` was made: a checkpoint that
- * the caller has kept, of the size that the proof was asked from.
+ * Checks with WebCrypto alone that a strand, or the server log, begins with what it was when `kept` was made: a
+ * checkpoint that the caller has kept, of the size from which the proof was asked for.
  * @throws Error where the platform has no Ed25519
  */
 export async function verifyConsistency(
@@ -22,9 +24,9 @@ export async function verifyConsistency(
 }
 
 /**
- * Checks by WebCrypto alone that the server log told of a head, nothing asked of the service. It was told; that nothing
- * further was told later is not shown (docs/FORMAT.md, The server log). The caller knows the log's public key and, unless
- * it takes the answer's word for it, whose strand it is.
+ * Checks with WebCrypto alone that the server log names a head, without asking the service. It does not prove that the
+ * log names no later one (docs/FORMAT.md, The server log). The caller knows the log's public key and, unless it trusts
+ * the answer, whose strand it is.
  * @throws Error where the platform has no Ed25519
  */
 export async function verifyLoggedHead(

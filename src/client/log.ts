@@ -4,18 +4,18 @@ import type { CallOptions, LogConsistencyResponse, LoggedHeadResponse } from './
 
 /** Options of a consistency proof. */
 export interface ConsistencyOptions extends CallOptions {
-  /** Records of the newer one; all unless given. */
+  /** Size of the newer tree; all records unless given. */
   to?: number | undefined
 }
 
-/** Options of a proof by the log. */
+/** Options of a proof from the log. */
 export interface LogProofOptions extends CallOptions {
   /** Records of the log that count; all unless given. */
   at?: number | undefined
 }
 
 /**
- * The server log, which tells where every strand stands. What it answers is for whoever kept an earlier checkpoint:
+ * The server log, which names the heads of all strands. Its answers are for whoever has kept an earlier checkpoint:
  * `verifyConsistency` and `verifyLoggedHead` check it. Methods reject as those of the client do; 404 `not_found` where
  * the service keeps no log.
  */
@@ -43,9 +43,9 @@ export class LogClient {
   }
 
   /**
-   * Where the strand of an agent stands by the log, or stood when the log had `at` records. The proof is that this was told,
-   * not that nothing further was told later: only an export of the log shows that.
-   * Errors: 404 `head_not_logged` where the log does not tell of it yet
+   * The head of an agent's strand in the log, or in its first `at` records. It proves that the log names this head, not
+   * that it names no later one: only an export of the log shows that. Errors: 404 `head_not_logged` where the log does
+   * not name it yet
    */
   proof(agent: string, options: LogProofOptions = {}): Promise<LoggedHeadResponse> {
     return this.#transport.json({ ...readCall('/v1/log/proof', options), query: { agent, at: options.at } })

@@ -2,33 +2,33 @@ import type { TokenAnswer } from './auth-session.js'
 import { ServiceError } from './errors.js'
 import type { QueryValue } from './http.js'
 
-/** A service that users can sign in by. */
+/** A provider that users can sign in with. */
 export type OauthProvider = 'google' | 'github'
 
-/** Where the user comes back to. */
+/** Where the user returns to. */
 export interface OauthOptions {
   /** An address that the service allows (its SERVICE_OAUTH_ALLOWED_REDIRECT_URIS), or one below it. */
   redirectUri: string
   /**
-   * Whether the tokens stand behind `?` (the default), for the application's server, or behind `#`, which no server
-   * sees, for a page.
+   * Whether the tokens come after `?` (the default), for the application's server, or after `#`, which no server sees,
+   * for a page.
    */
   mode?: 'query' | 'fragment' | undefined
 }
 
-/** What a user comes back with who has signed in. */
+/** What a user returns with after signing in. */
 export interface OauthSignedIn extends TokenAnswer {
   email: string
 }
 
-/** How sign-in by other services reaches the rest of the client. */
+/** What sign-in by other services uses of the client. */
 export interface OauthCalls {
   /** The whole address of an auth route. */
   address(path: string, query: Record<string, QueryValue>): string
   signIn(answer: TokenAnswer): void
 }
 
-/** Members that the service adds to the address that a user comes back to. */
+/** Parameters that the service adds to the address that a user returns to. */
 const addedNames = [
   'token',
   'refresh_token',
@@ -52,18 +52,18 @@ export class OauthClient {
     this.#calls = calls
   }
 
-  /** The address that the browser is sent to, as by `location.assign`; it is no address for fetch. */
+  /** The address to which the browser is sent, for example with `location.assign`; do not fetch it. */
   authorizeUrl(provider: OauthProvider, { redirectUri, mode }: OauthOptions): string {
     const query = { redirect_uri: redirectUri, redirect_mode: mode }
     return this.#calls.address(`/oauth/${provider}/authorize`, query)
   }
 
   /**
-   * For pages that asked for `fragment`, when they load: signs in by the tokens of the page's address, which leave the
-   * address bar and the history at once.
-   * @returns undefined when the address holds none
+   * For pages that asked for `fragment`, when they load: signs in with the tokens in the page's address, which are
+   * removed from the address bar and the history at once.
+   * @returns undefined when the address has none
    * @throws ServiceError with the code `access_denied`, `server_error` or `temporarily_unavailable` when the sign-in
-   * came to nothing
+   * failed
    */
   takeFromFragment(): OauthSignedIn | undefined {
     const url = new URL(globalThis.location.href)
@@ -75,8 +75,8 @@ export class OauthClient {
   }
 
   /**
-   * The same for the query: of an address that a server was asked for, or of the page, whose address bar is then cleaned.
-   * A server makes a client for each user.
+   * The same for the query: of an address that a server received, or of the page, whose address bar is then cleaned. A
+   * server makes a client for each user.
    */
   takeFromQuery(address?: string | URL): OauthSignedIn | undefined {
     const url = new URL(address ?? globalThis.location.href, 'http://localhost')
@@ -108,7 +108,7 @@ export class OauthClient {
   }
 }
 
-/** Whether an address is one that the service sent the user back to. */
+/** Whether the service sent the user back to this address. */
 function isReturn(results: URLSearchParams): boolean {
   if (errors.has(results.get('error') ?? '')) return true
   const isSignedIn = ['token', 'refresh_token'].every((name) => (results.get(name) ?? '') !== '')
@@ -120,7 +120,7 @@ function isOther(pair: string): boolean {
   return !addedNames.includes(name)
 }
 
-/** Takes what is secret out of what the user sees and can go back to. */
+/** Removes secrets from the address bar and the history. */
 function cleanAddress(url: URL): void {
   globalThis.history.replaceState(globalThis.history.state, '', url.href)
 }

@@ -17,7 +17,7 @@ export interface NewMember {
   /** Without the organism's id. */
   name: string
   zone: Zone
-  /** 64 hex characters, from which its key pair follows; the server chooses unless given. */
+  /** 64 hex characters, the seed of its key pair; the server chooses unless given. */
   seedHex?: string | undefined
 }
 
@@ -81,7 +81,7 @@ export class OrganismsClient {
   }
 }
 
-/** Path of an organism. @throws TypeError for what can be no id */
+/** Path of an organism. @throws TypeError for text that cannot be an id */
 export function pathOf(organismId: string): string {
   return `/v1/organisms/${pathSegment(organismId)}`
 }

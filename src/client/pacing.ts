@@ -1,24 +1,24 @@
 import type { Timing } from './backoff.js'
 
-/** Requests that wait for an answer before the first one has told whether there is a limit. */
+/** Requests that may be in flight before the first answer shows whether there is a limit. */
 const FIRST_REQUESTS_MAX = 32
 
 /** A member of RateLimit or RateLimit-Policy: its name, and its parameters of whole numbers. */
 const member = /"([^"]*)"((?:;[a-z]+=\d+)*)/g
 const parameter = /;([a-z]+)=(\d+)/g
 
-/** What an answer tells of a limit. */
+/** What an answer says about a limit. */
 interface ToldLimit {
   /** Requests that are left now. */
   remaining: number
-  /** Requests that can be left at the most. */
+  /** The most requests that can be left. */
   most: number
   perMs: number
 }
 
 /**
- * Keeps a client's requests within the rate that the service tells of (RateLimit and RateLimit-Policy,
- * draft-ietf-httpapi-ratelimit-headers). Without a limit it holds nothing up.
+ * Keeps a client's requests within the rate that the service announces (RateLimit and RateLimit-Policy,
+ * draft-ietf-httpapi-ratelimit-headers). Without a limit it delays nothing.
  */
 export class Pacer {
   readonly #timing: Timing
@@ -27,7 +27,7 @@ export class Pacer {
   #waiting: (() => void)[] = []
   #perMs = 0
   #most = Infinity
-  /** Requests that may go at once; below 0, as many have been given a later moment. */
+  /** Requests that may be sent at once; if negative, so many have been delayed. */
   #left = Infinity
   #countedAtMs = 0
 
@@ -63,7 +63,7 @@ export class Pacer {
     this.#refill()
     this.#perMs = told.perMs
     this.#most = told.most
-    // What is under way may be counted already. Where nothing is left it is refused, and comes for another turn.
+    // Requests in flight may be counted already. If none are left, they are refused and wait for another turn.
     this.#left = Math.min(this.#left, Math.max(0, told.remaining - this.#underWay))
     this.#countedAtMs = this.#timing.monotonicMs()
   }
@@ -99,14 +99,14 @@ export class Pacer {
     })
   }
 
-  /** Lets all who wait for the first answer go on, or one where there was none. */
+  /** Lets all requests that wait for the first answer continue, or one if no answer came. */
   #open(hasAnswer: boolean): void {
     this.#hasAnswer ||= hasAnswer
     for (const goOn of this.#waiting.splice(0, this.#hasAnswer ? this.#waiting.length : 1)) goOn()
   }
 }
 
-/** The tightest limit that an answer tells of. */
+/** The tightest limit in an answer. */
 function limitOf(headers: Headers): ToldLimit | undefined {
   const policies = membersOf(headers.get('ratelimit-policy'))
   let tightest: ToldLimit | undefined

@@ -10,9 +10,9 @@ import { fromBase64Url, toBase64Url } from './base64url.js'
 import { ServiceError } from './errors.js'
 import type { CallOptions } from './types.js'
 
-/** How passkeys reach the service: the calls of the auth part. */
+/** What passkeys use of the auth part. */
 export interface PasskeyCalls {
-  /** As who is signed in. */
+  /** With the token of whoever is signed in. */
   asUser<R>(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
@@ -29,9 +29,9 @@ type RequestOptions = PasskeyRequest['request_options']
 
 /**
  * Passkeys (WebAuthn) of a browser. Registering and signing in ask the user, from a page of the origin that the service
- * was set up with; when the user declines, the promise rejects with the browser's NotAllowedError. Errors beside those
- * of all calls: `passkeys_not_supported` (status 0) where there are no passkeys, 501 `passkeys_not_configured`, 401
- * `passkey_failed`.
+ * is configured with; when the user declines, the promise rejects with the browser's NotAllowedError. Errors besides
+ * those of all calls: `passkeys_not_supported` (status 0) where there are no passkeys, 501 `passkeys_not_configured`,
+ * 401 `passkey_failed`.
  */
 export class PasskeyClient {
   readonly #calls: PasskeyCalls
@@ -41,8 +41,8 @@ export class PasskeyClient {
   }
 
   /**
-   * Registers a passkey of who is signed in. Errors: 401 `reauthentication_required` when the sign-in is more than ten
-   * minutes ago, after which the user has to sign in again; 413 `too_large` for a user who has too many.
+   * Registers a passkey for whoever is signed in. Errors: 401 `reauthentication_required` when the sign-in is more than
+   * ten minutes ago, after which the user has to sign in again; 413 `too_large` for a user who has too many.
    */
   async register(options: CallOptions = {}): Promise<PasskeyRegistered> {
     const credentials = platformCredentials()
@@ -56,7 +56,7 @@ export class PasskeyClient {
     return this.#calls.asUser('POST', '/passkey/register', { ...options, body })
   }
 
-  /** Signs in. @param email whose passkey; without it the user chooses among those that the browser knows */
+  /** Signs in. @param email whose passkey to use; without it the user chooses among those that the browser knows */
   async signIn(email?: string, options: CallOptions = {}): Promise<PasskeySignedIn> {
     const credentials = platformCredentials()
     const named = email === undefined ? {} : { email }
@@ -70,12 +70,12 @@ export class PasskeyClient {
     return this.#calls.signIn('/passkey/authenticate', body, options)
   }
 
-  /** The passkeys of who is signed in, the oldest first. */
+  /** The passkeys of whoever is signed in, the oldest first. */
   list(options: CallOptions = {}): Promise<PasskeyPage> {
     return this.#calls.asUser('GET', '/passkeys', options)
   }
 
-  /** Deletes one of them: it signs in no more. Errors: NotFoundError. */
+  /** Deletes one of them, which cannot sign in any more. Errors: NotFoundError. */
   async delete(id: string, options: CallOptions = {}): Promise<PasskeyDeleted> {
     if (!/^[\w-]+$/.test(id)) throw new TypeError('Expected the id of a passkey')
     return this.#calls.asUser('DELETE', `/passkeys/${id}`, options)
@@ -90,7 +90,7 @@ function platformCredentials(): CredentialsContainer {
   throw new ServiceError(0, message, { code: 'passkeys_not_supported' })
 }
 
-/** By hand, since not every browser and password manager has the conversions from and to JSON of WebAuthn Level 3. */
+/** Converted by hand, since not every browser and password manager has the JSON conversions of WebAuthn Level 3. */
 function creationOptionsOf(options: CreationOptions): PublicKeyCredentialCreationOptions {
   return {
     ...options,
@@ -114,13 +114,13 @@ function requestOptionsOf({
 type Named = CreationOptions['excludeCredentials'][number]
 
 function descriptorOf({ id, type, transports }: Named): PublicKeyCredentialDescriptor {
-  // Browsers ignore transports that they do not know, so any text may stand there.
+  // Browsers ignore transports that they do not know, so any text is allowed.
   const hints = transports as AuthenticatorTransport[] | undefined
   return { id: fromBase64Url(id), type, ...(hints && { transports: hints }) }
 }
 
 function keyOf(credential: Credential | null): PublicKeyCredential {
-  // By its members: what a password manager puts in the browser's place need not be of its class.
+  // Recognised by its members: an object of a password manager may not be an instance of the browser's class.
   if (credential !== null && 'rawId' in credential) return credential as PublicKeyCredential
   throw new ServiceError(0, 'Expected the browser to give a passkey', { code: 'passkeys_not_supported' })
 }

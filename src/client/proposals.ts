@@ -6,7 +6,7 @@ import type { CallOptions, ChangeOptions, Proposal, ProposalPage, ProposalState 
 export interface ProposalListOptions extends CallOptions {
   /** Only those of this agent. */
   agent?: string | undefined
-  /** Only those that stand so; `proposed` are the open ones. */
+  /** Only those in this state; `proposed` are the open ones. */
   state?: ProposalState | undefined
   /** Rows of one page, at most 1,000; 100 unless given. */
   limit?: number | undefined
@@ -34,7 +34,7 @@ export class ProposalsClient {
     })
   }
 
-  /** Every proposal that is asked for, page after page. */
+  /** Every matching proposal, page after page. */
   async *listAll(options: Omit<ProposalListOptions, 'cursor'> = {}): AsyncGenerator<Proposal, void> {
     let cursor: string | undefined
     do {
@@ -45,8 +45,8 @@ export class ProposalsClient {
   }
 
   /**
-   * Approves a proposal of another; where that suffices it is applied at once.
-   * Errors: 404 `proposal_not_found`, 409 `proposal_closed`, `already_voted`, 403 for the proposer itself
+   * Approves somebody else's proposal; if that suffices, it is applied at once. Errors: 404 `proposal_not_found`, 409
+   * `proposal_closed`, `already_voted`, 403 for the proposer itself
    */
   approve(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
     return this.#vote(proposalId, 'approve', options)
@@ -57,7 +57,7 @@ export class ProposalsClient {
     return this.#vote(proposalId, 'reject', options)
   }
 
-  /** Takes a proposal back: its proposer, or a key with `admin:*`. Errors as of `reject`. */
+  /** Withdraws a proposal: for its proposer, or a key with `admin:*`. Errors as of `reject`. */
   cancel(proposalId: string, options: ChangeOptions = {}): Promise<Proposal> {
     return this.#vote(proposalId, 'cancel', options)
   }

@@ -33,14 +33,14 @@ import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-ex
 
 /**
  * Options of a client. While somebody is signed in (`client.auth`), calls carry the session's token, whatever is given
- * here; else `getToken` goes before `token`, `token` before `apiKey`. Administration of users carries `apiKey` always,
- * the graph where it is given.
- * After a session that the service ended, calls carry nothing until a sign-in, `auth.setSession` or `auth.logout`.
+ * here; otherwise `getToken` takes precedence over `token`, and `token` over `apiKey`. Administration of users always
+ * uses `apiKey`, the graph if it is given. After a session that the service ended, calls carry no credential until a
+ * sign-in, `auth.setSession` or `auth.logout`.
  */
 export interface ServiceClientOptions {
-  /** The service's address, as `https://records.example`. */
+  /** The service's address, such as `https://records.example`. */
   url: string
-  /** Id of the organism whose users sign in here; those outside organisms unless given. */
+  /** Id of the organism whose users sign in here; without it, users outside organisms. */
   organism?: string | undefined
   /** Name of the default agent, as the server's SERVICE_AGENT_ID; `default` unless given. */
   agent?: string | undefined
@@ -48,7 +48,7 @@ export interface ServiceClientOptions {
   apiKey?: string | undefined
   /** A user's JWT. */
   token?: string | undefined
-  /** Gives the user's JWT of the moment; asked before every request. */
+  /** Gives the user's current JWT; called before every request. */
   getToken?: (() => string | undefined | Promise<string | undefined>) | undefined
   /** Used in place of the platform's fetch. */
   fetch?: typeof fetch | undefined
@@ -58,16 +58,16 @@ export interface ServiceClientOptions {
   timing?: Timing | undefined
 }
 
-/** A new agent's zone, and what every change takes. */
+/** A new agent's zone, and the options of every change. */
 export interface CreateAgentOptions extends ChangeOptions {
   zone: Zone
 }
 
 /** Options of listAgents. */
 export interface ListAgentsOptions extends CallOptions {
-  /** Stop after so many names; all unless given. */
+  /** Stop after this many names; all unless given. */
   limit?: number | undefined
-  /** Only names that begin so. */
+  /** Only names that begin with this. */
   prefix?: string | undefined
 }
 
@@ -97,7 +97,7 @@ export class ServiceClient {
   readonly graph: GraphClient
   /** Changes that wait for their time or for approval. */
   readonly proposals: ProposalsClient
-  /** Where all strands stand, for whoever keeps checkpoints. */
+  /** The heads of all strands, for whoever keeps checkpoints. */
   readonly log: LogClient
   /** Administration of organisms. */
   readonly organisms: OrganismsClient
@@ -132,7 +132,7 @@ export class ServiceClient {
       keeper,
       prefix,
       apiKey,
-      // A key is no user: without a token, the routes of users are asked without a credential.
+      // A key is not a user: without a token, users' routes are called without a credential.
       user: keeper.before(credentialOf({ ...options, apiKey: undefined })),
     })
   }
@@ -150,7 +150,7 @@ export class ServiceClient {
   /**
    * A client for the users of an organism, always the same one for an id: its `auth` signs in there, and its calls carry
    * that session's token. It has the API key of this one, but no token. Agents are `agent('<organism_id>::<name>')`.
-   * @throws TypeError for what can be no id
+   * @throws TypeError for text that cannot be an id
    */
   organism(organismId: string): ServiceClient {
     const known = this.#byOrganism.get(organismId)
@@ -161,7 +161,7 @@ export class ServiceClient {
     return made
   }
 
-  /** A collection: its agent comes to be at the first write. `T` is the type of its records' bodies. */
+  /** A collection: its agent is made at the first write. `T` is the type of its records' bodies. */
   collection<T = Record<string, unknown>>(name: string): CollectionHandle<T> {
     return new CollectionHandle<T>(this.#transport, { writesTo: 'collections', name })
   }
@@ -173,7 +173,7 @@ export class ServiceClient {
 
   /**
    * Creates an agent.
-   * @param seedHex 64 hex characters, from which its key pair follows; undefined lets the server choose
+   * @param seedHex 64 hex characters, the seed of its key pair; undefined lets the server choose
    * @param zone a zone, or `{zone, signal, idempotencyKey}`
    * Errors: 409 `agent_exists`, 409 `key_in_use`
    */
@@ -236,8 +236,8 @@ export class ServiceClient {
   }
 
   /**
-   * A ticket that opens one stream, once, as its `ticket` parameter: for a native EventSource, which can send no
-   * header. Subscriptions of this client need none.
+   * A ticket that opens one stream, once, as its `ticket` parameter: for a native EventSource, which cannot send
+   * headers. Subscriptions of this client need none.
    */
   streamTicket(options: CallOptions = {}): Promise<StreamTicket> {
     return this.#transport.json({ ...readCall('/v1/stream/tickets', options), method: 'POST' })
@@ -259,8 +259,8 @@ export class ServiceClient {
   }
 
   /**
-   * Checks an export by the platform's WebCrypto alone, nothing asked of the service: hashes, chain,
-   * signatures, key rotations. Name the agent's public key in `options` to know whose strand it is.
+   * Checks an export with the platform's WebCrypto alone, without asking the service: hashes, chain, signatures, key
+   * rotations. Name the agent's public key in `options` to know whose strand it is.
    * @throws Error where the platform's WebCrypto has no Ed25519
    */
   verify(strandExport: ExportSource, options: VerifyOptions = {}): Promise<VerifyResult> {
@@ -276,12 +276,12 @@ export class ServiceClient {
     })
   }
 
-  /** Proof that a record stands in the agent's strand (RFC 6962 inclusion proof). */
+  /** Proof that a record is in the agent's strand (RFC 6962 inclusion proof). */
   proof(agent: string, hash: string, options: CallOptions = {}): Promise<ProofResponse> {
     return this.#transport.json({ ...readCall('/v1/strand/proof', options), query: { agent, hash } })
   }
 
-  /** Proof that the agent's strand only grew since it had `from` records, which `verifyConsistency` checks. */
+  /** Proof that the agent's strand has only grown since it had `from` records, which `verifyConsistency` checks. */
   consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyResponse> {
     return this.#transport.json({
       ...readCall('/v1/strand/consistency', options),

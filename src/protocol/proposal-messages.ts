@@ -88,7 +88,7 @@ export interface ProposalRow {
   line?: string
   votes: Vote[]
   createdAtMs: number
-  /** When it was imported from another server, or from this one before it was restored. */
+  /** When it was imported, from another server or from this one before a restore. */
   importedAtMs?: number
   /** When it applies itself; absent where it waits for approval. */
   effectiveAtMs?: number
