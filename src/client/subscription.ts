@@ -4,17 +4,17 @@ import type { QueryValue, Transport } from './http.js'
 import { EventStreamParser, type ServerSentEvent } from './sse.js'
 import type { StreamEvent } from './types.js'
 
-/** What a subscription tells of beside events. */
+/** What a subscription reports besides events. */
 export interface SubscriptionCallbacks {
-  /** A connection stands: the first or a later one. */
+  /** A connection is open: the first or a later one. */
   onOpen?: (() => void) | undefined
-  /** What was stored before has been replayed; what comes now is live. */
+  /** Stored events have been replayed; from now on events are live. */
   onCaughtUp?: (() => void) | undefined
-  /** The connection is lost and made again, from the last cursor; `cause` says why. */
+  /** The connection was lost and is opened again, from the last cursor; `cause` says why. */
   onReconnect?: ((cause: Error) => void) | undefined
   /**
-   * The subscription has ended for good: the service refused it (400, 401, 403, 404…) or a callback threw.
-   * Without this callback the error is left uncaught, so that no stream dies in silence.
+   * The subscription has ended for good: the service refused it (400, 401, 403, 404…) or a callback threw. Without this
+   * callback the error is left uncaught, so that no stream ends unnoticed.
    */
   onError?: ((error: unknown) => void) | undefined
 }
@@ -23,7 +23,7 @@ export interface SubscriptionCallbacks {
 export interface SubscribeOptions extends SubscriptionCallbacks {
   /** HLC, ISO 8601 or Unix milliseconds to replay from before going live. */
   since?: string | number | undefined
-  /** A cursor kept from an earlier subscription's `cursor`; beats `since`. */
+  /** The `cursor` of an earlier subscription; takes precedence over `since`. */
   lastEventId?: string | undefined
   /** Ends the subscription, as close() does. */
   signal?: AbortSignal | undefined
@@ -46,7 +46,7 @@ export interface SubscribeGlobalOptions extends SubscribeOptions {
 /** Takes events, one at a time: the next is read once a returned promise has settled. */
 export type OnEvent<T> = (event: StreamEvent<T>) => void | Promise<void>
 
-/** Where a subscription reads, and who listens. */
+/** Where a subscription reads, and its listeners. */
 export interface SubscriptionSource<T> {
   path: string
   query: Record<string, QueryValue>
@@ -62,8 +62,8 @@ const RETRY_MS = 2_000
 const RETRY_MOST_MS = 30_000
 
 /**
- * A stream of events over fetch, which can send the Authorization header that EventSource cannot. It comes
- * back by itself from the last event's cursor (Last-Event-ID), until it is closed or refused.
+ * A stream of events over fetch, which can send the Authorization header that EventSource cannot. It reconnects by
+ * itself from the last event's cursor (Last-Event-ID), until it is closed or refused.
  */
 export class Subscription<T = Record<string, unknown>> {
   readonly #transport: Transport
@@ -86,7 +86,7 @@ export class Subscription<T = Record<string, unknown>> {
     void this.#run()
   }
 
-  /** Cursor after the last event that was handled: `lastEventId` of a later subscription goes on from it. */
+  /** Cursor after the last event that was handled: a later subscription continues from it with `lastEventId`. */
   get cursor(): string | undefined {
     return this.#cursor
   }
@@ -125,7 +125,9 @@ export class Subscription<T = Record<string, unknown>> {
     }
   }
 
-  /** Holds one connection for as long as it lasts. Gives why it was lost; throws what ends all. */
+  /**
+   * Reads one connection for as long as it lasts. Returns why it was lost; throws an error that ends the subscription.
+   */
   async #connectOnce(): Promise<Error> {
     const connection = new AbortController()
     const abort = () => connection.abort()
@@ -145,7 +147,7 @@ export class Subscription<T = Record<string, unknown>> {
     }
   }
 
-  /** Opens the stream. Gives the error where it may pass; throws it where it will not. */
+  /** Opens the stream. Returns an error that may pass; throws any other. */
   async #open(signal: AbortSignal): Promise<ReadableStream<Uint8Array> | ServiceError> {
     let response: Response
     try {
@@ -169,7 +171,7 @@ export class Subscription<T = Record<string, unknown>> {
       path,
       query: { ...query, since: options.since },
       headers,
-      // The subscription has its own way to come back, with callbacks.
+      // The subscription reconnects by itself, with callbacks.
       repeatable: false,
       signal,
     })
@@ -198,7 +200,7 @@ export class Subscription<T = Record<string, unknown>> {
     } else if (event.event === 'caught_up') {
       this.#source.options.onCaughtUp?.()
     }
-    // Only now: an event whose handler failed comes again to who goes on from the cursor.
+    // Set only now: whoever continues from the cursor gets an event again whose handler failed.
     if (event.id !== '') this.#cursor = event.id
   }
 
@@ -211,7 +213,9 @@ export class Subscription<T = Record<string, unknown>> {
   }
 }
 
-/** The next bytes, or why there will be none: the server ended the stream, the network did, or silence. */
+/**
+ * The next bytes, or why there are none: the server ended the stream, the network failed, or nothing came for too long.
+ */
 async function readPiece(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   limit: { idleMs: number; connection: AbortController },
@@ -229,7 +233,7 @@ async function readPiece(
   }
 }
 
-/** Whether a failure may pass: the network's, or the server is busy, starting or asks for patience. */
+/** Whether a failure may pass: the network failed, or the server is busy, starting or asks to wait. */
 function isPassing(error: ServiceError): boolean {
   const { status } = error
   return error instanceof NetworkError || status >= 500 || status === 408 || status === 425 || status === 429

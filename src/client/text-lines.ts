@@ -1,7 +1,7 @@
 import { LINE_BYTES_MAX } from '../proof/export-lines.js'
 import { utf8 } from '../proof/hex.js'
 
-/** An export: its text, a stream of it, the answer that carries it, or its pieces. */
+/** An export: its text, a stream of it, the answer that contains it, or its pieces. */
 export type ExportSource =
   | string
   | ReadableStream<Uint8Array>
@@ -9,16 +9,16 @@ export type ExportSource =
   | AsyncIterable<string | Uint8Array>
   | Iterable<string | Uint8Array>
 
-/** A line that cannot be read, and those after it neither. */
+/** A line that cannot be read; nothing after it is read. */
 export interface UnreadableLine {
   reason: string
 }
 
-/** UTF-16 units make three bytes of UTF-8 at most, each. */
+/** Each UTF-16 code unit takes at most three bytes of UTF-8. */
 const UNIT_BYTES_MAX = 3
 
 /**
- * The lines of a text that comes in pieces, each without its LF. What follows the last LF is a line unless empty. A line
+ * The lines of a text that comes in pieces, each without its LF. Text after the last LF is a line unless empty. A line
  * that is too long or not UTF-8 is the last one.
  */
 export async function* textLines(source: ExportSource): AsyncGenerator<string | UnreadableLine, void> {
@@ -27,7 +27,7 @@ export async function* textLines(source: ExportSource): AsyncGenerator<string | 
     if (typeof piece !== 'string') return yield piece
     const text = begun + piece
     let lineStart = 0
-    // What had begun holds no LF, so the search starts behind it.
+    // The begun line has no LF, so the search starts after it.
     for (let end = text.indexOf('\n', begun.length); end !== -1; end = text.indexOf('\n', lineStart)) {
       const line = text.slice(lineStart, end)
       if (isTooLong(line)) return yield tooLong
@@ -48,7 +48,7 @@ function isTooLong(line: string): boolean {
 
 async function* textPieces(source: ExportSource): AsyncGenerator<string | UnreadableLine, void> {
   if (typeof source === 'string') return yield source
-  // A byte order mark is no part of an export: it stays in the text, so that the first line is refused.
+  // A byte order mark is not allowed in an export: it stays in the text, so that the first line is refused.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true })
   for await (const piece of piecesOf(source)) {
     const text = typeof piece === 'string' ? piece : decoded(() => decoder.decode(piece, { stream: true }))

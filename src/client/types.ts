@@ -16,7 +16,7 @@ export interface CallOptions {
 
 /** Options of a call that changes something. */
 export interface ChangeOptions extends CallOptions {
-  /** Repeating a key within 24 h answers the first answer again. Made anew for each call unless given. */
+  /** Repeating a key within 24 h gets the first answer again. A new one for each call unless given. */
   idempotencyKey?: string | undefined
 }
 
@@ -57,7 +57,7 @@ export type NucleotideRecord<T = Record<string, unknown>> = RecordView<T>
 /** Query body. Times: a number is Unix milliseconds, a string an HLC or ISO 8601. */
 export type QueryBody = queries.QueryBody
 
-/** A query that goes on over several pages. */
+/** A query that can have several pages. */
 export type PagedQueryBody = queries.LatestQuery | queries.TimeRangeQuery
 
 /** Compares a field of the body, a dotted path, with a literal of the same JSON type. */
@@ -90,10 +90,10 @@ export interface AppliedMutation extends records.MutationDone {}
 /** A change that waits for its time or for approval, as the agent's zone says. */
 export interface ProposedMutation extends proposals.Proposed {}
 
-/** How a proposal stands. */
+/** The state of a proposal. */
 export type ProposalState = proposals.Proposed['state']
 
-/** A proposed change, its votes, and what became of it. */
+/** A proposed change, its votes, and its outcome. */
 export interface Proposal extends proposals.ProposalView {}
 
 /** One page of proposals. */
@@ -108,7 +108,7 @@ export interface KeyRotated extends proposals.KeyRotated {}
 /** Answer to a deletion, restoration or erasure. */
 export type MutationResponse = AppliedMutation | ProposedMutation
 
-/** What became of an ingest of many records. */
+/** The result of an ingest of many records. */
 export interface IngestSummary extends ingest.IngestSummary {}
 
 /** A refused line of an ingest; `line` counts from 1. */
@@ -123,7 +123,7 @@ export interface ConsistencyResponse extends serverLog.ConsistencyProof {}
 /** RFC 6962 consistency proof between two sizes of the server log. */
 export interface LogConsistencyResponse extends serverLog.LogConsistency {}
 
-/** Where a strand stood by the server log, with all that it takes to check that offline. */
+/** A head of a strand in the server log, with everything needed to check it offline. */
 export interface LoggedHeadResponse extends serverLog.LoggedHeadProof {}
 
 /** A moment: Unix milliseconds, an HLC or ISO 8601 as a string, or a date. */
@@ -143,19 +143,19 @@ export interface GraphEdge extends graph.GraphEdge {}
 /** An edge to be added; its weight is 1 unless given. */
 export interface NewEdge extends graph.EdgeBody {}
 
-/** An edge that was added, and the record that tells of it. */
+/** An edge that was added, with its record. */
 export interface EdgeAddedResponse extends graph.EdgeAdded {}
 
-/** An edge that was taken away at once, and the record that tells of it. */
+/** An edge that was removed at once, with its record. */
 export interface EdgeRemovedResponse extends graph.EdgeRemoved {}
 
 /** One page of edges. */
 export interface EdgePageResponse extends graph.EdgePage {}
 
-/** What a traversal has reached: the start first among the nodes. */
+/** What a traversal reached; the start is the first node. */
 export interface TraversalResult extends graph.TraversalResult {}
 
-/** A single-use ticket for a stream, good for `expires_in` seconds. */
+/** A single-use ticket for a stream, valid for `expires_in` seconds. */
 export interface StreamTicket extends strand.StreamTicket {}
 
 /** A committed record as streams send it. */

@@ -14,43 +14,43 @@ import type { Manifest } from '../strand/strand-export.js'
 import { type ExportSource, type UnreadableLine, textLines } from './text-lines.js'
 import { requireEd25519, webCryptoJobs } from './webcrypto.js'
 
-/** An export that holds what it claims. */
+/** A valid export. */
 export type VerifiedExport = Omit<FoundExport, 'signaturesPassed' | 'watched'> & {
-  /** With `kept`: the strand as it was then, which the export goes on from. */
+  /** With `kept`: the strand as it was then, which the export continues. */
   kept?: KeptStrand
 }
 
-/** Whether an export holds what it claims. */
+/** Whether an export is valid. */
 export type VerifyResult = VerifiedExport | ExportFault
 
-/** What the caller trusts, and who is told how far checking has come. */
+/** What the caller trusts, and a callback for progress. */
 export interface VerifyOptions {
   /**
-   * The agent's public key, 64 hex digits, learnt elsewhere than from the export: it must have signed a
-   * record of it. Without it an export is only checked against itself, and anyone can make such a one.
+   * The agent's public key, 64 hex digits, known from elsewhere than the export: it must have signed a record of it.
+   * Without it an export is only checked against itself, and anyone can make one that passes.
    */
   publicKey?: string | undefined
   /**
-   * The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another strand by it, for an
-   * agent of the same name.
+   * The strand, 64 hex digits, noted when it was first seen: whoever holds the key can begin another strand with it,
+   * for an agent of the same name.
    */
   strand?: string | undefined
   /**
-   * A checkpoint of the strand that was kept, or that came with an answer as of a moment: the export must begin with the
-   * records that it counts, and hold its key as the one in force after them or as one of a later rotation.
+   * A kept checkpoint of the strand, or one from an answer as of a moment: the export must begin with the records that
+   * it counts, and contain its key as the one in force after them or as one of a later rotation.
    */
   kept?: string | undefined
-  /** Told after every 1,000 records. */
+  /** Called after every 1,000 records. */
   onProgress?: ((records: number) => void) | undefined
 }
 
-/** Records whose hashes and signatures are worked out at once: WebCrypto answers each on another thread. */
+/** Records whose hashes and signatures are computed at the same time: WebCrypto uses other threads. */
 const EXAMINED_AHEAD = 64
 const PROGRESS_RECORDS = 1_000
 
 /**
- * Checks an export by WebCrypto alone (docs/FORMAT.md, Checking an export): every link, hash, body, signature and seal,
- * key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
+ * Checks an export with WebCrypto alone (docs/FORMAT.md, Checking an export): every link, hash, body, signature and
+ * seal, key rotations, the trailer and its checkpoint. Memory does not grow with the strand.
  * @throws Error where the platform has no Ed25519; what the source throws
  */
 export async function verifyExport(source: ExportSource, options: VerifyOptions = {}): Promise<VerifyResult> {
@@ -73,7 +73,7 @@ interface Waiting {
   examined: Promise<ExaminedRecord> | undefined
 }
 
-/** The check of one export that is under way. */
+/** The running check of one export. */
 class Verification {
   readonly #manifest: Manifest
   readonly #options: VerifyOptions
@@ -103,7 +103,7 @@ class Verification {
       const record = line !== undefined && 'record' in line ? line.record : undefined
       const examined = record && runLater(this.#segment.examine(record), this.#jobs)
       this.#waiting.push({ line, examined })
-      // A record before a line that is none may be wrong as well, and the first fault is the one to name.
+      // A record before an invalid line may be wrong as well, and the first fault has to be named.
       await this.#takeDownTo(record === undefined ? 0 : EXAMINED_AHEAD - 1)
       if (this.#segment.ended) break
     }

@@ -2,7 +2,7 @@ import { fromHex, toHex } from '../proof/hex.js'
 import type { JobsLater } from '../proof/job.js'
 
 /**
- * Makes sure that the platform can check what an export holds.
+ * Makes sure that the platform can check an export.
  * @throws Error naming what is missing
  */
 export async function requireEd25519(): Promise<void> {
@@ -20,7 +20,7 @@ export async function requireEd25519(): Promise<void> {
   }
 }
 
-/** Works out the jobs of checks by WebCrypto; keeps the last key imported, as a strand seldom changes its own. */
+/** Computes the jobs of checks with WebCrypto; keeps the last imported key, as a strand seldom changes its key. */
 export function webCryptoJobs(): JobsLater {
   let lastKey = ''
   let imported: Promise<CryptoKey> | undefined
@@ -43,7 +43,7 @@ export function webCryptoJobs(): JobsLater {
           owned(message),
         )
       } catch {
-        // Platforms refuse a key that is no point of the curve when it is imported, or when it is used.
+        // Platforms refuse a key that is not a point of the curve when it is imported, or when it is used.
         return false
       }
     },
@@ -54,7 +54,7 @@ async function hash(bytes: Uint8Array): Promise<string> {
   return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', owned(bytes))))
 }
 
-/** Bytes that no thread shares, as WebCrypto asks for. */
+/** Bytes that no thread shares, which WebCrypto requires. */
 function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return isOwned(bytes) ? bytes : new Uint8Array(bytes)
 }

@@ -1,10 +1,10 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 
-/** One login by password, as the gate leads it through. */
+/** One login by password, as the gate runs it. */
 export interface LoginAttempt<State, Answer> {
   /**
-   * Asks how things stand now: how many failures are counted, or the answer at once, as where the account is locked.
+   * Reads the present state: how many failures are counted, or the final answer, for example for a locked account.
    * Called again when other attempts have ended in between.
    */
   look(): Promise<LoginLook<State, Answer>>
@@ -12,14 +12,14 @@ export interface LoginAttempt<State, Answer> {
   verify(state: State): Promise<Answer>
 }
 
-/** What a look found. `state` is handed on to `verify`. */
+/** The result of a look. `state` is passed to `verify`. */
 export type LoginLook<State, Answer> =
   | { kind: 'open'; failures: number; state: State }
   | { kind: 'answered'; answer: Answer }
 
-/** How much may happen and wait at once. */
+/** How many attempts may run and wait at once. */
 export interface LoginGateSettings {
-  /** Failures that lock, at least 1. */
+  /** Failures after which the account is locked, at least 1. */
   attemptsMax: number
   /** Attempts of one e-mail that wait. */
   waitingPerKeyMax?: number
@@ -29,13 +29,13 @@ export interface LoginGateSettings {
 
 /** The attempts of one e-mail in one namespace. */
 interface Lane {
-  /** Attempts that have not come to comparing the password. */
+  /** Attempts that do not compare the password yet. */
   waiting: number
   /** Passwords being compared. */
   running: number
-  /** Attempts that have ended after comparing, by which a look knows that it is out of date. */
+  /** Attempts that have ended after comparing; if it changes, a look is out of date. */
   finished: number
-  /** Resolves when the last of those that wait has had its turn. */
+  /** Resolves when the last waiting attempt has had its turn. */
   turn: Promise<void>
   /** Wakes the attempt whose turn it is, while it waits for another to end. */
   wake: () => void
@@ -46,9 +46,9 @@ const noRoom = refuse('overloaded', 'Expected fewer logins at once', { retryAfte
 /**
  * Keeps parallel logins from guessing more often than the lockout allows (docs/adr/0010-auth-state.md).
  *
- * Failures are counted only after the slow comparison, so that a hundred requests at once would all find the account
- * open. For one e-mail of one namespace no more passwords are compared at once than failures are still allowed; the
- * others wait in order and look again whenever one has ended. Unknown e-mails are treated alike.
+ * Failures are counted only after the slow comparison, so a hundred requests at once would all find the account open.
+ * For one e-mail of one namespace, no more passwords are compared at once than failures are still allowed; other
+ * attempts wait in order and look again whenever one has ended. Unknown e-mails are treated in the same way.
  */
 export class LoginGate {
   readonly #settings: Required<LoginGateSettings>
@@ -63,15 +63,15 @@ export class LoginGate {
     this.#settings = { attemptsMax, waitingPerKeyMax, waitingMax }
   }
 
-  /** E-mails that the gate has something to remember of. */
+  /** The number of e-mails that the gate keeps state for. */
   get laneCount(): number {
     return this.#lanes.size
   }
 
   /**
-   * Leads one attempt through.
+   * Runs one attempt.
    * @param key names the namespace and the e-mail
-   * @returns its answer; 503 overloaded when it finds no room to wait
+   * @returns its answer; 503 overloaded when too many wait already
    * @throws what `look` or `verify` throws
    */
   async run<State, Answer>(key: string, attempt: LoginAttempt<State, Answer>): Promise<Answer | Refusal> {
@@ -125,9 +125,9 @@ export class LoginGate {
       const { finished } = lane
       const look = await attempt.look()
       if (look.kind === 'answered') return look
-      // An attempt that ended during the look may be counted in it or not: only another look tells.
+      // An attempt that ended during the look may or may not be counted in it, so look again.
       if (lane.finished !== finished) continue
-      // Whether an account is locked is not decided here: one at a time is let through whatever is counted.
+      // The gate does not decide whether an account is locked: it always lets one attempt through.
       if (lane.running < Math.max(1, this.#settings.attemptsMax - look.failures)) return look
       await new Promise<void>((resolve) => (lane.wake = resolve))
     }

@@ -6,14 +6,14 @@ type OutboxMessage = MailDueOutcome['mails'][number]['message']
 /** The mails of all shards, each of which keeps those of its own namespaces (docs/adr/0010-auth-state.md). */
 export class ShardedOutbox {
   readonly #shards: Shards
-  /** Where the mails lie that were taken and not settled. */
+  /** Where the mails are that were taken and not settled yet. */
   readonly #taken = new Map<string, { shard: number; key: string }>()
 
   constructor(shards: Shards) {
     this.#shards = shards
   }
 
-  /** Mails whose next try is due, the oldest of each shard first. @throws Error when a shard does not tell */
+  /** Mails whose next try is due, the oldest of each shard first. @throws Error when a shard does not answer */
   async take(limit: number): Promise<OutboxMessage[]> {
     const outcomes = await this.#shards.askAll({ kind: 'mailDue', limit })
     this.#taken.clear()
@@ -28,12 +28,12 @@ export class ShardedOutbox {
     return messages
   }
 
-  /** The mail is sent. @throws Error when that could not be kept: it is sent again */
+  /** The mail is sent. @throws Error when that could not be stored: it is sent again */
   done(id: string): Promise<void> {
     return this.#settle(id, { kind: 'done' })
   }
 
-  /** A try failed; without a time for the next one the mail is given up. @throws Error when that could not be kept */
+  /** A try failed; without a time for the next one the mail is given up. @throws Error when that could not be stored */
   failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void> {
     const retry = retryAtMs === undefined ? {} : { retryAtMs }
     return this.#settle(id, { kind: 'failed', attempts, ...retry })

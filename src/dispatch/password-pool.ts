@@ -12,7 +12,7 @@ import {
 import { answerOf } from '../protocol/pool-tasks.js'
 import { ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
-/** How large the pool is, and who is told of it. Tests make it small. */
+/** The size of the pool, and its listener. Tests make it small. */
 export interface PasswordPoolOptions {
   threads?: number
   /** Passwords that wait for a thread. */
@@ -57,12 +57,12 @@ export class PasswordPool {
     return this.#run('hashPassword', task)
   }
 
-  /** Compares with a hash, or without one takes as long and does not match. */
+  /** Compares with a hash; without one, takes the same time and does not match. */
   verify(task: VerifyTask): Promise<Verification | Refusal> {
     return this.#run('verifyPassword', task)
   }
 
-  /** Ends the threads. What still waits is refused. */
+  /** Ends the threads. Waiting tasks are refused. */
   close(): Promise<void> {
     return this.#pool.close(0)
   }

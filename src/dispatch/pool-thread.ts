@@ -9,7 +9,7 @@ export interface ThreadSettings {
   /** The module whose functions are the tasks. */
   file: URL
   workerData?: object
-  /** Whether other threads go first. */
+  /** Whether other threads have priority. */
   niced: boolean
   /** How long a thread waits for work before it ends, milliseconds. */
   idleMs: number
@@ -21,19 +21,19 @@ export interface ThreadSettings {
 export interface TaskRun {
   /** The function of the module. */
   name: string
-  /** How long it may come no step further, milliseconds: all the time it has, where it tells of no steps. */
+  /** How long it may make no progress, milliseconds; if it has no `steps`, how long it may take in all. */
   deadlineMs: number
-  /** A number that is another one whenever the task has come a step further. */
+  /** A number that changes with each step of the task. */
   steps?(): number
 }
 
 /**
- * Why a thread did not come to the end of a task: it did not start, it died, the task took too long, or it was ended for
- * the sake of others.
+ * Why a thread did not finish a task: it did not start, it died, the task took too long, or the pool ended it for
+ * another reason.
  */
 export type ThreadEnd = 'unstarted' | 'died' | 'hung' | 'ended'
 
-/** Thrown where the thread is to blame and not the task. */
+/** Thrown if the thread failed and not the task. */
 export class ThreadFault extends Error {
   readonly how: ThreadEnd
 
@@ -51,21 +51,21 @@ const texts = {
 } as const
 
 /**
- * One place for a thread in a pool. It has one task at a time; the thread is started with the first one, and anew with the
- * next one after it has ended in any way. Piscina alone loses a task whose thread does not start, so it is given one
- * thread and one task, and thrown away with both where anything goes wrong.
+ * One place for a thread in a pool, with one task at a time. The thread is started with the first task, and again with
+ * the next task after it has ended. Piscina by itself loses a task whose thread does not start, so each instance gets
+ * one thread and one task, and is discarded with both if anything goes wrong.
  */
 export class PoolThread {
   readonly #settings: ThreadSettings
   #piscina: Piscina | undefined
   /** The thread has loaded its module. */
   #started = false
-  /** How it was lost since the task under way began. */
+  /** How the thread was lost since the current task began. */
   #lostAs: ThreadEnd | undefined
-  /** Breaks the task under way off. */
+  /** Aborts the current task. */
   #breakOff: ((fault: ThreadFault) => void) | undefined
   #underWay: Promise<unknown> = Promise.resolve()
-  /** Threads that have not ended yet; more than one only while an older one is still at it. */
+  /** Threads that have not ended yet; more than one only while an older one is ending. */
   readonly #alive = new Map<Worker, Promise<void>>()
   #ending: Promise<void> | undefined
 
@@ -73,12 +73,12 @@ export class PoolThread {
     this.#settings = settings
   }
 
-  /** Whether a thread waits for a task or is at one. */
+  /** Whether a thread waits for a task or works on one. */
   get works(): boolean {
     return this.#started && this.#ending === undefined
   }
 
-  /** Settles when it can have a task again; undefined when it can at once. */
+  /** Settles when it can take a task again; undefined when it can now. */
   get ending(): Promise<void> | undefined {
     return this.#ending
   }
@@ -87,7 +87,7 @@ export class PoolThread {
   async run(task: object, { name, deadlineMs, steps = noSteps }: TaskRun): Promise<unknown> {
     this.#lostAs = undefined
     const broken = new Promise<never>((_resolve, reject) => (this.#breakOff = reject))
-    // It may be broken off before anyone waits for that.
+    // It may be aborted before anyone waits for that.
     broken.catch(() => undefined)
     const watch = setInterval(this.#look(deadlineMs, steps), limits.poolLookMs)
     try {
@@ -97,7 +97,7 @@ export class PoolThread {
       for (const worker of piscina.threads) this.#watchEnd(worker)
       return await Promise.race([found, broken])
     } catch (error) {
-      // A task that threw has had a thread, which is there for the next one.
+      // If the task threw, its thread works and stays for the next one.
       if (this.#started && !(error instanceof ThreadFault)) throw error
       this.#ending ??= this.#discard()
       throw error instanceof ThreadFault ? error : new ThreadFault(this.#lostAs ?? 'unstarted', error)
@@ -107,7 +107,7 @@ export class PoolThread {
     }
   }
 
-  /** Lets the task under way come to its end for a while, and ends the thread. Resolves when no thread is left. */
+  /** Waits a while for the current task, and ends the thread. Resolves when no thread is left. */
   end(graceMs: number): Promise<void> {
     this.#ending ??= this.#endSoon(graceMs)
     return this.#ending
@@ -122,7 +122,7 @@ export class PoolThread {
     await this.#discard()
   }
 
-  /** Counts looks and not time: while the process stood still, its threads did as well. */
+  /** Counts looks instead of time: while the process was suspended, so were its threads. */
   #look(deadlineMs: number, steps: () => number): () => void {
     const startMs = this.#settings.startMs ?? limits.poolStartMs
     let silentMs = 0
@@ -146,20 +146,20 @@ export class PoolThread {
       niceIncrement: niced ? 10 : 0,
       workerData,
     })
-    // It tells of a thread that ends before it has a task. Without a listener that would end the process.
+    // Emitted when a thread ends before it has a task. Without a listener it would end the process.
     piscina.on('error', (error: Error) => this.#lost(piscina, error))
     piscina.on('workerCreate', () => (this.#started = this.#piscina === piscina))
     piscina.on('workerDestroy', () => this.#lost(piscina))
     return piscina
   }
 
-  /** The thread has ended, or will at once. An idle one just has no successor before there is a task. */
+  /** The thread has ended, or will at once. An idle one gets no successor before there is a task. */
   #lost(piscina: Piscina, error?: Error): void {
     if (this.#piscina !== piscina) return
     const how = (this.#lostAs ??= this.#started ? 'died' : 'unstarted')
     this.#started = false
     if (error !== undefined) this.#breakOff?.(new ThreadFault(how, error))
-    // What ended it is told behind that it has ended, if at all.
+    // The reason is reported after the end of the thread, if at all.
     else setImmediate((breakOff) => breakOff?.(new ThreadFault(how)), this.#breakOff)
   }
 
@@ -172,7 +172,7 @@ export class PoolThread {
     )
   }
 
-  /** Has the thread end; resolves when it has, which one in a call into the kernel does not before that returns. */
+  /** Ends the thread; resolves when it has ended. A thread in a system call does not end before the call returns. */
   async #discard(): Promise<void> {
     const piscina = this.#piscina
     this.#piscina = undefined

@@ -1,7 +1,7 @@
 import { limits } from '../base/limits.js'
 import type { Shards } from './shards.js'
 
-/** What the clock of proposals works with. */
+/** What the clock of proposals needs. */
 export interface ProposalClockParts {
   shards: Shards
   /** True while nothing may be written. */
@@ -9,8 +9,8 @@ export interface ProposalClockParts {
 }
 
 /**
- * Has the shards look for proposals whose time has come: a shard waits for nothing but its next frame, so its timers
- * are in its store, and the look at them is a command (docs/adr/0014-proposals.md).
+ * Makes the shards look for proposals that are due. A shard waits only for its next frame, so its timers are in its
+ * store, and looking at them is a command (docs/adr/0014-proposals.md).
  */
 export class ProposalClock {
   readonly #parts: ProposalClockParts
@@ -22,7 +22,7 @@ export class ProposalClock {
     this.#parts = parts
   }
 
-  /** Looks from now on. Resolves when everything is decided that came due while the server was off. */
+  /** Starts looking. Resolves when everything is decided that came due while the server was off. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => this.#tick(), limits.proposalSweepMs)
     if (this.#parts.readOnly()) return
@@ -41,7 +41,9 @@ export class ProposalClock {
     }
   }
 
-  /** One shard, until nothing that is due is left. A shard that cannot answer now is asked again at the next look. */
+  /**
+   * Sweeps one shard until nothing that is due is left. A shard that cannot answer now is asked again at the next look.
+   */
   async #sweep(shard: number): Promise<void> {
     this.#asked.add(shard)
     for (let left = true; left;) {

@@ -19,7 +19,7 @@ import {
 } from '../protocol/reader-tasks.js'
 import { Skipped, ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
-/** Long reads of one shard's store: not the check of an import, which looks at none. */
+/** Long reads of one shard's store. The check of an import is not among them: it reads no store. */
 type StoreReads = Omit<ReaderTasks, 'importCheck'>
 
 const shardAway = refuse('unavailable', 'Expected the shard of this agent to be serving', {
@@ -30,12 +30,14 @@ const noDescriptors = refuse('unavailable', 'The server has too many files open 
   retryAfterSecs: 1,
 })
 
-/** Whether a thread could not open a store. Of a system error no code comes over from a thread, only its text. */
+/**
+ * Whether a thread could not open a store. A system error arrives from a thread without its code, only with its text.
+ */
 function isOutOfDescriptors(error: unknown): boolean {
   return error instanceof Error && /^(?:EMFILE|ENFILE): /.test(error.message)
 }
 
-/** How the readers are run. */
+/** Options of the readers. */
 export interface ReaderPoolOptions {
   /** How long a read waits for a shard that does not serve, milliseconds. */
   shardWaitMs?: number
@@ -43,19 +45,20 @@ export interface ReaderPoolOptions {
 }
 
 /**
- * The pool of niced threads for long reads. Its queue is bounded; who asks looks at `full` before.
+ * The pool of low-priority threads for long reads. Its queue is bounded; callers check `full` before.
  *
- * LMDB has one environment of a store in a process: one that a commit failed in takes no writes until all threads have
- * let go of it (docs/adr/0024-damage.md). So the threads are ended when a shard's thread has ended, and others go on with
- * what waits. That shard's store is not opened until it serves again; what is asked of it waits for that a while.
+ * A process has one LMDB environment for a store. After a failed commit it takes no writes until all threads have
+ * closed it (docs/adr/0024-damage.md). So these threads are ended when a shard's thread has ended, and new ones
+ * continue with the waiting tasks. They do not open that shard's store until it serves again; tasks for it wait for a
+ * while.
  *
- * A native call that comes back to a thread which is being ended may end the process. A task is one page, so its end is
- * waited for, and only a thread that does not come to it is broken off.
+ * A native call that returns to a thread which is being ended may end the process. A task is only one page, so the pool
+ * waits for its end, and ends only a thread that does not reach it.
  */
 export class ReaderPool {
   readonly #pool: ThreadPool
   readonly #shardWaitMs: number
-  /** Shards that do not serve, each with the tasks that wait for it. */
+  /** Shards that do not serve, each with the tasks that wait for it to serve. */
   readonly #away = new Map<number, Set<() => void>>()
   #waiting = 0
 
@@ -117,7 +120,9 @@ export class ReaderPool {
     return asBuffer(page.bytes).toString().trimEnd()
   }
 
-  /** A shard's thread has ended: no thread has its store open any more when this resolves, nor opens it until `resume`. */
+  /**
+   * A shard's thread has ended. When this resolves, no thread has its store open any more, nor opens it until `resume`.
+   */
   letGo(shard: number): Promise<void> {
     if (!this.#away.has(shard)) this.#away.set(shard, new Set())
     return this.#pool.renew(limits.readerEndMs)
@@ -135,8 +140,8 @@ export class ReaderPool {
   }
 
   /**
-   * A tree may have to be gone through from its leaves, which takes longer the more there are.
-   * @throws RefusedError when the shard does not serve and does not come back soon, no thread can read, or none can open the
+   * A tree may have to be computed from its leaves, which takes longer the more there are.
+   * @throws RefusedError when the shard does not serve soon enough, no thread can be started, or none can open the
    * store
    */
   async #read<Name extends keyof StoreReads>(

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { limits } from '../base/limits.js'
 import type { UserAccess } from '../protocol/command-options.js'
 
-/** What an entry takes beside its text, about: key, lists and map. */
+/** About what an entry takes besides its text: key, lists and map. */
 const ENTRY_BYTES = 352
 
 /** A record that was asked for. */
@@ -19,11 +19,11 @@ interface Entry {
   body: string
   /** Numbers of users whom the shard has shown the record since the last change of policies. */
   readers: number[]
-  /** Changes of policies that were known when the readers were. */
+  /** How many changes of policies there had been when the readers were noted. */
   policyChanges: number
 }
 
-/** What the cache has done, for metrics. */
+/** Counts of the cache, for metrics. */
 export interface RecordCacheFigures {
   hits: number
   misses: number
@@ -31,22 +31,22 @@ export interface RecordCacheFigures {
 }
 
 /**
- * Answers to reading a record by its hash, the ones used longest ago forgotten first. A record never changes, so what
- * must be forgotten is only whether it is deleted or erased: the shard tells of that with the commit that changes it, in
- * order with its answers, and before whoever asked for the change is answered. What users may read is for the shard to
- * decide: one is answered from here what the shard has shown it before, until any policies change.
+ * Answers to reading a record by its hash; the least recently used are dropped first. A record never changes, so an
+ * answer has to be dropped only when the record is deleted, restored or erased: the shard sends that with the commit,
+ * in order with its answers, and before the caller who asked for the change is answered. The shard decides what users
+ * may read: a user gets from here only what the shard has shown that user before, until any policies change.
  */
 export class RecordCache {
   /** By hash; undefined where the cache is off. */
   readonly #answers: LRUCache<string, Entry> | undefined
-  /** Users by number, so that an entry keeps none in memory. */
+  /** Numbers of users, so that an entry does not keep a user in memory. */
   readonly #users = new WeakMap<UserAccess, number>()
   #usersSeen = 0
   #policyChanges = 0
   #hits = 0
   #misses = 0
 
-  /** `bytesMax`: of the texts and what keeps them; 0 is off. */
+  /** `bytesMax` counts the texts and what they need besides; 0 is off. */
   constructor(bytesMax: number) {
     if (bytesMax === 0) return
     this.#answers = new LRUCache({
@@ -59,7 +59,7 @@ export class RecordCache {
     return { hits: this.#hits, misses: this.#misses, bytes: this.#answers?.calculatedSize ?? 0 }
   }
 
-  /** The answer that is known for a record. */
+  /** The cached answer for a record. */
   find({ agent, hash, access }: RecordAddress): string | undefined {
     const known = this.#answers?.get(hash)
     if (known !== undefined && known.agent === agent && this.#mayRead(known, access)) {
@@ -86,17 +86,17 @@ export class RecordCache {
     }
   }
 
-  /** Forgets records that were deleted, restored or erased. */
+  /** Drops records that were deleted, restored or erased. */
   forget(hashes: readonly string[]): void {
     for (const hash of hashes) this.#answers?.delete(hash)
   }
 
-  /** Forgets what users may read: policies of an agent have changed. */
+  /** Drops what users may read, after a change of policies. */
   forgetReaders(): void {
     this.#policyChanges += 1
   }
 
-  /** Forgets all: what a shard committed last before it died may never have been told. */
+  /** Drops everything: the notices of a shard's last commit before it died may never have arrived. */
   clear(): void {
     this.#answers?.clear()
   }

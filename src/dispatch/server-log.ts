@@ -10,7 +10,7 @@ type Told = LogAppend['heads'][number]
 type Head = Reply<'heads'>['heads'][number]
 type Reply<K extends Outcome['kind']> = Extract<Outcome, { kind: K }>
 
-/** What the server log is kept with. */
+/** What keeping the server log needs. */
 export interface ServerLogParts {
   shards: Shards
   /** Milliseconds between looks. */
@@ -18,33 +18,33 @@ export interface ServerLogParts {
   /** True while nothing may be written. */
   readOnly(): boolean
   nowMs(): number
-  /** A look has failed, and is taken up again by the next one. */
+  /** A look has failed; the next one tries again. */
   failed(reason: string): void
-  /** The strands have not got the records that the log has told of; nothing more is told of them. */
+  /** The strands do not have the records that the log names; their heads are not written to the log any more. */
   forked(strands: readonly string[]): void
 }
 
-/** What metrics tell of the server log. */
+/** Figures of the server log, for metrics. */
 export interface ServerLogFigures {
   /** Records of the log. */
   size: number
-  /** When a look began after which every head from before it is in the log, Unix milliseconds; 0 for never. */
+  /** Every head from before this time is in the log, Unix milliseconds; 0 before the first complete look. */
   completeAtMs: number
 }
 
 /**
- * Keeps the server log (docs/adr/0023-server-log.md): has the shards look for heads that moved, and tells of them in the
- * log. Where it has come to stands in the log itself, one clock a shard, so that a crash loses nothing.
+ * Keeps the server log (docs/adr/0023-server-log.md): asks the shards for heads that moved, and writes them to the log.
+ * The log itself says how far it has come, with one clock for each shard, so that a crash loses nothing.
  */
 export class ServerLog {
   readonly #parts: ServerLogParts
   #timer: NodeJS.Timeout | undefined
-  /** What was committed, by shard, when its last look began: an idle shard is not asked. */
+  /** Commits of each shard when its last look began: an idle shard is not asked. */
   readonly #seen: number[]
   #clocks: Clock[] | undefined
   /**
-   * By shard: the clock before the first damage that a look met. The log says of no later clock that all heads are told, so
-   * that the next start looks there again.
+   * For each shard, the clock before the first damage that a look found. The log never says that all heads up to a
+   * later clock are in it, so that the next start looks there again.
    */
   readonly #damagedAfter: (Clock | undefined)[]
   #heads = new Map<string, Head>()
@@ -58,15 +58,16 @@ export class ServerLog {
     this.#damagedAfter = this.#seen.map(() => undefined)
   }
 
-  /** Looks now, and from now on at each interval. */
+  /** Looks now, and then at each interval. */
   start(): void {
     this.#timer = setInterval(() => void this.look(), this.#parts.intervalMs)
     void this.look()
   }
 
   /**
-   * Looks for heads that moved and tells of them. One look at a time: while one is under way, that is the one.
-   * @returns whether it got through
+   * Looks for heads that moved and writes them to the log. Only one look runs at a time: while one does, this returns
+   * it.
+   * @returns whether it was completed
    */
   look(): Promise<boolean> {
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined))
@@ -74,8 +75,8 @@ export class ServerLog {
   }
 
   /**
-   * Tells of a head that no look finds: of a strand that came in with clocks of the past.
-   * @returns whether it is in the log; until then whoever brought the strand in has to bring it again
+   * Writes a head that no look finds to the log: that of a strand that was imported with clocks of the past.
+   * @returns whether it is in the log; if not, the import has to be repeated
    */
   async tell(head: Head): Promise<boolean> {
     await this.#looking
@@ -83,21 +84,21 @@ export class ServerLog {
     return this.look()
   }
 
-  /** A shard's thread is new, and counts its commits from 0 again. */
+  /** A shard's thread was started again, and counts its commits from 0. */
   restarted(shard: number): void {
     this.#seen[shard] = UNSEEN
   }
 
-  /** Tells of what moved last, for so long at most; the next start takes up the rest. */
+  /** Writes the last heads to the log, for at most this long; the next start does the rest. */
   async finish(graceMs: number): Promise<void> {
     const timer = setTimeout(() => (this.#stopping = true), graceMs)
-    // One that is under way may have begun before the last writes.
+    // A running look may have begun before the last writes.
     await this.#looking
     await this.look()
     clearTimeout(timer)
   }
 
-  /** Resolves when nothing of it is under way. */
+  /** Stops. Resolves when nothing runs any more. */
   async stop(): Promise<void> {
     this.#stopping = true
     clearInterval(this.#timer)
@@ -115,7 +116,7 @@ export class ServerLog {
       if (this.#damagedAfter.every((damage) => damage === undefined)) this.figures.completeAtMs = beganMs
       return true
     } catch (error) {
-      // What was found is found again, from the clocks of the log's last record on.
+      // These heads are found again, from the clocks of the log's last record.
       this.#heads.clear()
       this.#clocks = undefined
       this.#seen.fill(UNSEEN)
@@ -124,7 +125,7 @@ export class ServerLog {
     }
   }
 
-  /** Where the log has come to; where that is of other shards than there are, after telling of every head. */
+  /** How far the log has come; if that is for another number of shards, after writing every head to it. */
   async #open(): Promise<Clock[]> {
     const { shards } = this.#parts
     for (;;) {
@@ -135,7 +136,7 @@ export class ServerLog {
     }
   }
 
-  /** The clocks are taken before the heads, so that what moves meanwhile is looked for again. */
+  /** The clocks are read before the heads, so that heads that move meanwhile are found again. */
   async #tellAll(before: readonly Clock[]): Promise<Clock[]> {
     const clocks: Clock[] = []
     for (let shard = 0; shard < this.#parts.shards.count; shard++) {
@@ -168,7 +169,7 @@ export class ServerLog {
     this.#seen[shard] = committed
   }
 
-  /** Says so once: the log is not complete until the damage is mended, which takes a start. */
+  /** Reports it once: the log is not complete until the damage is repaired, which requires a restart. */
   #damaged(shard: number, after: Clock): void {
     if (this.#damagedAfter[shard] !== undefined) return
     this.#damagedAfter[shard] = after
@@ -181,7 +182,7 @@ export class ServerLog {
     for (const head of heads) this.#heads.set(head.strand, head)
   }
 
-  /** Tells of the heads found so far, by which the log has come to `clocks`. */
+  /** Writes the heads found so far, after which the log has come to `clocks`. */
   async #tell(clocks: readonly Clock[]): Promise<void> {
     if (this.#heads.size === 0) return
     const found = [...this.#heads.values()]
@@ -199,8 +200,8 @@ export class ServerLog {
   }
 
   /**
-   * The strands that have not got the record any more which the log told of last: told on with a head of another history,
-   * the log would speak for both.
+   * The strands that do not have the record any more that the log named last. With a head of another history, the log
+   * would vouch for both histories.
    */
   async #changed(found: readonly Head[]): Promise<Set<string>> {
     const { shards } = this.#parts
@@ -212,7 +213,7 @@ export class ServerLog {
       const byShard = new Map<number, Head[]>()
       for (const head of told) {
         const one = part.get(head.strand)
-        // One of the same size is compared where it would be told.
+        // A head of the same size is compared when it is written.
         if (one === undefined || one.size === head.size) continue
         const shard = shards.shardOf(one.agent)
         byShard.set(shard, [...(byShard.get(shard) ?? []), { ...head, agent: one.agent }])

@@ -18,44 +18,46 @@ import { ThreadWatch, type Verdict } from './thread-watch.js'
 /** Takes the outcome of one command. */
 export type Receive = (outcome: Outcome) => void
 
-/** What a shard tells beside outcomes. */
+/** What a shard sends besides outcomes. */
 export interface ShardListener {
   events(events: StreamEvent[]): void
-  /** Told before the outcomes and events of the same commit. */
+  /** Called before the outcomes and events of the same commit. */
   notice(notice: Notice): void
   /**
-   * What the thread has told cannot be read. It may have been that a record was erased or a key removed, so this process knows
-   * less than it must to go on.
+   * A message of the thread cannot be read. It may have said that a record was erased or a key removed, so this process
+   * must not go on without it.
    */
   unreadable(error: unknown): void
-  /** The thread ended though nobody asked it to. */
+  /** The thread ended unexpectedly. */
   died(error: Error): void
 }
 
-/** A command under way. */
+/** A command in flight. */
 interface Pending {
   receive: Receive
   bytes: number
   writes: boolean
 }
 
-/** The front thread's end of one shard worker: frames its commands, one frame a tick, and hands out its outcomes. */
+/**
+ * The front thread's end of one shard worker: sends its commands, one frame for each tick, and passes on its outcomes.
+ */
 export class ShardPort {
   readonly #settings: ShardSettings
   readonly #listener: ShardListener
   readonly #pending = new Map<number, Pending>()
   #worker: Worker | undefined
-  /** Settles when the start under way, or the last one, has come to its end. */
+  /** Settles when the current start, or the last one, has ended. */
   #starting: Promise<void> = Promise.resolve()
   /** Resolves when the last thread has ended. */
   #ended: Promise<void> = Promise.resolve()
-  /** Of the thread, from its start to its end. */
+  /** Watches the thread from its start to its end. */
   #watch: ThreadWatch | undefined
   #frame: CommandFrame = []
   #bytes = 0
   #nextId = 0
   #closing = false
-  /** Something that the thread told could not be read: nothing more is sent or taken. */
+  /** A message of the thread could not be read: nothing is sent or received any more. */
   #isUnreadable = false
   figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
 
@@ -73,7 +75,7 @@ export class ShardPort {
     return this.#worker !== undefined && !this.#isUnreadable
   }
 
-  /** Milliseconds that the thread has come no step further though commands wait for it. */
+  /** Milliseconds without progress of the thread while commands wait for it. */
   get silentMs(): number {
     return this.#watch?.silentMs ?? 0
   }
@@ -96,7 +98,7 @@ export class ShardPort {
     this.#watch = watch
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.once('exit', () => (this.#watch = undefined))
-    // One listener for the first message and for all others: Node stops delivering when the last one is taken off.
+    // One listener for the first message and for all others: Node stops delivering when the last listener is removed.
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (message: unknown) => {
         if (message instanceof ArrayBuffer) this.#receive(message)
@@ -107,7 +109,7 @@ export class ShardPort {
     })
     let failure: Error | undefined
     worker.on('error', (error) => (failure = error))
-    // Its exit comes behind the last frame that it told, its error need not: what was committed is still answered.
+    // `exit` comes after the last frame of the thread, `error` may come before: committed writes are still answered.
     worker.on('exit', (code) => {
       const how = watch.ending ? 'hung and was ended' : `ended with ${code}`
       this.#end(worker, failure ?? new Error(`The thread of shard ${this.#settings.shard} ${how}`))
@@ -139,20 +141,20 @@ export class ShardPort {
     return undefined
   }
 
-  /** Looks after the thread. One that hangs is ended: its callers and its listener are told as at its death. */
+  /** Checks the thread. One that hangs is ended; callers and listener are told in the same way as when it dies. */
   look(nowMs: number, silenceMaxMs: number): Verdict {
-    // To close a store may take long, and has a time limit of its own: that of the stop.
+    // Closing a store may take long, and has the time limit of the stop.
     const waiting = this.#pending.size > 0
     return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'
   }
 
-  /** Ends the thread whatever it is at; resolves when it has ended. */
+  /** Ends the thread whatever it is doing; resolves when it has ended. */
   async abandon(): Promise<void> {
     this.#closing = true
     await this.#watch?.end()
   }
 
-  /** Lets what is under way finish, closes the store and ends the thread, which may be starting yet. */
+  /** Lets commands in flight finish, closes the store and ends the thread, which may still be starting. */
   async close(): Promise<void> {
     this.#closing = true
     await this.#starting
@@ -161,7 +163,7 @@ export class ShardPort {
     await this.#ended
   }
 
-  /** Frames every command of this tick in one message: a message costs the same whatever it carries. */
+  /** Sends all commands of this tick in one message: a message costs the same whatever it contains. */
   #flush(): void {
     if (this.#frame.length === 0 || this.#worker === undefined) return
     const memory = encodeCommands(this.#frame)
@@ -200,7 +202,7 @@ export class ShardPort {
     if (events.length > 0) this.#guard(() => this.#listener.events(events))
   }
 
-  /** What breaks while one caller is told ends neither the process nor the telling of the others. */
+  /** An error in one caller's callback does not end the process, nor keep others from being called. */
   #guard(tell: () => void): void {
     try {
       tell()
@@ -217,7 +219,7 @@ export class ShardPort {
     if (!this.#closing) this.#listener.died(error)
   }
 
-  /** What was under way may or may not have reached the disk: that is what its callers are told. */
+  /** Writes in flight may or may not be on disk, which is what their callers are told. */
   #tellLost(): void {
     this.#frame = []
     const pending = [...this.#pending.values()]

@@ -15,29 +15,31 @@ import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardPort, type Receive } from './shard-port.js'
 import { hasSpoiltMemory } from './spoilt-memory.js'
 
-/** Notices that go further than the cache of records. */
+/** Notices for others than the cache of records. */
 export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
 
-/** What the shards tell the front thread beside outcomes. */
+/** What the shards report to the front thread besides outcomes. */
 export interface ShardsListener {
   events(shard: number, events: StreamEvent[]): void
-  /** Told before the outcomes and events of the same commit. */
+  /** Called before the outcomes and events of the same commit. */
   notice(shard: number, notice: FrontNotice): void
-  /** A shard serves again after its thread died: what it was told to watch is gone. */
+  /** A shard serves again after its thread died: it does not watch any agents yet. */
   restarted(shard: number): void
-  /** The thread ended though nobody asked it to. Resolves when nobody else has its store open: it is started again then. */
+  /** The thread ended unexpectedly. Resolves when nobody else has its store open; then it is started again. */
   died(shard: number, error: Error): Promise<void>
   /** A thread hangs and is being ended; `died` follows when it has. */
   hung(shard: number): void
-  /** A thread hangs that cannot be ended, or hangs again, or memory is spoilt: only another process helps. Told once. */
+  /**
+   * A thread that hangs cannot be ended, or hangs again, or memory is corrupt: only a new process helps. Called once.
+   */
   lost(shard: number, reason: string): void
 }
 
-/** How the shards are run. */
+/** Options of the shards. */
 export interface ShardsOptions {
   /** Memory for records that were read by hash, bytes; 0 is off. */
   cacheBytesMax: number
-  /** How long a thread may come no step further while commands wait for it, milliseconds; 0 is off. */
+  /** How long a thread may make no progress while commands wait for it, milliseconds; 0 is off. */
   silenceMaxMs: number
 }
 
@@ -45,14 +47,17 @@ export interface ShardsOptions {
 interface Ends {
   deaths: number
   hangs: number
-  /** Of the last hang, by the clock that never jumps. */
+  /** When it last hung, by the monotonic clock. */
   hungAtMs: number | undefined
 }
 
-/** All shard workers: places commands, and starts a thread again that died or hung (docs/adr/0025-hung-threads.md). */
+/**
+ * All shard workers: sends commands to their shards, and restarts threads that died or hung
+ * (docs/adr/0025-hung-threads.md).
+ */
 export class Shards {
   readonly #ports: ShardPort[]
-  /** Given at the start, before which nothing is told. */
+  /** Set at the start; nothing is reported before. */
   #listener: ShardsListener | undefined
   readonly #records: RecordCache
   readonly #restartsAt: number[] = []
@@ -60,7 +65,7 @@ export class Shards {
   readonly #silenceMaxMs: number
   #looks: NodeJS.Timeout | undefined
   #lost = false
-  /** A thread does not end though it is told to. */
+  /** A thread does not end although it was told to. */
   #stuck = false
   #closing = false
 
@@ -130,7 +135,7 @@ export class Shards {
     return shardOf(agent, this.#ports.length)
   }
 
-  /** What the cache of records has done, for metrics. */
+  /** Counts of the cache of records, for metrics. */
   cacheFigures(): RecordCacheFigures {
     return this.#records.figures
   }
@@ -150,8 +155,8 @@ export class Shards {
   }
 
   /**
-   * Ends every thread whatever it is at, for a process that is to end.
-   * @returns whether all of them have ended; where not, the process can only be killed: to exit waits for its threads
+   * Ends every thread whatever it is doing, before the process ends.
+   * @returns whether all have ended; if not, the process can only be killed, since an exit waits for its threads
    */
   async abandon(): Promise<boolean> {
     this.#closing = true
@@ -168,7 +173,7 @@ export class Shards {
     else this.#listener?.notice(shard, notice)
   }
 
-  /** Looks whether every thread that has something to do comes further. */
+  /** Checks whether every thread that has work makes progress. */
   #look(): void {
     const nowMs = steadyClock()
     for (const [shard, port] of this.#ports.entries()) {
@@ -187,7 +192,7 @@ export class Shards {
     ends.hangs++
     const { hungAtMs } = ends
     ends.hungAtMs = nowMs
-    // What hung may have left something behind that its successor waits for, as a lock of LMDB's.
+    // A thread that hung may hold something that its successor waits for, such as a lock of LMDB.
     if (hungAtMs !== undefined && nowMs - hungAtMs < limits.shardHangWindowMs)
       this.#lose(shard, 'its thread hangs again')
   }
@@ -222,7 +227,7 @@ export class Shards {
       return
     }
     const released = this.#listener?.died(shard, error)
-    // Not the time of day, which jumps.
+    // Not the time of day, which can jump.
     const now = steadyClock()
     this.#restartsAt.push(now)
     while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()

@@ -30,12 +30,12 @@ export class SinkThread {
     this.#worker = this.#startThread()
   }
 
-  /** The figures that the thread told last. */
+  /** The last figures of the thread. */
   get figures(): SinkFigures {
     return this.#figures
   }
 
-  /** Lets the batch under way finish for a moment, and ends the thread. */
+  /** Gives the current batch a moment to finish, and ends the thread. */
   async stop(): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#restart)
@@ -83,7 +83,7 @@ export class SinkThread {
       try {
         this.#worker = this.#startThread()
       } catch (error) {
-        // Where the machine gives no thread, that is thrown and not told by one.
+        // If no thread can be started, the constructor throws.
         this.#died(error instanceof Error ? error : new Error(String(error)))
         this.#startLater()
       }

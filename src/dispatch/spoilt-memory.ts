@@ -1,12 +1,12 @@
-/** What LMDB says of a write that failed, as lmdb 3.5.6 puts it together (mdb_page_flush in its mdb.c). */
+/** The error text of LMDB for a failed write, as lmdb 3.5.6 makes it (mdb_page_flush in its mdb.c). */
 const failedWrite = /Attempting to write page at position .*/
 
-/** It does so in 100 bytes, the last of which ends the text. */
+/** The text is made in a buffer of 100 bytes, the last of which is for NUL. */
 const textBytesMax = 99
 
 /**
- * Whether LMDB has written past the end of its memory to tell of an error: some of the numbers in that text are of
- * nothing, and can be long. What else the memory of this process holds is not known any more then.
+ * Whether LMDB has written past the end of its memory while making an error text: some numbers in that text are
+ * uninitialised, and can be long. The memory of this process may be corrupt after that.
  */
 export function hasSpoiltMemory({ message }: Error): boolean {
   const [text = ''] = failedWrite.exec(message) ?? []

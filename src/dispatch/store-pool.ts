@@ -10,13 +10,13 @@ import {
 } from '../protocol/store-tasks.js'
 import { ThreadPool } from './thread-pool.js'
 
-/** Threads that work on whole stores, and what they are at (docs/adr/0020-backup.md). */
+/** Threads that work on whole stores, and their progress (docs/adr/0020-backup.md). */
 export class StorePool {
   readonly #progress = new TaskProgress()
   readonly #pool: ThreadPool
   readonly #underWay = new Set<Promise<unknown>>()
 
-  /** @param niced whether a server that runs beside it goes first */
+  /** @param niced whether a server that runs beside it has priority */
   constructor(niced: boolean) {
     this.#pool = new ThreadPool({
       name: 'stores',
@@ -27,7 +27,7 @@ export class StorePool {
     })
   }
 
-  /** What the work under way has done so far: bytes of rows, steps of records, heads. */
+  /** The progress of the current work: bytes of rows, steps of records, heads. */
   get done(): number {
     return this.#progress.done
   }
@@ -43,7 +43,7 @@ export class StorePool {
     this.#progress.begin()
     const progress = this.#progress.memory
     const checks = paths.map((path, shard) => this.#run('checkOne', { path, shard, progress }))
-    // When one fails, none may still open a store, which makes its directory, once this has returned.
+    // If one fails, the others must not open a store (which makes its directory) after this has returned.
     await Promise.allSettled(checks)
     return Promise.all(checks)
   }
@@ -54,18 +54,18 @@ export class StorePool {
     return this.#run('rootOfHeads', { paths: [...paths], progress: this.#progress.memory })
   }
 
-  /** Has the work under way end soon; its promises reject. */
+  /** Makes the current work end soon; its promises reject. */
   stop(): void {
     this.#progress.stop()
   }
 
-  /** Ends the threads, when what they do has ended. */
+  /** Ends the threads when their work has ended. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#underWay)
     await this.#pool.close(limits.readerEndMs)
   }
 
-  /** A task takes as long as its store asks for; one that comes no step further for long has its thread ended. */
+  /** A task may take as long as its store needs; if it makes no progress for long, its thread is ended. */
   async #run<Name extends keyof StoreTasks>(
     name: Name,
     task: StoreTasks[Name]['task'],

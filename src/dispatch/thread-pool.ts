@@ -2,9 +2,9 @@ import { RefusedError, refuse } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { PoolThread, ThreadFault, type TaskRun, type ThreadSettings } from './pool-thread.js'
 
-/** What is told of a pool whose threads do not do what they should. */
+/** Called when threads of a pool fail. */
 export interface PoolListener {
-  /** No thread could be started, and none works; told once until `serves`. It is tried again and again. */
+  /** No thread could be started, and none works; called once until `serves`. The pool keeps trying. */
   failed(pool: string, error: Error): void
   /** A thread can be started again. */
   serves(pool: string): void
@@ -12,9 +12,9 @@ export interface PoolListener {
   ended(pool: string, error: Error): void
 }
 
-/** What a pool is made with. */
+/** Settings of a pool. */
 export interface PoolSettings extends ThreadSettings {
-  /** What it is called in logs and metrics. */
+  /** Its name in logs and metrics. */
   name: string
   threads: number
   /** How long a task waits for a thread, milliseconds; forever unless given. */
@@ -24,7 +24,7 @@ export interface PoolSettings extends ThreadSettings {
 
 /** How a task of a pool is carried out. */
 export interface PoolTaskRun extends TaskRun {
-  /** Looked at when a thread is there for it: where it is true, the task is not begun and `Skipped` is thrown. */
+  /** Called when a thread is free for the task: if it returns true, the task is not begun and `Skipped` is thrown. */
   unless?(): boolean
 }
 
@@ -48,25 +48,27 @@ interface Waiter {
   refuse(error: Error): void
 }
 
-/** What a task waits for: `first` is before all others. */
+/** A place in the queue for a thread: `first` is before all others. */
 interface Place {
   untilMs: number
   first: boolean
 }
 
 /**
- * Threads that carry out tasks, each of which has a deadline. A thread that does not start is tried again while its task
- * waits; one that dies or hangs is ended and its place taken by another, once it has ended. Its task is refused, with 503.
+ * Threads that carry out tasks, each of which has a deadline. If a thread does not start, the start is tried again
+ * while its task waits. A thread that dies or hangs is ended and then replaced; its task is refused with 503.
  */
 export class ThreadPool {
   readonly #settings: PoolSettings
   readonly #threads: PoolThread[]
-  /** Those that have no task, the one that had the last one behind: threads that are not needed come to their idle time. */
+  /**
+   * Threads without a task, the last used one at the end, so that threads that are not needed reach their idle time.
+   */
   readonly #free: PoolThread[]
   readonly #waiting: Waiter[] = []
   readonly #pauses = new Map<NodeJS.Timeout, () => void>()
   #failedInRow = 0
-  /** Why the last start failed, until one does not. */
+  /** Why the last start failed, until one succeeds. */
   #fault: Error | undefined
   #toldFault = false
   #probing = false
@@ -95,8 +97,8 @@ export class ThreadPool {
   }
 
   /**
-   * Carries a task out in the first thread that is free. What it answers is checked by who asks.
-   * @throws RefusedError when no thread did it, `Skipped`, or what the task throws
+   * Runs a task in the first thread that is free. The caller checks the answer.
+   * @throws RefusedError when no thread could run it, `Skipped`, or what the task throws
    */
   async run(task: object, how: PoolTaskRun): Promise<unknown> {
     const untilMs = performance.now() + (this.#settings.waitMs ?? Number.POSITIVE_INFINITY)
@@ -112,7 +114,7 @@ export class ThreadPool {
         if (!(error instanceof ThreadFault)) throw error
         if (this.#closing) throw closed()
         if (error.how === 'unstarted') pauseMs = this.#unstarted(error)
-        // Ended for the sake of others: it changes nothing, so that it can begin anew.
+        // The pool ended its thread: tasks change nothing, so it can begin again.
         else if (error.how !== 'ended') throw this.#ended(error)
       } finally {
         this.#giveBack(thread, pauseMs)
@@ -120,7 +122,7 @@ export class ThreadPool {
     }
   }
 
-  /** Ends all threads, tasks under way after a while; others are started. Resolves when those of now have ended. */
+  /** Replaces all threads, after a while even those with a task. Resolves when the present ones have ended. */
   async renew(graceMs: number): Promise<void> {
     const idle = this.#free.splice(0)
     const ended = this.#threads.map((thread) => thread.end(graceMs))
@@ -128,7 +130,7 @@ export class ThreadPool {
     await Promise.all(ended)
   }
 
-  /** Ends all threads, tasks under way after a while. What waits is refused. */
+  /** Ends all threads, after a while even those with a task. Waiting tasks are refused. */
   async close(graceMs: number): Promise<void> {
     this.#closing = true
     for (const waiter of this.#waiting.splice(0)) waiter.refuse(closed())
@@ -172,7 +174,7 @@ export class ThreadPool {
     waiter.refuse(new RefusedError(refusal, this.#fault))
   }
 
-  /** Hands a thread on to whoever waits longest, once it can have a task. */
+  /** Gives a thread to the task that has waited longest, once the thread can take one. */
   #giveBack(thread: PoolThread, pauseMs: number): void {
     const { ending } = thread
     if (ending !== undefined) void ending.then(() => this.#giveBack(thread, pauseMs))
@@ -192,7 +194,7 @@ export class ThreadPool {
     this.#pauses.set(timer, resume)
   }
 
-  /** @returns how long its place is to be left alone, milliseconds */
+  /** @returns how long to wait before its next start, milliseconds */
   #unstarted(error: ThreadFault): number {
     this.#counts.failedStarts++
     const cause = error.cause instanceof Error ? error.cause : error
@@ -205,7 +207,7 @@ export class ThreadPool {
     return Math.min(limits.poolRetryMaxMs, limits.poolRetryBaseMs * 2 ** Math.min(this.#failedInRow++, 10))
   }
 
-  /** Goes on trying to start a thread when nobody has a task any more: it is to be known when one can be. */
+  /** Keeps trying to start a thread when there are no tasks any more, to notice when it is possible again. */
   async #probe(): Promise<void> {
     this.#probing = true
     while (this.#fault !== undefined && !this.#closing) {

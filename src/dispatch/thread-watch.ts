@@ -4,12 +4,12 @@ import type { Heartbeat } from '../protocol/heartbeat.js'
 import { Watchdog } from './watchdog.js'
 
 /**
- * How a thread was found: `hung` once, when it is told to end; `stuck` when it did not end by that, as in the middle of
- * a call into the kernel.
+ * The state of a thread: `hung` once, when it is told to end; `stuck` when it then does not end, for example because it
+ * is in a system call.
  */
 export type Verdict = 'well' | 'hung' | 'stuck'
 
-/** Looks after one thread from its start to its end, and ends it when it hangs (docs/adr/0025-hung-threads.md). */
+/** Watches one thread from its start to its end, and ends it when it hangs (docs/adr/0025-hung-threads.md). */
 export class ThreadWatch {
   readonly #worker: Worker
   readonly #heartbeat: Heartbeat
@@ -22,7 +22,7 @@ export class ThreadWatch {
     this.#heartbeat = heartbeat
   }
 
-  /** Milliseconds that the thread has come no step further though it had something to do. */
+  /** Milliseconds without progress of the thread while it had work. */
   get silentMs(): number {
     return this.#silentMs
   }
@@ -32,7 +32,7 @@ export class ThreadWatch {
     return this.#phase === 'ending'
   }
 
-  /** Its store is open: from now on it comes a step further with every command. */
+  /** Its store is open: from now on every command is a step. */
   opened(): void {
     if (this.#phase !== 'opening') return
     this.#phase = 'serving'
@@ -41,7 +41,7 @@ export class ThreadWatch {
 
   /**
    * @param waiting whether it has commands to carry out
-   * @param silenceMaxMs how long it may then come no step further
+   * @param silenceMaxMs how long it may then make no progress
    */
   look(nowMs: number, { waiting, silenceMaxMs }: { waiting: boolean; silenceMaxMs: number }): Verdict {
     const serving = this.#phase === 'serving'
@@ -51,7 +51,7 @@ export class ThreadWatch {
       steps: this.#heartbeat.count,
     })
     if (this.#phase === 'ending') return this.#silentMs >= limits.shardEndMs ? 'stuck' : 'well'
-    // A store can take long to open, and nothing tells how far that has come.
+    // Opening a store can take long, and does not count steps.
     if (this.#silentMs < (serving ? silenceMaxMs : limits.shardOpenMs)) return 'well'
     this.#phase = 'ending'
     this.#watchdog = new Watchdog(limits.shardLookMs)
@@ -59,7 +59,7 @@ export class ThreadWatch {
     return 'hung'
   }
 
-  /** Resolves when the thread has ended, which one in a call into the kernel does not before that returns. */
+  /** Resolves when the thread has ended. A thread in a system call does not end before the call returns. */
   async end(): Promise<void> {
     await this.#worker.terminate()
   }

@@ -1,19 +1,19 @@
-/** What a look at a thread finds. */
+/** What is known of a thread at one check. */
 export interface Look {
-  /** Milliseconds of a clock that never jumps (`performance.now`). */
+  /** Milliseconds of a monotonic clock (`performance.now`). */
   nowMs: number
-  /** Whether the thread has something to do. */
+  /** Whether the thread has work. */
   waiting: boolean
-  /** A number that is another one whenever the thread has come a step further. */
+  /** A number that changes with each step of the thread. */
   steps: number
 }
 
 /**
- * Adds up how long a thread that has something to do has come no step further.
+ * Adds up how long a thread that has work has made no progress.
  *
- * It must never take for silence of the thread what is silence of whoever looks: when the looking thread was blocked, or
- * the process or the machine stood still, the next look comes late. So a look counts for at most the time after which it
- * was due, however long it was.
+ * When the checking thread was blocked, or the process or the machine was suspended, the next check comes late, but
+ * that is not the watched thread's fault. So a check counts at most the interval between two checks, however long it
+ * really was.
  */
 export class Watchdog {
   readonly #everyMs: number
@@ -21,12 +21,12 @@ export class Watchdog {
   #lookedAtMs: number | undefined
   #steps: number | undefined
 
-  /** @param everyMs how often it is looked */
+  /** @param everyMs the interval between checks, milliseconds */
   constructor(everyMs: number) {
     this.#everyMs = everyMs
   }
 
-  /** @returns milliseconds of silence, those of this look with them */
+  /** @returns milliseconds without progress, including this check */
   look({ nowMs, waiting, steps }: Look): number {
     const passedMs = nowMs - (this.#lookedAtMs ?? nowMs)
     this.#lookedAtMs = nowMs
