@@ -21,7 +21,7 @@ import { isAuthorityFile } from './license-authority.js'
 import { settleFolders } from './shard-folders.js'
 import { deriveSeed, seedBytes } from '../strand/keys.js'
 
-/** A data directory that this process holds the lock of. */
+/** A data directory that this process has locked. */
 export interface DataDirectory {
   /** Absolute. */
   readonly path: string
@@ -33,25 +33,25 @@ export interface DataDirectory {
   readonly masterSeed: Buffer
   /** SHA-256 of the root key's text. */
   readonly rootKeyDigest: Buffer
-  /** The root key, where this start made it: to be shown once. */
+  /** The root key, if this start made it: to be shown once. */
   readonly rootKeyCreated?: string
-  /** Gives the lock back. */
+  /** Releases the lock. */
   close(): void
 }
 
 /** What `openDataDirectory` answers. The detail is for the operator; the exit code is 78. */
 export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok: false; detail: string }
 
-/** The settings that a data directory is opened by. */
+/** The settings for opening a data directory. */
 export type DataDirectorySettings = Pick<Config, 'dataDir' | 'shards' | 'masterSeed' | 'rootApiKey'>
 
-/** Keeps the master seed where no setting gives it. */
+/** The file with the master seed, unless a setting gives it. */
 export const seedFile = 'master.seed'
 
-/** Keeps the root key where no setting gives it. */
+/** The file with the root key, unless a setting gives it. */
 export const rootKeyFile = 'root.key'
 
-/** What format.json is called while a restore is under way: a directory that has it is no data directory yet. */
+/** The name of format.json during a restore: a directory that has it is not a data directory yet. */
 export const restoringFile = 'format.json.restoring'
 
 /** Name of the directory of a shard's store. */
@@ -98,11 +98,11 @@ export interface IdleDirectory {
   /** Absolute. */
   readonly path: string
   readonly format: Format
-  /** Gives the lock back. */
+  /** Releases the lock. */
   close(): void
 }
 
-/** Opens a data directory that is there, without its secrets, after ending what a reshard before left behind. */
+/** Opens an existing data directory, without its secrets, after completing or undoing an interrupted reshard. */
 export function openIdleDirectory(
   path: string,
 ): { ok: true; directory: IdleDirectory } | { ok: false; detail: string } {
@@ -161,7 +161,7 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   if (typeof rootKey === 'string') return refuse(rootKey)
   const shards = format?.shards ?? config.shards ?? Math.min(availableParallelism(), shardsMax)
   if (format === undefined) {
-    // Each is taken away when its store is made, so that one which is gone is not taken for one which was never there.
+    // Each is removed when its store is made, so that a lost store is not mistaken for one that was never made.
     for (const name of storeNames(shards)) makeDirectory(join(path, name + unfinishedSuffix))
     const masterSeedFingerprint = fingerprint(masterSeed)
     writeFormat(path, {
@@ -178,9 +178,8 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
 }
 
 /**
- * What a data directory that was made before lacks, or has that it cannot use, one sentence each. Makes and changes
- * nothing.
- * @param format what `readFormat` says
+ * What an existing data directory lacks, or has that cannot be used, one sentence each. Changes nothing.
+ * @param format the result of `readFormat`
  */
 export function missingPieces(config: DataDirectorySettings, format: Format | undefined): string[] {
   const fault = placesFault(config.dataDir, format)
@@ -199,12 +198,12 @@ export function missingPieces(config: DataDirectorySettings, format: Format | un
   return faults
 }
 
-/** A directory that was made before has its secrets; none is made by looking at it. */
+/** An existing directory has its secrets; checking it makes none. */
 function noRandom(): never {
   throw new Error('Expected a data directory that has its secrets')
 }
 
-/** Why a directory is none of ours, or not whole: what stands in it, or does not. */
+/** Why a directory is not one of ours, or not complete: files that are in it, or missing. */
 function placesFault(path: string, format: Format | undefined): string | undefined {
   if (format === undefined) {
     const foreign = foreignName(path)
@@ -230,10 +229,10 @@ export function storeNames(shards: number): string[] {
   return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
 }
 
-/** What stands for a store that is still to be made. */
+/** The name of the placeholder for a store that is still to be made. */
 const unmade = /^shard-\d+\.tmp$/
 
-/** A name in a directory without format.json that no first start of ours can have left there. */
+/** A name in a directory without format.json that no first start of this program can have left there. */
 function foreignName(path: string): string | undefined {
   const ours = [seedFile, rootKeyFile, 'lock', ...unfinishedNames()]
   // A license may have been issued before the first start. A new volume carries lost+found or hidden files.
@@ -255,7 +254,7 @@ function removeUnfinished(path: string): void {
   for (const name of unfinishedNames()) rmSync(join(path, name), { force: true })
 }
 
-/** The master seed, made when there is none; a text says why it cannot be used. */
+/** The master seed, made when there is none; or a text that says why it cannot be used. */
 function readSeed(
   config: DataDirectorySettings,
   format: Format | undefined,
@@ -289,14 +288,14 @@ export function isSeedOf(seed: Buffer, format: Pick<Format, 'masterSeedFingerpri
   return fingerprint(seed) === format.masterSeedFingerprint
 }
 
-/** What format.json keeps of a master seed: enough to know it again, nothing to find it by. */
+/** What format.json contains of a master seed: enough to recognise it, but not to find it. */
 function fingerprint(seed: Buffer): string {
   return deriveSeed(seed, FINGERPRINT_INFO).toString('hex')
 }
 
 type RootKey = Pick<DataDirectory, 'rootKeyDigest' | 'rootKeyCreated'>
 
-/** The root key's digest, the key made when there is none; a text says why it cannot be used. */
+/** The root key's digest, the key made when there is none; or a text that says why it cannot be used. */
 function readRootKey(
   config: DataDirectorySettings,
   format: Format | undefined,
@@ -309,7 +308,7 @@ function readRootKey(
     if (!/^[\x21-\x7e]{32,512}$/.test(kept)) {
       return `The file ${file} does not hold a root key: restore it, or remove it to have a new one made`
     }
-    // A first start that was cut off may not have come to showing the key.
+    // A first start that was interrupted may not have shown the key.
     return { rootKeyDigest: digest(kept), ...(format === undefined && { rootKeyCreated: kept }) }
   }
   const made = ROOT_KEY_PREFIX + Buffer.from(random(ROOT_KEY_BYTES)).toString('base64url')

@@ -9,9 +9,12 @@ export interface Format {
   masterSeedFingerprint: string
   /** How often strands were moved to another number of shards. */
   layout: number
-  /** True from the moment that a new number of shards is in force until its folders are in their place. */
+  /** True from when a new number of shards is in force until its folders are in place. */
   switching: boolean
-  /** Another number after each restore: what signs tokens and finds links goes by it (docs/adr/0030-restored-tokens.md). */
+  /**
+   * Another number after each restore; the keys of tokens and the lookup of links depend on it
+   * (docs/adr/0030-restored-tokens.md).
+   */
   tokenEra: number
 }
 
@@ -22,7 +25,7 @@ export const formatVersion = 1
 export const formatFile = 'format.json'
 
 /**
- * Reads format.json, whatever state the directory is in. `name`: what it is called while a restore is under way.
+ * Reads format.json, whatever state the directory is in. `name` is its name during a restore.
  * @returns undefined when the directory has none; a text says what is wrong with it
  */
 export function parseFormatOf(path: string, name: string = formatFile): Format | string | undefined {
@@ -31,7 +34,7 @@ export function parseFormatOf(path: string, name: string = formatFile): Format |
 }
 
 /**
- * Reads format.json of a directory whose shards are in their place.
+ * Reads format.json of a directory whose shards are in place.
  * @returns undefined when the directory has none; a text says what is wrong with it
  */
 export function readFormat(path: string, name: string = formatFile): Format | string | undefined {
@@ -43,7 +46,7 @@ export function readFormat(path: string, name: string = formatFile): Format | st
   )
 }
 
-/** Writes format.json whole or not at all; it is on disk when this returns. */
+/** Writes format.json completely or not at all; it is on disk when this returns. */
 export function writeFormat(path: string, format: Format, name: string = formatFile): void {
   const members = {
     format: formatVersion,

@@ -5,10 +5,10 @@ import { distrust } from './trust.js'
 import { isFileSystemError, readIfThere, syncDirectory, writeDurably } from '../base/durable-file.js'
 import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
 
-/** A license authority's 32-byte Ed25519 seed, or why there is none to be used. */
+/** A license authority's 32-byte Ed25519 seed, or why it cannot be used. */
 export type AuthorityReading = { ok: true; seed: Buffer } | { ok: false; detail: string }
 
-/** Keeps the seed of the license authority. */
+/** The file with the seed of the license authority. */
 export const authorityFile = 'license-authority.seed'
 
 /** Whether a name in a data directory is that of the authority's seed, or of one that was being written. */
@@ -18,8 +18,8 @@ export function isAuthorityFile(name: string): boolean {
 
 /**
  * The seed of the license authority of a data directory, made when there is none (docs/OPERATIONS.md, Signing people
- * in). It needs no lock: a license is issued while the server runs, or before it ever did, and of two that make it at
- * once one wins.
+ * in). It needs no lock: a license can be issued while the server runs, or before its first start, and if two processes
+ * make the seed at once, one wins.
  * @throws Error of the file system
  */
 export function openAuthority(dataDir: string, random: RandomBytes): AuthorityReading {
@@ -32,7 +32,7 @@ export function openAuthority(dataDir: string, random: RandomBytes): AuthorityRe
   const draft = join(dataDir, `${authorityFile}.${process.pid}`)
   try {
     writeDurably(draft, `${Buffer.from(random(seedBytes)).toString('hex')}\n`)
-    // Not renamed, which would replace one that came into being meanwhile.
+    // Linked, not renamed: a rename would replace a seed that was made meanwhile.
     linkSync(draft, join(dataDir, authorityFile))
     syncDirectory(dataDir)
   } catch (error) {
@@ -43,7 +43,7 @@ export function openAuthority(dataDir: string, random: RandomBytes): AuthorityRe
   return readAuthority(dataDir) ?? { ok: false, detail: `The file ${join(dataDir, authorityFile)} has gone` }
 }
 
-/** The public key of the authority of a data directory, 64 hex digits; undefined when it has none that can be used. */
+/** The public key of the authority of a data directory, 64 hex digits; undefined when it has no usable one. */
 export function authorityPublicKey(dataDir: string): string | undefined {
   const authority = readAuthority(dataDir)
   return authority?.ok === true ? keyPairFromSeed(authority.seed).publicKey : undefined

@@ -13,11 +13,11 @@ const FILE = 'lock'
  * Locks a directory against every other process.
  *
  * The kernel holds the lock and drops it when the process ends, however it ends: no file is left that a later start
- * would have to judge, and two starts at once cannot both win. A process id in a file can do neither: after kill -9
- * the id is soon another process's, and two containers that share a volume do not see each other's ids. The id in
- * the file is for people only. The file stays for good: removing it would let a second process lock a new one while
- * the first still holds the old.
- * @throws Error of the file system, as where locks are not supported
+ * would have to judge, and two starts at once cannot both win. A process id in a file cannot do that: after kill -9
+ * another process can soon have the id, and two containers that share a volume do not see each other's processes. The
+ * id in the file is for people only. The file is never removed: otherwise a second process could lock a new file while
+ * the first still holds the old one.
+ * @throws Error of the file system, for example if it does not support locks
  */
 export function lockDirectory(path: string): Locking {
   const file = join(path, FILE)
@@ -48,7 +48,7 @@ export function lockHolder(path: string): { holder?: number } | undefined {
 }
 
 function readHolder(file: string): { holder?: number } {
-  // On Windows a locked file cannot be read; the id is for people, who then do without.
+  // On Windows a locked file cannot be read, so the id is missing there.
   try {
     const text = readBounded(file, limits.smallFileBytesMax).toString('utf8').trim()
     return /^\d{1,10}$/.test(text) ? { holder: Number(text) } : {}

@@ -7,11 +7,14 @@ import type { BackupManifest } from '../wire/backup-manifest.js'
 import { Hash, UnixMs } from '../wire/primitives.js'
 import { reader } from '../wire/validate.js'
 
-/** Tells, in a data directory that was restored, of what: the next start writes it to the audit strand and removes it. */
+/**
+ * The file in a restored data directory that says what was restored: the next start writes that to the audit strand and
+ * removes the file.
+ */
 export const restoredFile = 'restored.json'
 
 const RestoredMarker = Type.Object({
-  /** Drawn, so that a start which is cut off tells of one restore once. */
+  /** Random, so that a start which is interrupted does not record the same restore twice. */
   id: Type.String({ pattern: '^[0-9a-f]{32}$' }),
   restored_at_ms: UnixMs,
   backup_made_at_ms: UnixMs,
@@ -19,12 +22,12 @@ const RestoredMarker = Type.Object({
   heads_root: Hash,
 })
 
-/** What it tells. */
+/** The contents of the marker. */
 export type RestoredMarker = Static<typeof RestoredMarker>
 
 const markers = reader(RestoredMarker)
 
-/** Leaves it in a directory that is being restored. @throws Error of the file system */
+/** Writes the marker to a directory that is being restored. @throws Error of the file system */
 export function leaveRestoredMarker(dataDir: string, manifest: BackupManifest, nowMs: number): void {
   const marker: RestoredMarker = {
     id: randomBytes(16).toString('hex'),
@@ -36,7 +39,7 @@ export function leaveRestoredMarker(dataDir: string, manifest: BackupManifest, n
   writeDurably(join(dataDir, restoredFile), `${JSON.stringify(marker)}\n`)
 }
 
-/** Reads it; undefined where there is none, or none that can be read. */
+/** Reads the marker; undefined if there is none, or it cannot be read. */
 export function readRestoredMarker(dataDir: string): RestoredMarker | undefined {
   const text = readIfThere(join(dataDir, restoredFile))
   if (text === undefined) return undefined
@@ -44,7 +47,7 @@ export function readRestoredMarker(dataDir: string): RestoredMarker | undefined 
   return 'value' in read ? read.value : undefined
 }
 
-/** Removes it: what it tells of is on the audit strand. */
+/** Removes the marker, after the audit strand has the record. */
 export function removeRestoredMarker(dataDir: string): void {
   rmSync(join(dataDir, restoredFile), { force: true })
   syncDirectory(dataDir)

@@ -14,15 +14,16 @@ import { syncDirectory } from '../base/durable-file.js'
 import { type Format, writeFormat } from './format.js'
 
 /*
- * Where the shards of a data directory lie, and how another number of them takes their place (docs/adr/0021-resharding.md).
- * New shards are built in a folder of their own. One durable write of format.json puts them in force: before it, what
- * was built is thrown away by whoever opens the directory next; after it, he puts it in its place.
+ * Where the shards of a data directory are, and how another number of shards replaces them
+ * (docs/adr/0021-resharding.md). New shards are built in a folder of their own. One durable write of format.json puts
+ * them in force: before it, the next process that opens the directory discards the new shards; after it, that process
+ * moves them into place.
  */
 
 /** The folder in which new shards are built. */
 const BUILD = 'reshard'
 
-/** The file in a shard's folder that holds its data. */
+/** The data file in a shard's folder. */
 const DATA_FILE = 'data.mdb'
 
 const folderPattern = /^shard-(\d+)$/
@@ -32,7 +33,7 @@ export function shardFolder(path: string, shard: number): string {
   return join(path, `shard-${shard}`)
 }
 
-/** Bytes that the shards of a data directory take on disk; one that was never opened takes none. */
+/** Bytes that the shards of a data directory take on disk; a shard that was never opened takes none. */
 export function shardBytes(path: string, shards: number): number {
   let bytes = 0
   for (let shard = 0; shard < shards; shard++) {
@@ -49,12 +50,12 @@ export function beginBuild(path: string): string {
   return build
 }
 
-/** Throws away what was built and is not in force. */
+/** Discards new shards that are not in force. */
 export function dropBuild(path: string): void {
   rmSync(join(path, BUILD), { recursive: true, force: true })
 }
 
-/** Puts shards that were built, and are closed, in force, whenever the machine stops: the old ones before, these after. */
+/** Puts new, closed shards in force. Whenever the machine stops, either the old ones or the new ones are complete. */
 export function switchOver(path: string, format: Format, shards: number): void {
   const build = join(path, BUILD)
   for (let shard = 0; shard < shards; shard++) {
@@ -69,7 +70,7 @@ export function switchOver(path: string, format: Format, shards: number): void {
 }
 
 /**
- * Ends what a reshard left behind that was cut off: completes it where its shards are in force, undoes it where not.
+ * Completes an interrupted reshard if its shards are in force, otherwise undoes it.
  * @returns the format as it is then
  */
 export function settleFolders(path: string, format: Format): Format {
@@ -78,14 +79,14 @@ export function settleFolders(path: string, format: Format): Format {
   return format
 }
 
-/** Each step can be done again: what is moved already is in the build folder no more. */
+/** Each step can be repeated: shards that were moved are not in the build folder any more. */
 function completeSwitch(path: string, format: Format): Format {
   const build = join(path, BUILD)
   for (let shard = 0; shard < format.shards; shard++) {
     const built = shardFolder(build, shard)
     if (!existsSync(built)) continue
     rmSync(shardFolder(path, shard), { recursive: true, force: true })
-    // On disk before the new one takes the name.
+    // The removal must be on disk before the new shard gets the name.
     syncDirectory(path)
     renameSync(built, shardFolder(path, shard))
   }
@@ -101,7 +102,7 @@ function completeSwitch(path: string, format: Format): Format {
 }
 
 function syncFile(file: string): void {
-  // Windows syncs only what is open for writing.
+  // Windows syncs only files that are open for writing.
   const fd = openSync(file, 'r+')
   try {
     fsyncSync(fd)

@@ -1,12 +1,15 @@
 import { structureFault } from '../base/lmdb-file.js'
 import { isWholeRow } from '../base/row-checksum.js'
 
-/** Tables without a checksum at the end of each row: each record has its own, and what was erased has nothing to keep. */
+/**
+ * Tables without a checksum at the end of each row: each record has a checksum of its own, and erased ones have nothing
+ * to protect.
+ */
 const tablesOfRecords: ReadonlySet<string> = new Set(['blocks', 'imported-blocks', 'filling'])
 
 /**
- * Walks through the data file of a shard that nobody else writes to: every page, and every row but records, which
- * `strandfast verify` and `backup` look at.
+ * Checks the data file of a shard that nobody else writes to: every page, and every row except records, which
+ * `strandfast verify` and `backup` check.
  * @returns what is wrong with it, or undefined
  */
 export function storeFault(path: string): string | undefined {

@@ -2,7 +2,7 @@ import { type Stats, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../base/durable-file.js'
 
-/** Names of a data directory that something is read from or written to before anything proves them. */
+/** Files of a data directory that are read or written before anything proves that they are ours. */
 const files: readonly string[] = ['format.json', 'lock', 'master.seed', 'root.key', 'license-authority.seed']
 const folders = /^(?:shard-\d+|reshard)(?:\.tmp)?$/
 const storeFile = 'data.mdb'
@@ -11,10 +11,10 @@ const ROOT = 0
 const WRITE_BY_OTHERS = 0o022
 
 /**
- * Why what is in a data directory may be somebody else's work: another user owns it or could have put its files there.
- * Whoever knows the master seed or the root key of a directory can do everything that its server can. Windows has neither
- * owners nor modes of this kind.
- * @returns undefined when it can be used, as also one that is not there
+ * Why a data directory cannot be trusted: another user owns it or could have put files there. Whoever knows the master
+ * seed or the root key of a directory can do everything that its server can. Windows has neither owners nor modes of
+ * this kind.
+ * @returns undefined when it can be used, or does not exist
  * @throws Error of the file system
  */
 export function distrust(path: string): string | undefined {
@@ -23,7 +23,7 @@ export function distrust(path: string): string | undefined {
   const directory = factsOf(path)
   if (directory === undefined) return undefined
   const fault = faultOf(path, user, 'directory')
-  // Those who cannot write to it have put nothing into it.
+  // Users who cannot write to the directory have put nothing into it.
   if (fault !== undefined || !directory.isDirectory()) return fault
   for (const name of readdirSync(path)) {
     const inside = join(path, name)
@@ -37,7 +37,7 @@ export function distrust(path: string): string | undefined {
   return undefined
 }
 
-/** As `distrust`; an error of the file system is a reason, too. */
+/** Like `distrust`; an error of the file system is a reason too. */
 export function distrustOf(path: string): string | undefined {
   try {
     return distrust(path)
@@ -58,7 +58,7 @@ function faultOf(path: string, user: number, kind: 'directory' | 'file' | 'store
       `this one to it by chown -R, if nobody else could write there`
     )
   }
-  // LMDB makes its files so that a group may write, in a folder that only their owner reaches.
+  // LMDB makes its files writable for a group, in a folder that only their owner can enter.
   if (kind === 'store' || (mode & WRITE_BY_OTHERS) === 0) return undefined
   return (
     `Others than its owner can write to ${path} (mode ${(mode & 0o777).toString(8)}): take that from them by ` +
@@ -70,7 +70,7 @@ function factsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })
   } catch (error) {
-    // A name that leads nowhere holds nothing to be read.
+    // If the path does not exist, there is nothing to read.
     if (isFileSystemError(error) && error.code === 'ENOTDIR') return undefined
     throw error
   }

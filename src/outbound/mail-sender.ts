@@ -7,7 +7,7 @@ import type { OutboxMessage } from '../auth/outbox-message.js'
 import type { MailResult, MailServer } from './mail.js'
 import { writeMail } from './mail-templates.js'
 
-/** The durable outbox. What is in it when the server stops is there at the next start. */
+/** The durable outbox. Its mails survive a restart of the server. */
 export interface MailOutbox {
   /** Mails whose next try is due, the oldest first. They stay in the outbox. */
   take(limit: number): Promise<OutboxMessage[]>
@@ -15,15 +15,15 @@ export interface MailOutbox {
   done(id: string): Promise<void>
   /**
    * A try failed, `attempts` in all.
-   * @param retryAtMs Unix milliseconds of the next one; undefined: there is none, the mail is dead
+   * @param retryAtMs Unix milliseconds of the next one; undefined: the mail is given up
    */
   failed(id: string, retryAtMs: number | undefined, attempts: number): Promise<void>
 }
 
-/** Calls `run` once after a time. @returns what takes that back */
+/** Calls `run` once after a time. @returns a function that cancels it */
 export type Timer = (afterMs: number, run: () => void) => () => void
 
-/** What mails are sent with. */
+/** What sending mails needs. */
 export interface MailSenderParts {
   outbox: MailOutbox
   server: MailServer
@@ -35,22 +35,22 @@ export interface MailSenderParts {
   timer?: Timer
 }
 
-/** The machine's timer; it keeps no process alive. */
+/** The machine's timer; it does not keep the process alive. */
 const systemTimer: Timer = (afterMs, run) => {
   const timeout = setTimeout(run, afterMs).unref()
   return () => clearTimeout(timeout)
 }
 
 /**
- * Sends what is in the outbox, one mail at a time (docs/OPERATIONS.md, Signing people in). A mail can go out twice, as
- * when the connection dies before the server's answer; then both carry the same Message-ID.
+ * Sends what is in the outbox, one mail at a time (docs/OPERATIONS.md, Signing people in). A mail can be sent twice,
+ * for example if the connection breaks before the server's answer; then both have the same Message-ID.
  */
 export class MailSender {
   readonly #parts: Required<MailSenderParts>
   readonly #cutOff = new AbortController()
   #running = false
   #run: Promise<void> = Promise.resolve()
-  /** Set when the outbox is to be looked into once more. */
+  /** Set when the outbox is to be read once more. */
   #again = false
   #cancelTimer = () => {}
   /** Pauses in a row since the server last answered, and the end of the last one, Unix milliseconds. */
@@ -62,7 +62,7 @@ export class MailSender {
     this.#parts = { timer: systemTimer, ...parts }
   }
 
-  /** Says that there may be something in the outbox: at start, and after each answer that put a mail there. */
+  /** To be called when there may be mails in the outbox: at the start, and after each answer that put a mail there. */
   wake(): void {
     if (this.#stopped || this.#paused) return
     this.#again = true
@@ -71,7 +71,7 @@ export class MailSender {
     this.#run = this.#sendAll()
   }
 
-  /** Lets the mail that is being sent finish for a while, then cuts it off; it stays in the outbox. */
+  /** Gives the mail that is being sent a while to finish, then aborts it; it stays in the outbox. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancelTimer()
@@ -84,7 +84,7 @@ export class MailSender {
     return this.#pauseLeftMs > 0
   }
 
-  /** No pause is longer than the longest: a clock that was set back stops the mails for no more. */
+  /** Never more than the longest pause, even if the clock was set back. */
   get #pauseLeftMs(): number {
     const leftMs = this.#pausedUntilMs - this.#parts.clock()
     return leftMs > limits.mailRetryMaxMs ? 0 : Math.max(0, leftMs)
@@ -118,7 +118,7 @@ export class MailSender {
     } while (due.length === limits.mailBatchMax)
   }
 
-  /** @returns whether the next one is worth trying */
+  /** @returns whether to try the next one */
   async #sendOne(message: OutboxMessage): Promise<boolean> {
     const { outbox, server, clock, linkBaseUrl } = this.#parts
     const { id, mail, attempts } = message
@@ -134,7 +134,7 @@ export class MailSender {
       await outbox.done(id)
       return true
     }
-    // Cut off by us, which is nobody's failure.
+    // Aborted by us, which is not a failure.
     if (this.#cutOff.signal.aborted) return false
     if (result.kind === 'unreachable') this.#pause()
     else this.#resume()
@@ -169,7 +169,9 @@ export class MailSender {
     this.#pausedUntilMs = 0
   }
 
-  /** Doubles with each failure. Half of it is chance, so that mails that failed together do not return together. */
+  /**
+   * Doubles with each failure. Half of it is random, so that mails that failed together are not tried again together.
+   */
   #backoffMs(failures: number): number {
     const fullMs = Math.min(limits.mailRetryBaseMs * 2 ** (failures - 1), limits.mailRetryMaxMs)
     const chance = asBuffer(this.#parts.random(4)).readUInt32LE() / 2 ** 32

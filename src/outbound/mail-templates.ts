@@ -8,14 +8,17 @@ export interface MailContent {
   html: string
 }
 
-/** What a mail is written with. */
+/** What writing a mail needs. */
 export interface MailContext {
   /** SERVICE_MAIL_LINK_BASE_URL. */
   linkBaseUrl: string
   nowMs: number
 }
 
-/** Pages below SERVICE_MAIL_LINK_BASE_URL. Each shows a button that posts `?token=`; opening it consumes nothing. */
+/**
+ * Pages below SERVICE_MAIL_LINK_BASE_URL. Each shows a button that posts `?token=`; opening the page does not use the
+ * token up.
+ */
 const pages = {
   magicLink: 'magic-link',
   verifyEmail: 'verify-email',
@@ -100,7 +103,7 @@ function lifetime({ expiresAtMs }: LinkMail, { nowMs }: MailContext): string {
   return `The link works once, and for ${describeMinutes(Math.floor((expiresAtMs - nowMs) / 60_000))}.`
 }
 
-/** Rounded down, since a link that is said to work must. */
+/** Rounded down, so that the link really works for as long as the mail says. */
 function describeMinutes(minutes: number): string {
   if (minutes < 1) return 'less than a minute'
   if (minutes < 120) return counted(minutes, 'minute')

@@ -2,7 +2,7 @@ import { createTransport } from 'nodemailer'
 import { limits } from '../base/limits.js'
 import type { MailContent } from './mail-templates.js'
 
-/** Where mail goes and whom it comes from. */
+/** The mail server and the sender. */
 export interface MailServerSettings {
   /** SERVICE_MAIL_SMTP_URL, `smtp://` or `smtps://`, with the credentials in it. Never logged. */
   smtpUrl: string
@@ -10,31 +10,31 @@ export interface MailServerSettings {
   from: string
 }
 
-/** How patient sending is, milliseconds. */
+/** Time limits of sending, milliseconds. */
 export interface MailTimeouts {
-  /** Until the connection stands, until the greeting, and between two answers. */
+  /** For the connection, for the greeting, and between two answers. */
   silenceMs: number
-  /** For one mail in all: a server that answers a byte at a time is never silent. */
+  /** For one mail in all, since a server that sends single bytes is never silent. */
   sendMs: number
 }
 
 /** One mail to one address. */
 export interface OutgoingMail extends MailContent {
-  /** The same over all tries: receivers know by the Message-ID made of it what came twice. */
+  /** The same for all tries: by the Message-ID made from it, receivers recognise duplicates. */
   id: string
   to: string
 }
 
 /**
- * How it went. `rejected`: this mail will never be taken. `deferred`: the server works, but does not take this mail
- * now. `unreachable`: the server does not work, or takes no mail from us; any other mail would fare the same.
- * Reasons are codes, without addresses and credentials.
+ * The result. `rejected`: the server will never accept this mail. `deferred`: the server works, but does not accept
+ * this mail now. `unreachable`: the server does not work, or accepts no mail from us, so other mails would fail as
+ * well. Reasons are codes, without addresses and credentials.
  */
 export type MailResult = { kind: 'sent' } | { kind: 'rejected' | 'deferred' | 'unreachable'; reason: string }
 
 /** Sends mail. */
 export interface MailServer {
-  /** Does not throw at trouble with the server. An aborted signal ends it as `unreachable`. */
+  /** Does not throw if the server fails. An aborted signal ends it as `unreachable`. */
   send(mail: OutgoingMail, signal: AbortSignal): Promise<MailResult>
 }
 
@@ -63,7 +63,7 @@ export function smtpServer(
       try {
         await transport.sendMail({
           from,
-          // An object, so that no comma or bracket in an address can make two of it.
+          // An object, so that a comma or bracket in an address cannot split it in two.
           to: { name: '', address: to },
           subject,
           text,
@@ -81,15 +81,15 @@ export function smtpServer(
 }
 
 /**
- * A refusal of recipient or content is about this mail. Everything before them, a refused sender or password too, is
- * about the server or its settings, which an operator can put right before the tries are over.
+ * A refusal of recipient or content is about this mail. Everything before, even a refused sender or password, is about
+ * the server or its settings, which an operator can correct before the tries are over.
  */
 function resultOf(error: unknown): MailResult {
   const code = memberOf(error, 'code')
   const command = memberOf(error, 'command')
   const reply = memberOf(error, 'responseCode')
   const reason = [code, command, reply].filter((part) => part !== undefined).join(' ') || 'unknown'
-  // The library looks at the envelope by itself: that is about nothing but this mail.
+  // The library checks the envelope itself: this fault is only about this mail.
   if (code === 'EENVELOPE' && command === 'API') return { kind: 'rejected', reason }
   const aboutMail = command === 'RCPT TO' || command === 'DATA'
   if (!aboutMail || reply === undefined) return { kind: 'unreachable', reason }

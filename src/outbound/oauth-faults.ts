@@ -6,7 +6,10 @@ export function oauthFault(error: OauthFault['error'], reason: string): OauthFau
   return { error, reason }
 }
 
-/** What a failed call to a provider is: what it said of the user, that it is not there, or that it makes no sense. */
+/**
+ * The fault of a failed call to a provider: what it said about the user, that it is away, or that its answer made no
+ * sense.
+ */
 export function faultOf(error: unknown): OauthFault {
   const reason = reasonOf(error)
   if (error instanceof AuthorizationResponseError) return oauthFault(answeredError(error.error), reason)
@@ -14,7 +17,7 @@ export function faultOf(error: unknown): OauthFault {
   return oauthFault(isAway(error) ? 'temporarily_unavailable' : 'server_error', reason)
 }
 
-/** What a provider answered instead of a code, as far as it is the user's business (RFC 6749, 4.1.2.1). */
+/** What a provider answered instead of a code, as far as it concerns the user (RFC 6749, 4.1.2.1). */
 function answeredError(error: string): OauthFault['error'] {
   return error === 'access_denied' || error === 'temporarily_unavailable' ? error : 'server_error'
 }
@@ -30,11 +33,11 @@ function isAway(error: unknown): boolean {
   return false
 }
 
-/** Names and messages down to the first cause; none of them holds what was sent or answered. */
+/** Names and messages down to the first cause; none of them contains what was sent or answered. */
 function reasonOf(error: unknown): string {
   const parts: string[] = []
   for (let one = error; one instanceof Error; one = one.cause) {
-    // A parser quotes what it could not read, which can be somebody's e-mail.
+    // A parser quotes the text that it could not read, which can be somebody's e-mail.
     parts.push(one instanceof SyntaxError ? one.name : `${one.name}: ${one.message}`)
   }
   return parts.join(' < ') || 'Expected an error'

@@ -2,9 +2,9 @@ import type { CustomFetch } from 'openid-client'
 import { limits } from '../base/limits.js'
 
 /**
- * The one way to a provider: no redirect is followed, a request takes so long at most, its body included, and an answer
- * has so many bytes at most.
- * @throws Error when one of that does not hold, or the provider cannot be reached
+ * The only way to call a provider: redirects are not followed, and the time of a request with its answer and the bytes
+ * of an answer are limited.
+ * @throws Error at a redirect, beyond a limit, or when the provider cannot be reached
  */
 export function boundedFetch({ requestMs }: { requestMs: number }): CustomFetch {
   return async (url, { method, headers, body }) => {
@@ -24,7 +24,7 @@ export function boundedFetch({ requestMs }: { requestMs: number }): CustomFetch 
   }
 }
 
-/** What the library sends are forms; its type names all that fetch takes. */
+/** The library sends forms only, but its type allows everything that fetch accepts. */
 function bodyOf(body: unknown): string | URLSearchParams {
   if (typeof body === 'string' || body instanceof URLSearchParams) return body
   throw new Error('Expected a form to be sent to a provider')

@@ -12,7 +12,7 @@ import {
 import type { OauthProvider, OauthReturn, ProviderIdentity } from '../auth/oauth.js'
 import { faultOf } from './oauth-faults.js'
 
-/** How this server is known to a GitHub, and how that is reached. */
+/** How this server is registered with a GitHub, and the addresses of that GitHub. */
 export interface GithubSettings {
   /** Where browsers sign in. */
   baseUrl: string
@@ -25,8 +25,8 @@ export interface GithubSettings {
 const apiHeaders = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' }
 
 /**
- * GitHub, which is no OpenID provider: code flow with PKCE, then two questions to the API. The subject is the number of
- * the user, as names are given anew; the e-mail is the primary one, where that is verified.
+ * GitHub, which is not an OpenID provider: code flow with PKCE, then two requests to the API. The subject is the number
+ * of the user, since names can be given to others; the e-mail is the primary one, if it is verified.
  */
 export function githubProvider(settings: GithubSettings): OauthProvider {
   const configuration = configurationOf(settings)
@@ -96,7 +96,7 @@ function subjectOf(user: unknown): string {
   throw new Error('Expected a user with a number')
 }
 
-/** The primary e-mail, where it is verified. */
+/** The primary e-mail, if it is verified. */
 function primaryOf(emails: unknown): string | undefined {
   if (!Array.isArray(emails)) throw new Error('Expected a list of e-mails')
   const primary: unknown = emails.find((one) => member(one, 'primary') === true)

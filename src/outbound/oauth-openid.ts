@@ -20,7 +20,7 @@ import type { Clock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { faultOf } from './oauth-faults.js'
 
-/** How this server is known to an OpenID provider, and how it is reached. */
+/** How this server is registered with an OpenID provider, and the address of the provider. */
 export interface OpenIdSettings {
   issuerUrl: string
   clientId: string
@@ -29,7 +29,7 @@ export interface OpenIdSettings {
   clock: Clock
 }
 
-/** What a provider says of itself, once for each way that the client can show its secret in, the likelier one first. */
+/** The discovery document of a provider, once for each way of sending the client secret, the likelier one first. */
 type Discovered = Configuration[]
 
 /** Subjects are at most 255 characters of ASCII (OpenID Connect Core, 2). */
@@ -46,7 +46,7 @@ export function openIdProvider(settings: OpenIdSettings): OauthProvider {
     if (known !== undefined && nowMs < known.untilMs) return known.discovered
     const fresh = { discovered: discover(settings), untilMs: nowMs + limits.oauthDiscoveryMs }
     known = fresh
-    // What failed is asked anew by the next.
+    // After a failure the next sign-in asks again.
     fresh.discovered.catch(() => {
       if (known === fresh) known = undefined
     })
@@ -92,7 +92,10 @@ async function discover(settings: OpenIdSettings): Promise<Discovered> {
   })
 }
 
-/** Ways to show the secret: that which the provider names first, and the other, which this client may be registered for. */
+/**
+ * Ways of sending the secret: the one that the provider prefers, and the other one, for which this client may be
+ * registered.
+ */
 function waysOf(supported: readonly string[] | undefined, secret: string): ClientAuth[] {
   const ways: Readonly<Record<string, ClientAuth>> = {
     client_secret_basic: ClientSecretBasic(secret),
@@ -111,12 +114,12 @@ async function identityOf(
   const claims = tokens.claims()
   if (claims === undefined || !subjectShape.test(claims.sub))
     throw new Error('Expected an ID token of a subject')
-  // What the library leaves to its caller (OpenID Connect Core, 3.1.3.7, 5 and 10).
+  // Checks that the library leaves to its caller (OpenID Connect Core, 3.1.3.7, 5 and 10).
   const { azp = clientId } = claims
   if (azp !== clientId) throw new Error('Expected an ID token that this client asked for')
   if (claims.iat * 1_000 > clock() + limits.oauthClockAheadMs)
     throw new Error('Expected an ID token that was issued by now')
-  // Providers need not put it into the ID token (OpenID Connect Core, 5.4).
+  // Providers need not put the e-mail into the ID token (OpenID Connect Core, 5.4).
   const about: Readonly<Record<string, unknown>> =
     claims['email'] === undefined && first(discovered).serverMetadata().userinfo_endpoint !== undefined
       ? await fetchUserInfo(first(discovered), tokens.access_token, claims.sub)
@@ -128,7 +131,7 @@ async function identityOf(
   }
 }
 
-/** Exchanges the code; a provider that does not know the client in one way is shown the secret in the other. */
+/** Exchanges the code; if a provider refuses one way of sending the secret, the other is tried. */
 async function redeem(discovered: Discovered, back: OauthReturn) {
   const { state, nonce, codeVerifier, callbackUrl, query } = back
   const exchange = (configuration: Configuration) =>
@@ -144,7 +147,7 @@ async function redeem(discovered: Discovered, back: OauthReturn) {
   } catch (error) {
     const other = discovered.find((configuration) => configuration !== likely)
     if (other === undefined || !isUnknownClient(error)) throw error
-    // From now on, for all.
+    // The way that worked is used from now on.
     discovered.splice(0, discovered.length, other, likely)
     return exchange(other)
   }

@@ -7,13 +7,13 @@ import { boundedFetch } from './oauth-fetch.js'
 import { githubProvider, type GithubSettings } from './oauth-github.js'
 import { openIdProvider, type OpenIdSettings } from './oauth-openid.js'
 
-/** The providers that are set up, each with what it is set up by. */
+/** The settings of the configured providers. */
 export interface ProviderSettings {
   google?: Omit<OpenIdSettings, 'fetch' | 'clock'>
   github?: Omit<GithubSettings, 'fetch'>
 }
 
-/** The providers that are set up, by their names. */
+/** The configured providers, by their names. */
 export function oauthProviders(
   { google, github }: ProviderSettings,
   { clock, log, requestMs = limits.oauthRequestMs }: { clock: Clock; log: Logger; requestMs?: number },
@@ -27,7 +27,7 @@ export function oauthProviders(
   )
 }
 
-/** The provider with a bound to how many wait for it, and a line in the log for what it cannot do. */
+/** The provider with a limit of waiting sign-ins, and a log line for each failure. */
 function guarded(provider: OauthProvider, log: Logger): OauthProvider {
   let waiting = 0
   const guard = async <Answer extends object>(ask: () => Promise<Answer | OauthFault>) => {

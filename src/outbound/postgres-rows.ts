@@ -14,10 +14,10 @@ export interface SinkRow {
   body: Uint8Array | undefined
 }
 
-/** A row that PostgreSQL does not take, and why. */
+/** A row that PostgreSQL refuses, and why. */
 export interface RefusedRow {
   row: SinkRow
-  /** The SQLSTATE. PostgreSQL's own words can quote the row, and would outlive its erasure. */
+  /** The SQLSTATE. PostgreSQL's message can quote the row, and would still be there after an erasure. */
   reason: string
 }
 
@@ -42,33 +42,33 @@ function escaped(text: string): string {
 const escapes: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 
 /**
- * Classes of SQLSTATE (PostgreSQL manual, Appendix A) that blame what is in a row and not the state of the server:
- * data exceptions, constraints, program limits, WITH CHECK OPTION, and what a trigger raises.
+ * Classes of SQLSTATE (PostgreSQL manual, Appendix A) that are about the contents of a row and not about the state of
+ * the server: data exceptions, constraints, program limits, WITH CHECK OPTION, and what a trigger raises.
  */
 const rowFaults = /^(22|23|44|54|P0001)/
 
 /**
- * Those that tell of the connection, of the server or of its disk: whatever the rows are, others fail by them too.
- * 42 is not among them, since what a trigger runs can be made of a row.
+ * Classes about the connection, the server or its disk: other rows would fail as well. 42 is not among them, since the
+ * statements of a trigger can depend on a row.
  */
 const serverFaults = /^(08|25|26|28|3B|3D|40|53[134]|55|57P|58|XX00[12])/
 
 /**
  * The SQLSTATE by which PostgreSQL refuses a row for good.
- * @returns undefined for any other failure, after which the same rows may be taken
+ * @returns undefined for any other failure, after which the same rows may be accepted
  */
 export function refusalCode(error: unknown): string | undefined {
   const code = sqlState(error)
   return code !== undefined && rowFaults.test(code) ? code : undefined
 }
 
-/** The SQLSTATE of a failure that may be about a row, though nothing in it says so. */
+/** The SQLSTATE of a failure that may be about a row, although it does not say so. */
 export function suspectCode(error: unknown): string | undefined {
   const code = sqlState(error)
   return code !== undefined && !serverFaults.test(code) ? code : undefined
 }
 
-/** What the log tells of a failure: of one that PostgreSQL tells of its SQLSTATE alone, since its words can quote rows. */
+/** The text of a failure for the log: for one of PostgreSQL's only the SQLSTATE, since its message can quote rows. */
 export function failureText(error: unknown): string {
   const code = sqlState(error)
   if (code !== undefined) return `SQLSTATE ${code}`

@@ -9,7 +9,7 @@ const tables = {
     type text NOT NULL,
     body jsonb
   )`,
-  // The body as bytes: text is among what PostgreSQL may have refused.
+  // The body as bytes, since PostgreSQL may have refused it as text.
   strandfast_dead_letters: `CREATE TABLE strandfast_dead_letters (
     content_hash text PRIMARY KEY,
     agent text NOT NULL,
@@ -33,11 +33,11 @@ const tables = {
 /** Characters of an SQLSTATE. */
 export const SQLSTATE_CHARS = 5
 
-/** Until version 0.4.0 reasons held PostgreSQL's words as well, which can quote the row that was refused. */
+/** Until version 0.4.0 reasons contained PostgreSQL's message as well, which can quote the refused row. */
 const shortenReasons = `UPDATE strandfast_dead_letters SET reason = left(reason, ${SQLSTATE_CHARS})
   WHERE length(reason) > ${SQLSTATE_CHARS}`
 
-/** Rows wait here within one transaction; the table goes with the connection. */
+/** Rows wait here within one transaction; the table ends with the connection. */
 const staging = `CREATE TEMPORARY TABLE strandfast_staging (
     content_hash text,
     agent text,
@@ -47,15 +47,17 @@ const staging = `CREATE TEMPORARY TABLE strandfast_staging (
     body jsonb
   ) ON COMMIT DELETE ROWS`
 
-/** Holds off other servers that make their tables in this database at the same time; any number serves. */
+/**
+ * Key of the lock against other servers that make their tables in this database at the same time; any number would do.
+ */
 const CREATION_LOCK = 7_236_528_301
 
 /**
- * Makes the tables that are not there yet, and the connection's staging table.
+ * Makes missing tables, and the connection's staging table.
  *
- * It looks first: IF NOT EXISTS asks for the right to create even where nothing is created, and a role that may only
- * write suffices once the tables are there.
- * @throws Error when PostgreSQL does not allow it or is not there
+ * It checks first which tables exist: IF NOT EXISTS requires the right to create even if nothing is created, and a role
+ * that may only write must be enough once the tables exist.
+ * @throws Error when PostgreSQL does not allow it or cannot be reached
  */
 export async function makeTables(client: Client): Promise<void> {
   if ((await missing(client)).length > 0) {

@@ -29,19 +29,19 @@ export interface SinkCursor {
   contentHash: string
 }
 
-/** What one transaction takes to PostgreSQL. */
+/** What one transaction delivers to PostgreSQL. */
 export interface SinkBatch {
   shard: number
   rows: readonly SinkRow[]
-  /** Hashes of records whose bodies are to go, delivered now or before, or never. */
+  /** Hashes of erased records whose bodies must be removed, whether they were delivered or not. */
   erased: readonly string[]
-  /** Where the log is delivered up to, once this is. */
+  /** How far the log is delivered after this batch. */
   cursor: SinkCursor
-  /** It has failed some times, though the connection lived: a row of it may be what fails. */
+  /** The batch has failed several times while the connection worked: one of its rows may be the cause. */
   suspect: boolean
 }
 
-/** What became of the rows of a batch; those that are in neither count were there before. */
+/** The results of a batch's rows; rows in neither count existed before. */
 export interface Delivery {
   stored: number
   refused: number
@@ -51,26 +51,26 @@ export interface Delivery {
 export interface PostgresPlace {
   /** SERVICE_INGEST_POSTGRES_URL. */
   url: string
-  /** Names the data directory: two of them in one database have cursors of their own. */
+  /** Identifies the data directory: each one that delivers to a database has cursors of its own. */
   store: string
 }
 
-/** A connection to PostgreSQL that the sink delivers by. */
+/** A connection of the sink to PostgreSQL. */
 export interface SinkConnection {
-  /** False once it has broken: nothing works on it any more. */
+  /** False once it has broken. */
   readonly open: boolean
-  /** Where each shard is delivered up to, by its number. */
+  /** How far each shard is delivered, by its number. */
   cursors(): Promise<Map<number, SinkCursor>>
   /** Stores the rows, each once, and the cursor, in one transaction. */
   deliver(batch: SinkBatch): Promise<Delivery>
-  /** Says good-bye where nothing is under way; else breaks off, and PostgreSQL rolls back. */
+  /** Closes an idle connection properly; aborts a busy one, and PostgreSQL rolls back. */
   close(): void
 }
 
 /**
- * Connects and makes the tables that are not there.
- * @param signal breaks off whatever is under way; PostgreSQL then rolls it back
- * @throws Error when PostgreSQL cannot be reached or does not let us
+ * Connects and makes missing tables.
+ * @param signal aborts whatever is running; PostgreSQL then rolls it back
+ * @throws Error when PostgreSQL cannot be reached or refuses
  */
 export async function connectPostgres(
   { url, store }: PostgresPlace,
@@ -110,7 +110,7 @@ class PostgresConnection implements SinkConnection {
     this.#client = client
     this.#socket = socket
     this.#store = store
-    // An idle connection that breaks tells of it here; a busy one fails its query besides.
+    // Emitted when an idle connection breaks; on a busy one the query fails as well.
     client.on('error', () => (this.#open = false))
     client.on('end', () => (this.#open = false))
   }
@@ -134,7 +134,7 @@ class PostgresConnection implements SinkConnection {
     this.#busy = true
     const refused: RefusedRow[] = []
     await this.#client.query(`BEGIN; SET LOCAL statement_timeout = ${limits.sinkStatementMs}`)
-    // A fault must show while the row that it belongs to can still be found.
+    // A fault must be reported while its row can still be found.
     await this.#client.query('SET CONSTRAINTS ALL IMMEDIATE')
     const stored = rows.length === 0 ? 0 : await this.#storeRows(rows, { refused, suspect })
     for (const one of refused) await this.#storeDeadLetter(one)
@@ -159,7 +159,7 @@ class PostgresConnection implements SinkConnection {
     }
   }
 
-  /** Stores the rows but those that PostgreSQL refuses, which it finds by halving. @returns how many are new */
+  /** Stores the rows except those that PostgreSQL refuses, which it finds by halving. @returns how many are new */
   async #storeRows(
     rows: readonly SinkRow[],
     found: { refused: RefusedRow[]; suspect: boolean },
@@ -187,7 +187,7 @@ class PostgresConnection implements SinkConnection {
     }
   }
 
-  /** Whether a row about which nothing is special would be taken: where not, no row is to blame. */
+  /** Whether PostgreSQL accepts an ordinary row: if not, no row of the batch is the cause. */
   async #takesAnyRow(): Promise<boolean> {
     await this.#client.query('SAVEPOINT strandfast_probe')
     try {
@@ -203,7 +203,7 @@ class PostgresConnection implements SinkConnection {
     }
   }
 
-  /** Takes the bodies away; the rows too, where the database does not let them be without one. */
+  /** Removes the bodies; the rows too, if the database requires a body. */
   async #erase(hashes: readonly string[]): Promise<void> {
     const updates = [
       ['strandfast_records', 'body = NULL'],
@@ -231,13 +231,14 @@ class PostgresConnection implements SinkConnection {
   }
 }
 
-/** Copies the rows into the staging table. @throws Error when one of them is not taken, or the connection breaks */
+/** Copies the rows into the staging table. @throws Error when one of them is refused, or the connection breaks */
 function copyRows(client: Client, rows: readonly SinkRow[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const copy = client.query(copyFrom(copyStatement))
     copy.once('finish', resolve)
     copy.on('error', (error) => {
-      // Else it goes on writing once the socket has drained, on a connection that it no longer has.
+      // Otherwise it would continue to write once the socket has drained, on a connection that it does not own any
+      // more.
       copy.destroy()
       reject(error)
     })
@@ -252,6 +253,6 @@ const copyStatement = `COPY strandfast_staging (${columns}) FROM STDIN`
 const insertStatement = `INSERT INTO strandfast_records (${columns})
   SELECT ${columns} FROM strandfast_staging ON CONFLICT (content_hash) DO NOTHING`
 
-/** Rows of halves that went well before are in the staging table still. */
+/** Rows of halves that succeeded before are still in the staging table. */
 const rollbackStatements =
   'ROLLBACK TO SAVEPOINT strandfast_rows; RELEASE SAVEPOINT strandfast_rows; DELETE FROM strandfast_staging'

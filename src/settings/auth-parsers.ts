@@ -22,7 +22,7 @@ export const mailAddress: Parse<string> = (text) => {
     : undefined
 }
 
-/** An address below which web pages lie. */
+/** The base address of web pages. */
 export const webBase: Parse<string> = (text) => {
   const url = parseUrl(text)
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined

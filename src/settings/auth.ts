@@ -19,7 +19,7 @@ export const authSettings = {
     description: 'The license of the auth add-on. Without a valid one every auth route answers 402.',
     allowed: 'a token as strandfast license issue prints it',
     secret: true,
-    // Whether it is valid shows in the answers of the routes: a license that ran out keeps no data from being served.
+    // Not checked here: with an expired license the server still serves data, and auth routes answer 402.
     parse: (text) => text.trim(),
   }),
   licensePublicKey: setting<string | undefined>({
@@ -86,7 +86,7 @@ export const authSettings = {
     description:
       'The most that app_metadata and user_metadata of one user may take together. Tokens carry both.',
     allowed: 'an integer from 16 to 8192',
-    // A token is sent in a header, and a header block holds 16 KiB.
+    // A token is sent in a header, and a header block has at most 16 KiB.
     parse: parsers.integer(16, 8192),
   }),
   requireEmailVerify: setting({
@@ -158,7 +158,7 @@ export const authSettings = {
 /** The settings of the auth add-on, frozen. */
 export interface AuthConfig {
   readonly enabled: boolean
-  /** Never logged; not checked yet. Absent: there is none. */
+  /** Never logged; not checked yet. Absent if there is none. */
   readonly licenseKey?: string
   /** 64 hex digits, lower case. Absent: that of the data directory's authority. */
   readonly licensePublicKey?: string
@@ -178,7 +178,7 @@ export interface AuthConfig {
 
 /** Where mail goes, frozen. */
 export interface MailConfig {
-  /** Holds credentials: never logged. */
+  /** Contains credentials: never logged. */
   readonly smtpUrl: string
   readonly from: string
   readonly linkBaseUrl: string
@@ -216,7 +216,7 @@ export function readMail(value: ValueOf): MailConfig | undefined {
   return Object.freeze({ smtpUrl, from, linkBaseUrl })
 }
 
-/** Faults of mail that is on without all that it needs. */
+/** Faults of mail that is on but not completely configured. */
 export function mailFaults(env: Environment): SettingFault[] {
   const { mailEnabled, mailSmtpUrl, mailFrom, mailLinkBaseUrl } = authSettings
   if (env[mailEnabled.name] !== 'true') return []
@@ -225,7 +225,7 @@ export function mailFaults(env: Environment): SettingFault[] {
     .map(({ name, allowed }) => ({ name, given: 'nothing', allowed }))
 }
 
-/** Warnings, sentences without a full stop, of settings that are allowed and seldom meant. */
+/** Warnings, sentences without a full stop, about settings that are allowed but seldom intended. */
 export function authWarnings({
   auth,
   mail,

@@ -226,7 +226,7 @@ export interface Config {
   readonly masterSeed?: Buffer
   /** Never logged. Absent: the data directory's own. */
   readonly rootApiKey?: string
-  /** How long a shard's thread may come no step further though it has something to do; 0 is off. */
+  /** How long a shard's thread may make no progress while it has work; 0 is off. */
   readonly shardSilenceSecs: number
   /** Absent: as many as the limit of open files allows. */
   readonly connectionsMax?: number
@@ -237,7 +237,7 @@ export interface Config {
   readonly governedAutoApproveSecs: number
   /** Bytes; 0 is off. */
   readonly recordCacheBytes: number
-  /** Between looks for strand heads that moved; 0 is off. */
+  /** Between searches for strand heads that moved; 0 is off. */
   readonly logIntervalSecs: number
   /** Per second and client address; 0 is off. */
   readonly rateLimitRps: number
@@ -255,7 +255,7 @@ export interface Config {
   readonly freeBytesMin: number
   /** Refused lines after which an upload is ended; 0 is off. */
   readonly ingestBadLinesMax: number
-  /** Holds a password, never logged. Absent: ingested records are copied nowhere. */
+  /** Contains a password, never logged. Absent: ingested records are not copied anywhere. */
   readonly ingestPostgresUrl?: string
   readonly auth: AuthConfig
   /** Absent: mail is off. */
@@ -362,7 +362,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   }
 }
 
-/** Faults of settings that are fine each but not together. */
+/** Faults of settings that are valid alone but not together. */
 function crossFaults(env: Environment, config: Config): SettingFault[] {
   const faults: SettingFault[] = []
   const { tlsCertFile, tlsKeyFile, masterSeed, masterSeedFile, dataOpen } = settings

@@ -1,7 +1,7 @@
 import * as parsers from './parsers.js'
 import { setting } from './setting.js'
 
-/** The settings of connections and of how much they may ask (docs/OPERATIONS.md, Connections and Rate limits). */
+/** The settings of connections and rate limits (docs/OPERATIONS.md, Connections and Rate limits). */
 export const connectionSettings = {
   connectionsMax: setting<number | undefined>({
     name: 'SERVICE_CONNECTIONS_MAX',

@@ -1,8 +1,8 @@
 import type { Environment } from './setting.js'
 
 /**
- * The name that was most likely meant by a mistyped one: the one with the fewest letters to insert, drop or replace.
- * @returns undefined when none is near enough to be worth naming
+ * The name most likely meant by a mistyped one: the one with the fewest letters to insert, delete or replace.
+ * @returns undefined when none is similar enough
  */
 export function nearestName(given: string, names: readonly string[]): string | undefined {
   const near = names
@@ -12,7 +12,7 @@ export function nearestName(given: string, names: readonly string[]): string | u
   return near[0]?.name
 }
 
-/** Levenshtein's distance, one row at a time. */
+/** Levenshtein distance, one row at a time. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 0; i < from.length; i++) {
@@ -27,7 +27,7 @@ function editDistance(from: string, to: string): number {
 }
 
 /**
- * Warnings of variables that look like settings and are none, which are typing errors mostly.
+ * Warnings about variables that look like settings but are not: mostly typing errors.
  * @param known names of all settings
  */
 export function unknownNames(env: Environment, known: readonly string[]): string[] {

@@ -95,7 +95,7 @@ export const oauthSettings = {
   }),
 } as const
 
-/** How this server is known to a provider. The secret is never logged. */
+/** How this server is registered with a provider. The secret is never logged. */
 export interface OauthClient {
   readonly clientId: string
   readonly clientSecret: string
@@ -140,14 +140,14 @@ function clientOf(clientId: string | undefined, clientSecret: string | undefined
   return clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret }
 }
 
-/** Where a GitHub has its API unless a setting says otherwise: a token of one must not go to the other. */
+/** The API of a GitHub unless a setting says otherwise: a token of one GitHub must not be sent to another. */
 function apiOf(baseUrl: string): string {
   return new URL(baseUrl).href === new URL(githubBase).href
     ? githubApi
     : `${baseUrl.replace(/\/$/, '')}/api/v3`
 }
 
-/** Faults of settings that are fine each but not together, or not in production. */
+/** Faults of settings that are valid alone but not together, or not in production. */
 export function oauthFaults(env: Environment, environment: 'development' | 'production'): SettingFault[] {
   const faults: SettingFault[] = []
   const blame = ({ name, allowed }: { name: string; allowed: string }, given: string) =>
@@ -178,7 +178,7 @@ function isOpenHttp(text: string): boolean {
   return protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Warnings, sentences without a full stop, of settings that are allowed and seldom meant. */
+/** Warnings, sentences without a full stop, about settings that are allowed but seldom intended. */
 export function oauthWarnings(
   oauth: OauthConfig | undefined,
   environment: 'development' | 'production',

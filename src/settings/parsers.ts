@@ -6,7 +6,7 @@ import { limits } from '../base/limits.js'
 import { readBounded } from '../base/bounded-file.js'
 import { seedBytes } from '../strand/keys.js'
 
-/** Makes the value of a setting's text. @returns undefined when the text is not allowed */
+/** Reads the value of a setting from its text. @returns undefined when the text is not allowed */
 export type Parse<T> = (text: string) => T | undefined
 
 /** A decimal integer within bounds, both included. Signs, fractions and leading zeros are refused. */
@@ -77,9 +77,9 @@ export function list(item: (text: string) => boolean): Parse<readonly string[]> 
   }
 }
 
-/** Whether a text is an address range as `10.0.0.0/8` or `fd00::/8`. */
+/** Whether a text is an address range such as `10.0.0.0/8` or `fd00::/8`. */
 export function isCidr(text: string): boolean {
-  // The library also takes octal and shortened IPv4 forms, which people and programs read in different ways.
+  // The library also accepts octal and shortened IPv4 forms, which people and programs read in different ways.
   const address = text.slice(0, text.lastIndexOf('/'))
   return isIP(address) !== 0 && ipaddr.isValidCIDR(text)
 }
@@ -90,7 +90,7 @@ export const postgresUrl: Parse<string> = (text) =>
 
 /** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
 export function isOrigin(text: string): boolean {
-  // URL parsing takes a star for a host name, where people mean any subdomain.
+  // URL parsing accepts a star as a host name, but people mean any subdomain.
   if (!/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
   return new URL(text).origin === text
 }

@@ -2,7 +2,7 @@ import type { RelyingParty } from '../auth/passkey.js'
 import { isOrigin, matching, type Parse } from './parsers.js'
 import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
 
-/** A host name without scheme, port and final dot, lower-case; no IP address, which cannot own passkeys. */
+/** A host name without scheme, port and final dot, lower-case; not an IP address, which cannot have passkeys. */
 const domain: Parse<string> = (text) => {
   const name = text.toLowerCase()
   const shape =
@@ -10,7 +10,7 @@ const domain: Parse<string> = (text) => {
   return shape.test(name) ? name : undefined
 }
 
-/** The origin of pages that browsers let use passkeys: https, or http on this very machine. */
+/** The origin of pages on which browsers allow passkeys: https, or http on this machine. */
 const pageOrigin: Parse<string> = (text) => {
   if (!isOrigin(text)) return undefined
   const { protocol, hostname } = new URL(text)
@@ -49,7 +49,7 @@ export const passkeySettings = {
   }),
 } as const
 
-/** Whom passkeys are made for, frozen; undefined unless both domain and origin are set. */
+/** The relying party of passkeys, frozen; undefined unless both domain and origin are set. */
 export function readPasskeys(value: ValueOf): RelyingParty | undefined {
   const rpId = value(passkeySettings.webauthnRpId)
   const origin = value(passkeySettings.webauthnOrigin)
@@ -68,7 +68,7 @@ export function passkeyFaults(env: Environment): SettingFault[] {
   return [{ name: webauthnOrigin.name, given: `${origin} with ${rpId}`, allowed: webauthnOrigin.allowed }]
 }
 
-/** A warning, where one of the two settings is there without the other. */
+/** A warning if only one of the two settings is set. */
 export function passkeyWarnings(env: Environment): string[] {
   const { webauthnRpId, webauthnOrigin } = passkeySettings
   const set = [webauthnRpId.name, webauthnOrigin.name].filter((name) => env[name] !== undefined)

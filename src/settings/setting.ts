@@ -18,7 +18,7 @@ export interface Setting<T> {
   parse: Parse<T>
 }
 
-/** One wrong setting: its name, what was given (of a secret only the length) and what is allowed. */
+/** One wrong setting: its name, what was given (for a secret only the length) and what is allowed. */
 export interface SettingFault {
   name: string
   given: string
@@ -43,10 +43,10 @@ export function setting<T>(line: SettingLine<T>): Setting<T> {
 /** Characters of a wrong value that a fault shows. */
 const GIVEN_CHARS_MAX = 100
 
-/** A wrong value as a fault shows it: cut, and of a secret its length alone. */
+/** A wrong value as a fault shows it: truncated, and for a secret only its length. */
 export function describeGiven(secret: true | undefined, text: string): string {
   if (text === '') return 'an empty text'
-  // A seed put into the setting beside its own, as into SERVICE_MASTER_SEED_FILE, is still a seed.
+  // A seed may have been put into another setting by mistake, such as SERVICE_MASTER_SEED_FILE.
   if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
   const shown = text.slice(0, GIVEN_CHARS_MAX)
   return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
