@@ -58,7 +58,7 @@ export function keptUntilMs({ lockedUntilMs }: LockoutState, nowMs: number): num
 
 /** 429 while the e-mail is locked. */
 export function lockedRefusal(forMs: number): Refusal {
-  return refuse('account_locked', 'Expected no login by password while this e-mail is locked', {
+  return refuse('account_locked', 'Logins by password are locked after too many failures, try again later', {
     retryAfterSecs: Math.ceil(forMs / 1_000),
   })
 }

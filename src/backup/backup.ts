@@ -29,12 +29,12 @@ import {
 import { version } from '../base/version.js'
 import { type BackupManifest, backupFormat, renderBackupManifest } from '../wire/backup-manifest.js'
 
-/** A backup that is asked for. */
+/** A request for a backup. */
 export interface BackupRequest {
   dataDir: string
   /** Free space of its disk below which a server only reads, bytes. */
   freeBytesMin: number
-  /** Where it is to be, absent or empty. */
+  /** The directory for it, absent or empty. */
   target: string
   /** Whether master seed, root key and license authority are copied, where the data directory has them. */
   secrets: boolean
@@ -44,7 +44,7 @@ export interface BackupRequest {
 
 /**
  * Copies a data directory, whether a server runs on it or not, checks every strand of the copy and writes a manifest
- * (docs/adr/0020-backup.md). Where it fails or is interrupted, nothing is left of it.
+ * (docs/adr/0020-backup.md). If it fails or is interrupted, nothing is left of it.
  */
 export async function backUp(request: BackupRequest, work: StoreWork): Promise<StoreOutcome> {
   const target = resolve(request.target)
@@ -108,13 +108,13 @@ async function fill(request: BackupRequest, format: Format, work: StoreWork): Pr
   }
   for (const path of paths) syncDirectory(path)
   syncDirectory(target)
-  // Last: a directory without it is no backup.
+  // Last, since a directory without it is not a backup.
   work.signal.throwIfAborted()
   writeDurably(join(target, manifestFile), renderBackupManifest(manifest))
   return { ok: true, manifest }
 }
 
-/** Copies the stores: by the server that has the lock of the data directory, or where none has it, here. */
+/** Copies the stores: by the server that has locked the data directory, or here if none has. */
 async function copyShards(
   source: BackupRequest,
   to: string[],
@@ -148,14 +148,14 @@ async function copyShards(
   }
 }
 
-/** What the stores take, which is the most that a copy of them does. */
+/** Bytes of the stores, which is the most that a copy takes. */
 function bytesOf(dataDir: string, shards: number): number {
   let bytes = 0
   for (let shard = 0; shard < shards; shard++) bytes += statSync(join(dataDir, storeFile(shard))).size
   return bytes
 }
 
-/** Copies the files beside the stores, and takes the digest of every file. */
+/** Copies the files beside the stores, and computes the digest of every file. */
 async function takeFiles(
   { dataDir, target }: BackupRequest,
   files: readonly string[],

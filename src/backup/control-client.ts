@@ -5,9 +5,9 @@ import type { ShardCopy } from '../protocol/store-tasks.js'
 import { type ControlRequest, parseControlAnswer } from '../wire/control.js'
 
 /**
- * Has the server of a data directory copy its stores, which go on being written.
- * @param to absolute; each is there and empty
- * @throws Error when there is no server that takes requests, it refuses, fails or goes, or `signal` aborts
+ * Asks the server of a data directory to copy its stores, to which it can go on writing.
+ * @param to absolute; each exists and is empty
+ * @throws Error when no server answers, it refuses, fails or ends, or `signal` aborts
  */
 export async function askForCopy(
   dataDir: string,
@@ -34,7 +34,7 @@ export async function askForCopy(
   }
 }
 
-/** The lines of a socket. @throws what the socket fails with, which readline alone does not tell */
+/** The lines of a socket. @throws the socket's error, which readline alone does not report */
 async function* linesOf(socket: ReturnType<typeof connect>): AsyncGenerator<string> {
   let failure: Error | undefined
   const input = createInterface({ input: socket })

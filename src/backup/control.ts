@@ -13,12 +13,12 @@ import { isFileSystemError } from '../base/durable-file.js'
 import { type ControlAnswer, parseControlRequest } from '../wire/control.js'
 
 /*
- * The control socket of a running server, in its data directory: whoever may read the data may use it. It copies the
- * stores for `strandfast backup`, since LMDB may lose a commit when another process opens a store that is being written
- * (docs/adr/0020-backup.md).
+ * The control socket of a running server, in its data directory: whoever can read the data can use it. The server
+ * copies the stores for `strandfast backup`, since LMDB may lose a commit if another process opens a store that is
+ * being written (docs/adr/0020-backup.md).
  */
 
-/** What the control socket works on. */
+/** What the control socket needs. */
 interface Controlled {
   path: string
   shards: number
@@ -32,7 +32,7 @@ interface Controlled {
 /** Name of the socket in the data directory. */
 export const controlFile = 'control.sock'
 
-/** Where the server of a data directory listens; Windows has names for this instead of files. */
+/** Where the server of a data directory listens; Windows uses names for this instead of files. */
 export function controlPath(dataDir: string): string {
   if (process.platform !== 'win32') return join(dataDir, controlFile)
   return `\\\\.\\pipe\\strandfast-${createHash('sha256').update(dataDir).digest('hex').slice(0, 32)}`
@@ -51,11 +51,13 @@ export class Control {
     this.#server = createServer((socket) => void this.#serve(socket))
   }
 
-  /** Listens; where the file system has no sockets, or the path is too long for one, it says so and does without. */
+  /**
+   * Listens; if the file system has no sockets, or the path is too long for one, it logs that and continues without.
+   */
   async open(): Promise<void> {
     const path = controlPath(this.#controlled.path)
     try {
-      // Of a server that was killed.
+      // Left by a server that was killed.
       if (process.platform !== 'win32') rmSync(path, { force: true })
       this.#server.listen(path)
       await once(this.#server, 'listening')
@@ -65,7 +67,7 @@ export class Control {
     }
   }
 
-  /** Ends the copying under way, as when a shard's thread dies: its store must be let go of. */
+  /** Ends a running copy, for example when a shard's thread dies: its store must be closed. */
   abort(): void {
     this.#pool?.stop()
   }
@@ -73,7 +75,7 @@ export class Control {
   async close(): Promise<void> {
     this.abort()
     this.#socket?.destroy()
-    // Its view of the stores has gone by then.
+    // After that its view of the stores is closed.
     await this.#copying
     if (!this.#server.listening) return
     this.#server.close()
@@ -106,7 +108,7 @@ export class Control {
     const pool = new StorePool(true)
     this.#pool = pool
     this.#socket = socket
-    // Whoever asked has gone: nobody will use the copy.
+    // The client is gone, so nobody will use the copy.
     socket.once('close', () => pool.stop())
     const timer = setInterval(() => tell({ copied_bytes: pool.done }), limits.backupProgressMs)
     try {
@@ -125,7 +127,7 @@ export class Control {
   }
 }
 
-/** Why stores cannot be copied to these directories: LMDB would make what is missing, and add to what is there. */
+/** Why stores cannot be copied to these directories: LMDB would make missing directories, and add to existing data. */
 function targetFault(to: readonly string[]): string | undefined {
   try {
     const taken = to.find((path) => !isAbsolute(path) || readdirSync(path).length > 0)

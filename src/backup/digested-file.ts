@@ -8,14 +8,13 @@ export interface FileDigest {
   sha256: string
 }
 
-/** What the reading of a file is told by and tells. */
+/** Options of reading a file. */
 export interface FileReading {
   signal: AbortSignal
-  /** Told how many bytes were read since. */
+  /** Called with the number of bytes read since the last call. */
   onBytes(bytes: number): void
   /**
-   * Where the file is somebody else's: it must be a regular file and no link, and is read no further than one byte past
-   * so many.
+   * For a file of somebody else: it must be a regular file and not a link, and at most one byte more than this is read.
    */
   bytesMax?: number
 }
@@ -30,7 +29,7 @@ export async function digestFile(path: string, reading: FileReading): Promise<Fi
 
 /**
  * Copies a file to where there is none, mode 0600, and returns when its bytes are on disk.
- * @throws Error of the file system, or when `signal` aborts; what was written by then is left
+ * @throws Error of the file system, or when `signal` aborts; a partly written file is left
  */
 export async function copyFile(from: string, to: string, reading: FileReading): Promise<FileDigest> {
   const target = await open(to, 'wx', 0o600)
@@ -73,12 +72,12 @@ async function take(
   }
 }
 
-/** Opens no link, and waits for nobody at a named pipe. Windows knows neither. */
+/** Follows no link, and does not wait at a named pipe. Windows has neither. */
 const strictly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /**
  * Reads a small file of somebody else.
- * @returns undefined when it is no regular file, or has more than `bytesMax` bytes
+ * @returns undefined when it is not a regular file, or has more than `bytesMax` bytes
  * @throws Error of the file system
  */
 export function readSmall(path: string, bytesMax: number): Buffer | undefined {

@@ -23,27 +23,27 @@ import {
 } from './stores.js'
 import { type BackupManifest, parseBackupManifest } from '../wire/backup-manifest.js'
 
-/** A restore that is asked for. */
+/** A request for a restore. */
 export interface RestoreRequest {
   /** The backup. */
   source: string
-  /** Where the data directory is to be, absent or empty. */
+  /** The new data directory, absent or empty. */
   dataDir: string
-  /** Where a setting gives it. */
+  /** The seed, if a setting gives it. */
   masterSeed: Buffer | undefined
   random: RandomBytes
 }
 
-/** Random bytes of an era: eight thousand restores, one of another, are counted without loss. */
+/** Random bytes of an era: few enough that eight thousand restores in a row fit into a number. */
 const ERA_BYTES = 5
 
-/** Why nothing can come of it. */
+/** Why a restore is not possible. */
 type Refusal = Extract<StoreOutcome, { ok: false }>
 
 /**
- * Makes a data directory of a backup: each file has to be as the manifest says, and every strand of what was written
- * has to verify (docs/adr/0020-backup.md). Where one does not, or the restore is interrupted, nothing is left. One that
- * was killed leaves a directory that no server starts on and that the next restore takes over.
+ * Makes a data directory from a backup: each file has to be as the manifest says, and every strand of the copy has to
+ * verify (docs/adr/0020-backup.md). If one does not, or the restore is interrupted, nothing is left. If it is killed,
+ * it leaves a directory on which no server starts and which the next restore uses again.
  */
 export async function restore(request: RestoreRequest, work: StoreWork): Promise<StoreOutcome> {
   const source = resolve(request.source)
@@ -60,7 +60,7 @@ export async function restore(request: RestoreRequest, work: StoreWork): Promise
   } finally {
     if (outcome?.ok !== true) {
       discardFilled(request.dataDir)
-      // The lock stays where the directory was there before: another process may be waiting at it.
+      // If the directory existed before, the lock file stays: another process may be waiting for it.
       if (claim.made) rmSync(request.dataDir, { recursive: true, force: true })
     }
     claim.release()
@@ -74,7 +74,7 @@ async function fill(
 ): Promise<StoreOutcome> {
   const shards = manifest.shards.map((_shard, number) => number)
   const paths = shards.map((shard) => join(dataDir, shardDirectory(shard)))
-  // The name says, from the first file on, what the directory is until it is whole.
+  // From the first file on, this name says that the directory is not complete yet.
   const copied = await copyFiles({ source, dataDir }, manifest, work)
   if (copied !== undefined) return copied
   const format = readCopiedFormat({ source, dataDir }, manifest)
@@ -121,7 +121,7 @@ async function copyFiles(
   return undefined
 }
 
-/** The manifest of a backup whose files are all there, in their lengths. */
+/** The manifest of a backup that has all files, with the right lengths. */
 function readManifest(source: string): BackupManifest | Refusal {
   const file = join(source, manifestFile)
   try {
@@ -138,7 +138,7 @@ function readManifest(source: string): BackupManifest | Refusal {
   }
 }
 
-/** Whether a backup has the files that its manifest names, and that names those which it needs and no others. */
+/** Whether a backup has the files that its manifest names, and the manifest names exactly the necessary ones. */
 function filesFault(source: string, manifest: BackupManifest): Refusal | undefined {
   const named = manifest.files.map(({ path }) => path)
   const stores = manifest.shards.map((_shard, number) => storeFile(number))
@@ -153,7 +153,7 @@ function filesFault(source: string, manifest: BackupManifest): Refusal | undefin
     const file = join(source, path)
     const facts = lstatSync(file, { throwIfNoEntry: false })
     if (facts === undefined) return found(`The file ${file} is missing`)
-    // A link could lead to a file that no backup has, or to a device without end.
+    // A link could lead to a file outside the backup, or to a device without end.
     if (!facts.isFile() || realpathSync(file) !== join(within, path))
       return found(`Expected ${file} to be a regular file of the backup, and no link`)
     if (facts.size !== bytes) return found(`The file ${file} has ${facts.size} bytes, not ${bytes}`)
@@ -163,7 +163,7 @@ function filesFault(source: string, manifest: BackupManifest): Refusal | undefin
   return undefined
 }
 
-/** Whether the master seed is there that the backup was made with, from a setting or in the backup. */
+/** Whether the master seed of the backup is available, from a setting or in the backup. */
 function seedFault(
   { masterSeed }: RestoreRequest,
   source: string,
@@ -183,7 +183,7 @@ function seedFault(
     : found(`The file ${join(source, seedFile)} does not hold the master seed that the backup was made with`)
 }
 
-/** What the copied format.json says, where it tells of the same data directory as the manifest. */
+/** What the copied format.json says, if it is of the same data directory as the manifest. */
 function readCopiedFormat(
   { source, dataDir }: { source: string; dataDir: string },
   { shards, source: of }: BackupManifest,
@@ -198,20 +198,20 @@ function readCopiedFormat(
 }
 
 /**
- * The era of tokens in a restored directory. Random, because nothing in a backup tells which eras and rotations of keys
- * came after it: a token of any of them must not be good here.
+ * The era of tokens in a restored directory. Random, because a backup does not say which eras and key rotations came
+ * after it, and no token of those may be valid here.
  */
 function eraAfter(era: number, random: RandomBytes): number {
   return era + 1 + Buffer.from(random(ERA_BYTES)).readUIntBE(0, ERA_BYTES)
 }
 
-/** Makes the directory, locks it and empties it of what an earlier restore has left. */
+/** Makes the directory, locks it and removes what an earlier restore has left. */
 function claimTarget(dataDir: string): { made: boolean; release(): void } | Refusal {
   try {
     const made = makeDirectory(dataDir)
     const distrusted = distrust(dataDir)
     if (distrusted !== undefined) return usage(distrusted)
-    // Looked at before the lock, which leaves a file in whatever directory was named, and under it.
+    // Checked before locking, which leaves a file in whatever directory was named, and again under the lock.
     const early = occupied(dataDir)
     if (early !== undefined) return early
     const locking = lockDirectory(dataDir)
@@ -233,7 +233,7 @@ function claimTarget(dataDir: string): { made: boolean; release(): void } | Refu
   }
 }
 
-/** Whether a directory holds anything but what an earlier restore has left. */
+/** Whether a directory contains anything but what an earlier restore has left. */
 function occupied(dataDir: string): Refusal | undefined {
   const whole = existsSync(join(dataDir, formatFile))
   if (!whole && existsSync(join(dataDir, restoringFile))) return undefined

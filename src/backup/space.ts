@@ -6,8 +6,8 @@ import type { ShardCopy } from '../protocol/store-tasks.js'
 import { mebibytes } from './stores.js'
 
 /*
- * Room that a backup needs and leaves (docs/adr/0020-backup.md). While it reads its snapshots the stores cannot use the
- * pages again that were in use then, so the files of a server that writes grow meanwhile.
+ * Free space that a backup needs and leaves (docs/adr/0020-backup.md). While it reads its snapshots, the stores cannot
+ * reuse pages of these snapshots, so the files of a server that writes grow.
  */
 
 /** A data directory, and the free space below which its server only reads (0: never). */
@@ -17,8 +17,8 @@ export interface BackedUp {
 }
 
 /**
- * Why there is no room for a copy of so many bytes, which takes as many at the most.
- * @returns undefined where there is
+ * Why there is no room for a copy, which takes at most `bytes`.
+ * @returns undefined where there is room
  */
 export function spaceFault(target: string, bytes: number, source: BackedUp): string | undefined {
   const shared = statSync(target).dev === statSync(source.dataDir).dev
@@ -29,8 +29,9 @@ export function spaceFault(target: string, bytes: number, source: BackedUp): str
 }
 
 /**
- * Copies stores as they are at one moment, and gives that up when room runs low where they are or where they go to.
- * @throws Error that says where room is low; whatever the copying throws
+ * Copies stores as they are at one moment, and gives up when free space runs low on the disk of the source or the
+ * target.
+ * @throws Error that says which disk is low; whatever the copying throws
  */
 export async function copyWithinSpace(
   pool: StorePool,
@@ -63,7 +64,7 @@ function lowSpace(to: readonly string[], source: BackedUp): string | undefined {
   return undefined
 }
 
-/** A quarter above the mark: the backup goes before anything else is refused. */
+/** A quarter above the mark: the backup is given up before anything else is refused. */
 function leftToServer({ freeBytesMin }: BackedUp): number {
   return Math.ceil(freeBytesMin * 1.25)
 }

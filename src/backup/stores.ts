@@ -13,16 +13,16 @@ import type { BackupManifest } from '../wire/backup-manifest.js'
  * What `strandfast backup` and `restore` have in common (docs/adr/0020-backup.md).
  */
 
-/** What a backup or a restore works with, beside directories. */
+/** What a backup or a restore needs besides directories. */
 export interface StoreWork {
   pool: StorePool
-  /** Has the user be shown what goes on, by a text that is asked for now and then. */
+  /** Shows the user the progress; `describe` is called now and then for the text. */
   show(describe: () => string): void
-  /** Aborts when the user has had enough; the pool is stopped then, too. */
+  /** Aborts when the user interrupts; then the pool is stopped too. */
   signal: AbortSignal
 }
 
-/** What a backup or a restore came to. `usage` is about the arguments and settings, `found` about the data. */
+/** The result of a backup or a restore. `usage` is about the arguments and settings, `found` about the data. */
 export type StoreOutcome =
   | { ok: true; manifest: BackupManifest }
   | { ok: false; because: 'usage' | 'found'; details: string[] }
@@ -35,17 +35,17 @@ export function storeFile(shard: number): string {
   return `${shardDirectory(shard)}/data.mdb`
 }
 
-/** Files of a data directory that a backup has where the directory has them. */
+/** Files that a backup has if the data directory has them. */
 export const secretFiles: readonly string[] = [seedFile, rootKeyFile, authorityFile]
 
-/** A name in a directory that is to be filled and is not empty; new volumes carry lost+found or hidden files. */
+/** A name in a directory that should be empty; new volumes have lost+found or hidden files, which are ignored. */
 export function nameWithin(path: string, besides: readonly string[] = []): string | undefined {
   return readdirSync(path).find(
     (name) => name !== 'lost+found' && !name.startsWith('.') && !besides.includes(name),
   )
 }
 
-/** Removes what a backup or a restore has put into a directory, that last by which it is known. */
+/** Removes what a backup or a restore has put into a directory; the file by which it is recognised last. */
 export function discardFilled(path: string): void {
   for (const name of readdirSync(path)) {
     if (/^shard-\d+$/.test(name)) rmSync(join(path, name), { recursive: true, force: true })
@@ -57,9 +57,9 @@ export function discardFilled(path: string): void {
 }
 
 /**
- * Checks every strand of every store, and puts the chain heads into one root.
+ * Checks every strand of every store, and computes the root over the chain heads.
  * @param paths of the stores, in the order of the shards
- * @param records how many there are to be
+ * @param records the expected number of records
  */
 export async function checkStores(
   paths: readonly string[],
@@ -73,7 +73,7 @@ export async function checkStores(
   const agents = checks.reduce((sum, check) => sum + check.agents, 0)
   show(() => `took the heads of ${pool.done} of ${agents} agents`)
   const headsRoot = await pool.headsRoot(paths)
-  // Reading leaves lock files of LMDB, which say nothing.
+  // Reading leaves lock files of LMDB, which are not needed.
   for (const path of paths) rmSync(join(path, 'lock.mdb'), { force: true })
   return { checks, headsRoot, faults }
 }

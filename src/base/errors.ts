@@ -101,7 +101,10 @@ export interface Refusal {
   extra?: Record<string, unknown>
 }
 
-/** Makes a refusal. `detail` starts with a capital, has no full stop and says what was expected. */
+/**
+ * Makes a refusal. `detail` starts with a capital, has no full stop and says what was expected; with a status of 429 or
+ * 5xx it says what is the matter.
+ */
 export function refuse(code: ErrorCode, detail: string, more?: Omit<Refusal, 'code' | 'detail'>): Refusal {
   return { code, detail, ...more }
 }

@@ -23,9 +23,7 @@ export const limits = {
   lastAnswerLingerMs: 1_000,
   /** Bytes of chunks of a body that are joined before they are read. */
   chunksGatheredBytes: 16_384,
-  /**
-   * Chunks of one body in one turn of the event loop; if there are more and they are small, the connection is closed.
-   */
+  /** Chunks of one body in one turn of the event loop; more of them, if small, close the connection. */
   smallChunksTogetherMax: 16_384,
   /** Bytes below which such chunks are small, on average. */
   smallChunkBytes: 48,
@@ -85,10 +83,7 @@ export const limits = {
   importLineBytesMax: 8_388_608,
   /** Bytes of lines that wait for the record that seals them: they are committed together with it. */
   importSealedBytesMax: 33_554_432,
-  /**
-   * How far the clock of imported records may be ahead of the machine's, milliseconds: it moves the shard's clock
-   * forward.
-   */
+  /** How far the clock of imported records, which moves the shard's, may be ahead of the machine's, milliseconds. */
   importClockAheadMsMax: 1_000,
   /** Erased records of one agent whose `sys/erase` has not come yet. */
   importOwedErasuresMax: 4_096,
@@ -334,9 +329,7 @@ export const limits = {
   deviceTokenSecs: 34_560_000,
   /** Links of one e-mail and purpose that can be used at once; another one ends the oldest of them. */
   linksPerPurposeMax: 16,
-  /**
-   * Mails of one kind to one mailbox that are sent at once; further ones are dropped, and the answer does not show it.
-   */
+  /** Mails of one kind to one mailbox that are sent at once; further ones are dropped without notice. */
   mailsPerKindMax: 4,
   /** Time after which one more of them is sent, milliseconds: with the first ones, ten in an hour. */
   mailsPerKindEveryMs: 600_000,

@@ -8,7 +8,7 @@ export interface LoadRequest {
   body?: string
 }
 
-/** What is asked, and how. */
+/** The requests of a load, and how they are sent. */
 export interface Load {
   url: string
   /** Each connection goes through them again and again. */
@@ -17,7 +17,7 @@ export interface Load {
   seconds: number
 }
 
-/** What a load showed. Times from a request to the end of its answer. */
+/** The result of a load. Times are from a request to the end of its answer. */
 export interface LoadResult {
   answered: number
   perSecond: number
@@ -29,7 +29,7 @@ export interface LoadResult {
 const ANSWER_SECS = 30
 
 /**
- * Asks as fast as answers come.
+ * Sends requests as fast as answers come.
  * @throws Error when an answer was other than 2xx, did not come, or no answer came at all
  */
 export async function runLoad({ url, requests, connections, seconds }: Load): Promise<LoadResult> {
@@ -37,7 +37,7 @@ export async function runLoad({ url, requests, connections, seconds }: Load): Pr
   const summary = await new Promise<autocannon.LoadSummary>((resolve, reject) => {
     const options = { url, connections, duration: seconds, timeout: ANSWER_SECS, requests }
     const load = autocannon(options, (error, summary) => (error === null ? resolve(summary) : reject(error)))
-    // Its own figures of latency are whole milliseconds.
+    // autocannon's own latencies are whole milliseconds.
     load.on('response', (...[, , , elapsedMs]) => times.push(elapsedMs))
   })
   const { non2xx, errors, timeouts, duration } = summary

@@ -2,16 +2,16 @@ import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { keyPairFromSeed, seedBytes, signText } from '../strand/keys.js'
 
-/** Bytes of one synchronised write: what a small commit puts on disk. */
+/** Bytes of one synchronised write, as of a small commit. */
 const SYNC_BYTES = 4096
 
 /** A text as long as a record's header, which is what a signature covers. */
 const headerText = 'strand-record/v1\n'.padEnd(350, 'x')
 
-/** Signatures between two looks at the clock. */
+/** Signatures between two reads of the clock. */
 const SIGN_BURST = 256
 
-/** Writes of 4 KiB a second that the disk below `directory` takes one by one, each synchronised before the next. */
+/** Writes of 4 KiB a second to the disk of `directory`, each synchronised before the next. */
 export function syncRate(directory: string, durationMs: number): number {
   const file = join(directory, 'bench-sync.tmp')
   const bytes = Buffer.alloc(SYNC_BYTES, 1)
@@ -28,7 +28,7 @@ export function syncRate(directory: string, durationMs: number): number {
   }
 }
 
-/** Ed25519 signatures a second that one core makes, each of as much text as a record's header. */
+/** Ed25519 signatures a second on one core, each of a text as long as a record's header. */
 export function signRate(durationMs: number): number {
   const { secretKey } = keyPairFromSeed(Buffer.alloc(seedBytes, 7))
   return ratePerSecond(durationMs, () => {
@@ -37,7 +37,7 @@ export function signRate(durationMs: number): number {
   })
 }
 
-/** How many a second, of what `step` does so many of each time. */
+/** The rate per second of what `step` counts. */
 function ratePerSecond(durationMs: number, step: () => number): number {
   const startMs = performance.now()
   let done = 0

@@ -10,7 +10,7 @@ export interface Measured extends LoadResult {
   unit: 'records/s' | 'reads/s'
 }
 
-/** How long is measured, and who is told what goes on. */
+/** How long to measure, and the listener for progress. */
 interface Pace {
   seconds: number
   tell(text: string): void
@@ -32,7 +32,7 @@ const readBatch = reader(BatchWritten)
 
 /**
  * Measures single durable writes, ingest and reads by hash, one after the other.
- * @throws Error when an answer was wrong, or a write was answered and is not counted afterwards
+ * @throws Error when an answer was wrong, or an answered write is missing in the count afterwards
  */
 export async function measureServer(server: BenchServer, pace: Pace): Promise<Measured[]> {
   await Promise.all(agents.map((name) => server.call('/v1/agents', JSON.stringify({ name, zone: 'free' }))))

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Config } from '../settings/config.js'
 
-/** A server of the bench's own. */
+/** A server that the bench has started. */
 export interface BenchServer {
   url: string
   rootKey: string
-  /** Calls it with the root key and gives the answer's text. Throws on any other status than 2xx. */
+  /** Calls it with the root key and returns the answer's text. Throws for any other status than 2xx. */
   call(path: string, body?: string): Promise<Buffer>
   /** Stops it and waits for its end. */
   stop(): Promise<void>
@@ -18,7 +18,7 @@ const PATIENCE_MS = 30_000
 
 /**
  * Starts this build on an empty directory, with the shards and the signing of the settings and without rate limits.
- * @throws Error with what it said when it ends before it serves
+ * @throws Error with the server's output when it ends before it serves
  */
 export async function startBenchServer(
   dataDir: string,

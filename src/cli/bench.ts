@@ -25,7 +25,7 @@ const MACHINE_MS = 1000
 
 const ROOT_KEY_BYTES = 32
 
-/** Beside the server's figures: what the machine could do at most. */
+/** The most that the machine could do, for comparison with the server's figures. */
 interface Ceilings {
   syncsPerSecond: number
   signaturesPerSecond: number
@@ -67,7 +67,7 @@ export async function benchCommand(args: string[]): Promise<number> {
   }
 }
 
-/** What a run is made with. `base`: an existing directory, below which all of it happens. */
+/** The plan of a run. `base` is an existing directory, below which everything happens. */
 interface Plan {
   seconds: number
   base: string
@@ -123,7 +123,7 @@ function figure(perSecond: number): string {
   return Math.round(perSecond).toLocaleString('en').padStart(9)
 }
 
-/** Measures the machine, then the server. Whatever happens, nothing of it stays. */
+/** Measures the machine, then the server. Leaves nothing behind, whatever happens. */
 async function measure(
   { seconds, base, config, random }: Plan,
   tell: (text: string) => void,
@@ -155,7 +155,7 @@ async function measure(
   }
 }
 
-/** Beside the data directory; within it where it is a disk of its own, as the volume of a container. */
+/** Beside the data directory; within it if that is a disk of its own, like the volume of a container. */
 function besideData(dataDir: string): string {
   if (!existsSync(dataDir)) return nearestExisting(dataDir)
   const parent = dirname(dataDir)

@@ -11,7 +11,7 @@ export async function boundedText(answer: Response, bytesMax: number): Promise<s
   return text
 }
 
-/** The beginning of an error answer, as much as can be shown. */
+/** The beginning of an error answer, safe to show. */
 export async function errorText(answer: Response): Promise<string> {
   const { text } = await beginningOf(answer, ERROR_BYTES_MAX)
   return text

@@ -19,14 +19,14 @@ import { isFileSystemError } from '../base/durable-file.js'
 import { readFormat } from '../data-directory/format.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
-/** Writes of one measurement, and bytes of each: what a small commit puts on disk. */
+/** Writes of one measurement, and bytes of each, as of a small commit. */
 const SYNC_COUNT = 200
 const SYNC_BYTES = 4096
 
-/** Synchronised writes a second below which every commit is felt. */
+/** Synchronised writes a second below which every commit is noticeably slow. */
 const SYNCS_FEW = 100
 
-/** Types that statfs(2) names on Linux. LMDB's locks and its memory map do not hold over a network. */
+/** Types that statfs(2) names on Linux. LMDB's locks and its memory map do not work over a network. */
 const networkTypes: Readonly<Record<number, string>> = {
   0x69_69: 'NFS',
   0x51_7b: 'SMB',
@@ -48,7 +48,7 @@ const doubtfulTypes: Readonly<Record<number, string>> = {
 }
 
 /**
- * Looks at the data directory, or at where it will be made. Makes nothing that stays.
+ * Examines the data directory, or the place where it will be made. Leaves nothing behind.
  * @param alive whether the server answers, in which case it holds the lock
  */
 export function examineDataDirectory(config: Config, alive: boolean): Finding[] {
@@ -104,7 +104,7 @@ function examineFormat({ dataDir, shards }: Config): Finding {
   return ok('format', `${format.shards} shards, made ${new Date(format.createdAtMs).toISOString()}`)
 }
 
-/** Whether the stores, the master seed and the root key are there, which a server would not start without. */
+/** Whether the stores, the master seed and the root key exist, without which a server does not start. */
 function examinePieces(config: Config): Finding[] {
   const format = readFormat(config.dataDir)
   if (typeof format === 'string') return []
@@ -121,7 +121,7 @@ function examineLock(dataDir: string, alive: boolean): Finding {
   return alive ? ok('lock', `held by ${who}`) : warn('lock', `held by ${who}, which does not answer`)
 }
 
-/** Walks through the pages and rows of each store, whose files must be nobody else's meanwhile. */
+/** Checks the pages and rows of each store, which nobody else may have open meanwhile. */
 function examineStores(dataDir: string): Finding[] {
   const format = readFormat(dataDir)
   if (typeof format !== 'object') return []
@@ -162,7 +162,7 @@ function examineType(path: string): Finding {
     : warn('file system', doubtful)
 }
 
-/** Measures how often a second the disk takes a small write for good, which bounds commits one after another. */
+/** Measures how many small writes a second the disk synchronises, which limits commits one after another. */
 function measureSyncs(path: string): Finding {
   const file = join(path, `.doctor-${process.pid}.tmp`)
   const fd = openSync(file, 'wx', 0o600)

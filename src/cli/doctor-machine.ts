@@ -8,7 +8,7 @@ import { missingBinary } from './native.js'
 /** Open files below which a server with many connections runs out of them. */
 const OPEN_FILES_FEW = 10_240
 
-/** No clock that is right shows an earlier time: 2025-01-01. */
+/** A right clock is later than this, 2025-01-01. */
 const EARLIEST_MS = Date.UTC(2025, 0, 1)
 
 /** Node's version and the binary of the HTTP library. */
@@ -25,7 +25,7 @@ export function examineNode(): Finding[] {
   ]
 }
 
-/** How many files and sockets a process may have open, where Linux says. */
+/** How many files and sockets a process may have open, on Linux. */
 export function examineOpenFiles(): Finding[] {
   const subject = 'open files'
   let text: string

@@ -14,7 +14,7 @@ Examines Node, the settings, the data directory, the disk and the running server
 
 /**
  * Looks for what keeps the server from running, or from running safely (docs/OPERATIONS.md, doctor).
- * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage or a data directory of somebody else
+ * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage or a data directory of another user
  */
 export async function doctorCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {})
@@ -48,7 +48,7 @@ export async function doctorCommand(args: string[]): Promise<number> {
 
 async function examineWith(config: Config, show: (findings: readonly Finding[]) => void): Promise<void> {
   show([ok('settings', 'valid')])
-  // The server first: looking at the lock takes it for a moment, which a server that starts must not meet.
+  // The server first: checking the lock takes it for a moment, which would disturb a server that is starting.
   const server = await examineServer(config)
   show(examineDataDirectory(config, server.alive))
   show(examineClock(config.dataDir))

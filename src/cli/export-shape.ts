@@ -5,21 +5,21 @@ const MANIFEST_BYTES_MAX = 65_536
 
 const LINE_FEED = 10
 
-/** The lines of an export beside its records: the manifest and the trailer. */
+/** The lines of an export besides its records: the manifest and the trailer. */
 const LINES_BESIDE = 2
 
 /**
- * Holds bytes that a server sends to what an export looks like, as they come: it begins with a manifest, has no more
- * lines than that promises, and no line that is longer than any of an export. Whether it is true, `strandfast verify` says.
+ * Checks that bytes from a server have the form of an export, as they arrive: they begin with a manifest, have no more
+ * lines than it says, and no line is too long. `strandfast verify` checks whether the export is valid.
  */
 export class ExportShape {
-  /** Lines that have come to their end. */
+  /** Complete lines. */
   lines = 0
   #lineBytes = 0
   #first = Buffer.alloc(0)
   #linesMax = Number.POSITIVE_INFINITY
 
-  /** @throws Error when they are no part of an export */
+  /** @throws Error when they cannot be part of an export */
   take(bytes: Uint8Array): void {
     for (let from = 0; from < bytes.length;) {
       const found = bytes.indexOf(LINE_FEED, from)
@@ -42,7 +42,7 @@ export class ExportShape {
 
 const noExport = 'The server answers something that is no export'
 
-/** How many lines an export with this manifest has at the most. @throws Error when it is none */
+/** The most lines of an export with this manifest. @throws Error when it is not a manifest */
 function linesOf(text: string): number {
   let manifest: unknown
   try {

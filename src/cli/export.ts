@@ -17,7 +17,7 @@ Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is stan
 /** Milliseconds between two lines of progress. */
 const PROGRESS_MS = 2000
 
-/** Bytes at the end of an export that the trailer is looked for in. */
+/** Bytes at the end of an export in which the trailer is searched. */
 const TRAILER_BYTES_MAX = 65_536
 
 const LINE_FEED = 10
@@ -63,7 +63,7 @@ export async function exportCommand(args: string[]): Promise<number> {
 
 type Values = Partial<Record<'url' | 'agent' | 'out' | 'key' | 'from-seq' | 'to-seq', string>>
 
-/** What is to be exported from where; a text says which argument is wrong. */
+/** What to export, and from where; a text says which argument is wrong. */
 function readAsked(values: Values): Asked | string {
   if (values.out === undefined) return 'Expected --out'
   for (const name of ['from-seq', 'to-seq'] as const) {
@@ -105,14 +105,14 @@ async function save(asked: Asked, signal: AbortSignal): Promise<number> {
 }
 
 interface Tally {
-  /** Lines so far but the manifest; at the end, but the trailer too. */
+  /** Lines so far without the manifest; at the end, without the trailer too. */
   records: number
 }
 
 /**
  * Passes an export on, counting and showing progress.
- * @throws Error as soon as it is none, and at the end, when that is not an export's: a server that stops answers what it
- * has
+ * @throws Error as soon as it cannot be an export, and at the end if the trailer is missing, since a server that stops
+ * cuts the answer off
  */
 async function* counted(
   reader: ReadableStreamDefaultReader<Uint8Array>,
@@ -138,7 +138,7 @@ async function* counted(
   if (records !== tally.records) throw new Error('The answer ended before the end of the export')
 }
 
-/** The number of records that the trailer names; undefined when the last line is no trailer. */
+/** The number of records that the trailer names; undefined when the last line is not a trailer. */
 function trailerRecords(tail: Buffer): number | undefined {
   if (tail.at(-1) !== LINE_FEED) return undefined
   const line = tail.subarray(tail.lastIndexOf(LINE_FEED, -2) + 1).toString()

@@ -38,14 +38,14 @@ interface Asked {
 interface Source {
   file: string
   manifest: Manifest
-  /** More of its strand comes with a later file. */
+  /** A later file has more of its strand. */
   hold: boolean
 }
 
 /**
  * Sends exports to a server, which imports them (docs/OPERATIONS.md, Taking exports back in). The first that it refuses
  * ends the command.
- * @returns the exit code: 0 all are in, 1 one is not, 78 wrong usage
+ * @returns the exit code: 0 all are imported, 1 one is not, 78 wrong usage
  */
 export async function importCommand(args: string[]): Promise<number> {
   const help = args.includes('--help') || args.includes('-h')
@@ -71,7 +71,7 @@ export async function importCommand(args: string[]): Promise<number> {
   }
 }
 
-/** What is to be imported where; a text says which argument is wrong. */
+/** What to import, and where; a text says which argument is wrong. */
 function readAsked(args: string[]): Asked | string {
   try {
     const { values, positionals } = parseArgs({
@@ -102,7 +102,7 @@ function readAsked(args: string[]): Asked | string {
   }
 }
 
-/** @throws Error for a file that cannot be read or begins with no manifest: then nothing is sent */
+/** @throws Error for a file that cannot be read or does not begin with a manifest; then nothing is sent */
 async function readSources({ files, hold }: Asked): Promise<Source[]> {
   const found: Pick<Source, 'file' | 'manifest'>[] = []
   for (const file of files) found.push({ file, manifest: await readManifest(file) })
@@ -136,7 +136,7 @@ function isGzip(file: string): boolean {
   return file.endsWith('.gz')
 }
 
-/** Sends a file. @returns what became of it. @throws Error when the server refuses it */
+/** Sends a file. @returns the result in words. @throws Error when the server refuses it */
 async function send(source: Source, { url, key, seed }: Asked, signal: AbortSignal): Promise<string> {
   const { file, hold, manifest } = source
   const headers = new Headers({ 'content-type': 'application/x-ndjson' })
@@ -163,7 +163,7 @@ function streamOf(source: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
   })
 }
 
-/** The bytes of a file, telling now and then how many are sent: a server that is slower lets them wait. */
+/** The bytes of a file, with progress now and then: a slow server makes them wait. */
 async function* withProgress(file: string, agent: string): AsyncGenerator<Buffer> {
   const total = statSync(file).size
   let sent = 0
@@ -200,7 +200,7 @@ function describeRefusal(status: number, text: string): string {
     const before = typeof imported === 'number' && imported > 0 ? ` (${imported} records before are in)` : ''
     return `${code}: ${detail}${before}`
   } catch {
-    // Not of this server: shown as it is.
+    // Not a problem document: shown as it is.
     return `${status} ${text}`
   }
 }

@@ -25,7 +25,7 @@ export function keygenCommand(args: string[]): number {
   return 0
 }
 
-/** The seed named, '' when none is, undefined when the arguments are wrong. */
+/** The given seed, '' when there is none, undefined when the arguments are wrong. */
 function readSeed(args: string[]): string | undefined {
   try {
     const { values } = parseArgs({ args, options: { seed: { type: 'string' } } })

@@ -2,14 +2,14 @@
 import { version } from '../base/version.js'
 import { exitCodes } from './exit-codes.js'
 
-/** One command of the command line. `run` answers the exit code. */
+/** One command of the command line. `run` returns the exit code. */
 interface Command {
   name: string
   summary: string
   run(args: string[]): Promise<number>
 }
 
-// Each command loads its own parts only: `verify` must run where the server cannot.
+// Each command loads only its own parts: `verify` must run where the server cannot.
 const commands: readonly Command[] = [
   {
     name: 'serve',
@@ -109,5 +109,5 @@ function print(text: string): number {
   return exitCodes.fine
 }
 
-// Not process.exit: what a pipe has not taken yet would be lost.
+// Not process.exit, which would lose output that a pipe has not taken yet.
 process.exitCode = await run(process.argv.slice(2))

@@ -1,8 +1,10 @@
-/** Milliseconds between two looks at how far the work is, on a terminal and elsewhere. */
+/** Milliseconds between two updates of the progress, on a terminal and elsewhere. */
 const TERMINAL_MS = 200
 const ELSEWHERE_MS = 2_000
 
-/** Shows on standard error how far long work has come: one line that is renewed on a terminal, lines elsewhere. */
+/**
+ * Shows the progress of long work on standard error: one line that is updated on a terminal, several lines elsewhere.
+ */
 export function startProgress(): { show(describe: () => string): void; end(): void } {
   const { isTTY } = process.stderr
   let describe: (() => string) | undefined
@@ -16,7 +18,7 @@ export function startProgress(): { show(describe: () => string): void; end(): vo
   const timer = setInterval(look, isTTY ? TERMINAL_MS : ELSEWHERE_MS)
   return {
     show(next) {
-      // How far the part before came in the end; what took no time says nothing.
+      // The final state of the part before; a part that took no time shows nothing.
       if (last !== '') look()
       if (isTTY && last !== '') process.stderr.write('\n')
       last = ''

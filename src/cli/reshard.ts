@@ -18,9 +18,9 @@ Moves the data directory to N shards, 1 to ${shardsMax}. The server must be stop
 they are. Needs free space for a second copy of the data; cut off at any moment, the directory is as before or moved.
 `
 
-/** Records between two lines of progress where standard error is no terminal. */
+/** Records between two lines of progress if standard error is not a terminal. */
 const PROGRESS_RECORDS = 100_000
-/** The same on a terminal, which one line serves. */
+/** The same on a terminal, where one line is updated. */
 const PROGRESS_RECORDS_TERMINAL = 10_000
 
 const MEBIBYTE = 1_048_576
@@ -107,7 +107,9 @@ async function reshardDirectory(
   return exitCodes.fine
 }
 
-/** What a second copy may take: trees that are filled out of order are less full than those that were appended to. */
+/**
+ * Bytes that a second copy may take: trees that are filled out of order are less full than those that were appended to.
+ */
 function bytesNeeded(bytes: number, shards: number): number {
   return Math.ceil(bytes * limits.reshardSpaceFactor) + shards * MEBIBYTE
 }
@@ -122,7 +124,7 @@ function showProgress({ step, records }: { step: string; records: number }): voi
   } else if (records % PROGRESS_RECORDS === 0) process.stderr.write(`${records} records ${step}\n`)
 }
 
-/** What ends the line of progress, which on a terminal has no end of its own. */
+/** Ends the line of progress, which on a terminal has no line feed. */
 function lineEnd(): string {
   return process.stderr.isTTY ? '\r\u001b[K' : ''
 }

@@ -51,10 +51,10 @@ const isAnswer = optional(
   }),
 )
 
-/** Threads that check segments of an export, one a core. */
+/** Threads that check segments of an export, one for each core. */
 export class SegmentPool {
   readonly #pool: Piscina
-  /** Segments that may be under way: one in each thread and one that waits for it. */
+  /** Segments in work at once: one in each thread and one that waits for it. */
   readonly segmentsMax: number
 
   constructor() {

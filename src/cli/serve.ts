@@ -9,12 +9,15 @@ const USAGE = `Usage: strandfast serve
 Serves requests until SIGTERM or SIGINT. Settings are environment variables; strandfast check checks them.
 `
 
-/** Milliseconds within which a second signal counts as the first: npm passes on a Ctrl-C that came here already. */
+/**
+ * Milliseconds within which a second signal counts as the first: npm passes on a Ctrl-C that this process has received
+ * already.
+ */
 const SAME_SIGNAL_MS = 500
 
 /**
  * Runs the server (docs/OPERATIONS.md, The process). Prints where it listens as the only line on standard output.
- * @returns the exit code: 0 stopped, 1 failed, 78 settings, Node or data directory that it cannot run with
+ * @returns the exit code: 0 stopped, 1 failed, 78 settings, Node or data directory with which it cannot run
  */
 export async function serveCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {})
@@ -31,7 +34,7 @@ export async function serveCommand(args: string[]): Promise<number> {
   const { signalled, canEnd } = waitForSignal()
   const opening = openDataDirectory(reading.config, pooledRandom())
   if (!opening.ok) return refuse(opening.detail)
-  // Shown before anything can fail: no later start shows it again.
+  // Shown before anything can fail, because no later start shows it again.
   const { rootKeyCreated } = opening.directory
   if (rootKeyCreated !== undefined) tell(`root key, shown this once: ${rootKeyCreated}`)
   try {
@@ -49,7 +52,7 @@ async function runUntil(
   config: Config,
   directory: DataDirectory,
 ): Promise<number> {
-  // Loaded after the check of its binary, which it stops without.
+  // Loaded after the check of the library's binary, without which loading fails.
   const { serve } = await import('../main.js')
   const server = await serve(config, directory, canEnd)
   process.stdout.write(`listening on ${server.url}\n`)
@@ -66,11 +69,11 @@ async function runUntil(
 interface Signals {
   /** Resolves at the first SIGTERM or SIGINT. */
   signalled: Promise<void>
-  /** Has `end` end the process at the second one. */
+  /** Makes the second signal call `end`. */
   canEnd(end: () => Promise<void>): void
 }
 
-/** A second signal ends the process at once. To exit waits for threads, which can take long in native calls. */
+/** A second signal ends the process at once. An exit waits for threads, which can take long in native calls. */
 function waitForSignal(): Signals {
   let end: () => Promise<void> = async () => process.exit(exitCodes.foundWrong)
   const signalled = new Promise<void>((resolve) => {
@@ -89,8 +92,8 @@ function waitForSignal(): Signals {
 }
 
 /**
- * Node 20.19 calls Ed25519 in WebCrypto experimental and says so at the first token that is signed; later versions
- * have it unchanged and call it stable. Other warnings are told as Node tells them.
+ * Node 20.19 calls Ed25519 in WebCrypto experimental and says so at the first token that is signed; later versions have
+ * it unchanged and call it stable. Other warnings are shown as usual.
  */
 function hideEd25519Warning(): void {
   const nodes = process.listeners('warning')

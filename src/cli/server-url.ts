@@ -8,8 +8,8 @@ export function serverUrl(config: Pick<Config, 'host' | 'port' | 'tls'>): string
 }
 
 /**
- * The running server that a command speaks to, without a slash at the end, and the key that it shows: as given by --url and
- * --key, else as the settings say. A text says what is wrong with either.
+ * The address of the running server for a command, without a slash at the end, and the key: from --url and --key,
+ * otherwise from the settings. A text says what is wrong with either.
  */
 export function serverAsked({
   url: givenUrl,

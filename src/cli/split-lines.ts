@@ -5,7 +5,7 @@ const LF = 0x0a
 
 /**
  * Splits UTF-8 bytes into segments of whole lines, each of `limits.verifySegmentBytes` at most, or of one line that is
- * longer. The last one ends as the bytes do. Where reading fails, the lines before come first.
+ * longer. The last one ends where the bytes end. If reading fails, the lines before are returned first.
  * @param spare segments whose memory may be used again; threads share it
  * @throws Error for a line beyond `LINE_BYTES_MAX`
  */
@@ -37,7 +37,7 @@ export async function* splitSegments(
     if (end > 0) yield segment.subarray(0, end)
     throw error
   }
-  // A segment has room for a line and its LF: the last line has none.
+  // A segment has room for a line and its LF; the last line may have none.
   const last = length - (segment.subarray(0, length).lastIndexOf(LF) + 1)
   if (last > LINE_BYTES_MAX) throw tooLong()
   if (length > 0) yield segment.subarray(0, length)
@@ -47,7 +47,7 @@ function tooLong(): Error {
   return new Error(`a line is longer than ${LINE_BYTES_MAX} bytes`)
 }
 
-/** Memory for a segment that begins with so many bytes and goes on. */
+/** Memory for a segment that begins with this many bytes. */
 function roomFor(spare: Uint8Array[], bytes: number): Uint8Array {
   const usual = limits.verifySegmentBytes
   if (bytes < usual) return spare.pop() ?? new Uint8Array(new SharedArrayBuffer(usual))
@@ -56,8 +56,8 @@ function roomFor(spare: Uint8Array[], bytes: number): Uint8Array {
 }
 
 /**
- * Splits UTF-8 bytes into lines at LF and nowhere else: a JSON string may hold U+2028, at which the platform's own
- * line reader splits too. What follows the last LF is a line if it is not empty.
+ * Splits UTF-8 bytes into lines at LF and nowhere else: a JSON string may hold U+2028, at which the platform's own line
+ * reader splits too. Text after the last LF is a line if it is not empty.
  * @throws Error for a line beyond `LINE_BYTES_MAX`, or one that is not UTF-8
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {

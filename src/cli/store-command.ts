@@ -6,7 +6,8 @@ import { startProgress } from './progress.js'
 
 /**
  * Runs a backup or a restore, showing how far it has come; SIGINT and SIGTERM end it cleanly.
- * @param command `failed` begins the line on standard error that says why it failed; `niced` lets a server go first
+ * @param command `failed` begins the line on standard error that says why it failed; `niced` gives a running server
+ * priority
  * @returns the exit code
  */
 export async function runStoreCommand(

@@ -17,17 +17,17 @@ import { splitSegments } from './split-lines.js'
 
 const LF = 0x0a
 
-/** How often `onProgress` is told. */
+/** How often `onProgress` is called. */
 const PROGRESS_RECORDS = 1_000
 
-/** How an export is checked, and who is told how far it is. */
+/** Options of the check, and a callback for progress. */
 export interface VerifyOptions extends ExportOptions {
   onProgress?: (records: number) => void
 }
 
 /**
- * Checks an export as `verifyExport` does and comes to the same verdict, in threads: one a core, each with a segment of
- * the lines. Memory does not grow with the strand. An export of one segment is checked without threads.
+ * Checks an export with the same verdict as `verifyExport`, in threads: one for each core, each with a segment of the
+ * lines. Memory does not grow with the strand. An export of one segment is checked without threads.
  * @throws Error when the export cannot be read
  */
 export async function verifySegments(
@@ -53,7 +53,7 @@ export async function verifySegments(
   }
 }
 
-/** A segment that a thread has. */
+/** A segment that a thread works on. */
 interface Sent {
   bytes: Uint8Array
   found: Promise<SegmentResult | undefined>
@@ -77,12 +77,12 @@ class SegmentedCheck {
     this.#whole = new ExportCheck(manifest, options)
   }
 
-  /** Takes the lines behind the manifest's in its segment. */
+  /** Takes the lines after the manifest in the first segment. */
   first(bytes: Uint8Array): ExportFault | undefined {
     return this.#join(this.#checkHere(bytes))
   }
 
-  /** Takes the other segments. What cannot be read comes up behind the faults before it. */
+  /** Takes the other segments. An unreadable line is reported after the faults before it. */
   async rest(segments: AsyncIterable<Uint8Array>): Promise<ExportFault | undefined> {
     try {
       for await (const bytes of segments) {
@@ -104,7 +104,7 @@ class SegmentedCheck {
   }
 
   async close(): Promise<void> {
-    // What a thread still has is of no interest any more.
+    // The results of the other segments are not needed any more.
     for (const { found } of this.#sent) found.catch(() => undefined)
     await this.#pool?.close()
   }
@@ -128,7 +128,7 @@ class SegmentedCheck {
     return fault
   }
 
-  /** Checks a segment whose place is known by now. */
+  /** Checks a segment whose place is now known. */
   #checkHere(bytes: Uint8Array): SegmentResult {
     const result = checkSegment({ ...this.#segment(bytes), place: this.#whole.place })
     if (result === undefined) throw new Error('Expected a segment with a place to be checked')

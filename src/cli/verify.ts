@@ -23,12 +23,12 @@ or put in by anyone without the key; it does not prove that each record carries 
 each body is JSON.
 `
 
-/** Bytes of the file that are read at once: what a step of the stream costs is the same for few and for many. */
+/** Bytes of the file that are read at once: a step of the stream costs the same for few and for many. */
 const READ_BYTES = 524_288
 
-/** Records between two lines of progress where standard error is no terminal. */
+/** Records between two lines of progress if standard error is not a terminal. */
 const PROGRESS_RECORDS = 100_000
-/** The same on a terminal, which one line serves. */
+/** The same on a terminal, where one line is updated. */
 const PROGRESS_RECORDS_TERMINAL = 10_000
 
 /**
@@ -53,7 +53,7 @@ export async function verifyCommand(args: string[]): Promise<number> {
       fast,
       onProgress: showProgress,
     })
-    // The line of progress on a terminal has no end of its own.
+    // The line of progress on a terminal has no line feed.
     if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
     if (!result.ok) return say(describeFault(result), 1)
     const { past } = asked
@@ -82,7 +82,7 @@ interface Asked {
   past: CheckpointAsked | undefined
 }
 
-/** What is to be checked against which key; a text says which argument is wrong. */
+/** What to check, and with which key; a text says which argument is wrong. */
 function readArguments(args: string[]): Asked | string {
   try {
     const { values, positionals } = parseArgs({

@@ -29,7 +29,7 @@ Exit codes: 0 the log only grew; 1 it was cut, forked, cannot be read or is too 
 away, hung up or is busy, so that nothing was seen; 78 wrong usage.
 `
 
-/** Bytes of an answer that are taken; a proof has some thousand. */
+/** The most bytes of an answer; a proof has some thousand. */
 const ANSWER_BYTES_MAX = 1_048_576
 
 /** How long the server may take for one answer. */
@@ -43,12 +43,12 @@ interface Asked {
   maxAgeSecs: number | undefined
 }
 
-/** The server is not there, or not now: nothing can be said of its log. */
+/** The server is away or busy: nothing can be said about its log. */
 class AwayError extends Error {}
 
 /**
  * Keeps the newest checkpoint of a server's log, to be run again and again on another machine.
- * @returns the exit code: 0 the log only grew, 1 it did not, 75 it cannot be seen now, 78 wrong usage
+ * @returns the exit code: 0 the log only grew, 1 it did not, 75 it cannot be read now, 78 wrong usage
  */
 export async function witnessCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {
@@ -108,7 +108,7 @@ async function witness(asked: Asked): Promise<number> {
   return exitCodes.fine
 }
 
-/** What is wrong with the log of now, by the checkpoint that was kept. */
+/** What is wrong with the present log, compared with the kept checkpoint. */
 async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): Promise<string | undefined> {
   if (now.size < before.size) return `The log was cut: it had ${before.size} records and has ${now.size}`
   if (now.size === before.size) {
@@ -121,7 +121,7 @@ async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): 
   return `The log was forked: its ${now.size} records do not begin with the ${before.size} of before`
 }
 
-/** What is wrong with the records of the log that are new since the checkpoint that was kept, or with their age. */
+/** What is wrong with the records of the log since the kept checkpoint, or with their age. */
 async function faultOfHeads(
   asked: Asked,
   { logKey, before, now }: { logKey: string; before: Checkpoint | undefined; now: Checkpoint },
@@ -142,7 +142,7 @@ async function faultOfHeads(
   return ageSecs > maxAgeSecs ? `The newest record of the log is ${ageSecs} seconds old` : undefined
 }
 
-/** Reads the records of a log as they pass by. */
+/** Reads the records of a log as they arrive. */
 class NewHeads {
   readonly #sizes = new Map<string, number>()
   fault: string | undefined
@@ -183,15 +183,15 @@ async function* streamOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
   }
 }
 
-/** The members of an answer; none when it is no JSON object. */
+/** The members of an answer; none when it is not a JSON object. */
 function membersOf(text: string): Record<string, unknown> {
   const value = readBodyJson(text)?.value
   return isMembers(value) ? value : {}
 }
 
 /**
- * The public key of the log that a note is of. The note names the log's strand, which is the hash of its genesis record,
- * which names the key: nothing else can be made up for it.
+ * The public key of the log of a note. The note names the log's strand, which is the hash of its genesis record, and
+ * that names the key, so no other key can be passed off.
  */
 async function keyOfLog(asked: Asked, note: string): Promise<string> {
   const agent = encodeURIComponent(logAgent)
@@ -209,12 +209,12 @@ async function ask(asked: Asked, path: string): Promise<string> {
   try {
     return await boundedText(answer, ANSWER_BYTES_MAX)
   } catch (cause) {
-    // What fetch throws where an answer breaks off; one that is too long is an Error of ours.
+    // fetch throws a TypeError if an answer breaks off; for one that is too long the Error is ours.
     throw cause instanceof TypeError ? new AwayError('The server hung up', { cause }) : cause
   }
 }
 
-/** Begins a call. @throws AwayError where the server is not there, or busy; Error for another refusal */
+/** Begins a call. @throws AwayError if the server is away or busy; Error for another refusal */
 async function open({ url, key }: Asked, path: string): Promise<Response> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
   const signal = AbortSignal.timeout(ANSWER_MS_MAX)
@@ -229,7 +229,7 @@ async function open({ url, key }: Asked, path: string): Promise<Response> {
   throw answer.status >= 500 || answer.status === 429 ? new AwayError(said) : new Error(said)
 }
 
-/** Says what is wrong and shows both notes, which together are the proof of it. */
+/** Says what is wrong and shows both notes, which together prove it. */
 function alarm(reason: string, { kept, note }: { kept: string | undefined; note: string }): number {
   const notes = `kept:\n${kept ?? 'nothing\n'}\nof the server:\n${note}`
   process.stdout.write(printableLines(`NOT CONSISTENT: ${reason}\n\n${notes}`))

@@ -41,7 +41,7 @@ interface Lane {
   wake: () => void
 }
 
-const noRoom = refuse('overloaded', 'Expected fewer logins at once', { retryAfterSecs: 1 })
+const noRoom = refuse('overloaded', 'Too many logins wait, try again', { retryAfterSecs: 1 })
 
 /**
  * Keeps parallel logins from guessing more often than the lockout allows (docs/adr/0010-auth-state.md).

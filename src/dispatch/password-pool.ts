@@ -20,7 +20,7 @@ export interface PasswordPoolOptions {
   told?: PoolListener
 }
 
-const full = refuse('overloaded', 'Expected room in the queue of passwords to be hashed', {
+const full = refuse('overloaded', 'Too many passwords wait to be hashed, try again', {
   retryAfterSecs: 1,
 })
 

@@ -22,7 +22,7 @@ import { Skipped, ThreadPool, type PoolFigures, type PoolListener } from './thre
 /** Long reads of one shard's store. The check of an import is not among them: it reads no store. */
 type StoreReads = Omit<ReaderTasks, 'importCheck'>
 
-const shardAway = refuse('unavailable', 'Expected the shard of this agent to be serving', {
+const shardAway = refuse('unavailable', 'The shard of this agent is restarting, try again', {
   retryAfterSecs: 1,
 })
 

@@ -126,10 +126,12 @@ export class ShardPort {
    */
   send(command: Command, receive: Receive): Refusal | undefined {
     if (!this.serving) {
-      return refuse('unavailable', 'Expected the shard of this agent to be serving', { retryAfterSecs: 1 })
+      return refuse('unavailable', 'The shard of this agent is restarting, try again', { retryAfterSecs: 1 })
     }
     if (this.#pending.size >= limits.shardQueueMax || this.#bytes > limits.shardQueueBytesMax) {
-      return refuse('overloaded', 'Expected fewer requests at once', { retryAfterSecs: 1 })
+      return refuse('overloaded', 'Too many requests wait for the shard of this agent, try again', {
+        retryAfterSecs: 1,
+      })
     }
     if (this.#frame.length === 0) setImmediate(() => this.#flush())
     const id = this.#nextId
@@ -235,12 +237,12 @@ function lost(writes: boolean): Refusal {
   return writes
     ? refuse(
         'outcome_unknown',
-        'Expected the shard to answer; read the strand to see whether the write is there',
+        'The shard did not answer; read the strand to see whether the write is there',
         {
           retryAfterSecs: 1,
         },
       )
-    : refuse('unavailable', 'Expected the shard of this agent to be serving', { retryAfterSecs: 1 })
+    : refuse('unavailable', 'The shard of this agent is restarting, try again', { retryAfterSecs: 1 })
 }
 
 function bytesOf(command: Command): number {

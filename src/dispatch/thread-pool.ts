@@ -167,7 +167,7 @@ export class ThreadPool {
   #late(waiter: Waiter): void {
     this.#waiting.splice(this.#waiting.indexOf(waiter), 1)
     const refusal = this.serving
-      ? refuse('overloaded', 'The server has more of this to do than it can, try again', {
+      ? refuse('overloaded', 'Too many requests wait for this work, try again', {
           retryAfterSecs: 1,
         })
       : refuse('unavailable', 'The server cannot start a thread for this, try again', { retryAfterSecs: 1 })
@@ -234,5 +234,5 @@ export class ThreadPool {
 }
 
 function closed(): RefusedError {
-  return new RefusedError(refuse('unavailable', 'Expected a server that is not stopping'))
+  return new RefusedError(refuse('unavailable', 'The server is stopping'))
 }

@@ -4,7 +4,7 @@ import type { Shards } from '../dispatch/shards.js'
 import type { AuditEntry, LicenseTold } from '../protocol/audit-messages.js'
 import { readRestoredMarker, removeRestoredMarker } from '../data-directory/restored-marker.js'
 
-/** What the server tells of at its start. */
+/** What the server records at its start. */
 export interface StartTold {
   dataDir: string
   /** The license in force; absent while the auth add-on is off. */
@@ -12,9 +12,9 @@ export interface StartTold {
 }
 
 /**
- * Makes the server's audit strand where there is none, and tells on it what has changed since the last start: that the
- * directory was restored, and another license (docs/FORMAT.md, The audit strand). What cannot be told now, as behind a
- * clock that was set back, is told by the next start.
+ * Makes the server's audit strand if there is none, and records on it what has changed since the last start: a restore
+ * of the directory, and another license (docs/FORMAT.md, The audit strand). If that is not possible now, for example
+ * after the clock was set back, the next start does it.
  */
 export async function tellStart(shards: Shards, told: StartTold, log: Logger): Promise<void> {
   const opened = await shards.ask(auditAgent, { kind: 'auditOpen', agent: auditAgent, options: {} })
@@ -34,7 +34,7 @@ export async function tellStart(shards: Shards, told: StartTold, log: Logger): P
   if (!ok) log.warn('the audit strand cannot be written now: what this start changed is told by the next one')
 }
 
-/** Writes a record to the audit strand. @returns its seq; undefined while that cannot be */
+/** Writes a record to the audit strand. @returns its seq; undefined if that is not possible now */
 export async function tellAudit(shards: Shards, entry: AuditEntry): Promise<number | undefined> {
   return (await appended(shards, { entry, changesOnly: false }))?.seq
 }

@@ -32,30 +32,30 @@ export interface AuthParts {
   handling: AuthHandling
   tokens: UserTokens
   passwords: PasswordPool
-  /** What the audit strand tells of the license. */
+  /** What the audit strand says about the license. */
   license: LicenseTold
   /**
-   * Learns what has ended, so that no token that was revoked is taken, and sends the mails that wait.
-   * @throws Error when a shard does not tell what has ended
+   * Loads revocations, so that no revoked token is accepted, and sends waiting mails.
+   * @throws Error when a shard does not answer with its revocations
    */
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** What the auth add-on is put together with. */
+/** What the auth add-on needs of the rest of the server. */
 interface AuthSurroundings {
   directory: DataDirectory
   shards: Shards
   log: Logger
   /** Open streams, which end with the token that opened them. */
   streams: StreamHub
-  /** Told of the threads that hash passwords. */
+  /** Listener of the threads that hash passwords. */
   told: PoolListener
-  /** Requests whose bodies are arriving: the same. */
+  /** Requests whose bodies are arriving, which end in the same way. */
   uploads: OpenUploads
 }
 
-/** The auth settings that shards decide by. */
+/** The auth settings that shards need. */
 export function authRules({ auth }: Config, { tokenEra }: DataDirectory): AuthRules {
   return {
     lockout: { maxAttempts: auth.maxLoginAttempts, durationSecs: auth.lockoutDurationSecs },
@@ -67,7 +67,7 @@ export function authRules({ auth }: Config, { tokenEra }: DataDirectory): AuthRu
   }
 }
 
-/** What stands in for the add-on while it is off. */
+/** Replaces the add-on while it is off. */
 export function authOff(config: Config): AuthHandling {
   return {
     refusal: activation(false, undefined, systemClock),
@@ -77,7 +77,7 @@ export function authOff(config: Config): AuthHandling {
   }
 }
 
-/** Puts the auth add-on together where it is on, with or without a license, so that tokens that are out stay good. */
+/** Makes the auth add-on if it is on, even without a license, so that issued tokens stay valid. */
 export async function makeAuth(config: Config, around: AuthSurroundings): Promise<AuthParts | undefined> {
   if (!config.auth.enabled) return undefined
   const { directory, shards, log } = around
@@ -110,7 +110,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       jwtExpirySecs: config.auth.jwtExpirySecs,
       magicLinkExpirySecs: config.auth.magicLinkExpirySecs,
       requireEmailVerify: config.auth.requireEmailVerify,
-      // Made before anybody is served, as it takes the front tens of milliseconds.
+      // Made before the server listens, since it blocks the front for tens of milliseconds.
       passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
       mailOn: mail !== undefined,
       production: config.environment === 'production',
@@ -171,14 +171,14 @@ function mailSender({ mail }: Config, { shards, log }: AuthSurroundings): MailSe
   })
 }
 
-/** Passkeys, where they are configured: their libraries take a quarter of a second to load. */
+/** Passkeys, if they are configured: their libraries take a quarter of a second to load. */
 async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonies | undefined> {
   if (passkeys === undefined) return undefined
   const { PasskeyCeremony } = await import('../auth/passkey-ceremony.js')
   return new PasskeyCeremony(passkeys)
 }
 
-/** The license in force, and what the audit strand tells of it; a line in the log where there is none. */
+/** The license in force, and what the audit strand says about it; logs a line if there is none. */
 async function validLicense(
   { auth, dataDir }: Config,
   log: Logger,

@@ -5,7 +5,7 @@ import type { Shards } from '../dispatch/shards.js'
 import type { Config } from '../settings/config.js'
 import type { ServerState } from './state.js'
 
-/** The log of strand heads, where it is kept (docs/adr/0023-server-log.md). */
+/** The log of strand heads, if it is on (docs/adr/0023-server-log.md). */
 export function makeServerLog(
   { logIntervalSecs }: Config,
   { shards, state, log }: { shards: Shards; state: ServerState; log: Logger },

@@ -6,7 +6,7 @@ import type { Logger } from '../base/log.js'
 import type { OauthConfig } from '../settings/oauth.js'
 import type { OauthFlow } from '../routes/auth-route.js'
 
-/** Puts sign-in by other services together, as far as it is set up. */
+/** Makes sign-in by other services, as far as it is configured. */
 export async function oauthFlow(
   oauth: OauthConfig | undefined,
   { masterSeed, log }: { masterSeed: Uint8Array; log: Logger },
@@ -27,7 +27,7 @@ async function providersOf(
   log: Logger,
 ): Promise<ReadonlyMap<OauthProviderName, OauthProvider>> {
   if (oauth?.google === undefined && oauth?.github === undefined) return new Map()
-  // Who signs in by no provider does not load what speaks to them.
+  // Loaded only if a provider is configured.
   const { oauthProviders } = await import('../outbound/oauth-providers.js')
   return oauthProviders(oauth, { clock: systemClock, log })
 }

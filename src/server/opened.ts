@@ -1,17 +1,17 @@
 /**
- * What a start has opened so far. One that fails closes it again, the last one first: a process that exits while its
- * threads have stores open can hang or crash in their native parts.
+ * The parts that a start has opened so far. A start that fails closes them again, the last one first: a process that
+ * exits while its threads have stores open can hang or crash in native code.
  */
 export class Opened {
   readonly #closers: (() => unknown)[] = []
 
-  /** Adds what closes one part, which may have started only half. */
+  /** Adds the function that closes one part, which may have started only partly. */
   add(close: () => unknown): void {
     this.#closers.push(close)
   }
 
   /**
-   * Closes all parts, whatever one of them says to it.
+   * Closes all parts, even if one of them throws.
    * @returns false when they have not ended within `timeMs`
    */
   async close(timeMs: number): Promise<boolean> {
@@ -27,7 +27,7 @@ export class Opened {
       try {
         await close()
       } catch {
-        // It is the failure of the start that is told.
+        // Only the failure of the start is reported.
       }
     }
     return true

@@ -16,7 +16,7 @@ import { StreamHub } from '../http/streams/hub.js'
 import { Tickets } from '../http/streams/tickets.js'
 import { OpenUploads } from '../http/uploads.js'
 
-/** What requests are carried out with, made once. */
+/** The parts that carry out requests, made once. */
 export interface Parts {
   shards: Shards
   readers: ReaderPool
@@ -33,7 +33,7 @@ export interface Parts {
   pools: { figures: PoolFigures }[]
 }
 
-/** What these are made with. */
+/** What making them needs. */
 interface Made {
   directory: DataDirectory
   shards: Shards
@@ -82,7 +82,7 @@ export function makeParts(
   }
 }
 
-/** Tells of pools whose threads do not start, or end. */
+/** Logs that threads of a pool do not start, or end. */
 export function poolTold(log: Logger): PoolListener {
   return {
     failed: (pool, error) =>
@@ -93,7 +93,7 @@ export function poolTold(log: Logger): PoolListener {
   }
 }
 
-/** An empty folder for imports: what was left there is of requests that have ended. */
+/** An empty folder for imports: leftover files belong to requests that have ended. */
 function emptyStage(dataDir: string): string {
   const folder = join(dataDir, 'importing')
   rmSync(folder, { recursive: true, force: true })

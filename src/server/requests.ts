@@ -24,7 +24,7 @@ import { authOff, type AuthParts } from './auth.js'
 import type { Parts } from './parts.js'
 import type { ServerState } from './state.js'
 
-/** What the handling of requests is put together with. */
+/** What making the handling of requests needs. */
 interface Surroundings {
   directory: DataDirectory
   routes: readonly Route[]
@@ -34,7 +34,7 @@ interface Surroundings {
   log: Logger
 }
 
-/** Puts together what requests are carried out with. */
+/** Makes the handling of requests. */
 export function handlingOf(config: Config, around: Surroundings): Handling {
   const { parts, state, auth, log } = around
   const { shards, readers, streams, uploads, metrics, serverLog } = parts
@@ -126,7 +126,7 @@ function readsBy(readers: ReaderPool): RouteContext['read'] {
   }
 }
 
-/** What takes ingest streams in. */
+/** The handler of ingest streams. */
 function ingestBy(
   { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
   { shards, uploads, slices, metrics }: Parts,
@@ -146,7 +146,9 @@ function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefi
     : undefined
 }
 
-/** The OpenAPI document as it is sent. It is made for the first who asks, and nobody else waits for that. */
+/**
+ * The bytes of the OpenAPI document. They are made in slices at the first request, so that other requests do not wait.
+ */
 async function openApiOf(routes: readonly Route[], { slices }: Parts): Promise<Uint8Array> {
   const document = await slices.runSteps(openApiSteps(routes, version))
   return slices.run(() => Buffer.from(JSON.stringify(document)))

@@ -14,7 +14,7 @@ import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
 import type { StreamHub } from '../http/streams/hub.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 
-/** Who is told of what happens to shards. */
+/** The parts that learn what happens to shards. */
 export interface ShardsTold {
   shards: Shards
   log: Logger
@@ -26,7 +26,7 @@ export interface ShardsTold {
   serverLog: ServerLog | undefined
 }
 
-/** The shards of a data directory; their threads are to be started. */
+/** The shards of a data directory; their threads are not started yet. */
 export function makeShards(config: Config, directory: DataDirectory): Shards {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
@@ -41,7 +41,7 @@ export function makeShards(config: Config, directory: DataDirectory): Shards {
   return new Shards(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000 })
 }
 
-/** Leads what happens to shards to those whom it concerns. */
+/** Passes events of shards on to the parts that they concern. */
 export function shardsListener(told: ShardsTold): ShardsListener {
   const { shards, log, streams, readers, apiKeys, control, sink, serverLog } = told
   return {
@@ -69,7 +69,7 @@ export function shardsListener(told: ShardsTold): ShardsListener {
   }
 }
 
-/** Makes the default agent, which is there from the first start on. */
+/** Makes the default agent, at the first start. */
 export async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<void> {
   const outcome = await shards.ask(agentId, {
     kind: 'agentCreate',
@@ -81,7 +81,7 @@ export async function makeDefaultAgent({ agentId }: Config, shards: Shards): Pro
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
 }
 
-/** Hands a notice of a shard to those whom it concerns. */
+/** Passes a notice of a shard on to the parts that it concerns. */
 function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log }: ShardsTold): void {
   switch (notice.kind) {
     case 'policiesChanged':
@@ -105,8 +105,8 @@ function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log 
 }
 
 /**
- * Ends the process though threads of it may hang. With exit code 1 where they can be ended; to exit waits for each of
- * them, so one in a call into the kernel that does not return leaves nothing but a kill.
+ * Ends the process even if threads hang: with exit code 1 if they can be ended. An exit waits for each thread, so if
+ * one is in a system call that does not return, the process has to kill itself.
  */
 export async function endProcess(shards: Shards): Promise<void> {
   if (await shards.abandon()) process.exit(1)

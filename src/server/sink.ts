@@ -6,7 +6,7 @@ import type { DataDirectory } from '../data-directory/data-directory.js'
 import { SinkThread } from '../dispatch/sink-thread.js'
 import { readFormat, type Format } from '../data-directory/format.js'
 
-/** The PostgreSQL sink, where it is set up. */
+/** The PostgreSQL sink, if it is configured. */
 export function makeSink(
   { ingestPostgresUrl, logLevel }: Config,
   directory: DataDirectory,
@@ -30,9 +30,9 @@ function formatOf(path: string): Format {
 }
 
 /**
- * Tells data directories apart that deliver into one database, even of one master seed; 32 hex digits, no secret.
- * A directory whose strands were moved to other shards counts as another: its logs are others, and a place in an old one
- * could happen to look right in a new one (docs/adr/0021-resharding.md).
+ * Identifies a data directory among those that deliver to one database, even with the same master seed; 32 hex digits,
+ * not a secret. A directory whose strands were moved to other shards counts as a new one: its logs are different, and a
+ * place in an old log could look right in a new one by chance (docs/adr/0021-resharding.md).
  */
 export function storeName({ masterSeedFingerprint, createdAtMs, layout }: Format): string {
   const moved = layout > 0 ? ` ${layout}` : ''

@@ -7,7 +7,7 @@ import { freeBytes } from '../data-directory/data-directory.js'
 const stopping = refuse('unavailable', 'The server is stopping')
 const storageFull = refuse('storage_full', 'The data disk is nearly full: free some of it; reads go on')
 
-/** Whether the server takes requests, and writes among them. */
+/** Whether the server accepts requests, and writes. */
 export class ServerState {
   readonly #settings: Pick<Config, 'dataDir' | 'freeBytesMin'>
   readonly #log: Logger
@@ -25,10 +25,10 @@ export class ServerState {
     return this.#readOnly
   }
 
-  /** Why no request is taken now. */
+  /** Why no request is accepted now. */
   readonly stoppingRefusal = (): Refusal | undefined => (this.#stopping ? stopping : undefined)
 
-  /** Why no write is taken now. */
+  /** Why no write is accepted now. */
   readonly writeRefusal = (): Refusal | undefined => (this.#readOnly ? storageFull : undefined)
 
   /** Watches the disk: LMDB reports a full one as an I/O error, when it is too late to answer well. */
