@@ -1,7 +1,7 @@
 import { assertRelated } from './limit-relations.js'
 import { outboundLimits } from './outbound-limits.js'
 
-/** Every bound of the server, each with its unit (contract.md 2.4; style.md, Bound everything). */
+/** Every bound of the server, each with its unit (docs/GUARANTEES.md, Bounds). */
 export const limits = {
   /** Bytes of one record's body in canonical form, unless SERVICE_RECORD_MAX_BYTES says otherwise. */
   recordBytesDefault: 262_144,
@@ -29,7 +29,7 @@ export const limits = {
   smallChunkBytes: 48,
   /** Rows in one page. */
   pageRowsMax: 1_000,
-  /** Rows in a page when the request names none (spec.md, Limits). */
+  /** Rows in a page when the request does not say how many. */
   pageRowsDefault: 20,
   /** Records that one page call looks at before it answers with a cursor, matches or not. */
   pageScanRecordsMax: 4_096,
@@ -243,7 +243,7 @@ export const limits = {
   idempotencyHours: 24,
   /** Characters of an Idempotency-Key. */
   idempotencyKeyCharsMax: 255,
-  /** Steps of a traversal (spec.md, Limits). */
+  /** Steps of a traversal. */
   graphDepthMax: 3,
   /** Nodes of one traversal, after which it is truncated. */
   graphNodesMax: 1_000,
@@ -259,9 +259,9 @@ export const limits = {
   graphFirstRows: 256,
   /** Rows of the index of edges that one call to a shard looks at. */
   graphCallRowsMax: 2_048,
-  /** How far a strand's clock may run ahead of the machine's, milliseconds (contract.md 4). */
+  /** How far a strand's clock may run ahead of the machine's, milliseconds (docs/adr/0006-clocks.md). */
   clockAheadMsMax: 60_000,
-  /** Days after which a proposal that nobody decided about expires (contract.md 5, Zones). */
+  /** Days after which a proposal that nobody decided about expires (docs/adr/0014-proposals.md). */
   proposalDays: 7,
   /** Days for which an ended proposal keeps a row of its own; after that it is read from the strand. */
   proposalRowDays: 30,
@@ -343,7 +343,7 @@ export const limits = {
   passkeyKeyBytesMax: 1_024,
   /** Seconds that a sign-in by a provider may take until the browser is back. */
   oauthStateSecs: 600,
-  /** Bytes that a copy of the shards may take for each byte that they take. */
+  /** Bytes that a copy of the shards may take for each byte of the shards. */
   reshardSpaceFactor: 1.5,
   /** Rows, or records, that are moved to a new shard in one transaction. */
   reshardGroupRows: 16_384,

@@ -8,9 +8,9 @@ export const outboundLimits = {
   oauthAnswerBytesMax: 262_144,
   /** Sign-ins that wait for one provider at once. */
   oauthWaitingMax: 256,
-  /** How long what a provider says of itself is known, milliseconds. */
+  /** How long the discovery document of a provider is cached, milliseconds. */
   oauthDiscoveryMs: 3_600_000,
-  /** Mails that are taken out of the outbox at once. */
+  /** Mails that are read from the outbox at once. */
   mailBatchMax: 32,
   /** Tries of one mail, after which it is given up. */
   mailAttemptsMax: 20,
@@ -22,17 +22,19 @@ export const outboundLimits = {
   mailSilenceMs: 15_000,
   /** How long sending one mail may take in all, milliseconds. */
   mailSendMs: 60_000,
-  /** How long the mail that is being sent may still take when the server stops, milliseconds. */
+  /** How long sending the current mail may still take when the server stops, milliseconds. */
   mailStopMs: 3_000,
-  /** Milliseconds between looks into the outbox for mails whose next try is due. */
+  /** Milliseconds between searches of the outbox for mails whose next try is due. */
   mailPollMs: 5_000,
-  /** Rows after which the PostgreSQL sink takes no further block into a batch. */
+  /** Rows after which the PostgreSQL sink adds no further block to a batch. */
   sinkBatchRows: 2_048,
-  /** Bytes of bodies after which it takes no further block into a batch. */
+  /** Bytes of bodies after which it adds no further block to a batch. */
   sinkBatchBytes: 4_194_304,
-  /** Blocks that the sink looks through at once, and after which it keeps its place though they held nothing for it. */
+  /**
+   * Blocks that the sink searches at once, and after which it saves its place even if they contained nothing for it.
+   */
   sinkScanBlocks: 1_024,
-  /** Milliseconds between the sink's looks for new blocks. */
+  /** Milliseconds between the sink's searches for new blocks. */
   sinkPollMs: 200,
   /** Pause of the sink after the first failure; each further one in a row doubles it, milliseconds. */
   sinkRetryBaseMs: 250,
@@ -44,8 +46,8 @@ export const outboundLimits = {
   sinkStatementMs: 60_000,
   /** How long PostgreSQL may be silent on a statement before the connection is given up, milliseconds. */
   sinkSilenceMs: 75_000,
-  /** How long the batch under way may still take when the server stops, milliseconds. */
+  /** How long the current batch may still take when the server stops, milliseconds. */
   sinkStopMs: 1_000,
-  /** Failures of one batch, while the connection lives, after which its rows are tried one by one. */
+  /** Failures of one batch, while the connection works, after which its rows are tried one by one. */
   sinkBatchTriesMax: 3,
 } as const

@@ -23,7 +23,9 @@ const areCursors = listOf(
   }),
 )
 
-/** A place in one shard's log: the last block that was delivered, and the hash of its last record, by which it is known. */
+/**
+ * A place in one shard's log: the last block that was delivered, and the hash of its last record, which identifies it.
+ */
 export interface SinkCursor {
   blockNo: number
   contentHash: string
