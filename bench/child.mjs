@@ -7,7 +7,7 @@ const STDERR_CHARS = 2_000
 const START_MS_MAX = 60_000
 const STOP_MS_MAX = 30_000
 
-/** What still runs when the bench ends by a signal or a fault must not outlive it. */
+/** Child processes that still run when the bench ends by a signal or a fault; they must not outlive it. */
 const running = new Set()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
@@ -28,13 +28,13 @@ export function endWithUs(child) {
  * @property {string} url
  * @property {number} pid
  * @property {number} startMs from its start to the line that names its address
- * @property {() => Promise<void>} stop sends SIGTERM and waits; throws when the process does not end fine
+ * @property {() => Promise<void>} stop sends SIGTERM and waits; throws when the process does not end with 0
  */
 
 /**
  * Starts a server that prints `listening on URL` once it serves.
  * @param {string[]} args of node
- * @param {Record<string, string>} [env] added to the environment, from which every SERVICE_ setting is taken out
+ * @param {Record<string, string>} [env] added to the environment, from which every SERVICE_ setting is removed
  * @returns {Promise<ServerProcess>}
  */
 export async function startServer(args, env = {}) {
@@ -59,7 +59,7 @@ export async function startServer(args, env = {}) {
 }
 
 /**
- * Runs a script to its end and gives the one message that it sends.
+ * Runs a script to its end and returns the one message that it sends.
  * @template T
  * @param {URL} script
  * @param {unknown} task handed over as the first message

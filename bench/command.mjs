@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { endWithUs } from './child.mjs'
 import { main } from './server.mjs'
 
-/** Begins the line in which a command tells what it took. */
+/** Begins the line in which a command reports its time and memory. */
 const MARK = 'bench-result '
 
 /**

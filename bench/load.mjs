@@ -11,7 +11,7 @@ const autocannonScript = new URL('generators/autocannon-process.mjs', import.met
 const AUTOCANNON_REQUESTS_MAX = 100
 
 /**
- * What a load showed.
+ * The result of a load.
  * @typedef {object} LoadResult
  * @property {number} requests answered
  * @property {number} perSecond
@@ -37,7 +37,7 @@ export function prepareLoad(requests, { generator, directory }) {
 }
 
 /**
- * Runs a load, and throws when any answer was other than a good one.
+ * Runs a load, and throws when any answer was not 2xx.
  * @param {Load} load
  * @param {string} url
  * @param {{connections: number, seconds: number}} shape
@@ -58,8 +58,8 @@ function prepareWrk(requests, directory) {
   writeFileSync(script, wrkScript)
   return {
     async run(url, { connections, seconds }) {
-      // One thread: it sends several times what the echo answers, and on two cores a second one would only take
-      // a core from the server.
+      // One thread: it can send several times what the echo answers, and on two cores a second one would only take a
+      // core from the server.
       const args = [
         '-t1',
         `-c${connections}`,
@@ -87,7 +87,7 @@ function prepareAutocannon(requests) {
 }
 
 /**
- * A directory of the bench that goes when the process ends, however it ends.
+ * Removes a directory of the bench when the process ends, however it ends.
  * @param {string} directory
  */
 export function removeAtExit(directory) {

@@ -31,8 +31,8 @@ export async function registerAll(url, users, status = 201) {
 }
 
 /**
- * Logins with right passwords, turn by turn over the users, so that clients which go through them together are each
- * another user.
+ * Logins with right passwords, in turn over the users, so that clients which go through them at the same time are
+ * different users.
  * @param {{email: string, password: string}[]} users
  * @param {string} [path]
  * @returns {import('./records.mjs').LoadRequest[]}

@@ -14,7 +14,7 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
 `
 
 /**
- * How long and how often is measured.
+ * How long and how often to measure.
  * @typedef {object} Plan
  * @property {boolean} quick
  * @property {string[]} only names of scenarios; all when empty
@@ -88,6 +88,6 @@ export function chooseGenerator(asked) {
 }
 
 function isInstalled(command) {
-  // wrk -v ends with 1, so only a failure to start says that there is none.
+  // wrk -v ends with 1, so only a failure to start shows that it is not installed.
   return spawnSync(command, ['-v'], { stdio: 'ignore' }).error === undefined
 }

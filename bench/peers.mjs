@@ -1,7 +1,7 @@
 /**
- * The comparison: the same work asked of the built server and of what people would use instead, in turn in one run,
- * each where it is installed. Adds one JSON line to peers.jsonl. Ends with 1 when an answer was wrong or was not found
- * stored, or a target was missed.
+ * The comparison: the same work for the built server and for programs that people would use instead, in turn in one
+ * run, as far as they are installed. Adds one JSON line to peers.jsonl. Ends with 1 when an answer was wrong, an
+ * answered record was not stored, or a target was missed.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,7 +45,7 @@ async function run(args) {
   return found.faults.length > 0 || missed ? 1 : 0
 }
 
-/** Starts all who take such workloads on, measures them and stops them. */
+/** Starts all contenders for such workloads, measures them and stops them. */
 async function measureKind(bench, { kind, asked, able }, found) {
   const started = []
   try {
@@ -77,7 +77,7 @@ function isAsked({ only }, { id }) {
   return only.length === 0 || only.includes(id)
 }
 
-/** The plan of a run; tells what is wrong with the arguments, if anything is. */
+/** The plan of a run; says what is wrong with the arguments, if anything is. */
 function planOf(args) {
   try {
     return readPeersPlan(args)

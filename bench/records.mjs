@@ -23,8 +23,8 @@ export function recordBody(number) {
 }
 
 /**
- * Names of agents, `PREFIX-0000` and on, of each shard in turn: of a few names chance would give one shard more than its
- * share, and the others would wait for it at the end. Many names share themselves out.
+ * Names of agents, `PREFIX-0000` and on, of each shard in turn: with a few random names one shard would get more than
+ * its share, and the others would wait for it at the end. Many names distribute themselves evenly.
  * @param {string} prefix
  * @param {number} count
  * @returns {string[]}
@@ -49,7 +49,7 @@ export function agentNames(prefix, count) {
  */
 
 /**
- * Single writes, turn by turn over the agents; each body is another one.
+ * Single writes, in turn over the agents, with a different body each.
  * @param {string[]} agents
  * @param {{count: number, headers: Record<string, string>}} options
  * @returns {LoadRequest[]}

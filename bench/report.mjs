@@ -10,7 +10,7 @@ import { rounded } from './statistics.mjs'
  * @property {number} [ceiling] in the same unit
  * @property {number} [ratio] value by ceiling, median of rounds
  * @property {{ratio: number} | {below: number} | {value: number}} [target] at least this ratio or value, or a value below
- * @property {Record<string, unknown>} [also] what else was seen, as latencies
+ * @property {Record<string, unknown>} [also] other figures, such as latencies
  */
 
 /**
@@ -25,7 +25,7 @@ export function isMet({ value, ratio, target }) {
 }
 
 /**
- * A figure as the line of results holds it: rounded, with whether its target is met.
+ * A figure for the line of results: rounded, with whether its target is met.
  * @param {Measured} measured
  */
 export function resultOf(measured) {
@@ -89,7 +89,7 @@ export function peersTable({ title, unit, contenders, targets }) {
   return aligned([[title, unit, 'of ours', 'p50', 'p99'], ...rows]) + held.join('')
 }
 
-/** Lines of cells in columns. Figures stand to the right, words to the left. */
+/** Lines of cells in columns. Figures are aligned to the right, words to the left. */
 function aligned(all) {
   const widths = all[0].map((_, column) => Math.max(...all.map((row) => row[column].length)))
   const line = (row) => row.map((cell, column) => pad(cell, widths[column], column)).join('  ')

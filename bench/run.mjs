@@ -26,7 +26,7 @@ import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
 const usual = { writes, ingest, get, latest, streams, memory, auth, 'user-tokens': userTokens, namespaces }
-/** Take minutes and gigabytes: run when they are named. */
+/** These take minutes and gigabytes, so they run only when they are named. */
 const long = { 'agents-million': agentsMillion, 'strand-million': strandMillion, flatness }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
@@ -58,7 +58,7 @@ async function run(args) {
   return faults.length > 0 || results.some(({ met }) => met === false) ? 1 : 0
 }
 
-/** The plan of a run; tells what is wrong with the arguments, if anything is. */
+/** The plan of a run; says what is wrong with the arguments, if anything is. */
 function planOf(args) {
   try {
     const plan = readPlan(args)

@@ -6,7 +6,7 @@ import { startServer } from './child.mjs'
 /** The root key of every server that is measured. */
 export const rootKey = 'bench-root-key-bench-root-key-bench-root-key'
 
-/** Sent with every request, to ceilings as well, so that both read the same bytes. */
+/** Sent with every request, also to ceilings, so that both read the same bytes. */
 export const credential = { authorization: `Bearer ${rootKey}` }
 
 /** Of the figures in /proc: USER_HZ is 100. */
@@ -18,7 +18,7 @@ export const main = fileURLToPath(new URL('../dist/program/strandfast.js', impor
 /**
  * Starts the built server on a data directory.
  * @param {string} dataDirectory
- * @param {Record<string, string>} [env] settings beside the usual ones
+ * @param {Record<string, string>} [env] settings besides the usual ones
  * @returns {Promise<import('./child.mjs').ServerProcess>}
  */
 export function startProduct(dataDirectory, env = {}) {
@@ -51,7 +51,7 @@ export function startProductWithAuth(dataDirectory) {
 }
 
 /**
- * Calls the server and gives its JSON answer.
+ * Calls the server and returns its JSON answer.
  * @param {string} url with path
  * @param {{method?: string, headers?: object, body?: unknown, ndjson?: string, status?: number}} [options] `method`: GET, or
  *   POST with a body, unless given; `headers`: the root key's unless given; `status`: what is expected, 200 unless given
@@ -93,7 +93,7 @@ export async function countRecords(url, names) {
 }
 
 /**
- * Memory of a process in bytes: resident at all, and without the pages of files that the kernel can drop.
+ * Memory of a process in bytes: all that is resident, and that without the pages of files, which the kernel can drop.
  * @param {number} pid
  * @returns {{resident: number, anonymous: number}}
  * @throws {Error} where there is no /proc
@@ -112,7 +112,7 @@ export function memoryOf(pid) {
  */
 export function cpuMsOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The name of the command stands in brackets and may hold spaces; then state, parents, terminal and the like.
+  // The name of the command is in brackets and may contain spaces; then state, parents, terminal and the like.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const ticks = Number(fields[11]) + Number(fields[12])
   return ticks * MS_A_TICK

@@ -1,5 +1,5 @@
 /**
- * The middle one of some numbers; of an even count the mean of the middle two.
+ * The median of some numbers; for an even count the mean of the middle two.
  * @param {number[]} values at least one
  * @returns {number}
  */
@@ -11,8 +11,8 @@ export function median(values) {
 }
 
 /**
- * One figure against its ceiling from rounds that measured both, one behind the other. The ratio is the median of the
- * rounds' ratios, not the ratio of the medians: the machine's speed moves between rounds, and within one hardly.
+ * One figure against its ceiling from rounds that measured both, one after the other. The ratio is the median of the
+ * rounds' ratios, not the ratio of the medians: the machine's speed changes between rounds, but hardly within one.
  * @param {{value: number, ceiling: number}[]} rounds
  * @returns {{value: number, ceiling: number, ratio: number}}
  */
@@ -25,7 +25,7 @@ export function against(rounds) {
 }
 
 /**
- * The value that so large a share of all stays within (nearest rank).
+ * The value that this share of all values does not exceed (nearest rank).
  * @param {ArrayLike<number>} values at least one
  * @param {number} share above 0, at most 1
  * @returns {number}
@@ -37,7 +37,7 @@ export function percentile(values, share) {
 }
 
 /**
- * Rounds for a reader: three digits below a thousand, none behind the point above.
+ * Rounds for readers: to three digits below a thousand, to whole numbers above.
  * @param {number} value
  * @returns {number}
  */

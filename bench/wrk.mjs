@@ -2,8 +2,8 @@
 const MARK = 'bench-result '
 
 /**
- * Sends the requests of a file, one behind the other, as bytes made beforehand: wrk's own `wrk.format` would cost
- * more than the echo does. wrk counts answers of 400 and up as failed. Times in microseconds.
+ * Sends the requests of a file, one after the other, as bytes made beforehand: wrk's own `wrk.format` would cost more
+ * than the echo. wrk counts answers of 400 and up as failed. Times in microseconds.
  */
 export const wrkScript = `
 local requests = {}

@@ -1,7 +1,7 @@
 /**
- * Puts the compiled program together into few files, in `dist/program`: one that each thread begins with, and those that
- * several share or that are loaded when they are needed (docs/adr/0026-bundled-program.md). Node takes about half a
- * millisecond for each file that it loads, in each thread anew.
+ * Bundles the compiled program into few files, in `dist/program`: one entry for each thread, and files that several
+ * share or that are loaded when needed (docs/adr/0026-bundled-program.md). Node takes about half a millisecond for each
+ * file that it loads, again in each thread.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -13,8 +13,8 @@ const compiled = join(root, 'dist')
 const program = join(compiled, 'program')
 
 /**
- * CommonJS packages that are loaded from where they are installed, by `require`: at an `import` Node reads a file through
- * for the names that it exports, which takes longer than to run it.
+ * CommonJS packages that are loaded from where they are installed, by `require`: for an `import` Node searches the
+ * whole file for the names that it exports, which takes longer than running it.
  */
 const required = [
   // These have native parts.
@@ -23,14 +23,14 @@ const required = [
   'lmdb',
   'msgpackr',
   'sodium-native',
-  // Starts threads with a file that lies beside it.
+  // Starts threads with a file beside it.
   'piscina',
 ]
 
 /** Packages that are imported from where they are installed. */
 const imported = [
   'uWebSockets.js',
-  // Loaded by the command, or where the feature is switched on, and by nothing else.
+  // Loaded only by its command, or if its feature is on.
   '@simplewebauthn/server',
   'autocannon',
   'openid-client',
@@ -64,7 +64,7 @@ for (const entry of readdirSync(program, { recursive: true, withFileTypes: true 
   if (entry.isFile() && !files.has(relative(program, path).replaceAll('\\', '/'))) rmSync(path)
 }
 
-/** Writes a file where it has changed: a server may be starting from what is there. */
+/** Writes a file only if it has changed, since a server may be starting from the present one. */
 function put(path, text) {
   if (existsSync(path) && readFileSync(path, 'utf8') === text) return
   mkdirSync(dirname(path), { recursive: true })
@@ -72,7 +72,7 @@ function put(path, text) {
   renameSync(`${path}.new`, path)
 }
 
-/** Puts a module in the place of each package of `required` that requires it. */
+/** Replaces each package of `required` by a module that requires it. */
 function requiring() {
   const prefix = '\0required:'
   return {
@@ -96,7 +96,7 @@ function workersStarted() {
   return names
 }
 
-/** The licenses of the packages that were put in. */
+/** The licenses of the bundled packages. */
 function licenses() {
   const folders = new Set()
   for (const { modules = {} } of output) {

@@ -1,7 +1,7 @@
 /**
- * Kills servers under load, their starts, backups and restores with SIGKILL at random moments and checks after each kill
- * that everything that was answered is there, that nothing is there twice, that every strand verifies, and that no part
- * of a backup or of a restore is taken for a whole one. Ends with 1 when anything is wrong.
+ * Kills servers under load, their starts, backups and restores with SIGKILL at random moments and checks after each
+ * kill that everything that was answered is there, that nothing is there twice, that every strand verifies, and that an
+ * incomplete backup or restore is never accepted as a complete one. Ends with 1 when anything is wrong.
  */
 import { crashLoop } from './crash-loop/loop.mjs'
 import { reshardAndKill } from './crash-loop/reshard.mjs'

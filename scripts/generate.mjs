@@ -1,7 +1,6 @@
 /**
- * Writes the documents that are made from the code, out of the build in dist, and what of the page on performance is
- * made from recorded runs. `--check` writes nothing and ends 1 with
- * the name of each document that differs.
+ * Writes the documents that are made from the code, from the build in dist, and the parts of the page on performance
+ * that are made from recorded runs. `--check` writes nothing and ends 1 with the name of each document that differs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -40,7 +39,7 @@ ${table(['Code', 'Status', 'Meaning'], rows)}
 `
 }
 
-/** A default that no value stands for (made at first start, taken from the machine) is told in words. */
+/** A default that is not a fixed value (made at the first start, taken from the machine) is described in words. */
 function defaultOf({ default: value, defaultText }) {
   if (defaultText === undefined || defaultText === String(value)) return code(value)
   return cell(defaultText)

@@ -1,6 +1,6 @@
 /**
- * Writes src/auth/common-passwords.ts out of the password dictionary of @zxcvbn-ts/language-common (MIT), unpacked
- * beside this repository: `node scripts/make-password-list.mjs FOLDER`, where FOLDER is that of the package.
+ * Writes src/auth/common-passwords.ts from the password dictionary of @zxcvbn-ts/language-common (MIT), unpacked beside
+ * this repository: `node scripts/make-password-list.mjs FOLDER`, where FOLDER is that of the package.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ writeFileSync(
 ${notice.join('\n')}
  */
 
-/** ${kept.length.toLocaleString('en')} common passwords of at least ${CHARS_MIN} characters, the commonest first, parted by white space. */
+/** ${kept.length.toLocaleString('en')} common passwords of at least ${CHARS_MIN} characters, the commonest first, separated by white space. */
 export const commonPasswords = String.raw\`
 ${lines.join('\n')}
 \`

@@ -1,5 +1,5 @@
 /**
- * The one gate: runs every check, goes on after a failure, and ends non-zero with the names of those that failed.
+ * The one gate: runs every check, continues after a failure, and ends non-zero with the names of those that failed.
  * `--no-tests` leaves out the test suite, for a caller that runs it itself.
  */
 import { spawnSync } from 'node:child_process'

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 
 /**
- * Runs a script whose chance a seed repeats: prints the seed, and ends with 78 at arguments that it does not know, and
+ * Runs a script whose random choices follow from a seed: prints the seed, and ends with 78 for unknown arguments, and
  * with 1 when anything is wrong.
  * @template T
  * @param {object} script

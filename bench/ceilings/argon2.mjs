@@ -7,7 +7,7 @@ const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism:
 const PASSWORD = 'as long as a usual passphrase'
 
 /**
- * The ceiling of logins: passwords a second that so many threads compare with their argon2id hashes, and do nothing
+ * The ceiling of logins: passwords a second that this many threads compare with their argon2id hashes, doing nothing
  * else.
  * @param {{threads: number, durationMs: number}} options
  * @returns {Promise<number>} of all threads together

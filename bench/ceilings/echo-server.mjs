@@ -1,6 +1,6 @@
 /**
- * The ceiling of every request: a bare uWebSockets.js server that reads the body, parses it and answers a fixed JSON
- * of 250 bytes, and answers a GET with the same. It looks at no credential, keeps nothing and signs nothing.
+ * The ceiling of every request: a bare uWebSockets.js server that reads the body, parses it and answers a fixed JSON of
+ * 250 bytes, and answers a GET with the same. It checks no credential, stores nothing and signs nothing.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js'
 
@@ -15,7 +15,7 @@ app.post('/*', (response) => {
   response.onAborted(() => {})
   response.onData((chunk, isLast) => {
     if (!isLast || before !== undefined) {
-      // uWebSockets.js takes its bytes back when this returns.
+      // uWebSockets.js reuses its bytes when this returns.
       const copy = Buffer.from(Buffer.from(chunk))
       before = before === undefined ? copy : Buffer.concat([before, copy])
       if (!isLast) return

@@ -4,7 +4,7 @@ import sodium from 'sodium-native'
 
 /** Bytes of the text that a record's signature covers, about. */
 const HEADER_BYTES = 350
-/** Signatures between two looks at the clock. */
+/** Signatures between two reads of the clock. */
 const BURST = 256
 
 /**

@@ -18,7 +18,7 @@ app.post('/event', (response) => {
     body = Buffer.concat([body, Buffer.from(chunk)])
     if (!isLast) return
     response.end('{}')
-    // Not in here: the answer holds the one cork buffer until this handler returns.
+    // Later, because the answer uses the one cork buffer until this handler returns.
     setImmediate(() => {
       for (const stream of streams) stream.cork(() => stream.write(body))
     })

@@ -6,18 +6,18 @@
 import { createConnection } from 'node:net'
 import { once } from 'node:events'
 
-/** Ends the head of every event of a record, and stands nowhere else: JSON has no raw line ends. */
+/** Ends the head of every event of a record, and occurs nowhere else: JSON has no raw line ends. */
 const MARK = Buffer.from('event: record\n')
 const HEAD_OK = 'HTTP/1.1 200'
 const SAMPLE_CHARS = 65_536
 const nothing = Buffer.alloc(0)
-/** All sockets read into this one: a buffer a read would cost more than counting does. */
+/** All sockets read into this one: a new buffer for each read would cost more than counting. */
 const shared = Buffer.alloc(262_144)
 /** Streams that are opened at once: more would overrun the listen backlog. */
 const OPENING_AT_ONCE = 50
-/** Silence after which what is missing will not come. */
+/** After this silence missing events are not expected any more, milliseconds. */
 const SILENCE_MS = 5_000
-/** A time after the last expected event in which one too many would still show. */
+/** Time after the last expected event in which surplus events would still arrive, milliseconds. */
 const GRACE_MS = 300
 
 const state = { deliveries: 0, lastAtMs: 0, sample: '' }
@@ -77,7 +77,7 @@ function receive(stream, piece) {
     // A mark can lie across two pieces.
     count += marksIn(Buffer.concat([stream.tail, piece.subarray(0, MARK.length - 1)]))
   }
-  // No beginning of a mark ends in a line end, and most pieces do.
+  // No partial mark ends in a line end, but most pieces do.
   if (piece.at(-1) === 0x0a) stream.tail = nothing
   else stream.tail = Buffer.from(Buffer.concat([stream.tail, piece]).subarray(-(MARK.length - 1)))
   if (count === 0) return

@@ -31,7 +31,7 @@ server.listen(0, '127.0.0.1', async () => {
       autoSignIn: false,
       ...(hashName === 'argon2' && { password: argon2 }),
     },
-    // Its clients are no browsers.
+    // Its clients are not browsers.
     advanced: { disableCSRFCheck: true, disableOriginCheck: true },
     rateLimit: { enabled: false },
     telemetry: { enabled: false },

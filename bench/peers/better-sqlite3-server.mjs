@@ -1,6 +1,6 @@
 /**
  * The plainest server that keeps records durably: node:http and SQLite in one process. Bodies that have arrived by the
- * end of a turn of the event loop are parsed and written in one transaction, and answered behind it.
+ * end of a turn of the event loop are parsed and written in one transaction, and answered after it.
  */
 import { createServer } from 'node:http'
 import { openRecords } from './sqlite-records.mjs'

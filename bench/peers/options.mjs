@@ -14,7 +14,7 @@ Peers that are not installed are left out, each with a line. Those of npm: npm c
 `
 
 /**
- * How long and how often is measured.
+ * How long and how often to measure.
  * @typedef {object} PeersPlan
  * @property {boolean} quick
  * @property {string[]} only ids of workloads; all when empty
@@ -30,7 +30,7 @@ Peers that are not installed are left out, each with a line. Those of npm: npm c
  * Reads the arguments.
  * @param {string[]} args
  * @returns {PeersPlan}
- * @throws {Error} when an argument is not known or not right
+ * @throws {Error} when an argument is unknown or wrong
  */
 export function readPeersPlan(args) {
   const { values } = parseArgs({

@@ -1,5 +1,5 @@
 /**
- * What can be compared with Strandfast. The files beside this one hold one each.
+ * A product that is compared with Strandfast. Each file beside this one has one.
  * @typedef {object} Peer
  * @property {string} name
  * @property {import('./workloads.mjs').Workload['kind'][]} kinds of workloads that it takes on
@@ -15,7 +15,7 @@
  */
 
 /**
- * What a comparison works with.
+ * What a comparison needs.
  * @typedef {object} PeersBench
  * @property {import('./options.mjs').PeersPlan} plan
  * @property {string} directory a temporary one

@@ -14,9 +14,9 @@ const MAX_CONNECTIONS = 600
 const AGENTS = 100
 const BATCH_RECORDS = 1_000
 const BULK_CONNECTIONS = [1, 4]
-/** Of each client in the first turn, which warms up and shows how long connecting takes. */
+/** Transactions of each client in the first turn, which warms up and shows how long connecting takes. */
 const FIRST_TRANSACTIONS = 20
-/** Of so many transactions one is timed by itself. */
+/** The share of transactions that are timed individually. */
 const SAMPLED = 0.2
 
 const makeTable = `CREATE TABLE records (
@@ -29,7 +29,7 @@ const insertOne = `\\set agent random(1, ${AGENTS})\nINSERT INTO records (agent,
 
 /**
  * PostgreSQL with its own settings (fsync and synchronous_commit on), asked over TCP by its own tools. Without
- * autovacuum and with a checkpoint after each turn, so that nothing of it goes on in the turns of others.
+ * autovacuum and with a checkpoint after each turn, so that it does no work during the turns of others.
  * @type {import('./peer.mjs').Peer}
  */
 export const postgresql = {
@@ -56,7 +56,7 @@ function program(name) {
   )
 }
 
-/** A database of this run's own, which goes with it. */
+/** A database for this run, which is removed with it. */
 async function startDatabase() {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-postgresql-'))
   removeAtExit(directory)
@@ -170,7 +170,7 @@ async function copy(database, { connections, records }) {
   })
 }
 
-/** Runs a load, looks for its rows and puts the table back to empty. */
+/** Runs a load, checks that its rows are there and empties the table. */
 async function counted(database, rowsPerTransaction, load) {
   const { transactions, perSecond, ...latency } = await load()
   const rows = await database.count()

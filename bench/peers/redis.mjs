@@ -53,7 +53,7 @@ export const redis = {
 async function startRedis(directory) {
   mkdirSync(directory)
   const port = String(await freePort())
-  // No snapshots, and the file is written anew only between turns.
+  // No snapshots, and the file is rewritten only between turns.
   const settings = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'always']
   const quiet = ['--auto-aof-rewrite-percentage', '0', '--bind', '127.0.0.1', '--port', port]
   const server = await startProgram(
@@ -84,7 +84,7 @@ function adds({ port, ask }, { connections, pipelined }) {
   }
 }
 
-/** Puts data and file back to nothing, and waits for it. */
+/** Empties data and file, and waits for that. */
 async function empty(ask) {
   await ask('FLUSHALL', 'SYNC')
   await ask('BGREWRITEAOF')
@@ -92,7 +92,7 @@ async function empty(ask) {
     await pause(LOOK_EVERY_MS)
 }
 
-/** The line of values behind the line of names. */
+/** The line of values after the line of names. */
 function readBenchmark(output) {
   const [names, values] = output
     .split('\n')

@@ -1,7 +1,7 @@
 import { median, rounded } from '../statistics.mjs'
 
 /**
- * What one turn of a contender showed.
+ * The result of one turn of a contender.
  * @typedef {object} Turn
  * @property {number} value of the workload's unit
  * @property {number} [p50Ms] of one request; absent where none are waited for one by one
@@ -9,12 +9,13 @@ import { median, rounded } from '../statistics.mjs'
  */
 
 /**
- * One who takes a workload on.
+ * A contender for a workload.
  * @typedef {object} Contender
  * @property {string} name
  * @property {'ours' | 'peer' | 'ceiling'} role
  * @property {string} note how it is asked and what it does, and what it does not do
- * @property {(seconds: number) => Promise<Turn>} measure throws when an answer was wrong or is not to be found stored
+ * @property {(seconds: number) => Promise<Turn>} measure throws when an answer was wrong or an answered record is not
+ * stored
  */
 
 /**
@@ -55,7 +56,7 @@ export async function measureInRounds({ plan, tell }, { contenders, secondsMin =
 }
 
 /**
- * What came of the targets whose two contenders were both measured: the median of the rounds' ratios.
+ * The results of targets whose two contenders were both measured: the median of the rounds' ratios.
  * @param {import('./workloads.mjs').Target[]} targets
  * @param {{name: string, rounds: number[]}[]} results of one workload
  * @returns {{ours: string, peer: string, ratio: number, target: number, met: boolean}[]}

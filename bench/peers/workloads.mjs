@@ -1,5 +1,5 @@
 /**
- * What is asked of every contender alike.
+ * The same work for every contender.
  * @typedef {object} Workload
  * @property {string} id
  * @property {'writes' | 'bulk' | 'sign-in'} kind
@@ -7,7 +7,7 @@
  * @property {string} unit
  * @property {number} [connections] clients at once, where the workload prescribes them
  * @property {number} [secondsMin] of one load, however short the others are
- * @property {Target[]} [targets] what one of Strandfast's contenders is to reach
+ * @property {Target[]} [targets] what one of Strandfast's contenders has to reach
  */
 
 /**

@@ -31,7 +31,8 @@ export async function agentsMillion({ plan, directory, tell }) {
   await withServer(empty, async () => {})
   const made = await withServer(full, async (server) => {
     const figures = await makeAgents(server, { agents, plan })
-    // Telling of a million new heads is work that follows making them; a server that still is at it is not idle.
+    // Writing a million new heads to the server log takes time after they are made; a server that still does it is not
+    // idle.
     await untilHeadsAreLogged(server, Date.now())
     return figures
   })
@@ -109,7 +110,7 @@ async function makeAgents({ url, pid }, { agents, plan }) {
   if (accepted !== agents || rejected !== 0)
     throw new Error(`${agents} lines were sent, ${accepted} accepted and ${rejected} rejected`)
   const { total } = await call(`${url}/v1/agents?limit=1`)
-  // The default agent is there as well.
+  // The default agent exists as well.
   if (total !== agents + 1) throw new Error(`Expected ${agents + 1} agents, got ${total}`)
   const value = (agents / elapsedMs) * 1_000
   const ceiling = (plan.cores * signatures) / SIGNATURES_AN_AGENT

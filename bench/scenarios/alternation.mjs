@@ -6,7 +6,7 @@ import { against, median } from '../statistics.mjs'
 const echoScript = fileURLToPath(new URL('../ceilings/echo-server.mjs', import.meta.url))
 
 /**
- * What a scenario works with.
+ * What a scenario needs.
  * @typedef {object} Bench
  * @property {import('../options.mjs').Plan} plan
  * @property {string} directory a temporary one, for data directories and lists of requests
@@ -19,7 +19,7 @@ export function startEcho() {
 }
 
 /**
- * Who is asked, and what.
+ * A server and its load.
  * @typedef {{url: string, load: import('../load.mjs').Load}} Asked
  */
 

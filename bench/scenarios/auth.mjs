@@ -8,14 +8,14 @@ import { call, createAgents, credential, startProductWithAuth } from '../server.
 import { against, median } from '../statistics.mjs'
 
 const USERS = 128
-/** Logins under way at once for each thread that hashes: so many that none of them ever waits for work. */
+/** Logins under way at once for each thread that hashes: enough that no thread ever waits for work. */
 const LOGINS_PER_THREAD = 16
 /** The most threads that the server hashes with (src/base/limits.ts, passwordThreadsMax). */
 const HASH_THREADS_MAX = 16
 const AGENTS = 100
 const WRITES = 2_000
 const WRITE_CONNECTIONS = 64
-/** Seconds that logins go on before and after the writes which they are to disturb. */
+/** Seconds of logins before and after the writes that they are to disturb. */
 const LOGIN_MARGIN_SECS = 1
 
 /**

@@ -8,7 +8,7 @@ import { cpuMsOf, credential, startProduct } from '../server.mjs'
 import { median } from '../statistics.mjs'
 
 const generator = new URL('../generators/lines-process.mjs', import.meta.url)
-/** So many that what a commit costs, however few writes it takes, is a small part of each write's cost. */
+/** Enough that the fixed cost of a commit is a small part of each write's cost. */
 const CONNECTIONS = 512
 const FILL_CONNECTIONS = 4
 const LINES_A_REQUEST = 50_000
@@ -74,7 +74,7 @@ async function alongAgents(bench) {
   }
 }
 
-/** A disk that gets full in the middle of it would take all that was measured before with it. */
+/** If the disk became full in the middle, everything measured so far would be lost. */
 function checkSpace(directory, bytes) {
   const { bavail, bsize } = statfsSync(directory)
   if (bavail * bsize >= bytes) return
@@ -110,7 +110,7 @@ async function fill(url, { agents, from, lines, signing }) {
  *   a write by that of a signature; `speed`: writes by signatures of one core in the same time
  */
 async function costOfWrite({ plan, directory, tell }, { url, pid }, agents) {
-  // In an order that no page of the store knows: neighbours in time are none in the store.
+  // Shuffled, so that writes after each other are not neighbours in the store.
   const names = shuffled(agentNames('agent', agents))
   const count = Math.min(REQUESTS_MAX, Math.max(agents, AGENTS))
   const requests = writeRequests(names, { count, headers: credential })
@@ -147,7 +147,7 @@ async function costOfWrite({ plan, directory, tell }, { url, pid }, agents) {
   }
 }
 
-/** Signatures a second, and the CPU time of one: what of it is waiting for a busy machine does not count. */
+/** Signatures a second, and the CPU time of one: waiting on a busy machine does not count. */
 async function signing(plan) {
   const before = process.cpuUsage()
   const startMs = performance.now()

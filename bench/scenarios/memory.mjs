@@ -6,14 +6,14 @@ import { median } from '../statistics.mjs'
 const AGENTS_A_REQUEST = 10_000
 const BYTES_TARGET = 300
 const START_MS_TARGET = 2_000
-/** Memory counts as settled when it moves by less in one look. */
+/** Memory counts as settled when it changes by less than this between two readings. */
 const SETTLED_BYTES = 524_288
 const LOOK_MS = 400
 const LOOKS_MAX = 15
 
 /**
  * Memory of idle agents and the time to start with them: a server with many agents against an empty one, both started
- * anew and left alone.
+ * again and left idle.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */
@@ -80,7 +80,7 @@ async function makeAgents(url, count) {
 }
 
 /**
- * Memory of a process once it has come to rest.
+ * Memory of a process once it has settled.
  * @param {{pid: number}} server
  * @returns {Promise<{resident: number, anonymous: number}>}
  */

@@ -7,7 +7,7 @@ const BYTES_TARGET = 2_048
 const START_MS_TARGET = 2_000
 /** Organisms that are made at once. */
 const MADE_AT_ONCE = 32
-/** A few megabytes are looked for in a process of a hundred, and starts differ by as much as two. */
+/** Starts: the difference is a few megabytes of a hundred, and single starts differ by up to two. */
 const STARTS = 3
 /** Part of the namespaces that the other server has: with none at all it would not have read its store at the start. */
 const FEW = 0.1
@@ -15,7 +15,7 @@ const FEW = 0.1
 /**
  * Memory of idle auth namespaces and the time to start with them: a server with many organisms that have one against a
  * server with few, both started anew, in turn, and left alone. Pages of the store that were read at the start are
- * resident too, but the kernel's to drop: what counts is the memory of the process itself.
+ * resident too, but the kernel can drop them, so only the memory of the process itself counts.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}
  */

@@ -6,11 +6,11 @@ import { call, createAgents, credential, memoryOf, rootKey, startProduct } from 
 const generator = new URL('../generators/lines-process.mjs', import.meta.url)
 const LINES_A_REQUEST = 100_000
 const AGENT = 'long-0000'
-/** Part of the strand whose verification takes the memory that the whole one's is held against. */
+/** The part of the strand whose verification is compared in memory with that of the whole strand. */
 const FEW = 0.1
 const FULL_TARGET = 10_000
 const FAST_TARGET = 200_000
-/** What four times the record or more may take, memory by memory. */
+/** The most that memory may grow, as a factor, for four times the records or more. */
 const BOUNDED = 1.5
 /** Milliseconds between looks at the server's memory. */
 const LOOK_MS = 100
@@ -85,7 +85,7 @@ async function fill(url, records) {
   if (accepted !== records) throw new Error(`${records} lines were sent and ${accepted} accepted`)
 }
 
-/** Saves an export, and looks at how much larger the server gets meanwhile. */
+/** Saves an export, and measures how much the server grows meanwhile. */
 async function saveExport({ url, pid }, file, more) {
   const before = memoryOf(pid).anonymous
   let most = before

@@ -16,7 +16,7 @@ const EVENTS_PER_SECOND = 500
 /** The ceiling gets a part of the events: it shows its rate as well, and is done sooner. */
 const CEILING_PART = 0.25
 const TICK_MS = 20
-/** Level with the bare server. */
+/** As fast as the bare server. */
 const LEVEL = { ratio: 1 }
 
 /**
@@ -87,7 +87,7 @@ async function fanOut({ url, path, write }, events) {
     }
     return { perSecond: (deliveries / (lastAtMs - startMs)) * 1_000, sample }
   } finally {
-    // Ended already but when something failed.
+    // It has ended already, unless something failed.
     child.kill()
     await exited
   }
@@ -99,7 +99,7 @@ async function messageOf(child, exited) {
   return answered[0]
 }
 
-/** A tick's events go out together; a tick that comes late makes up for what is due. */
+/** The events of a tick are written together; a late tick also writes those that are overdue. */
 async function writeAtRate(write, events) {
   const startMs = performance.now()
   const underWay = []

@@ -6,14 +6,14 @@ import { call, createAgents, credential, startProductWithAuth } from '../server.
 import { inTurn } from './alternation.mjs'
 
 const AGENTS = 100
-/** So few that the warm-up reads each of them: what is compared is reading again, from memory. */
+/** Few enough that the warm-up reads each of them: the comparison is about repeated reads, from memory. */
 const RECORDS_EACH = 50
 const WRITES = 2_000
 const CONNECTIONS = 64
 const TARGET = { ratio: 0.8 }
 
 /**
- * What a user's token costs: the same writes and reads by hash with the token of a user, whom a row policy lets at its
+ * What a user's token costs: the same writes and reads by hash with the token of a user whom a row policy allows its
  * own records, and with the root key, in turn. The ceiling is the root key's rate.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}

@@ -19,7 +19,10 @@ export class Backups {
   #made = 0
   #backupMs = COMMAND_MS
   #restoreMs = COMMAND_MS
-  /** The last backup that is whole, and what has to be in it. @type {{path: string, heads: ReadonlyMap<string, import('./strands.mjs').Head>} | undefined} */
+  /**
+   * The last complete backup, and the heads that it must contain. @type {{path: string, heads: ReadonlyMap<string,
+   * import('./strands.mjs').Head>} | undefined}
+   */
   #whole
 
   /** @param {import('./life.mjs').Life} life */
@@ -47,7 +50,7 @@ export class Backups {
     const killed = await this.#life.killLoaded()
     const { code, stderr } = await backup.command.ended
     const { path } = backup
-    // What was copied by then is a backup; else nothing is left.
+    // If the copy was complete by then, it is a backup; if not, nothing is left.
     if (existsSync(path) !== (code === 0))
       this.#fault(`A backup ended with ${code} and left ${path}:\n${stderr}`)
     const found = await this.#judge(backup)
@@ -84,14 +87,14 @@ export class Backups {
   }
 
   /**
-   * Waits for a random moment of a command: of all its time, or of that in which it writes, which is the shorter part.
+   * Waits for a random moment of a command: of its whole time, or of the shorter part in which it writes.
    * @returns {Promise<number>} how long that was, milliseconds
    */
   async #moment(command, { of, usualMs }) {
     const beganMs = performance.now()
     const atWork = this.#random() < 0.7
     if (atWork) while (!command.isOver() && !existsSync(of)) await pause(2)
-    // More often soon: files are copied in a part of the time that their check takes.
+    // Early moments are more frequent: copying the files takes only a part of the time that their check takes.
     const part = atWork ? this.#random() ** 3 * usualMs * WORK_PART : this.#random() * usualMs
     await Promise.race([command.ended, pause(part)])
     return Math.round(performance.now() - beganMs)
@@ -103,7 +106,7 @@ export class Backups {
     return { path, command, heads: this.#life.heads }
   }
 
-  /** A directory with a manifest is whole and can be restored; one without is no backup. */
+  /** A directory with a manifest is complete and can be restored; one without is not a backup. */
   async #judge({ path, heads }) {
     const dataDir = join(this.#life.directory, `restored-${this.#made++}`)
     if (existsSync(join(path, 'manifest.json'))) {
@@ -158,7 +161,7 @@ export class Backups {
     }
   }
 
-  /** A server on a restored directory has all that was there before the backup began, and goes on. */
+  /** A server on a restored directory has everything from before the backup began, and takes writes. */
   async #look(dataDir, heads) {
     const victim = startVictim(dataDir)
     try {

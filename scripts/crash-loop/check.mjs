@@ -4,14 +4,14 @@ import { forEachOf, send } from './request.mjs'
 import { readHeads, readStrands } from './strands.mjs'
 
 /**
- * A call of the load: what was asked, and the answer if there was one.
+ * A call of the load: the request, and the answer if there was one.
  * @typedef {{operation: import('./operations.mjs').Operation, answer?: {status: number, body: any}}} Entry
  */
 
 /** Operations whose records are looked up by their hashes one by one. */
 const LOOKED_UP = 200
 
-/** Holds what every round has proved so far, and checks the next one against it. */
+/** Keeps what every round has proved so far, and checks the next one against it. */
 export class Checker {
   /** @type {Map<string, import('./strands.mjs').Strand>} */
   #proved = new Map()
@@ -42,8 +42,8 @@ export class Checker {
   }
 
   /**
-   * Looks whether what was answered is there and no strand got shorter, without verifying strands: the next `check` of
-   * the same journal does that.
+   * Checks that everything that was answered is there and no strand got shorter, without verifying strands: the next
+   * `check` of the same journal does that.
    * @param {string} url
    * @param {Entry[]} journal
    * @returns {Promise<{faults: string[], strands: number, records: number}>}
@@ -53,7 +53,7 @@ export class Checker {
     const faults = []
     await this.#resend(url, journal, faults)
     const touched = new Set(journal.flatMap(({ operation }) => operation.agents))
-    // Where a strand ends that the load did not write to is left to `check`.
+    // Heads of strands to which the load did not write are left to `check`.
     const still = new Map([...this.#heads].filter(([agent]) => !touched.has(agent)))
     const heads = await readHeads(url, still, faults)
     for (const [agent, { seq, hash }] of this.#heads) {
@@ -74,7 +74,7 @@ export class Checker {
     return this.#heads
   }
 
-  /** What carried an Idempotency-Key is sent again, answered or not: it must lead to the same thing once. */
+  /** Calls with an Idempotency-Key are sent again, answered or not: they must take effect exactly once. */
   async #resend(url, journal, faults) {
     await forEachOf(
       journal.filter(({ operation }) => operation.keyed),
@@ -134,7 +134,7 @@ function checkAgent(entry, strands, faults) {
   }
 }
 
-/** Answered: everything is there. Not answered: what one commit writes is there whole or not at all. */
+/** If it was answered, everything is there. If not, each commit is there completely or not at all. */
 function checkRecords(entry, places, faults) {
   const { kind, agents } = entry.operation
   for (const [n, { agent }] of places) {
@@ -150,7 +150,7 @@ function checkRecords(entry, places, faults) {
   }
 }
 
-/** The places that an answer names are the places where the records lie. */
+/** The records are at the places that the answer names. */
 function checkAnswer(entry, { found, strands, faults }) {
   const { operation, answer } = entry
   const places = found.get(operation.id)

@@ -61,7 +61,7 @@ async function loadOne(url, source, state) {
     try {
       entry.answer = await call(url, operation.request)
     } catch {
-      // The server is gone: whether this call was carried out is what nobody knows.
+      // The server is gone: nobody knows whether this call was carried out.
       return
     }
     if (entry.answer.status < 300) learn(source, operation, entry.answer.body)
@@ -73,7 +73,10 @@ async function call(url, request) {
   return { status, body }
 }
 
-/** What was answered can be changed by later operations; a target whose change was not answered never again. */
+/**
+ * Later operations can change records whose writes were answered, but never again a target whose change was not
+ * answered.
+ */
 function learn(source, operation, body) {
   if (operation.kind === 'write' && operation.agents[0] === freeAgent) {
     source.targets.push({ hash: body.content_hash, seq: body.seq, deleted: false })

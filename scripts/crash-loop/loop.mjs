@@ -9,7 +9,10 @@ import { seededRandom } from './seeded-random.mjs'
 const LIFE_ROUNDS = 25
 /** The first rounds of a data directory kill its first start. */
 const FIRST_STARTS = 3
-/** Every so many rounds strands are verified, as far as they are new, and at the end of a directory as a whole. */
+/**
+ * After this many rounds the new parts of strands are verified; at the end of a directory all strands are, from the
+ * beginning.
+ */
 const VERIFIED_EVERY = 8
 
 /**
@@ -58,7 +61,7 @@ async function live(life, { count, afterKill, report }) {
       const done = afterKill === undefined ? await kinds.any() : await kinds.underLoad(afterKill)
       const whole = round === count - 1
       const strands = whole || round % VERIFIED_EVERY === VERIFIED_EVERY - 1
-      // What killed no server left nothing new to be found.
+      // A round that killed no server left nothing new to check.
       const found = life.isRunning && !strands ? 'the server ran on' : await life.check({ strands, whole })
       report(
         `${done}; ${found}; ${life.faults.length === 0 ? 'all there' : `${life.faults.length} faults`}`,

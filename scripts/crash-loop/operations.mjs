@@ -22,7 +22,7 @@ export const freeAgent = 'crash-free'
 const collections = ['crash-0', 'crash-1', 'crash-2']
 const ingested = ['crash-ingest-0', 'crash-ingest-1']
 
-/** Makes operations out of chance. Targets are what mutations can change: one operation has a target at a time. */
+/** Makes random operations. Targets are what mutations can change: one operation has a target at a time. */
 export class OperationSource {
   /** @type {Target[]} */
   targets = []
@@ -67,7 +67,7 @@ export class OperationSource {
 
   #ingest(id) {
     const agent = pick(this.#random, ingested)
-    // Now and then one that takes several chunks, so several commits.
+    // Now and then one with several chunks, and so several commits.
     const lines = this.#random() < 0.02 ? 1_500 : between(this.#random, 1, 30)
     const agents = Array.from({ length: lines }, () => agent)
     const body = agents.map((_agent, n) => JSON.stringify(this.#record(id, n).data)).join('\n')

@@ -4,9 +4,9 @@ import { rootKey } from './victim.mjs'
 const agent = new Agent({ keepAlive: true })
 
 /**
- * Sends one request, with the root key unless its headers name another, and reads the whole answer. By node:http, which
- * takes half the processor time of `fetch`: that is the servers' to have. A read on a connection that the server has just
- * closed, because nothing came by it for ten seconds, is sent again.
+ * Sends one request, with the root key unless its headers name another, and reads the whole answer. Uses node:http,
+ * which takes half the processor time of `fetch`, so that more is left for the servers. A read on a connection that the
+ * server has just closed, because nothing came by it for ten seconds, is sent again.
  * @param {string} url of the server
  * @param {{method: string, path: string, headers?: Record<string, string>, body?: string}} call
  * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer

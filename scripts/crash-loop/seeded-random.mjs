@@ -1,5 +1,5 @@
 /**
- * Chance that a seed repeats (mulberry32), so that a run that failed can be run again.
+ * Random numbers from a seed (mulberry32), so that a failed run can be repeated.
  * @param {number} seed
  * @returns {() => number} numbers from 0 to below 1
  */

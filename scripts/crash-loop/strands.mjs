@@ -87,7 +87,7 @@ async function readStrand(url, { agent, before, whole }, faults) {
   // Nothing came to a strand that still ends where it was proved to end.
   if (!whole && status.chain_head === before?.records.at(-1)?.hash && status.record_count === count - 1)
     return before
-  // The proved head is shown again: what follows must go on from it.
+  // The export begins with the proved head: the new records must continue from it.
   const fromSeq = whole ? 0 : Math.max(0, count - 1)
   const lines = await exportLines(url, agent, fromSeq)
   const verified = await verifyExport(lines, { publicKey: before?.publicKey ?? status.public_key })

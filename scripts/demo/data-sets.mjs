@@ -6,13 +6,13 @@ const folder = new URL('../data/', import.meta.resolve('vega-datasets'))
 const read = (name) => readFileSync(new URL(name, folder), 'utf8')
 
 /**
- * One record to be: the agent whose strand it belongs on, its type and its body.
+ * One record to write: the agent of its strand, its type and its body.
  * @typedef {{agent: string, type: string, data: object}} Row
  */
 
 /**
- * Public data sets of the package vega-datasets, each row on the strand of what it tells of. Flights of the large file
- * name no airport, so theirs are strands by distance.
+ * Public data sets of the package vega-datasets, each row on the strand of its subject. Flights in the large file name
+ * no airport, so they are on strands by distance.
  * @type {{name: string, rows: () => Iterable<Row>}[]}
  */
 export const dataSets = [

@@ -1,4 +1,4 @@
-/** Silence after which events that are missing will not come, milliseconds. */
+/** After this silence missing events are not expected any more, milliseconds. */
 const SILENCE_MS = 10_000
 const LOOK_MS = 20
 
@@ -13,7 +13,7 @@ const LOOK_MS = 20
  */
 
 /**
- * Opens the stream; resolves once it stands.
+ * Opens the stream; resolves once it is open.
  * @param {import('../../dist/src/client/index.js').ServiceClient} client
  * @param {(agent: string) => boolean} isOurs
  * @returns {Promise<Follower>}
@@ -57,7 +57,7 @@ async function caughtUp(state, expected) {
   }
 }
 
-/** What Promise.withResolvers gives from Node 22 on. */
+/** Like Promise.withResolvers, which Node has from version 22. */
 function deferred() {
   const parts = {}
   parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }))

@@ -21,7 +21,7 @@ export async function saveStrand(client, { agent, file }) {
 }
 
 /**
- * Checks a saved strand by the command line, in a process that knows the file and the public key and no server.
+ * Checks a saved strand with the command line, in a process that has only the file and the public key, and no server.
  * @param {string} file
  * @param {string} publicKey hex
  * @returns {Promise<{records: number, secs: number, said: string}>} `records` is 0 when it does not verify

@@ -4,7 +4,7 @@ const WIDTH = 820
 const BAR_HEIGHT = 30
 const FRAME_HEIGHT = 96
 
-/** Each colour in light, and what stands for it where the reader's system is dark. Each chart brings its background. */
+/** Each colour, and its replacement where the reader's system is dark. Each chart has its own background. */
 const colours = {
   background: ['#ffffff', '#0d1117'],
   text: ['#1f2328', '#e6edf3'],
@@ -91,7 +91,7 @@ function targetSeries(bars) {
   }
 }
 
-/** A label stands behind the bar, or behind the target where that is farther out. */
+/** A label comes after the bar, or after the target if that is farther out. */
 function labelOf({ label }) {
   return { position: 'right', color: light.text, formatter: label }
 }
@@ -100,7 +100,7 @@ function isMissed({ value, target }) {
   return target !== undefined && target > value
 }
 
-/** Leaves out what only a script on the page would use, and adds a name and the colours of dark pages. */
+/** Removes what only a script on the page would use, and adds a name and the colours for dark pages. */
 function dressed(svg, title) {
   const still = svg
     .replace(/<style\b[\s\S]*?<\/style>\s*/g, '')

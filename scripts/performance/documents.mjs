@@ -8,7 +8,7 @@ const PLOTS = 'docs/performance'
 const NO_RUN = 'No run is recorded yet.'
 
 /**
- * What of the pages that tell of performance is made from recorded runs: the parts between their marks, and the plots.
+ * The parts of the pages on performance that are made from recorded runs: the text between their marks, and the plots.
  * @param {{page: string, readme: string, peers: string, results: string}} texts the two pages, and bench/peers.jsonl and
  *   bench/results.jsonl
  * @returns {[path: string, text: string][]}
@@ -35,7 +35,7 @@ export function performanceDocuments({ page, readme, peers, results }) {
   ]
 }
 
-/** The same, of the files of the repository; nothing where there is no page. */
+/** The same for the files of the repository; nothing where there is no page. */
 export function recordedPerformanceDocuments() {
   if (!existsSync(PAGE)) return []
   const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : '')
@@ -92,7 +92,7 @@ function comparisonRunText(run) {
   return [how, ...(versions.length > 0 ? [`${versions.join(', ')}.`] : []), ...absent, ...failed].join(' ')
 }
 
-/** What came of the targets of a workload, where it has any. */
+/** The results of the targets of a workload, if it has any. */
 function heldText({ targets = [] }) {
   const line = ({ ours, peer, ratio, target, met }) =>
     `**${ours}** by ${peer}: ${ratio}, target ${target}: ${met ? 'met' : '**missed**'}.`
@@ -125,7 +125,7 @@ function comparisonTable({ unit, contenders }) {
   return table(['', unit, 'of Strandfast', 'p50', 'p99'], rows)
 }
 
-/** What each is asked and does not do; one line where several say the same. */
+/** What each contender is asked and does not do; one line where several say the same. */
 function notes(contenders) {
   const byNote = new Map()
   for (const { name, note } of contenders) byNote.set(note, [...(byNote.get(note) ?? []), name])
@@ -196,7 +196,7 @@ function placeOf({ node, cpu, cores, generator }) {
 
 const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 3 })
 
-/** A table whose columns are as wide as their widest cell, as the formatter of the documents would have it. */
+/** A table whose columns are as wide as their widest cell, as the formatter of the documents makes it. */
 function table(heads, rows) {
   const all = [heads, ...rows]
   const widths = heads.map((_, column) => Math.max(3, ...all.map((row) => row[column].length)))

@@ -5,8 +5,8 @@
  */
 
 /**
- * The newest of each part that any run has, quick runs left out: a run need not measure everything. What a scenario
- * recorded last replaces all that it recorded before, so that a figure which it does not give any more goes.
+ * The newest of each part that any run has, quick runs left out: a run need not measure everything. The last results of
+ * a scenario replace all earlier ones, so that figures which it does not give any more disappear.
  * @template Run, Part
  * @param {string} text one JSON line a run, the oldest first
  * @param {{partsOf: (run: Run) => Part[], groupOf: (part: Part) => string, nameOf: (part: Part) => string}} how

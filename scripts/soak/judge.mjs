@@ -5,7 +5,7 @@
  */
 
 /**
- * What was measured of one thing, and how much is taken for flat.
+ * One measured growth, and up to which growth it counts as flat.
  * @typedef {{name: string, found: number, most: number, unit: string, flat: boolean}} Verdict
  */
 
@@ -19,11 +19,11 @@ const WARM_UP = 1 / 3
 const POINTS = 24
 
 /**
- * Whether a server stayed as it was under a load that stayed as it was.
+ * Whether a server stayed the same under a constant load.
  *
- * Each series is cut into some spans of time, of which the lowest value counts: what garbage collectors have not come to,
- * and connections that come and go, are above it, and a leak raises it. Growth is the slope of Theil and Sen over these
- * points (Sen 1968), which some wild points do not move, times the time that was judged.
+ * Each series is cut into spans of time, of which the lowest value counts: garbage that is not collected yet, and
+ * connections that come and go, are above it, and a leak raises it. Growth is the Theil-Sen slope of these points (Sen
+ * 1968), on which a few outliers have no effect, times the time that was judged.
  * @param {readonly Sample[]} samples in the order of time, at even distances
  * @returns {Verdict[]}
  */
@@ -47,7 +47,7 @@ function growth(name, samples, { of, unit }) {
   return { name, found, most, unit, flat: found <= most }
 }
 
-/** File per record: as the data grow, so does the file, and no faster. */
+/** Bytes of file per record: the file may grow with the data, but not faster. */
 function fileGrowth(samples) {
   const points = samples.map(({ records, fileBytes }) => ({ x: records, y: fileBytes }))
   const middle = Math.floor(points.length / 2)
@@ -76,7 +76,7 @@ function spans(points) {
 /**
  * The median of the slopes of all pairs of points.
  * @param {readonly {x: number, y: number}[]} points
- * @returns {number} 0 of points that all have one x
+ * @returns {number} 0 for points that all have the same x
  */
 export function theilSen(points) {
   const slopes = points.flatMap((one, index) =>

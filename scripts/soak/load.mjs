@@ -11,7 +11,7 @@ const STREAMS = 8
 /** Part of the records that come one by one, the rest by ingest. */
 const SINGLY = 0.1
 const KEPT_HASHES = 256
-/** Records of one call of those that are there before the load begins. */
+/** Records of one call of those that are written before the load begins. */
 const FILLED_AT_ONCE = 2_500
 const password = 'two dozen mild evenings'
 
@@ -19,10 +19,10 @@ const json = { 'content-type': 'application/json' }
 
 /** A load of every kind that stays the same: writes, ingest, reads, streams that come and go, sign-ins, deletions. */
 export class SteadyLoad {
-  /** What was answered otherwise than it had to be. @type {string[]} */
+  /** Wrong answers. @type {string[]} */
   faults = []
   records = 0
-  /** Times that something was left out, as what came before it still ran. */
+  /** How often a call was left out because the one before still ran. */
   skipped = 0
   #url
   #random
@@ -45,7 +45,7 @@ export class SteadyLoad {
     this.#perTick = Math.round((rate * EVERY_MS.write) / 1_000)
   }
 
-  /** Makes agents and users, writes `records` at once, which fill what is kept in memory, and begins. */
+  /** Makes agents and users, writes `records` at once to fill the caches, and begins. */
   async begin(records) {
     for (const name of this.#names) await this.#post('/v1/agents', { name, zone: 'free' }, 201)
     for (let user = 0; user < USERS; user++)
@@ -73,7 +73,7 @@ export class SteadyLoad {
     await Promise.all(this.#running)
   }
 
-  /** Does something unless it still runs. */
+  /** Starts `work` unless it still runs. */
   #once(kind, work) {
     if ([...this.#running].some((one) => one.kind === kind)) {
       this.skipped++
@@ -113,7 +113,7 @@ export class SteadyLoad {
     await this.#post(`/v1/agents/${agent}/query`, { type: 'latest', limit: 20 })
   }
 
-  /** Opens a stream and lets the oldest go. */
+  /** Opens a stream and closes the oldest. */
   async #stream() {
     const abort = new AbortController()
     this.#streams.push(abort)
@@ -125,7 +125,7 @@ export class SteadyLoad {
       if (response.status !== 200) this.#fault(`A stream was answered ${response.status}`)
       void drain(response.body)
     } catch (error) {
-      // Let go of before it was answered: the machine is busy.
+      // Aborted before it was answered, because the machine is busy.
       if (!abort.signal.aborted) throw error
     }
   }

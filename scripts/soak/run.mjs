@@ -11,12 +11,12 @@ import { takeSample } from './sampler.mjs'
 
 const collector = fileURLToPath(new URL('collect.mjs', import.meta.url))
 
-/** Records after which what is kept of them in memory has come to its bounds. */
+/** Records after which the caches are full. */
 const FILLED = 100_000
 /** Samples of a run. */
 const SAMPLES = 240
 
-/** Tokens and sessions that have ended are kept until they would have expired: soon, so that they stay as many. */
+/** Revocations are kept until the tokens would have expired: soon, so that their number stays the same. */
 const settings = {
   SERVICE_AUTH_JWT_EXPIRY_SECS: '10',
   SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '15',
@@ -25,9 +25,9 @@ const settings = {
 
 /**
  * Runs a server under a steady load and judges whether its memory, its handles and its files stay flat.
- * @param {{minutes: number, seed: number, rate: number, filled?: number, report?: (line: string) => void,
- *   preload?: string}} options `rate`: records a second; `filled`: records that are written before, as memory is not judged
- *   rightly while it fills; `preload`: a module that the server loads too
+ * @param {{minutes: number, seed: number, rate: number, filled?: number, report?: (line: string) => void, preload?:
+ * string}} options `rate`: records a second; `filled`: records that are written before, since memory cannot be judged
+ * while caches fill; `preload`: a module that the server loads too
  * @returns {Promise<{verdicts: import('./judge.mjs').Verdict[], faults: string[], records: number, skipped: number}>}
  */
 export async function soak({ minutes, seed, rate, filled = FILLED, report = () => {}, preload }) {

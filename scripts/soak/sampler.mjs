@@ -13,7 +13,7 @@ export function takeSample({ pid, dataDir, secs, records }) {
   const stores = readdirSync(dataDir).filter((name) => /^shard-\d+$/.test(name))
   return {
     secs,
-    // Pages of mapped files are the system's to take back.
+    // Without pages of mapped files, which the kernel can drop.
     memoryBytes: valueOf('RssAnon') * 1024,
     threads: valueOf('Threads'),
     handles: readdirSync(`/proc/${pid}/fd`).length,
@@ -24,13 +24,13 @@ export function takeSample({ pid, dataDir, secs, records }) {
 
 const PAGE_BYTES = 4_096
 
-/** Bytes up to the last page in use: behind it a data file has room that is made in large pieces. */
+/** Bytes up to the last page in use: after it a data file has free space, which is allocated in large pieces. */
 function usedBytes(path) {
   const metas = Buffer.alloc(2 * PAGE_BYTES)
   const fd = openSync(path, 'r')
   readSync(fd, metas, 0, metas.length, 0)
   closeSync(fd)
-  // Of the two the one of the later transaction holds (src/base/lmdb-file.ts).
+  // Of the two meta pages the one of the later transaction is valid (src/base/lmdb-file.ts).
   const [even, odd] = [0, PAGE_BYTES].map((at) => ({
     lastPage: Number(metas.readBigUInt64LE(at + 144)),
     transaction: metas.readBigUInt64LE(at + 152),

@@ -1,5 +1,5 @@
-// A strand as a server log tells of it, truly and falsely: exports of both, a checkpoint of the log that was kept, and what
-// comparing them shows.
+// A strand and the heads that a server log names of it, right and wrong ones: exports of both, a kept checkpoint of the
+// log, and the result of comparing them.
 
 import { signCheckpoint } from '../../dist/src/strand/checkpoint.js'
 import { genesisBody } from '../../dist/src/strand/genesis.js'
@@ -39,7 +39,7 @@ class Log extends Strand {
   }
 }
 
-/** A strand of so many records; a fork of it has others from `forkAt` on. */
+/** A strand of this many records; a fork of it has other records from `forkAt`. */
 function strandOf(records, forkAt = records) {
   const strand = new Strand()
   for (let seq = 1; seq < records; seq += 1) {

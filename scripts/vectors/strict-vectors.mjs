@@ -1,4 +1,4 @@
-// Exports that libraries and parsers differ on: each is held to be right or not, by every verifier alike.
+// Exports on which libraries and parsers differ: every verifier must reach the same verdict on each.
 
 import { createHash } from 'node:crypto'
 import { signCheckpoint } from '../../dist/src/strand/checkpoint.js'
@@ -28,7 +28,7 @@ function signWithSmallR(text) {
 const withOrderAdded = (signature) =>
   signature.slice(0, 64) + scalar(littleEndian(Buffer.from(signature.slice(64), 'hex')) + ORDER)
 
-/** What verifies by a key of order 1 over anything, where libraries let it. */
+/** A signature that verifies over any text by a key of order 1, in libraries that allow that. */
 const signedByIdentity = () => IDENTITY + ZERO
 
 export function strictOf() {

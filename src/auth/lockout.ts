@@ -51,7 +51,7 @@ export function afterFailure(
   return { state: { failures: 0, lockedUntilMs, lastFailureAtMs: nowMs }, locked: true }
 }
 
-/** Until when the entry is kept after a failure now: for a day of counting, which begins anew when a lock has ended. */
+/** Until when the entry is kept after a failure now: for a day, which begins again when a lock has ended. */
 export function keptUntilMs({ lockedUntilMs }: LockoutState, nowMs: number): number {
   return Math.max(lockedUntilMs, nowMs) + MEMORY_MS
 }

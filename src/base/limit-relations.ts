@@ -1,6 +1,6 @@
 import { assert } from './assert.js'
 
-/** [what is the smaller or the same, what is the larger, why]: the limits that depend on each other. */
+/** [the smaller or equal limit, the larger one, why]: the limits that depend on each other. */
 const relations = [
   ['recordBytesDefault', 'recordBytesMax', 'the default of a setting is within its range'],
   ['recordBytesMax', 'batchBytesMax', 'a batch takes a record of any size'],
@@ -57,15 +57,15 @@ const relations = [
   ['sinkStatementMs', 'sinkSilenceMs', 'PostgreSQL ends a statement before its connection is given up'],
 ] as const
 
-/** The limits that depend on each other; the compiler looks whether each of them is there. */
+/** The limits that depend on each other; the compiler checks that each exists. */
 export type RelatedLimits = Readonly<
   Record<(typeof relations)[number][0 | 1] | 'importRecordsMax' | 'keyRotationsMax', number>
 >
 
-/** The most keys that a byte can name beside the first one. */
+/** The most keys that a byte can name besides the first one. */
 const ROTATIONS_OF_A_BYTE = 255
 
-/** Stops a program whose limits do not go together. @throws Error that names the first two that do not */
+/** Stops a program whose limits contradict each other. @throws Error that names the first two that do not */
 export function assertRelated(limits: RelatedLimits): void {
   for (const [smaller, larger, why] of relations) {
     const text = `${smaller} (${limits[smaller]}) is at most ${larger} (${limits[larger]}): ${why}`

@@ -10,7 +10,7 @@ import { answerOf } from '../protocol/pool-tasks.js'
 import { isPlace, isSubtree } from '../protocol/reader-tasks.js'
 import type { Trailer } from '../strand/strand-export.js'
 
-/** What a thread answers: nothing where the place is not known and the first line cannot stand in for it. */
+/** What a thread answers: nothing if the place is not known and the first line does not name one. */
 const isAnswer = optional(
   members<SegmentResult>({
     lines: isNumber,

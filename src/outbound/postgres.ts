@@ -14,7 +14,7 @@ import {
 } from './postgres-rows.js'
 import { makeTables, SQLSTATE_CHARS } from './postgres-tables.js'
 
-/** Rows of the table of cursors; numbers of 64 bits come as texts. */
+/** Rows of the table of cursors; 64-bit numbers come as texts. */
 const areCursors = listOf(
   members<{ shard: number; block_no: string; content_hash: string }>({
     shard: isNumber,

@@ -38,7 +38,10 @@ export function signText(secretKey: Buffer, text: string): Buffer {
   return signBytes(secretKey, Buffer.from(text))
 }
 
-/** Whether `signature` is one by this key over `message`. @param publicKey 64 hex digits @param signature 64 bytes */
+/**
+ * Whether `signature` is a signature by this key over `message`. @param publicKey 64 hex digits @param signature 64
+ * bytes
+ */
 export function verifyBytes(publicKey: string, message: Buffer, signature: Buffer): boolean {
   return sodium.crypto_sign_verify_detached(signature, message, Buffer.from(publicKey, 'hex'))
 }

@@ -10,7 +10,7 @@ const isoPattern =
  * Reads a moment of the JSON interface as a lower bound: a number is Unix milliseconds; a string is an HLC
  * (`0199c5b8f2a4-0003`), an ISO 8601 date or date and time (UTC unless it names an offset), or Unix milliseconds in decimal.
  * One given in milliseconds begins with the first reading of that millisecond.
- * @returns undefined when it is none of these
+ * @returns undefined for anything else
  */
 export function momentLower(value: number | string): Hlc | undefined {
   return read(value, 0)

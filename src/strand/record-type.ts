@@ -19,7 +19,7 @@ export const headsType = 'sys/heads'
 /** The type of the record in which a refused line of an ingest is kept. */
 export const rejectedType = 'ingest/rejected'
 
-/** What can stand in the `types` of a query, without anchors: a record type, or the beginning of one and `*`. */
+/** What the `types` of a query can contain, without anchors: a record type, or the beginning of one and `*`. */
 export const queriedTypePattern = '([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\\*)'
 
 const wholeType = new RegExp(`^${recordTypePattern}$`)

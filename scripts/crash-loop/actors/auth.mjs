@@ -7,7 +7,7 @@ const SESSIONS_LOOKED_AT = 10
 const SESSIONS_OF_USER = 12
 /** How long after its exchange a refresh token answers the same successor, milliseconds. */
 const REFRESH_REPEAT_MS = 10_000
-/** Links that are asked for one user: of further ones no audit record of their own tells. */
+/** Links that are asked for one user: further ones get no audit record of their own. */
 const LINKS_OF_USER = 4
 
 /**
@@ -114,7 +114,7 @@ export class AuthActor {
     if (whole) await this.#logIn(url)
   }
 
-  /** Finds out what became of the call whose answer was cut off. */
+  /** Finds out whether the call whose answer was cut off was carried out. */
   async #settle(url, audits) {
     if (this.#underWay === undefined) return
     const { id, step, sentAtMs } = this.#underWay
@@ -154,7 +154,7 @@ export class AuthActor {
     if (renewed.status === 200) take(session, renewed.body)
   }
 
-  /** One of those with a password still comes in with it, and one who is gone does not. */
+  /** A user with a password can still sign in with it, and a deleted one cannot. */
   async #logIn(url) {
     const users = [...this.#users.values()].filter(({ password }) => password !== undefined)
     const there = users.filter(({ deleted }) => !deleted).at(-1)
@@ -233,7 +233,7 @@ export class AuthActor {
     return {
       name: `link for ${email}`,
       request: { method: 'POST', path: '/v1/auth/magic-link/send', body: { email } },
-      // Of e-mails that no account has it is told together, by the minute.
+      // For e-mails without an account there is one combined record a minute.
       audits: this.#users.has(email) ? ['auth/magic_link_sent'] : [],
       done: (answer) => {
         if (answer !== undefined) this.#links.push({ email, token: answer.token, used: false })

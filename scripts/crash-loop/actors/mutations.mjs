@@ -11,8 +11,8 @@ const LOOKED_AT = 12
  */
 
 /**
- * Records, of which some are erased, and the deletion of others is proposed, on which a second key votes; and how all that
- * has to stand after a crash.
+ * Records, some of which are erased; for others the deletion is proposed, and a second key votes. It knows the state in
+ * which all of them must be after a crash.
  */
 export class Mutations {
   #name
@@ -132,7 +132,7 @@ export class Mutations {
     }
   }
 
-  /** The proposer takes it back, or the other key decides. */
+  /** The proposer withdraws it, or the other key decides. */
   #vote(kept, random) {
     const [vote, state] = pick(random, [
       ['approve', 'applied'],
