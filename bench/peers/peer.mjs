@@ -4,7 +4,7 @@
  * @property {string} name
  * @property {import('./workloads.mjs').Workload['kind'][]} kinds of workloads that it takes on
  * @property {() => string | undefined} missing what is not installed and how to have it, where something is
- * @property {(bench: PeersBench, kind: string) => Promise<StartedPeer>} start begins anew on an empty directory
+ * @property {(bench: PeersBench, kind: string) => Promise<StartedPeer>} start begins with an empty directory
  */
 
 /**

@@ -47,7 +47,7 @@ async function prepareWrites({ url, generator }) {
         const before = await countRecords(url, agents)
         const result = await runCleanly(load, url, { connections, seconds })
         const recorded = (await countRecords(url, agents)) - before
-        // When a generator stops, each of its connections can have one write under way that it never heard of.
+        // When a generator stops, each of its connections can have one write in flight whose answer it never reads.
         if (recorded < result.requests || recorded > result.requests + connections)
           throw new Error(`${result.requests} writes were answered and ${recorded} recorded`)
         return turnOf(result)

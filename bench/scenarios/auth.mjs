@@ -8,7 +8,7 @@ import { call, createAgents, credential, startProductWithAuth } from '../server.
 import { against, median } from '../statistics.mjs'
 
 const USERS = 128
-/** Logins under way at once for each thread that hashes: enough that no thread ever waits for work. */
+/** Logins in flight at once for each thread that hashes: enough that no thread ever waits for work. */
 const LOGINS_PER_THREAD = 16
 /** The most threads that the server hashes with (src/base/limits.ts, passwordThreadsMax). */
 const HASH_THREADS_MAX = 16

@@ -14,7 +14,7 @@ const FEW = 0.1
 
 /**
  * Memory of idle auth namespaces and the time to start with them: a server with many organisms that have one against a
- * server with few, both started anew, in turn, and left alone. Pages of the store that were read at the start are
+ * server with few, both started again, in turn, and left idle. Pages of the store that were read at the start are
  * resident too, but the kernel can drop them, so only the memory of the process itself counts.
  * @param {import('./alternation.mjs').Bench} bench
  * @returns {Promise<import('../report.mjs').Measured[]>}

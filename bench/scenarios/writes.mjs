@@ -56,7 +56,7 @@ async function checkOneWrite(url, agent) {
     throw new Error('The write is not the record read back')
 }
 
-/** When a generator stops, each of its connections can have one write under way that it never heard of. */
+/** When a generator stops, each of its connections can have one write in flight whose answer it never reads. */
 function checkCounts({ answered, recorded, inFlight }) {
   if (recorded >= answered && recorded <= answered + inFlight) return
   throw new Error(`${answered} writes were answered and ${recorded} recorded`)

@@ -10,7 +10,7 @@ import { OperationSource, freeAgent } from './operations.mjs'
 import { send } from './request.mjs'
 import { seededRandom } from './seeded-random.mjs'
 
-/** Calls under way at once. */
+/** Calls in flight at once. */
 const WIDTH = 12
 
 const cast = new Cast()

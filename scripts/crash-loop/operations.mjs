@@ -3,7 +3,7 @@ import { between, pick } from './seeded-random.mjs'
 /**
  * One thing that the load asks of the server.
  * @typedef {object} Operation
- * @property {string} id stands in every record's body as `op`, beside its number in the operation as `n`
+ * @property {string} id is in every record's body as `op`, with the record's number in the operation as `n`
  * @property {'write' | 'batch' | 'ingest' | 'ingestMany' | 'agent' | 'mutation'} kind
  * @property {boolean} keyed whether it carries an Idempotency-Key
  * @property {{method: string, path: string, headers: Record<string, string>, body?: string}} request

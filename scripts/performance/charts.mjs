@@ -22,7 +22,7 @@ const light = Object.fromEntries(Object.entries(colours).map(([name, [colour]]) 
  * @typedef {object} Bar
  * @property {string} name
  * @property {number} value
- * @property {string} label stands behind the bar
+ * @property {string} label is written after the bar
  * @property {'ours' | 'peer' | 'ceiling'} role
  * @property {number} [target] is marked across the bar
  */

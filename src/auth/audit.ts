@@ -51,7 +51,7 @@ const charsMax = { ip: 64, userAgent: 256, requestId: 128, id: 64 } as const
 /**
  * The canonical body of an audit record. It takes the named members only, so that no password, token, hash or e-mail
  * gets onto a strand as a member of a wider object.
- * @throws Error when `emailHmac` is none
+ * @throws Error when `emailHmac` is not 64 hex digits
  */
 export function auditBody(event: AuditEvent): string {
   const { emailHmac } = event

@@ -26,7 +26,7 @@ export interface CheckpointAsked {
 
 type Values = Partial<Record<'checkpoint' | 'log' | 'log-key', string>>
 
-/** Reads those options; undefined when there are none, a text when they are wrong. */
+/** Reads these options; undefined when none is given, a text when they are wrong. */
 export function readCheckpointOptions(file: string, values: Values): CheckpointAsked | undefined | string {
   const { checkpoint, log } = values
   const logKey = values['log-key']?.toLowerCase()

@@ -306,6 +306,6 @@ export function newIdempotencyKey(): string {
 export function pathSegment(text: string): string {
   if (text === '' || text === '.' || text === '..')
     throw new TypeError(`Expected a name or hash, got "${text}"`)
-  // Colons stand in the names of an organism's agents and may stay as they are in a path (RFC 3986, 3.3).
+  // The names of an organism's agents contain colons, which a path may contain unescaped (RFC 3986, 3.3).
   return encodeURIComponent(text).replaceAll('%3A', ':')
 }

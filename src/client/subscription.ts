@@ -54,7 +54,7 @@ export interface SubscriptionSource<T> {
   options: SubscribeOptions
 }
 
-/** Connecting (anew), open, or closed for good. */
+/** Connecting or reconnecting, open, or closed for good. */
 export type SubscriptionState = 'connecting' | 'open' | 'closed'
 
 const IDLE_TIMEOUT_MS = 45_000

@@ -30,7 +30,7 @@ export interface SinkFigures {
   connected: boolean
   /** Ingest records on disk that PostgreSQL does not have yet, as far as they are counted. */
   lagRecords: number
-  /** Age of the oldest block that may hold one, seconds; 0 when there is none. */
+  /** Age of the oldest block that may contain one, seconds; 0 when there is none. */
   lagSecs: number
   /** Rows that were new to PostgreSQL. */
   rows: number

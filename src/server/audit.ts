@@ -31,7 +31,7 @@ export async function tellStart(shards: Shards, told: StartTold, log: Logger): P
     const entry: AuditEntry = { type: 'sys/license', body: told.license }
     ok = (await appended(shards, { entry, changesOnly: true })) !== undefined
   }
-  if (!ok) log.warn('the audit strand cannot be written now: what this start changed is told by the next one')
+  if (!ok) log.warn('the audit strand cannot be written now: the next start records what has changed')
 }
 
 /** Writes a record to the audit strand. @returns its seq; undefined if that is not possible now */

@@ -10,24 +10,7 @@ import { codeBelow, textFiles } from './tree.js'
  */
 
 /** The folders whose comments are read. */
-const folders = [
-  'bench',
-  'scripts',
-  'src/auth',
-  'src/backup',
-  'src/base',
-  'src/cli',
-  'src/client',
-  'src/data-directory',
-  'src/dispatch',
-  'src/outbound',
-  'src/proof',
-  'src/protocol',
-  'src/server',
-  'src/settings',
-  'src/strand',
-  'src/wire',
-]
+const folders = ['bench', 'examples', 'scripts', 'src', 'test', 'workers']
 
 /** The comments of a file, each on one line: blocks, and lines of `//` that follow each other. */
 function commentsOf(code: string): string[] {

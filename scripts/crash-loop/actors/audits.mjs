@@ -5,7 +5,7 @@ import { send } from '../request.mjs'
  * @typedef {{type: string, userId: string | null, sid: string | null}} Audit
  */
 
-/** Reads the audit records of a server by the requests that they tell of, each of a user agent of its own, once. */
+/** Reads the audit records of a server, each once, by their requests, each of which has a user agent of its own. */
 export class Audits {
   /** @type {Map<string, Audit[]>} */
   #byRequest = new Map()

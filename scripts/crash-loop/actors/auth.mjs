@@ -22,10 +22,10 @@ const LINKS_OF_USER = 4
  * @property {{method: string, path: string, body?: object, token?: string}} request
  * @property {string} [expected] the answer, as `200` or `401 refresh_reused`
  * @property {string[]} audits the types of the audit records that it leaves
- * @property {(body: any, audits: import('./audits.mjs').Audit[]) => void} done takes in that it was carried out; there is
- *   no body where its answer was cut off
- * @property {boolean} [repeated] whether it is sent again, to the same end, when its answer was cut off
- * @property {() => void} [late] takes in that it was sent again too late to come to the same end
+ * @property {(body: any, audits: import('./audits.mjs').Audit[]) => void} done notes that it was carried out; there is
+ * no body if its answer was cut off
+ * @property {boolean} [repeated] whether it is sent again, with the same result, when its answer was cut off
+ * @property {() => void} [late] notes that it was sent again too late to have the same result
  */
 
 /**
@@ -54,7 +54,7 @@ export class AuthActor {
   /** @type {{id: string, step: Step, sentAtMs: number} | undefined} */
   #underWay
 
-  /** @param {string} name stands in e-mails and ids of requests */
+  /** @param {string} name is part of e-mails and ids of requests */
   constructor(name) {
     this.#name = name
   }
@@ -375,7 +375,7 @@ function take(session, { token, refresh_token: refreshToken }) {
 /** @param {{request: Step['request']}} step */
 function call(url, { request: { method, path, body, token } }, requestId) {
   const headers = {
-    // Audit records name requests by ids that the server makes; what they tell of the caller is this.
+    // Audit records name requests by ids of the server; the user agent is what they contain of the caller.
     'user-agent': requestId,
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),

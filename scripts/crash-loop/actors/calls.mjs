@@ -10,7 +10,7 @@ const RESENT = 12
  * @property {string} name
  * @property {{method: string, path: string, body?: object, key?: string}} request `key`: a credential other than root's
  * @property {number} [expected] status of the answer, 200 unless named
- * @property {(body: any) => void} done takes in that it was carried out
+ * @property {(body: any) => void} done notes that it was carried out
  */
 
 /**
