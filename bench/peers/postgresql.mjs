@@ -97,11 +97,11 @@ function serverUser() {
   return { uid: id('-u'), gid: id('-g') }
 }
 
-/** The same figure over TCP for so many clients, each a backend of its own. */
+/** The same figure over TCP for a number of clients, each with a backend of its own. */
 function singles(database) {
   const script = join(database.directory, 'insert.sql')
   writeFileSync(script, insertOne)
-  /** Seconds that connecting so many took the last time: pgbench's clock runs from before it. */
+  /** Seconds that connecting this many clients took the last time, which pgbench's clock includes. */
   const connecting = new Map()
   return ({ connections }) => [
     {

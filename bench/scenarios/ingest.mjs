@@ -52,7 +52,7 @@ export async function ingest(bench) {
   }
 }
 
-/** Uploads so many lines to each agent. Gives records a second, and throws unless each line became a record. */
+/** Uploads `lines` lines to each agent. Returns records a second, and throws unless each line became a record. */
 async function uploadAll(url, agents, { lines, signing }) {
   const before = await countRecords(url, agents)
   const task = { url, agents, lines, connections: CONNECTIONS, headers: credential, signing }

@@ -6,7 +6,7 @@ const LOOK_MS = 20
  * Follows the live stream of all agents and counts the events of rows that were sent.
  * @typedef {object} Follower
  * @property {() => number} count events so far
- * @property {(expected: number) => Promise<void>} caughtUp resolves with so many events, or after a silence
+ * @property {(expected: number) => Promise<void>} caughtUp resolves after this many events, or after a silence
  * @property {() => string[]} faults what was wrong with the stream
  * @property {() => number} lastAtMs when the last event came
  * @property {() => void} close

@@ -9,8 +9,8 @@ export const policyActions = ['read', 'write', 'delete'] as const
 export type PolicyAction = (typeof policyActions)[number]
 
 /**
- * One row policy of an agent: allows its actions on the records of which all conditions hold. The value of a condition
- * is a literal or a placeholder; for `in`, the items of a literal list may be placeholders too.
+ * One row policy of an agent: allows its actions on records for which all conditions hold. The value of a condition is
+ * a literal or a placeholder; for `in`, the items of a literal list may be placeholders too.
  */
 export interface Policy {
   actions: PolicyAction[]

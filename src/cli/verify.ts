@@ -32,7 +32,7 @@ const PROGRESS_RECORDS = 100_000
 const PROGRESS_RECORDS_TERMINAL = 10_000
 
 /**
- * Checks an export offline: needs nothing but the file and the agent's public key (docs/FORMAT.md, Checking an export).
+ * Checks an export offline: needs only the file and the agent's public key (docs/FORMAT.md, Checking an export).
  * @returns the exit code: 0 fine, 1 found wrong or unreadable, 78 wrong usage
  */
 export async function verifyCommand(args: string[]): Promise<number> {

@@ -190,7 +190,7 @@ function lineOf(record: object): string {
   return line
 }
 
-/** Browsers send request streams over HTTP/2 at best; server runtimes over HTTP/1.1, too. */
+/** Browsers can send request streams over HTTP/2 only; server runtimes also over HTTP/1.1. */
 function sendsStreams(): boolean {
   return !('document' in globalThis) && !('importScripts' in globalThis)
 }

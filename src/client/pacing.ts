@@ -27,7 +27,7 @@ export class Pacer {
   #waiting: (() => void)[] = []
   #perMs = 0
   #most = Infinity
-  /** Requests that may be sent at once; if negative, so many have been delayed. */
+  /** Requests that may be sent at once; if negative, the number of requests that were delayed. */
   #left = Infinity
   #countedAtMs = 0
 

@@ -10,7 +10,7 @@ export interface RecordAddress {
   agent: string
   /** 64 hex digits. */
   hash: string
-  /** The user who asks, the same object each time; absent where a key asks. */
+  /** The user who asks, the same object each time; absent if a key asks. */
   access?: UserAccess
 }
 

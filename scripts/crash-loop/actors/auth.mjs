@@ -183,7 +183,7 @@ export class AuthActor {
     const dice = this.#random()
     const session = this.#openSession()
     if (dice < 0.06) return this.#register()
-    // Links cost no password: soon there is somebody who can do more.
+    // Links need no password, so there is soon a user who can do more.
     if (session === undefined || dice < 0.25) return this.#link()
     if (dice < 0.55) return this.#refresh(session)
     if (dice < 0.65) return this.#logout(session)
