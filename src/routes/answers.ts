@@ -26,5 +26,5 @@ export const replayedHeaders = [['Idempotency-Replayed', 'true']] as const
 /** An outcome that the route did not ask for: a refusal goes on, anything else is a bug. */
 export function unexpected(outcome: Outcome): Refusal {
   if ('code' in outcome) return outcome
-  return refuse('internal_error', 'Expected another outcome')
+  return refuse('internal_error', 'The shard gave an answer that this route does not know')
 }

@@ -157,7 +157,7 @@ async function inForce(attempt: () => Promise<Answer | Refusal | undefined>): Pr
     const answer = await attempt()
     if (answer !== undefined) return answer
   }
-  return refuse('overloaded', 'Expected a key that stays for a moment', { retryAfterSecs: 1 })
+  return refuse('overloaded', 'The key of this agent keeps changing, try again', { retryAfterSecs: 1 })
 }
 
 /** Where a strand stands; for users 403 unless a policy lets them read it, 404 agent_not_found. */

@@ -137,7 +137,7 @@ async function locateLog(context: RouteContext): Promise<LocatedOutcome | Refusa
 /** The key of the log never changes, so that it signs the tree heads of all times. */
 async function signed(size: number, root: string, context: RouteContext): Promise<string | Refusal> {
   const note = await signTreeHead(logAgent, { size, root }, context)
-  return note ?? refuse('internal_error', 'Expected a log whose key never changed')
+  return note ?? refuse('internal_error', 'The key of the log changed, which it never does')
 }
 
 export const serverLogRoutes = [checkpoint, consistency, proof]

@@ -64,8 +64,8 @@ export function namespaceInit(
   if (skew !== undefined) return skew
   const agent = makeAgent(state, { agent: name, zone: 'immutable_core' }, group)
   if ('code' in agent) return agent
-  const space = new NamespaceState(state, namespace, { group, agent, origin })
-  space.audit('auth/namespace_initialised', {})
+  const made = new NamespaceState(state, namespace, { group, agent, origin })
+  made.audit('auth/namespace_initialised', {})
   return { kind: 'initialised', createdAtMs: agent.createdAtMs }
 }
 

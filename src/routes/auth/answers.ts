@@ -23,7 +23,9 @@ export function issue(request: AuthRequest, context: AuthContext, signedIn: Sign
 
 /** The answer that a route did not ask for: a refusal goes on, anything else is a bug. */
 export function unexpectedAnswer(answer: AuthAnswer | Refusal): Refusal {
-  return 'code' in answer ? answer : refuse('internal_error', 'Expected another outcome')
+  return 'code' in answer
+    ? answer
+    : refuse('internal_error', 'The namespace gave an answer that this route does not know')
 }
 
 /** An e-mail in the one form that names its mailbox; 400. */

@@ -22,7 +22,7 @@ const rotate: AuthRoute = {
     const [current, next] = await context.tokens.publicKeys(request.namespace)
     const retired = answer.retired.at(-1)
     if (current === undefined || next === undefined || retired === undefined) {
-      return refuse('internal_error', 'Expected a key in force and the one after it')
+      return refuse('internal_error', 'The namespace lacks its signing key or the next one')
     }
     return json(200, { kid: current.kid, next_kid: next.kid, retired_until_ms: retired.untilMs })
   },
