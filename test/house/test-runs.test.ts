@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { leftToCi, shortForms } from '../support/ci-only.js'
+import { ciOnly, leftToCi, shortForms } from '../support/ci-only.js'
 import { seedOfRun } from '../support/run-seed.js'
 
 /** What draws from somewhere else than the seed of the run, and the files that may. */
@@ -59,6 +59,12 @@ describe('the folders of tests that only CI runs whole', () => {
       expect(short.length).toBeGreaterThan(1)
       for (const name of short) expect(existsSync(join(root, folder, `${name}.test.ts`)), name).toBe(true)
     }
+    for (const [name, others] of Object.entries(ciOnly)) {
+      for (const one of [name, ...others.split(', ')])
+        expect(existsSync(join(root, `${one}.test.ts`)), one).toBe(true)
+      for (const other of others.split(', '))
+        expect(leftToCi({}, ['run'])).not.toContain(`test/${other}.test.ts`)
+    }
   })
 
   it('are left out of npm test but for those, and of nothing else', () => {
@@ -66,7 +72,7 @@ describe('the folders of tests that only CI runs whole', () => {
     expect(leftToCi({ STRANDFAST_FAULTS: 'short' }, ['run', 'test/e2e'])).toEqual(left)
     expect(left).toContain('test/faults/soak.test.ts')
     expect(left).not.toContain('test/faults/crash.test.ts')
-    for (const path of left) {
+    for (const path of left.filter((one) => !(one.slice(5, -8) in ciOnly))) {
       const [, folder = '', file = ''] = path.split('/')
       expect(Object.keys(shortForms)).toContain(folder)
       expect(shortForms[folder]).not.toContain(file.replace('.test.ts', ''))

@@ -8,8 +8,17 @@ import { join } from 'node:path'
  */
 export const shortForms: Readonly<Record<string, readonly string[]>> = {
   attacks: ['before-the-limiter', 'queries', 'smuggling'],
-  e2e: ['answer-headers', 'control', 'readme', 'restore'],
+  e2e: ['control', 'readme', 'restore-tokens'],
   faults: ['auth-single-use', 'crash', 'durability', 'malformed-http', 'power-loss', 'stop'],
+}
+
+/** Files of other folders that take long, and what `npm test` runs of their kind. */
+export const ciOnly: Readonly<Record<string, string>> = {
+  'client/server-trouble': 'client/http',
+  'threads/server-log': 'routes/server-log',
+  'threads/shard-death': 'threads/shards, threads/thread-watch',
+  'threads/verify': 'proof/line-length, unit/strand/verify-export',
+  'unit/cli/bench': 'unit/bench/bench',
 }
 
 /** The files that a run leaves out: none in the long forms, nor where files are named. */
@@ -20,11 +29,12 @@ export function leftToCi(
   const isLong = env['CI'] === 'true' || (env['STRANDFAST_FAULTS'] ?? 'short') !== 'short'
   const isNamed = argv.some((argument) => argument.endsWith('.test.ts'))
   if (isLong || isNamed) return []
-  return Object.entries(shortForms).flatMap(([folder, short]) => {
+  const folders = Object.entries(shortForms).flatMap(([folder, short]) => {
     const runs = new Set(short.map((name) => `${name}.test.ts`))
     const all = readdirSync(join(tests, folder)).filter((name) => name.endsWith('.test.ts'))
     return all.filter((name) => !runs.has(name)).map((name) => `test/${folder}/${name}`)
   })
+  return [...folders, ...Object.keys(ciOnly).map((name) => `test/${name}.test.ts`)]
 }
 
 const tests = join(import.meta.dirname, '..')
