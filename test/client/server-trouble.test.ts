@@ -154,12 +154,16 @@ describe('calls', () => {
         pauses.push(ms)
         return systemTiming.pause(ms, signal)
       }
-      const timing = { ...systemTiming, pause }
-      const client = new ServiceClient({ url: server.url, apiKey: server.rootKey, timing })
-      await client.agent().head()
-      await client.agent().head()
-      expect(pauses.length).toBeGreaterThan(0)
-      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(1_000)
+      const clientBy = (timing: typeof systemTiming) =>
+        new ServiceClient({ url: server.url, apiKey: server.rootKey, timing })
+      // A client that has seen no answer yet cannot pace itself: it is refused what another has just used up.
+      for (let tries = 0; pauses.length === 0 && tries < 10; tries++) {
+        await clientBy(systemTiming).agent().head()
+        await clientBy({ ...systemTiming, pause })
+          .agent()
+          .head()
+      }
+      expect(Math.max(...pauses)).toBeGreaterThanOrEqual(1_000)
     } finally {
       await server.stop()
     }

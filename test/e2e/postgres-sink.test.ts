@@ -342,7 +342,7 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await ingest(again, lines(100, 100))
     await eventually(async () => (await storedSoFar()) === 200)
     expect(await rows()).toEqual(await strandRows(again, feeds))
-    expect(again.stderr()).toContain('starting anew')
+    expect(again.stderr()).toContain('delivering anew')
   })
 
   it('delivers what was ingested before it was set up', async () => {
