@@ -75,7 +75,7 @@ describe('lines that are written all or none', () => {
   ])('are written together while %s is written to', (_which, name) => {
     const { outcome, meanwhile } = crowded(chunk(numbered(LINES)), (n) => appendNumber(name, -1 - n))
     expect(outcome).toMatchObject({ kind: 'ingested', accepted: LINES, rejected: 0 })
-    expect(meanwhile).toBeGreaterThan(1)
+    expect(meanwhile).toBeGreaterThan(0)
     const numbers = numbersOf('a')
     const from = numbers.indexOf(0)
     expect(numbers.slice(from, from + LINES)).toEqual(upTo(LINES))
