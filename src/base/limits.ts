@@ -196,7 +196,7 @@ export const limits = {
   /** Records of one page that a stream catches up with. */
   streamPageRows: 256,
   /** Pages of streams that one shard is asked for at once. */
-  streamPagesAtOnce: 32,
+  streamPagesAtOnce: 8,
   /** How long the front works on streams, or on large answers, before it does other work in between, milliseconds. */
   streamSliceMs: 8,
   /** Bytes of events that wait to be written to streams; beyond that the streams continue from the store. */
