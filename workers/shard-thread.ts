@@ -1,6 +1,6 @@
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
-import { systemClock } from '../src/base/clock.js'
+import { steadyClock, systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
@@ -31,6 +31,7 @@ const shard = new Shard(
     shard: settings.shard,
     store,
     clock: systemClock,
+    steadyClock,
     random: pooledRandom(),
     masterSeed,
     recordBytesMax: settings.recordBytesMax,

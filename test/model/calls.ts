@@ -93,10 +93,12 @@ function askedOf(session: Session, step: Calling): Asked | undefined {
       return { kind: 'createAgent', agent, zone, ...(seed !== undefined && { seedHex: seedHex(seed) }) }
     }
     case 'write': {
-      const { agent } = step
+      const { agent, via } = step
       const item = itemOf(session, step.item)
-      // At an ingest route an array is an upload of many records (test/routes/ingest), and not one that is refused.
-      const via = Array.isArray(item.data) && step.via === 'ingest' ? 'agent' : step.via
+      if (via === 'ingest' && Array.isArray(item.data)) {
+        const lines = item.data.map((data) => JSON.stringify(data))
+        return { kind: 'ingest', agent, lines, all: false, asArray: true }
+      }
       return { kind: 'write', agent, via, item: via === 'ingest' ? { data: item.data } : item }
     }
     case 'batch': {

@@ -53,6 +53,8 @@ function messageOf(asked: Asked): Message {
     case 'ingestMany': {
       const path = asked.kind === 'ingest' ? `/v1/ingest/${asked.agent}` : '/v1/ingest'
       const query: Record<string, string> = asked.all ? { on_error: 'reject_all' } : {}
+      if ('asArray' in asked)
+        return { method: 'POST', path, query, body: asked.lines.map((text) => JSON.parse(text)) }
       return { method: 'POST', path, query, lines: asked.lines }
     }
     case 'addEdge': {

@@ -60,7 +60,7 @@ export type Asked =
   | { kind: 'createAgent'; agent: string; zone: ZoneName; seedHex?: string }
   | { kind: 'write'; agent: string; via: 'agent' | 'collection' | 'ingest'; item: Item }
   | { kind: 'batch'; agent: string; via: 'agent' | 'collection'; items: Item[]; atomic: boolean }
-  | { kind: 'ingest'; agent: string; lines: string[]; all: boolean }
+  | { kind: 'ingest'; agent: string; lines: string[]; all: boolean; asArray?: true }
   | { kind: 'ingestMany'; lines: string[]; all: boolean }
   | { kind: 'addEdge'; src: string; dst: string; edgeType: string; weight: number | undefined }
   | { kind: 'mutate'; agent: string; mutation: Mutation; seedHex?: string }

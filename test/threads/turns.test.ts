@@ -13,6 +13,9 @@ let shard: TestShard
 
 beforeEach(() => {
   shard = new TestShard()
+  // A millisecond at each reading: how many turns a command takes is not for the processor to decide.
+  let readings = 0
+  shard.steadyClock = () => readings++
   shard.run(appendNumber('a', -1))
 })
 afterEach(() => shard.remove())
@@ -75,7 +78,7 @@ describe('lines that are written all or none', () => {
   ])('are written together while %s is written to', (_which, name) => {
     const { outcome, meanwhile } = crowded(chunk(numbered(LINES)), (n) => appendNumber(name, -1 - n))
     expect(outcome).toMatchObject({ kind: 'ingested', accepted: LINES, rejected: 0 })
-    expect(meanwhile).toBeGreaterThan(0)
+    expect(meanwhile).toBeGreaterThan(1)
     const numbers = numbersOf('a')
     const from = numbers.indexOf(0)
     expect(numbers.slice(from, from + LINES)).toEqual(upTo(LINES))

@@ -61,7 +61,7 @@ export class Shard {
       endsAtMs: 0,
       spent() {
         state.beat()
-        return performance.now() >= this.endsAtMs
+        return state.steadyClock() >= this.endsAtMs
       },
       held: new Set(),
     }
@@ -108,7 +108,7 @@ export class Shard {
   }
 
   #begin(lastsMs: number): void {
-    this.#turn.endsAtMs = performance.now() + lastsMs
+    this.#turn.endsAtMs = this.#state.steadyClock() + lastsMs
   }
 
   /**
@@ -211,10 +211,10 @@ export class Shard {
     const { group } = this.#turn
     group.seal()
     if (!group.empty) {
-      const startedAt = performance.now()
+      const startedAtMs = this.#state.steadyClock()
       this.#state.store.commit(group, this.#state.clock())
       this.#state.beat()
-      this.#figures.commitSecs += (performance.now() - startedAt) / 1000
+      this.#figures.commitSecs += (this.#state.steadyClock() - startedAtMs) / 1000
       this.#figures.commits++
       this.#figures.records += group.size
       this.#figures.agents = this.#state.store.agents.count

@@ -14,6 +14,8 @@ export interface ShardState {
   shard: number
   store: ShardStore
   clock: Clock
+  /** Milliseconds by a clock that never jumps, by which turns end. */
+  steadyClock: Clock
   random: RandomBytes
   masterSeed: Uint8Array
   recordBytesMax: number

@@ -24,6 +24,8 @@ export const testAuthRules: AuthRules = {
 /** One shard in the process and thread of the test, with a clock that the test moves. */
 export class TestShard {
   nowMs = Date.UTC(2026, 0, 1)
+  /** By which its turns end; a test that counts them moves it itself. */
+  steadyClock = () => performance.now()
   /** Every frame that it told, in order. */
   readonly frames: OutcomeFrame[] = []
   /** How often it has shown that it came a step further. */
@@ -124,6 +126,7 @@ export class TestShard {
         shard: 0,
         store: this.#store,
         clock: () => this.nowMs,
+        steadyClock: () => this.steadyClock(),
         random: pooledRandom(),
         masterSeed: Buffer.alloc(32, 7),
         recordBytesMax: 262_144,
