@@ -5,14 +5,34 @@ import { seedOfRun } from './test/support/run-seed.js'
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...leftToCi(process.env, process.argv.slice(2))],
     env: { STRANDFAST_SEED: String(seedOfRun(process.env)) },
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Two cores: each test file that starts a server starts several threads of its own.
-    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/print-seed.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'tests',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/attacks/**'],
+          // Two cores: each test file that starts a server starts several threads of its own.
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'attacks',
+          include: ['test/attacks/*.test.ts'],
+          // They count processor time, of which work takes more where another thread has the other half of its core.
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 })

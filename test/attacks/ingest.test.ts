@@ -101,10 +101,10 @@ describe('an upload of lines that are all refused', () => {
         [`{"agent":"kept","data":"${'x'.repeat(100)}"`.padEnd(200, 'y') + '\n', 8_000],
       ] as const) {
         await expectHarmless(server, async () => {
-          const { status, body } = await upload(
-            path,
-            Array.from({ length: count }, () => line),
-          )
+          // Not a chunk a line: tens of thousands of tiny chunks end their connection (tiny-chunks.test.ts).
+          const pieces =
+            line.length > 1_000 ? Array.from({ length: count }, () => line) : repeated(line, count)
+          const { status, body } = await upload(path, pieces)
           expect([status, body.kept]).toEqual([200, count])
         })
       }
