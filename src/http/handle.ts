@@ -37,11 +37,14 @@ export function handlerOf(
     const opened = openRequest(response, request, door)
     if (opened === undefined) return
     const { exchange, head } = opened
+    const addressOf = () => handling.rates.addressOf(response, head.headers)
+    // Auth routes log it after they have waited, when the client may be gone and its address with it.
+    const address = route.kind === 'auth' ? addressOf() : undefined
     const place: Placed = {
       head,
       parameters: readParameters(request, parameterCount),
       writes,
-      addressOf: () => handling.rates.addressOf(response, head.headers),
+      addressOf: address === undefined ? addressOf : () => address,
     }
     const goOn = (admitted: Admitted | Refusal | Answer) => {
       if ('code' in admitted) exchange.refuse(admitted)

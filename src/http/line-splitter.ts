@@ -7,13 +7,11 @@ export interface LineChunk {
   firstLine: number
 }
 
-/** What ends a line. */
-
 /**
  * Cuts a byte stream into chunks of whole lines. Chunks depend on the bytes alone, not on how they arrive, so that
  * the same upload sent again under one Idempotency-Key is cut in the same places.
  */
-export class IngestSplitter {
+export class LineSplitter {
   readonly #chunk: { bytes: number; lines: number }
   readonly #waiting = new GatheredBytes()
   /** Line feeds among the bytes that wait. */

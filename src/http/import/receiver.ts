@@ -12,7 +12,7 @@ import { readBody, refuseRest } from '../body-stream.js'
 import type { Exchange } from '../exchange.js'
 import { ImportSession, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
-import { IngestSplitter } from '../line-splitter.js'
+import { LineSplitter } from '../line-splitter.js'
 import type { OpenUploads } from '../uploads.js'
 
 /** The parts that imports work with. */
@@ -74,7 +74,7 @@ class ImportStream {
   readonly #parts: ImportParts
   readonly #request: ImportRequest
   readonly #stage: ImportStage
-  readonly #splitter = new IngestSplitter({ bytes: limits.importChunkBytes, lines: limits.importChunkLines })
+  readonly #splitter = new LineSplitter({ bytes: limits.importChunkBytes, lines: limits.importChunkLines })
   #session: ImportSession | undefined
 
   constructor(parts: ImportParts, request: ImportRequest, stage: ImportStage) {

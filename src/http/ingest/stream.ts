@@ -7,7 +7,7 @@ import type { BodySource } from './array-body.js'
 import type { BodyPart } from '../body-queue.js'
 import { commandsOf, summaryOf, type IngestStream } from './commands.js'
 import { isBlankChunk } from './lines.js'
-import { IngestSplitter, type LineChunk } from '../line-splitter.js'
+import { LineSplitter, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
 /** Bytes of a body that are cut into lines in one slice of the front thread. */
@@ -18,7 +18,7 @@ const noBytes = Buffer.alloc(0)
 /** Writes lines as they arrive; bad ones are left out and named in the summary. */
 export class LineIngest {
   readonly #stream: IngestStream
-  readonly #splitter: IngestSplitter
+  readonly #splitter: LineSplitter
   readonly #totals: IngestTotals
   /** Commands in flight. */
   #inFlight = 0
@@ -29,7 +29,7 @@ export class LineIngest {
 
   constructor(stream: IngestStream) {
     this.#stream = stream
-    this.#splitter = new IngestSplitter({
+    this.#splitter = new LineSplitter({
       bytes: limits.ingestChunkBytes,
       lines: stream.request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax,
     })

@@ -19,7 +19,7 @@ import {
   type ShardCommand,
 } from './commands.js'
 import { answerTotals } from './stream.js'
-import { IngestSplitter, nextLineFeed, type LineChunk } from '../line-splitter.js'
+import { LineSplitter, nextLineFeed, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
 /** A body that is read as a whole: a single record, or lines that are written all or none. */
@@ -153,7 +153,7 @@ function hasMoreLines(body: Buffer, most: number): boolean {
 
 /** The lines of a body, in slices. */
 function* chunksOf(body: Buffer): Generator<LineChunk> {
-  const splitter = new IngestSplitter({ bytes: limits.ingestChunkBytes, lines: limits.ingestChunkLines })
+  const splitter = new LineSplitter({ bytes: limits.ingestChunkBytes, lines: limits.ingestChunkLines })
   for (let at = 0; at < body.length; at += limits.ingestChunkBytes) {
     yield* splitter.push(body.subarray(at, at + limits.ingestChunkBytes))
   }
