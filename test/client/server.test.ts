@@ -249,10 +249,10 @@ describe('subscriptions, against a running server', () => {
       let pieces = 0
       const body = new ReadableStream<Uint8Array>({
         async pull(controller) {
-          const { value } = await reader.read()
           pieces += 1
-          if (pieces === 1 && value) controller.enqueue(value)
-          else controller.error(new TypeError('cut'))
+          if (pieces > 1) return controller.error(new TypeError('cut'))
+          const { value } = await reader.read()
+          if (value) controller.enqueue(value)
         },
       })
       return new Response(body, { headers: response.headers })

@@ -238,7 +238,7 @@ describe('a token is refused everywhere when', () => {
   })
 
   it('it is a license', async () => {
-    const license = issueLicense(server.dataDir)
+    const license = await issueLicense(server.dataDir)
     await expectRefused(license)
     const authority = await jwtKeyOfSeed(Buffer.alloc(32, 9))
     await expectRefused(signedToken({ ...good.header, typ: 'JWT' }, partsOf(license).claims, authority))

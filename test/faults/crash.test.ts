@@ -4,7 +4,7 @@ import { extent, sideBySide } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 
 // A few kills find what is plainly wrong. `npm run crash` does as many as one likes.
-const rounds = extent({ short: 8, ci: 500, full: 500 })
+const rounds = extent({ short: 4, ci: 500, full: 500 })
 
 describe('a server that is killed under load', () => {
   it(

@@ -4,7 +4,7 @@ import { extent, leftOut, sideBySide } from '../support/faults/rounds.js'
 import { runSeed } from '../support/run-seed.js'
 import { losePower } from '../support/faults/power-loss.js'
 
-const rounds = extent({ short: 3, ci: 200, full: 200 })
+const rounds = extent({ short: 2, ci: 200, full: 200 })
 
 describe.skipIf(leftOut(shimMissing))('a server that loses its power under load', () => {
   let shim: DiskShim

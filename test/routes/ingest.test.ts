@@ -300,8 +300,8 @@ describe('an upload under an Idempotency-Key', () => {
   })
 
   it('goes on where a broken one ended', async () => {
-    const raw = linesOf(60_000).join('\n')
-    const half = raw.slice(0, 400_000)
+    const raw = linesOf(20_000).join('\n')
+    const half = raw.slice(0, 130_000)
     const headers = { 'idempotency-key': 'resumed' }
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
     socket.write(
@@ -311,8 +311,8 @@ describe('an upload under an Idempotency-Key', () => {
     // The first chunk is on disk once the agent is there.
     while ((await headOf(server, 'resumed')) === undefined) continue
     socket.destroy()
-    expect((await lines('resumed', raw, { headers })).body).toMatchObject({ accepted: 60_000 })
-    expect(await numbers('resumed')).toEqual(upTo(60_000))
+    expect((await lines('resumed', raw, { headers })).body).toMatchObject({ accepted: 20_000 })
+    expect(await numbers('resumed')).toEqual(upTo(20_000))
   })
 
   it('is 422 with another body', async () => {

@@ -7,18 +7,23 @@ import { join } from 'node:path'
  * the command line runs in any form.
  */
 export const shortForms: Readonly<Record<string, readonly string[]>> = {
-  attacks: ['before-the-limiter', 'queries', 'smuggling'],
+  attacks: ['queries', 'smuggling'],
   e2e: ['control', 'readme', 'restore-tokens'],
-  faults: ['auth-single-use', 'crash', 'durability', 'malformed-http', 'power-loss', 'stop'],
+  faults: ['auth-single-use', 'crash', 'durability', 'power-loss', 'stop'],
 }
 
 /** Files of other folders that take long, and what `npm test` runs of their kind. */
 export const ciOnly: Readonly<Record<string, string>> = {
   'client/server-trouble': 'client/http',
+  'house/gate': 'house/lint-rules',
+  'proof/line-length': 'proof/differential, client/verify-export',
+  'routes/strand-import/zones': 'routes/strand-import',
   'threads/server-log': 'routes/server-log',
+  'threads/store-copy': 'e2e/restore-tokens',
   'threads/shard-death': 'threads/shards, threads/thread-watch',
-  'threads/verify': 'proof/line-length, unit/strand/verify-export',
+  'threads/verify': 'proof/differential, unit/strand/verify-export',
   'unit/cli/bench': 'unit/bench/bench',
+  'unit/cli/hostile-server': 'client/http',
 }
 
 /** The files that a run leaves out: none in the long forms, nor where files are named. */

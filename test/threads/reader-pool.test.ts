@@ -37,7 +37,7 @@ function agentNoOf(outcome: Outcome): number {
 
 /** Asks for the roots of trees of many sizes of one shard, more than its threads can have done before the next step. */
 function rootsOf(shard: number): Promise<string[]> {
-  const sizes = Array.from({ length: 300 }, (_none, index) => RECORDS - index)
+  const sizes = Array.from({ length: 100 }, (_none, index) => RECORDS - index)
   return Promise.all(sizes.map((size) => pool.treeRoot({ shard, agentNo, size })))
 }
 
@@ -85,7 +85,7 @@ describe('the readers, when the thread of a shard has ended', () => {
   })
 
   it('come to the end of what they are at, and of nothing else', async () => {
-    const sizes = Array.from({ length: 500 }, (_none, index) => RECORDS - index)
+    const sizes = Array.from({ length: 200 }, (_none, index) => RECORDS - index)
     let settled = 0
     const trees = sizes.map(async (size) => {
       await pool.treeRoot({ shard: 0, agentNo, size })

@@ -20,7 +20,7 @@ beforeEach(() => {
 })
 afterEach(() => shard.remove())
 
-const LINES = 8_000
+const LINES = 3_000
 const LONG = 0
 
 const chunk = (lines: string, more: Partial<Extract<Command, { kind: 'ingestChunk' }>> = {}): Command => ({

@@ -14,7 +14,8 @@ import { call, type TestAnswer, type TestCall, type TestServer } from '../server
  */
 
 const routes = allRoutes('default')
-const successes = new Map<Route, Set<number>>()
+/** The statuses that calls were answered with, by the path of the test file and the route: files share this module. */
+const successes = new Map<string, Set<number>>()
 const validators = new Map<TSchema, Validator>()
 const problem = Compile(Problem)
 
@@ -39,7 +40,8 @@ export function noteSuccess(route: string, answer: Pick<TestAnswer, 'status' | '
   if (documented !== undefined && 'mediaType' in documented) {
     expect(answer.headers.get('content-type')?.split(';')[0]).toBe(documented.mediaType)
   }
-  successes.set(found, (successes.get(found) ?? new Set()).add(answer.status))
+  const key = ofThisFile(found)
+  successes.set(key, (successes.get(key) ?? new Set()).add(answer.status))
 }
 
 /** The successes that routes document and that no call of this test file was answered with. */
@@ -49,9 +51,13 @@ export function unseenSuccesses(of: readonly Route[]): string[] {
     .filter((route) => own.has(keyOf(route)))
     .flatMap((route) =>
       Object.keys(route.docs.answers)
-        .filter((status) => successes.get(route)?.has(Number(status)) !== true)
+        .filter((status) => successes.get(ofThisFile(route))?.has(Number(status)) !== true)
         .map((status) => `${keyOf(route)} ${status}`),
     )
+}
+
+function ofThisFile(route: Route): string {
+  return `${expect.getState().testPath} ${keyOf(route)}`
 }
 
 /** A scoped key, fresh from the server. */

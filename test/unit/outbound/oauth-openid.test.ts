@@ -1,10 +1,12 @@
 import { OAuth2Server } from 'oauth2-mock-server'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { OauthProvider } from '../../../src/auth/oauth.js'
 import { boundedFetch } from '../../../src/outbound/oauth-fetch.js'
 import { openIdProvider } from '../../../src/outbound/oauth-openid.js'
 
 let server: OAuth2Server
+/** What the provider signs with: made once, as making one takes long. */
+let key: Awaited<ReturnType<OAuth2Server['issuer']['keys']['generate']>>
 let provider: OauthProvider
 let nowMs: number
 /** What is answered in place of the provider. */
@@ -20,9 +22,13 @@ const started = {
   callbackUrl,
 }
 
+beforeAll(async () => {
+  key = await new OAuth2Server().issuer.keys.generate('RS256')
+})
+
 beforeEach(async () => {
   server = new OAuth2Server()
-  await server.issuer.keys.generate('RS256')
+  await server.issuer.keys.add({ ...key })
   await server.start(0, '127.0.0.1')
   server.issuer.url = `http://127.0.0.1:${server.address().port}`
   nowMs = Date.now()
