@@ -49,7 +49,7 @@ export async function serve(
   const opened = new Opened()
   try {
     const http = await start(server, opened)
-    log.info({ url: http.url, shards: shards.count, version }, 'listening')
+    log.info({ url: http.url, http: http.engine, shards: shards.count, version }, 'listening')
     return { url: http.url, stop: () => stop(server, http), end: () => endProcess(shards) }
   } catch (error) {
     if (!(await opened.close(limits.startEndMs))) {

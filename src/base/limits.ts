@@ -15,8 +15,19 @@ export const limits = {
   batchBytesMax: 8_388_608,
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
+  /** Headers of a request. */
+  headersMax: 99,
   /** How long a connection can be idle according to `Keep-Alive`, seconds; it is closed after 8 to 12. */
   keepAliveSecs: 5,
+  /**
+   * How long a connection can do nothing (no head, no body, nothing read of an answer) with node:http, milliseconds:
+   * what uWebSockets.js gives it.
+   */
+  connectionPatienceMs: 10_000,
+  /** Bytes of a body that a client must send within `connectionPatienceMs` with node:http: 16 KiB a second, too. */
+  bodyBytesPerPatience: 163_840,
+  /** How often node:http looks for heads that take too long, milliseconds. */
+  connectionsCheckMs: 2_000,
   /** How long writes wait before they are tried again when there is no room on the disk, seconds. */
   storageFullRetrySecs: 30,
   /** How long a client that is still sending has to see the last answer of its connection, milliseconds. */

@@ -9,7 +9,7 @@ import { signRate, syncRate } from './bench-machine.js'
 import { startBenchServer } from './bench-server.js'
 import { nearestExisting } from './doctor-data.js'
 import { exitCodes } from './exit-codes.js'
-import { missingBinary } from './native.js'
+import { loadEngine } from '../http/door/engine.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR] [--json]
@@ -51,9 +51,9 @@ export async function benchCommand(args: string[]): Promise<number> {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
   }
-  const missing = missingBinary()
-  if (missing !== undefined) {
-    process.stderr.write(`${missing}\n`)
+  const loading = await loadEngine(reading.config.httpEngine)
+  if (!loading.ok) {
+    process.stderr.write(`${loading.detail}\n`)
     return exitCodes.configuration
   }
   const base = dir === undefined ? besideData(reading.config.dataDir) : resolve(dir)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { type Finding, fail, ok, warn } from './finding.js'
-import { missingBinary } from './native.js'
+import { loadEngine } from '../http/door/engine.js'
 
 /** Open files below which a server with many connections runs out of them. */
 const OPEN_FILES_FEW = 10_240
@@ -12,16 +12,16 @@ const OPEN_FILES_FEW = 10_240
 const EARLIEST_MS = Date.UTC(2025, 0, 1)
 
 /** Node's version and the binary of the HTTP library. */
-export function examineNode(): Finding[] {
+export async function examineNode(): Promise<Finding[]> {
   const { node } = process.versions
   const [major = 0, minor = 0] = node.split('.').map(Number)
   const supported = (major === 20 && minor >= 19) || major >= 22
-  const missing = missingBinary()
+  const uws = await loadEngine('uws')
   return [
     supported ? ok('node', node) : fail('node', `${node}: expected 20.19 or later, or 22 or later`),
-    missing === undefined
-      ? ok('uWebSockets.js', 'has a binary for this Node')
-      : fail('uWebSockets.js', missing),
+    uws.ok
+      ? ok('HTTP library', 'uWebSockets.js loads on this Node')
+      : warn('HTTP library', `node:http, the slower one: ${uws.detail}`),
   ]
 }
 

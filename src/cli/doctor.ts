@@ -26,7 +26,7 @@ export async function doctorCommand(args: string[]): Promise<number> {
       process.stdout.write(`${level.padEnd(4)}  ${subject.padEnd(14)}  ${printable(detail)}\n`)
     }
   }
-  show([...examineNode(), ...examineOpenFiles()])
+  show([...(await examineNode()), ...examineOpenFiles()])
   const reading = readProcessConfig()
   show(reading.warnings.map((warning) => warn('settings', warning)))
   if (reading.ok) {

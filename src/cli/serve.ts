@@ -1,8 +1,8 @@
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
 import { type DataDirectory, openDataDirectory } from '../data-directory/data-directory.js'
+import { loadEngine } from '../http/door/engine.js'
 import { exitCodes } from './exit-codes.js'
-import { missingBinary } from './native.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast serve
@@ -29,8 +29,10 @@ export async function serveCommand(args: string[]): Promise<number> {
     return exitCodes.configuration
   }
   hideEd25519Warning()
-  const missing = missingBinary()
-  if (missing !== undefined) return refuse(missing)
+  const loading = await loadEngine(reading.config.httpEngine)
+  if (!loading.ok) return refuse(loading.detail)
+  const { slowerBecause } = loading.loaded
+  if (slowerBecause !== undefined) tell(`serving by node:http: ${slowerBecause}`)
   const { signalled, canEnd } = waitForSignal()
   const opening = openDataDirectory(reading.config, pooledRandom())
   if (!opening.ok) return refuse(opening.detail)
@@ -52,7 +54,7 @@ async function runUntil(
   config: Config,
   directory: DataDirectory,
 ): Promise<number> {
-  // Loaded after the check of the library's binary, without which loading fails.
+  // Loaded once it is known that it can serve, since it takes a while.
   const { serve } = await import('../main.js')
   const server = await serve(config, directory, canEnd)
   process.stdout.write(`listening on ${server.url}\n`)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { limits } from '../base/limits.js'
-import type { TemplatedApp } from './uws.js'
+import type { HttpDoor } from './door/door.js'
 
 /** How many connections there can be, and who is told when there are more. */
 export interface ConnectionBound {
@@ -40,10 +40,10 @@ function openFilesMax(): number {
 }
 
 /** Closes connections over the bound as they arrive, before anything is read from them. */
-export function boundConnections(app: TemplatedApp, { max, onFull }: ConnectionBound): void {
+export function boundConnections(door: HttpDoor, { max, onFull }: ConnectionBound): void {
   let open = 0
   let saidAtMs = -Infinity
-  app.filter((response, change) => {
+  door.onConnection((response, change) => {
     open += change
     if (change < 0 || open <= max) return
     response.close()

@@ -1,20 +1,20 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
-import { openRequest, type Door, type Opening } from './head.js'
-import type { TemplatedApp } from './uws.js'
+import { openRequest, type HandlerRules, type Opening } from './head.js'
+import type { HttpDoor } from './door/door.js'
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
-export function addFallbacks(app: TemplatedApp, routes: readonly Route[], opening: Opening): void {
+export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: Opening): void {
   const paths = pathsOf(routes)
   const uncounted = { opening, watch: { done() {} } }
-  const preflights: Door = { ...uncounted, headOnly: false, takesBody: false, rate: 'global' }
-  app.options('/*', (response, request) => {
+  const preflights: HandlerRules = { ...uncounted, headOnly: false, takesBody: false, rate: 'global' }
+  door.route('options', '/*', (response, request) => {
     // Of the library's buffers, which live only until this returns: nothing here waits.
     const exchange = openRequest(response, request, preflights)?.exchange
     if (exchange !== undefined) answerOptions(exchange, methodsOf(paths, request.getUrl()))
   })
-  app.any('/*', (response, request) => {
+  door.route('any', '/*', (response, request) => {
     const path = request.getUrl()
     const exchange = openRequest(response, request, {
       ...uncounted,

@@ -9,8 +9,8 @@ import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'
 import type { Exchange } from './exchange.js'
 import type { Handling } from './handling.js'
-import { openRequest, readParameters, type Door } from './head.js'
-import type { HttpRequest, HttpResponse } from './uws.js'
+import { openRequest, readParameters, type HandlerRules } from './head.js'
+import type { HttpRequest, HttpResponse } from './door/door.js'
 
 /**
  * Makes the handler of a route: the life of one request. Each step gets what the ones before it found, and passes more
@@ -25,7 +25,7 @@ export function handlerOf(
   const bodyBytesMax = 'bodyBytesMax' in route ? route.bodyBytesMax : 0
   const watch = handling.metrics.watch(route)
   const writes = isWrite(route)
-  const door: Door = {
+  const rules: HandlerRules = {
     opening: handling,
     watch,
     headOnly,
@@ -34,7 +34,7 @@ export function handlerOf(
   }
   return (response, request) => {
     watch.begin()
-    const opened = openRequest(response, request, door)
+    const opened = openRequest(response, request, rules)
     if (opened === undefined) return
     const { exchange, head } = opened
     const addressOf = () => handling.rates.addressOf(response, head.headers)

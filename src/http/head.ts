@@ -4,7 +4,7 @@ import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { RateLimits } from './rate-limits.js'
 import type { UnsentBytes } from './unsent.js'
-import type { HttpRequest, HttpResponse } from './uws.js'
+import type { HttpRequest, HttpResponse } from './door/door.js'
 
 /** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */
 export interface RequestHead {
@@ -30,7 +30,7 @@ export interface Opening {
 }
 
 /** How the requests of one handler are opened: made once, not for each. */
-export interface Door {
+export interface HandlerRules {
   opening: Opening
   watch: ExchangeWatch
   /** Answers to HEAD: no body goes out. */
@@ -56,7 +56,7 @@ export interface OpenedRequest {
 export function openRequest(
   response: HttpResponse,
   request: HttpRequest,
-  { opening, watch, headOnly, takesBody, rate }: Door,
+  { opening, watch, headOnly, takesBody, rate }: HandlerRules,
 ): OpenedRequest | undefined {
   const head = readHead(request, opening.credentials)
   const { requestId, origin } = head.headers
@@ -171,7 +171,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
   const length = contentLength === undefined ? undefined : Number(contentLength)
-  return { headers, query: request.getQuery(), contentLength: length, chunked, closes, fault }
+  return { headers, query: request.getQuery() ?? '', contentLength: length, chunked, closes, fault }
 }
 
 /** uWebSockets.js accepts any value of this header. */

@@ -29,6 +29,10 @@ import {
 const megabyte = 1_048_576
 
 /** Every setting of the server; docs/config.md is made from this table. */
+/** The HTTP libraries that can be asked for (src/http/door). */
+const httpEngineChoices = ['auto', 'uws', 'node'] as const
+type HttpEngineChoice = (typeof httpEngineChoices)[number]
+
 export const settings = {
   host: setting({
     name: 'SERVICE_HOST',
@@ -43,6 +47,15 @@ export const settings = {
     description: 'The TCP port to listen on; 0 takes any free one.',
     allowed: 'an integer from 0 to 65535',
     parse: parsers.integer(0, 65_535),
+  }),
+  httpEngine: setting<HttpEngineChoice>({
+    name: 'SERVICE_HTTP_ENGINE',
+    default: 'auto',
+    description:
+      'The HTTP library: `uws` is uWebSockets.js, `node` what Node brings along, which is slower, `auto` the first of ' +
+      'them that loads.',
+    allowed: httpEngineChoices.join(', '),
+    parse: parsers.oneOf(httpEngineChoices),
   }),
   tlsCertFile: setting<string | undefined>({
     name: 'SERVICE_TLS_CERT_FILE',
@@ -217,6 +230,7 @@ export interface Config {
   /** 0: any free one. */
   readonly port: number
   /** Absolute paths; absent without TLS. */
+  readonly httpEngine: HttpEngineChoice
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
   readonly dataDir: string
   /** Absent: that of the data directory, or the cores when it is made. */
@@ -329,6 +343,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   return {
     host: value(settings.host),
     port: value(settings.port),
+    httpEngine: value(settings.httpEngine),
     ...(certFile !== undefined && keyFile !== undefined && { tls: Object.freeze({ certFile, keyFile }) }),
     dataDir: resolve(value(settings.dataDir)),
     ...(shards !== undefined && { shards }),

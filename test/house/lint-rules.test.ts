@@ -81,6 +81,7 @@ const allowedImports: [string, string[]][] = [
   ['src/data-directory', ['../settings/x.js', '../strand/x.js']],
   ['src/backup', ['../data-directory/x.js', '../dispatch/x.js']],
   ['src/server', ['../http/streams/x.js', '../settings/x.js', '../outbound/x.js']],
+  ['src/http/door', ['./x.js', '../../base/x.js']],
   ['src/http/streams', ['../auth/x.js', '../../auth/x.js', './x.js']],
   ['workers/shard', ['../commands/x.js', '../store/x.js']],
   ['workers/commands/auth', ['../../auth/x.js', '../x.js']],
@@ -91,8 +92,14 @@ const allowedImports: [string, string[]][] = [
 const doors: { name: string; door: string; elsewhere: string[] }[] = [
   {
     name: 'uWebSockets.js',
-    door: 'src/http/uws.ts',
-    elsewhere: ['src/http/request.ts', 'src/routes/uws.ts', 'src/main.ts', 'workers/uws.ts'],
+    door: 'src/http/door/uws.ts',
+    elsewhere: [
+      'src/http/request.ts',
+      'src/http/door/node.ts',
+      'src/routes/uws.ts',
+      'src/main.ts',
+      'workers/uws.ts',
+    ],
   },
   {
     name: 'lmdb',

@@ -35,6 +35,10 @@ export interface TestServerOptions {
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
+/** The HTTP library that a project of the test runner asks for (vitest.config.ts). */
+const { SERVICE_HTTP_ENGINE: engine } = process.env
+const engineOfRun = engine === undefined ? {} : { SERVICE_HTTP_ENGINE: engine }
+
 /** The root key of test servers, unless `env` names another. */
 export const testRootKey = 'test-root-key-0123456789abcdefghij'
 
@@ -49,6 +53,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_LOG_LEVEL: 'warn',
     SERVICE_MIN_FREE_BYTES: '0',
+    ...engineOfRun,
     ...options.env,
   }
   const command = [process.execPath, ...(options.nodeOptions ?? []), entry, 'serve']

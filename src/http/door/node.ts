@@ -1,0 +1,190 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { Duplex } from 'node:stream'
+import { addRoute, createRouter, findRoute } from 'rou3'
+import { assert } from '../../base/assert.js'
+import { limits } from '../../base/limits.js'
+import type { DoorMethod, DoorOptions, HttpDoor, HttpHandler, HttpRequest, TlsFiles } from './door.js'
+import { NodeResponse } from './node-response.js'
+
+/** A handler, and the places of the parameters among the segments of its path. */
+interface Match {
+  handler: HttpHandler
+  places: readonly number[]
+}
+
+/**
+ * A door of node:http or node:https.
+ * @throws Error when the certificate cannot be read
+ */
+export function nodeDoor({ tls, malformed }: DoorOptions): HttpDoor {
+  const router = createRouter<Match>()
+  const others = new Map<string, HttpHandler>()
+  const server = serverOf(tls)
+  const busy = new WeakMap<Duplex, NodeResponse | 'over'>()
+  const handle = (request: IncomingMessage, reply: ServerResponse) =>
+    carryOut({ router, others, busy, malformed }, request, reply)
+  server.on('request', handle)
+  // Like uWebSockets.js: a client that asks whether it may send its body gets no answer to that, and sends it.
+  server.on('checkContinue', handle)
+  server.on('checkExpectation', handle)
+  server.on('connect', (_request, socket) => sayAndClose(socket, 505, malformed))
+  server.on('clientError', (error, socket) => {
+    const response = busy.get(socket)
+    // In the middle of an answer there is nothing that could be said.
+    if (response === 'over' || response?.begun === true || !socket.writable) socket.destroy()
+    else sayAndClose(socket, statusOfFault(error), malformed)
+  })
+  return {
+    route(method, pattern, handler) {
+      const name = methodNames[method]
+      const places = pattern.split('/').flatMap((part, place) => (part.startsWith(':') ? [place] : []))
+      if (pattern === '/*') others.set(name, handler)
+      else addRoute(router, name, pattern, { handler, places })
+    },
+    onConnection(handler) {
+      server.on('connection', (socket) => {
+        socket.once('close', () => handler({ close: () => {} }, -1))
+        handler({ close: () => socket.destroy() }, 1)
+      })
+    },
+    listen: (host, port) => listenOn(server, host, port),
+    stopListening: () => server.close(),
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+const methodNames: Readonly<Record<DoorMethod, string>> = {
+  get: 'GET',
+  head: 'HEAD',
+  post: 'POST',
+  put: 'PUT',
+  patch: 'PATCH',
+  del: 'DELETE',
+  options: 'OPTIONS',
+  any: '',
+}
+
+function serverOf(tls: TlsFiles | undefined): Server {
+  const options = {
+    maxHeaderSize: limits.headerBlockBytesMax,
+    headersTimeout: limits.connectionPatienceMs,
+    keepAliveTimeout: limits.connectionPatienceMs,
+    connectionsCheckingInterval: limits.connectionsCheckMs,
+    // A body may take as long as it needs, as long as it comes (node-response.ts).
+    requestTimeout: 0,
+    requireHostHeader: false,
+  }
+  const server =
+    tls === undefined
+      ? createServer(options)
+      : createTlsServer({ ...options, cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) })
+  // Node would leave out those above a number without a word.
+  server.maxHeadersCount = 0
+  return server
+}
+
+/** What a door hands its requests to. */
+interface Handlers {
+  router: ReturnType<typeof createRouter<Match>>
+  /** By method, for paths that no route has; that of the empty name for all other methods. */
+  others: ReadonlyMap<string, HttpHandler>
+  /** Connections with an answer that is not finished, or that take no further request. */
+  busy: WeakMap<Duplex, NodeResponse | 'over'>
+  malformed: DoorOptions['malformed']
+}
+
+function carryOut(
+  { router, others, busy, malformed }: Handlers,
+  request: IncomingMessage,
+  reply: ServerResponse,
+): void {
+  const { socket, method = '', url = '' } = request
+  if (busy.has(socket)) {
+    socket.destroy()
+    return
+  }
+  const fault = faultOf(request)
+  if (fault !== undefined) {
+    // What arrived together with it is parsed all the same.
+    busy.set(socket, 'over')
+    sayAndClose(socket, fault, malformed)
+    return
+  }
+  const queryAt = url.indexOf('?')
+  const path = queryAt < 0 ? url : url.slice(0, queryAt)
+  const match = path.length > 1 && path.endsWith('/') ? undefined : findRoute(router, method, path)?.data
+  const handler = match?.handler ?? others.get(method) ?? others.get('')
+  assert(handler !== undefined, 'the server has a handler for what no route takes')
+  const response = new NodeResponse(request, reply, { finished: () => busy.delete(socket) })
+  busy.set(socket, response)
+  handler(response, headOf(request, { path, query: queryAt < 0 ? '' : url.slice(queryAt + 1) }, match))
+}
+
+/** What uWebSockets.js refuses itself, and node:http lets through. */
+function faultOf({ url = '', httpVersion, rawHeaders, headers }: IncomingMessage): Fault | undefined {
+  if (!url.startsWith('/') || httpVersion !== '1.1') return 505
+  if (rawHeaders.length / 2 > limits.headersMax) return 431
+  return headers.host === undefined ? 400 : undefined
+}
+
+function headOf(
+  { rawHeaders, method = '' }: IncomingMessage,
+  { path, query }: { path: string; query: string },
+  match: Match | undefined,
+): HttpRequest {
+  return {
+    forEach(visit) {
+      for (let at = 0; at + 1 < rawHeaders.length; at += 2)
+        visit((rawHeaders[at] ?? '').toLowerCase(), rawHeaders[at + 1] ?? '')
+    },
+    getParameter: (index) => path.split('/')[match?.places[index] ?? -1],
+    getQuery: () => query,
+    getUrl: () => path,
+    getCaseSensitiveMethod: () => method,
+  }
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined))
+    server.listen({ host, port }, () => {
+      const address = server.address()
+      resolve(typeof address === 'object' ? address?.port : undefined)
+    })
+  })
+}
+
+/** What is said to bytes that are no request; undefined: nothing, the connection is only closed. */
+function statusOfFault(error: Error & { code?: string }): Fault | undefined {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return 431
+  if (error.code === 'HPE_INVALID_VERSION') return 505
+  return error.code?.startsWith('HPE_') === true ? 400 : undefined
+}
+
+const faults = {
+  400: 'Bad Request',
+  431: 'Request Header Fields Too Large',
+  505: 'HTTP Version Not Supported',
+} as const
+
+type Fault = keyof typeof faults
+
+/** Says what is wrong on a connection that has no request to answer, and closes it. */
+function sayAndClose(socket: Duplex, status: Fault | undefined, malformed: DoorOptions['malformed']): void {
+  if (status === undefined) {
+    socket.destroy()
+    return
+  }
+  const text = faults[status]
+  const [type, body] =
+    status === 400
+      ? ['Content-Type: application/problem+json\r\n', malformed()]
+      : ['', `<h1>${text}</h1>${status === 505 ? '<p>This server does not support HTTP/1.0.</p>' : ''}`]
+  socket.once('finish', () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${text}\r\n${type}Connection: close\r\n\r\n${body}`)
+}
