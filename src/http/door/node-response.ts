@@ -53,6 +53,11 @@ export class NodeResponse implements HttpResponse {
     return this.#hasHead
   }
 
+  /** The request has arrived, its body too. */
+  get wholeBody(): boolean {
+    return this.#request.complete
+  }
+
   cork(write: () => void): void {
     this.#corked = true
     write()
@@ -154,7 +159,6 @@ export class NodeResponse implements HttpResponse {
     const { remoteAddress } = this.#request.socket
     return new Uint8Array(remoteAddress === undefined ? [] : ipaddr.parse(remoteAddress).toByteArray()).buffer
   }
-
 
   #isDrained(): boolean {
     if (this.#request.socket.writableLength === 0) return true

@@ -23,8 +23,8 @@ export function nodeDoor({ tls, malformed }: DoorOptions): HttpDoor {
   const others = new Map<string, HttpHandler>()
   const server = serverOf(tls)
   const busy = new WeakMap<Duplex, NodeResponse | 'over'>()
-  const handle = (request: IncomingMessage, reply: ServerResponse) =>
-    carryOut({ router, others, busy, malformed }, request, reply)
+  const handlers = { router, others, busy, waiting: new WeakMap(), malformed }
+  const handle = (request: IncomingMessage, reply: ServerResponse) => inTurn(handlers, request, reply)
   server.on('request', handle)
   // Like uWebSockets.js: a client that asks whether it may send its body gets no answer to that, and sends it.
   server.on('checkContinue', handle)
@@ -32,8 +32,9 @@ export function nodeDoor({ tls, malformed }: DoorOptions): HttpDoor {
   server.on('connect', (_request, socket) => sayAndClose(socket, 505, malformed))
   server.on('clientError', (error, socket) => {
     const response = busy.get(socket)
-    // In the middle of an answer there is nothing that could be said.
-    if (response === 'over' || response?.begun === true || !socket.writable) socket.destroy()
+    // Neither in the middle of an answer nor before it is due can anything be said.
+    if (response === 'over' || response?.begun === true || response?.wholeBody === true || !socket.writable)
+      socket.destroy()
     else sayAndClose(socket, statusOfFault(error), malformed)
   })
   return {
@@ -95,7 +96,29 @@ interface Handlers {
   others: ReadonlyMap<string, HttpHandler>
   /** Connections with an answer that is not finished, or that take no further request. */
   busy: WeakMap<Duplex, NodeResponse | 'over'>
+  /** How many requests of a connection wait for the end of this turn. */
+  waiting: WeakMap<Duplex, number>
   malformed: DoorOptions['malformed']
+}
+
+/**
+ * Carries a request out unless the one before it is not answered yet: then its connection is closed. The parser hands
+ * on at once what arrived together; an answer that waits for nothing is out when this turn of the event loop is over.
+ */
+function inTurn(handlers: Handlers, request: IncomingMessage, reply: ServerResponse): void {
+  const { socket } = request
+  const { busy, waiting } = handlers
+  const ahead = waiting.get(socket) ?? 0
+  if (ahead === 0 && !busy.has(socket)) {
+    carryOut(handlers, request, reply)
+    return
+  }
+  waiting.set(socket, ahead + 1)
+  setImmediate(() => {
+    waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+    if (busy.has(socket)) socket.destroy()
+    else if (!socket.destroyed) carryOut(handlers, request, reply)
+  })
 }
 
 function carryOut(
@@ -104,10 +127,6 @@ function carryOut(
   reply: ServerResponse,
 ): void {
   const { socket, method = '', url = '' } = request
-  if (busy.has(socket)) {
-    socket.destroy()
-    return
-  }
   const fault = faultOf(request)
   if (fault !== undefined) {
     // What arrived together with it is parsed all the same.
