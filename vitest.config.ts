@@ -1,41 +1,43 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { leftToCi } from './test/support/ci-only.js'
+import { leftToCi, onNodeHttp } from './test/support/ci-only.js'
 import { LongestFirst } from './test/support/longest-first.js'
 import { seedOfRun } from './test/support/run-seed.js'
+
+const env = { STRANDFAST_SEED: String(seedOfRun(process.env)) }
+/** The other one of the HTTP libraries (docs/adr/0037-two-http-engines.md). */
+const nodeHttp = { ...env, SERVICE_HTTP_ENGINE: 'node' }
+const attacks = 'test/attacks/*.test.ts'
+const ofAttacks = (path: string) => path.startsWith('test/attacks/')
+
+const together = {
+  // Two cores: each test file that starts a server starts several threads of its own.
+  maxWorkers: 2,
+  // What they import is loaded once a process, not once a file: a quarter of the time.
+  isolate: false,
+  setupFiles: ['test/support/restore-globals.ts'],
+  sequence: { groupOrder: 0 },
+}
+
+/** They count processor time, of which work takes more where another thread has the other half of its core. */
+const alone = { maxWorkers: 1, sequence: { groupOrder: 1 } }
+
+const projects = [
+  { name: 'tests', include: ['test/**/*.test.ts'], exclude: [attacks], ...together },
+  { name: 'node:http', include: onNodeHttp.filter((path) => !ofAttacks(path)), env: nodeHttp, ...together },
+  { name: 'attacks', include: [attacks], ...alone },
+  { name: 'attacks on node:http', include: onNodeHttp.filter(ofAttacks), env: nodeHttp, ...alone },
+]
 
 export default defineConfig({
   test: {
     exclude: [...configDefaults.exclude, ...leftToCi(process.env, process.argv.slice(2))],
-    env: { STRANDFAST_SEED: String(seedOfRun(process.env)) },
+    env,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/print-seed.ts'],
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'tests',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/attacks/**'],
-          // Two cores: each test file that starts a server starts several threads of its own.
-          maxWorkers: 2,
-          // What they import is loaded once a process, not once a file: a quarter of the time.
-          isolate: false,
-          setupFiles: ['test/support/restore-globals.ts'],
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'attacks',
-          include: ['test/attacks/*.test.ts'],
-          // They count processor time, of which work takes more where another thread has the other half of its core.
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
-        },
-      },
-    ],
+    projects: projects
+      .filter(({ include }) => include.length > 0)
+      .map((test) => ({ extends: true as const, test })),
   },
 })

@@ -9,7 +9,7 @@ import { signRate, syncRate } from './bench-machine.js'
 import { startBenchServer } from './bench-server.js'
 import { nearestExisting } from './doctor-data.js'
 import { exitCodes } from './exit-codes.js'
-import { loadEngine } from '../http/door/engine.js'
+import { loadEngine } from '../door/engine.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR] [--json]

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { type Finding, fail, ok, warn } from './finding.js'
-import { loadEngine } from '../http/door/engine.js'
+import { loadEngine } from '../door/engine.js'
 
 /** Open files below which a server with many connections runs out of them. */
 const OPEN_FILES_FEW = 10_240

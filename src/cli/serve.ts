@@ -1,7 +1,7 @@
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
 import { type DataDirectory, openDataDirectory } from '../data-directory/data-directory.js'
-import { loadEngine } from '../http/door/engine.js'
+import { loadEngine } from '../door/engine.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
 

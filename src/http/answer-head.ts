@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { limits } from '../base/limits.js'
-import type { HttpResponse } from './door/door.js'
+import type { HttpResponse } from '../door/door.js'
 
 /** Header fields in the order in which they are written: names and values. */
 export type HeaderFields = readonly (readonly [string, string])[]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { limits } from '../base/limits.js'
-import type { HttpDoor } from './door/door.js'
+import type { HttpDoor } from '../door/door.js'
 
 /** How many connections there can be, and who is told when there are more. */
 export interface ConnectionBound {

@@ -8,7 +8,7 @@ import { FanOut } from './streams/fan-out.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { sendPaced, type Pace } from './paced.js'
 import type { UnsentBytes } from './unsent.js'
-import type { HttpResponse } from './door/door.js'
+import type { HttpResponse } from '../door/door.js'
 
 /** No body, and no length of one (RFC 9110, 8.6). */
 const NO_CONTENT = 204

@@ -2,7 +2,7 @@ import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
 import { openRequest, type HandlerRules, type Opening } from './head.js'
-import type { HttpDoor } from './door/door.js'
+import type { HttpDoor } from '../door/door.js'
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
 export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: Opening): void {

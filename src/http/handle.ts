@@ -10,7 +10,7 @@ import { takeBody } from './body.js'
 import type { Exchange } from './exchange.js'
 import type { Handling } from './handling.js'
 import { openRequest, readParameters, type HandlerRules } from './head.js'
-import type { HttpRequest, HttpResponse } from './door/door.js'
+import type { HttpRequest, HttpResponse } from '../door/door.js'
 
 /**
  * Makes the handler of a route: the life of one request. Each step gets what the ones before it found, and passes more

@@ -4,7 +4,7 @@ import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { RateLimits } from './rate-limits.js'
 import type { UnsentBytes } from './unsent.js'
-import type { HttpRequest, HttpResponse } from './door/door.js'
+import type { HttpRequest, HttpResponse } from '../door/door.js'
 
 /** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */
 export interface RequestHead {

@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.js'
-import type { HttpResponse } from './door/door.js'
+import type { HttpResponse } from '../door/door.js'
 
 /**
  * Bytes that uWebSockets.js holds back until it has parsed what has arrived. A longer answer is sent while parsing, so

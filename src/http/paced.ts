@@ -1,4 +1,4 @@
-import type { HttpResponse } from './door/door.js'
+import type { HttpResponse } from '../door/door.js'
 
 /** Callbacks while a body is sent that is larger than the socket's buffer. */
 export interface Pace {

@@ -10,7 +10,7 @@ import {
   type Counted,
   type RateLimiter,
 } from './rate-limit.js'
-import type { HttpResponse } from './door/door.js'
+import type { HttpResponse } from '../door/door.js'
 
 /** A limit of requests for each address, with its name in the headers. */
 export interface NamedLimit {

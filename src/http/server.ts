@@ -8,8 +8,8 @@ import { boundConnections, type ConnectionBound } from './connections.js'
 import { addFallbacks } from './fallback.js'
 import { handlerOf } from './handle.js'
 import type { Handling } from './handling.js'
-import type { DoorOptions, Engine, HttpDoor } from './door/door.js'
-import { loadEngine, type LoadedEngine } from './door/engine.js'
+import type { DoorOptions, Engine, HttpDoor } from '../door/door.js'
+import { loadEngine, type LoadedEngine } from '../door/engine.js'
 
 /** The listening part of the server. */
 export interface HttpServer {

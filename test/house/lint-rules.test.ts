@@ -39,6 +39,7 @@ const forbiddenImports: [string, string[]][] = [
   ['src/routes', ['../dispatch/x.js', '../http/x.js', '../cli/x.js', '../../workers/x.js']],
   ['src/routes/deeper', ['../../dispatch/x.js', '../../http/x.js', '../../../workers/x.js']],
   ['src/http', ['../outbound/x.js', '../client/x.js', '../cli/x.js', '../main.js', '../../workers/x.js']],
+  ['src/door', ['../http/x.js', '../wire/x.js', '../routes/x.js']],
   ['src/http/ingest', ['../streams/x.js', '../openapi/x.js', '../../outbound/x.js']],
   ['src/http/import', ['../ingest/x.js']],
   ['src/http/openapi', ['../auth/x.js', '../../server/x.js']],
@@ -81,7 +82,7 @@ const allowedImports: [string, string[]][] = [
   ['src/data-directory', ['../settings/x.js', '../strand/x.js']],
   ['src/backup', ['../data-directory/x.js', '../dispatch/x.js']],
   ['src/server', ['../http/streams/x.js', '../settings/x.js', '../outbound/x.js']],
-  ['src/http/door', ['./x.js', '../../base/x.js']],
+  ['src/door', ['./x.js', '../base/x.js']],
   ['src/http/streams', ['../auth/x.js', '../../auth/x.js', './x.js']],
   ['workers/shard', ['../commands/x.js', '../store/x.js']],
   ['workers/commands/auth', ['../../auth/x.js', '../x.js']],
@@ -92,10 +93,10 @@ const allowedImports: [string, string[]][] = [
 const doors: { name: string; door: string; elsewhere: string[] }[] = [
   {
     name: 'uWebSockets.js',
-    door: 'src/http/door/uws.ts',
+    door: 'src/door/uws.ts',
     elsewhere: [
       'src/http/request.ts',
-      'src/http/door/node.ts',
+      'src/door/node.ts',
       'src/routes/uws.ts',
       'src/main.ts',
       'workers/uws.ts',

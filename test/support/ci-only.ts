@@ -26,14 +26,46 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'unit/cli/hostile-server': 'client/http',
 }
 
+/**
+ * Files whose tests CI runs on both HTTP libraries, as they are about what a library does: `npm test` runs the first
+ * on node:http.
+ */
+const aboutHttp = [
+  'routes/records',
+  'e2e/head',
+  'attacks/smuggling',
+  'attacks/tiny-chunks',
+  'e2e/answer-headers',
+  'faults/chunked-bodies',
+  'faults/ended-downloads',
+  'faults/ended-uploads',
+  'faults/idle-connections',
+  'faults/malformed-http',
+  'faults/slow-clients',
+  'faults/slow-streams',
+  'faults/stop',
+  'routes/ingest',
+  'routes/strand-export',
+  'routes/strand-import',
+  'routes/stream',
+]
+
+/** Paths of the files that this run has on node:http too. */
+export const onNodeHttp = (isLong(process.env) ? aboutHttp : aboutHttp.slice(0, 1)).map(
+  (name) => `test/${name}.test.ts`,
+)
+
+function isLong(env: Readonly<Record<string, string | undefined>>): boolean {
+  return env['CI'] === 'true' || (env['STRANDFAST_FAULTS'] ?? 'short') !== 'short'
+}
+
 /** The files that a run leaves out: none in the long forms, nor where files are named. */
 export function leftToCi(
   env: Readonly<Record<string, string | undefined>>,
   argv: readonly string[],
 ): string[] {
-  const isLong = env['CI'] === 'true' || (env['STRANDFAST_FAULTS'] ?? 'short') !== 'short'
   const isNamed = argv.some((argument) => argument.endsWith('.test.ts'))
-  if (isLong || isNamed) return []
+  if (isLong(env) || isNamed) return []
   const folders = Object.entries(shortForms).flatMap(([folder, short]) => {
     const runs = new Set(short.map((name) => `${name}.test.ts`))
     const all = readdirSync(join(tests, folder)).filter((name) => name.endsWith('.test.ts'))

@@ -27,6 +27,8 @@ export interface TestServerOptions {
   env?: Record<string, string>
   /** A directory to start on again; a new one is made when absent. */
   dataDir?: string
+  /** The Node that runs it; this process's own when absent. */
+  node?: string
   /** What node itself is given, before the program. */
   nodeOptions?: readonly string[]
   /** The most files that the server may have open (`ulimit -n`). */
@@ -56,7 +58,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     ...engineOfRun,
     ...options.env,
   }
-  const command = [process.execPath, ...(options.nodeOptions ?? []), entry, 'serve']
+  const command = [options.node ?? process.execPath, ...(options.nodeOptions ?? []), entry, 'serve']
   const limited = `ulimit -n ${options.openFilesMax ?? ''} && exec "$@"`
   const [program = '', ...args] =
     options.openFilesMax === undefined ? command : ['sh', '-c', limited, 'sh', ...command]

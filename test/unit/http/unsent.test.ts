@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import { Exchange } from '../../../src/http/exchange.js'
 import { UnsentBytes, unsentAnswers } from '../../../src/http/unsent.js'
-import type { HttpResponse } from '../../../src/http/door/door.js'
+import type { HttpResponse } from '../../../src/door/door.js'
 
 /** A connection whose socket takes as many bytes as the test says, when it says so. */
 class Reader {

@@ -6,7 +6,7 @@ import { Exchange } from '../../../../src/http/exchange.js'
 import { FrontSlices } from '../../../../src/http/front-slices.js'
 import { IngestReceiver } from '../../../../src/http/ingest/receiver.js'
 import { OpenUploads } from '../../../../src/http/uploads.js'
-import type { HttpResponse } from '../../../../src/http/door/door.js'
+import type { HttpResponse } from '../../../../src/door/door.js'
 import type { Outcome } from '../../../../src/protocol/messages.js'
 import type { IngestRequest } from '../../../../src/routes/route.js'
 

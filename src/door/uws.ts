@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type * as Library from 'uWebSockets.js'
-import { limits } from '../../base/limits.js'
-import { packageFile } from '../../base/version.js'
+import { limits } from '../base/limits.js'
+import { packageFile } from '../base/version.js'
 import type { DoorOptions, HttpDoor } from './door.js'
 
 /*

@@ -1,15 +1,15 @@
-import type { Config } from '../../settings/config.js'
+import type { Config } from '../settings/config.js'
 import type { DoorOptions, Engine, HttpDoor } from './door.js'
 
 /** How to have the faster library on a Node that the registry's package has no binary for. */
-const installUws = 'npm install uNetworking/uWebSockets.js#v20.60.0'
+const faster = 'for the faster uWebSockets.js: npm install uNetworking/uWebSockets.js#v20.57.0'
 
 /** A library that was loaded. */
 export interface LoadedEngine {
   engine: Engine
   /** Opens a door; throws if the certificate cannot be read. */
   open(options: DoorOptions): HttpDoor
-  /** Why a faster one was not taken, in one line; undefined when this is the fastest or was asked for. */
+  /** Why the faster one was not taken and how to have it, in one line; undefined when this one is it, or was asked for. */
   slowerBecause: string | undefined
 }
 
@@ -23,10 +23,10 @@ export async function loadEngine(choice: Config['httpEngine']): Promise<EngineLo
     const { uwsDoor } = await import('./uws.js')
     return { ok: true, loaded: { engine: 'uws', open: uwsDoor, slowerBecause: undefined } }
   } catch (error) {
-    const detail = `uWebSockets.js does not load on Node ${process.versions.node} (${process.platform} ${process.arch}): ${reasonOf(error)}`
+    const detail = `uWebSockets.js does not load on Node ${process.versions.node}, ${process.platform} ${process.arch} (${reasonOf(error)})`
     if (choice === 'uws')
-      return { ok: false, detail: `${detail}; ${installUws}, or SERVICE_HTTP_ENGINE=auto` }
-    return { ok: true, loaded: await nodeEngine(detail) }
+      return { ok: false, detail: `${detail}; ${faster}; or set SERVICE_HTTP_ENGINE=auto` }
+    return { ok: true, loaded: await nodeEngine(`${detail}; ${faster}`) }
   }
 }
 
@@ -35,8 +35,9 @@ async function nodeEngine(slowerBecause: string | undefined): Promise<LoadedEngi
   return { engine: 'node', open: nodeDoor, slowerBecause }
 }
 
-/** The first sentence of what a package throws that has no binary for this machine. */
+/** What kind of fault it is: what the package says in many lines is about each system there is. */
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  return text.split(/\n|\. /)[0] ?? text
+  if (text.includes('supports only')) return 'it has no binary for it'
+  return text.split('\n')[0] ?? text
 }

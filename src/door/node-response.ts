@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import ipaddr from 'ipaddr.js'
-import { limits } from '../../base/limits.js'
+import { limits } from '../base/limits.js'
 import type { HttpResponse } from './door.js'
 
 /** Written in one go: more than the socket's buffer would be copied, and not known to be taken. */

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { addRoute, createRouter, findRoute } from 'rou3'
-import { assert } from '../../base/assert.js'
-import { limits } from '../../base/limits.js'
+import { assert } from '../base/assert.js'
+import { limits } from '../base/limits.js'
 import type { DoorMethod, DoorOptions, HttpDoor, HttpHandler, HttpRequest, TlsFiles } from './door.js'
 import { NodeResponse } from './node-response.js'
 
@@ -26,8 +26,7 @@ export function nodeDoor({ tls, malformed }: DoorOptions): HttpDoor {
   const handlers = { router, others, busy, waiting: new WeakMap(), malformed }
   const handle = (request: IncomingMessage, reply: ServerResponse) => inTurn(handlers, request, reply)
   server.on('request', handle)
-  // Like uWebSockets.js: a client that asks whether it may send its body gets no answer to that, and sends it.
-  server.on('checkContinue', handle)
+  // An expectation other than `100-continue` is passed over, as uWebSockets.js does.
   server.on('checkExpectation', handle)
   server.on('connect', (_request, socket) => sayAndClose(socket, 505, malformed))
   server.on('clientError', (error, socket) => {

@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { leftOut } from '../support/faults/rounds.js'
+import { nodeOf, noOtherNode } from '../support/server/nodes.js'
+import { call, startServer } from '../support/server/server.js'
+
+/*
+ * The Nodes that the README promises, as users have them: the built program on each, whichever HTTP library it finds.
+ */
+
+const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
+const directory = mkdtempSync(join(tmpdir(), 'strandfast-nodes-'))
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const nodes: [version: string, engine: 'uws' | 'node'][] = [
+  ['20.19.6', 'uws'],
+  ['22.23.3', 'uws'],
+  ['24.21.0', 'node'],
+  ['26.10.0', 'node'],
+]
+
+describe.skipIf(leftOut(noOtherNode)).each(nodes)('on Node %s', (version, engine) => {
+  it('the server serves, a record is written and read again, and its proof holds', async () => {
+    const node = nodeOf(version)
+    const server = await startServer({ node, env: { SERVICE_LOG_LEVEL: 'info' } })
+    try {
+      const written = await call(server, 'POST /v1/collections/any/records', { body: { data: { n: 1 } } })
+      expect(written.status).toBe(201)
+      const read = await call(server, `GET /v1/agents/any/records/${written.body.record_id}`)
+      expect(read.text).toContain('{"n":1}')
+      expect(server.stderr()).toContain(`"http":"${engine}"`)
+      // Whoever gets the slower library is told how to have the faster one.
+      expect(server.stderr().includes('npm install uNetworking/uWebSockets.js#v')).toBe(engine === 'node')
+      const agent = await call(server, 'GET /v1/agents/any/status')
+      const file = join(directory, `${version}.ndjson`)
+      writeFileSync(file, (await call(server, 'GET /v1/strand/export?agent=any')).text)
+      const verified = spawnSync(node, [program, 'verify', file, '--key', agent.body.public_key], {
+        encoding: 'utf8',
+      })
+      expect({ ...verified, status: verified.status }).toMatchObject({ status: 0, stderr: '' })
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('a library that is asked for serves, or is said to be missing with exit 78, and nothing is made', async () => {
+    const node = nodeOf(version)
+    const dataDir = join(directory, `${version}-asked`)
+    if (engine === 'uws') {
+      const server = await startServer({
+        node,
+        env: { SERVICE_HTTP_ENGINE: 'node', SERVICE_LOG_LEVEL: 'info' },
+      })
+      expect((await call(server, 'GET /readyz')).status).toBe(200)
+      expect(server.stderr()).toContain('"http":"node"')
+      await server.stop()
+      return
+    }
+    const env = {
+      PATH: process.env['PATH'],
+      SERVICE_DATA_DIR: dataDir,
+      SERVICE_PORT: '0',
+      SERVICE_HTTP_ENGINE: 'uws',
+    }
+    const { status, stderr } = spawnSync(node, [program, 'serve'], { env, encoding: 'utf8', timeout: 30_000 })
+    expect(status).toBe(78)
+    expect(stderr).toMatch(
+      /^uWebSockets\.js does not load on Node .*; for the faster .*: npm install .*SERVICE_HTTP_ENGINE=auto\n$/,
+    )
+    expect(spawnSync('ls', [dataDir]).status).not.toBe(0)
+  })
+})
