@@ -5,8 +5,8 @@ import { parseArgs } from 'node:util'
 /** How the bench is called. */
 export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon] [--agents N] [--records N]
   --quick      one short round each, about a minute; ratios are rough
-  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth, user-tokens, namespaces; may be
-               repeated.
+  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth, user-tokens, namespaces,
+               engines; may be repeated.
                Run only when named, as they take minutes and gigabytes: agents-million, strand-million, flatness
   --agents     agents of agents-million, and at most of flatness
   --records    records of strand-million, and at most of flatness

@@ -13,6 +13,7 @@ import { readPlan, usage } from './options.mjs'
 import { appendResult, resultOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
+import { engines } from './scenarios/engines.mjs'
 import { flatness } from './scenarios/flatness.mjs'
 import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
@@ -25,7 +26,18 @@ import { userTokens } from './scenarios/user-tokens.mjs'
 import { writes } from './scenarios/writes.mjs'
 import { rounded } from './statistics.mjs'
 
-const usual = { writes, ingest, get, latest, streams, memory, auth, 'user-tokens': userTokens, namespaces }
+const usual = {
+  writes,
+  ingest,
+  get,
+  latest,
+  streams,
+  memory,
+  auth,
+  'user-tokens': userTokens,
+  namespaces,
+  engines,
+}
 /** These take minutes and gigabytes, so they run only when they are named. */
 const long = { 'agents-million': agentsMillion, 'strand-million': strandMillion, flatness }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))

@@ -13,9 +13,16 @@ const echoScript = fileURLToPath(new URL('../ceilings/echo-server.mjs', import.m
  * @property {(text: string) => void} tell shows what goes on
  */
 
+const nodeEchoScript = fileURLToPath(new URL('../ceilings/node-echo-server.mjs', import.meta.url))
+
 /** Starts the echo, the ceiling of every request. */
 export function startEcho() {
   return startServer([echoScript])
+}
+
+/** Starts the echo of node:http. */
+export function startNodeEcho() {
+  return startServer([nodeEchoScript])
 }
 
 /**

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { leftOut } from '../support/faults/rounds.js'
-import { nodeOf, noOtherNode } from '../support/server/nodes.js'
+import { noOtherRuntime, runtime } from '../support/server/runtimes.js'
 import { call, startServer } from '../support/server/server.js'
 
 /*
@@ -23,9 +23,12 @@ const nodes: [version: string, engine: 'uws' | 'node'][] = [
   ['26.10.0', 'node'],
 ]
 
-describe.skipIf(leftOut(noOtherNode)).each(nodes)('on Node %s', (version, engine) => {
+// The first run on a machine fetches them.
+const timeout = 240_000
+
+describe.skipIf(leftOut(noOtherRuntime)).each(nodes)('on Node %s', { timeout }, (version, engine) => {
   it('the server serves, a record is written and read again, and its proof holds', async () => {
-    const node = nodeOf(version)
+    const node = runtime('node', version)
     const server = await startServer({ node, env: { SERVICE_LOG_LEVEL: 'info' } })
     try {
       const written = await call(server, 'POST /v1/collections/any/records', { body: { data: { n: 1 } } })
@@ -48,7 +51,7 @@ describe.skipIf(leftOut(noOtherNode)).each(nodes)('on Node %s', (version, engine
   })
 
   it('a library that is asked for serves, or is said to be missing with exit 78, and nothing is made', async () => {
-    const node = nodeOf(version)
+    const node = runtime('node', version)
     const dataDir = join(directory, `${version}-asked`)
     if (engine === 'uws') {
       const server = await startServer({
