@@ -202,6 +202,8 @@ export class NodeResponse implements HttpResponse {
     this.#calm()
     this.#request.resume()
     this.#watch.finished()
+    // A client that does not read the rest is hung up on; once it has it, Node waits for its next request as long.
+    this.#request.socket.setTimeout(limits.connectionPatienceMs)
     this.#reply.end(body)
   }
 
