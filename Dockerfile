@@ -1,9 +1,10 @@
 FROM node:22-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages packages
 RUN npm ci
 COPY tsconfig.json ./
-COPY scripts/bundle.mjs scripts/
+COPY scripts/bundle.mjs scripts/client-package.mjs scripts/put-files.mjs scripts/wire-types.mjs scripts/
 COPY src src
 COPY workers workers
 RUN npm run build && npm prune --omit=dev
@@ -14,6 +15,7 @@ WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY --from=build /app/packages/client packages/client
 COPY LICENSE README.md ./
 RUN mkdir /data && chown node:node /data
 USER node

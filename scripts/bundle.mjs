@@ -3,10 +3,11 @@
  * share or that are loaded when needed (docs/adr/0026-bundled-program.md). Node takes about half a millisecond for each
  * file that it loads, again in each thread.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
+import { putFiles } from './put-files.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const compiled = join(root, 'dist')
@@ -58,19 +59,7 @@ const bundle = await rolldown({
 const { output } = await bundle.generate({ format: 'esm', chunkFileNames: 'src/parts/[name]-[hash].js' })
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
 files.set('LICENSES.txt', licenses())
-for (const [name, text] of files) put(join(program, name), text)
-for (const entry of readdirSync(program, { recursive: true, withFileTypes: true })) {
-  const path = join(entry.parentPath, entry.name)
-  if (entry.isFile() && !files.has(relative(program, path).replaceAll('\\', '/'))) rmSync(path)
-}
-
-/** Writes a file only if it has changed, since a server may be starting from the present one. */
-function put(path, text) {
-  if (existsSync(path) && readFileSync(path, 'utf8') === text) return
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(`${path}.new`, text)
-  renameSync(`${path}.new`, path)
-}
+putFiles(program, files)
 
 /** Replaces each package of `required` by a module that requires it. */
 function requiring() {

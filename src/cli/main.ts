@@ -89,7 +89,7 @@ ${commands.map(({ name, summary }) => `  ${name.padEnd(8)} ${summary}\n`).join('
   --help     Shows this, or after a command its own usage
   --version  Shows the version
 
-Settings are environment variables, described in docs/config.md.
+Settings are environment variables, described in docs/config.md of this package.
 Exit codes: 0 fine, 1 found wrong, 78 configuration or usage.
 `
 

@@ -17,7 +17,7 @@ declare global {
 
 /** The page imports the client by itself: what is sent to it as text can hold no import. */
 const PAGE = `<!doctype html>
-<script type="module">import * as client from '/dist/src/client/index.js'; globalThis.strandfast = client</script>`
+<script type="module">import * as client from '/packages/client/dist/index.js'; globalThis.strandfast = client</script>`
 
 /** Runs a function in the page. It is sent as text, so it may use nothing but the client and what is given. */
 type InPage = { url: string; apiKey: string }

@@ -13,7 +13,7 @@ declare global {
 }
 
 const PAGE = `<!doctype html>
-<script type="module">import * as client from '/dist/src/client/index.js'; globalThis.strandfast = client</script>`
+<script type="module">import * as client from '/packages/client/dist/index.js'; globalThis.strandfast = client</script>`
 
 /** The same pages, by the one name that browsers let use passkeys without TLS. */
 const localOrigin = ({ origin }: StaticServer) => origin.replace('127.0.0.1', 'localhost')

@@ -1,7 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
 interface Manifest {
+  name?: string
+  version?: string
   dependencies?: Record<string, string>
   devDependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
@@ -9,13 +11,17 @@ interface Manifest {
   engines?: { node?: string }
 }
 interface Lockfile {
-  packages: Record<string, Manifest & { optional?: boolean; resolved?: string }>
+  packages: Record<string, Manifest & { optional?: boolean; resolved?: string; link?: boolean }>
 }
 
 const manifest: Manifest = JSON.parse(readFileSync('package.json', 'utf8'))
 const lockfile: Lockfile = JSON.parse(readFileSync('package-lock.json', 'utf8'))
 const peersManifest: Manifest = JSON.parse(readFileSync('bench/peers/package.json', 'utf8'))
 const peersLockfile: Lockfile = JSON.parse(readFileSync('bench/peers/package-lock.json', 'utf8'))
+/** The packages that are kept in this repository. */
+const workspaces = readdirSync('packages').map((name): Manifest =>
+  JSON.parse(readFileSync(`packages/${name}/package.json`, 'utf8')),
+)
 const uws = 'node_modules/uWebSockets.js'
 
 /** The oldest Node that package.json allows, as [major, minor, patch]. */
@@ -40,18 +46,26 @@ const accepts = (range: string, version: number[]) =>
   range.split('||').some((alternative) => takes(alternative.trim(), version))
 
 it('names every package by one exact version', () => {
-  const ranges = [manifest, peersManifest]
+  const ranges = [manifest, peersManifest, ...workspaces]
     .flatMap((one) => [one.dependencies, one.devDependencies, one.optionalDependencies])
     .flatMap((group) => Object.entries(group ?? {}))
     .filter(([, version]) => !/^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
   expect(ranges).toEqual([])
 })
 
+it('gives all packages of this repository one version, which the server asks for', () => {
+  expect(workspaces.map(({ name }) => name)).toContain('@strandfast/client')
+  expect(workspaces.filter(({ version }) => version !== manifest.version)).toEqual([])
+  expect(manifest.dependencies?.['@strandfast/client']).toBe(manifest.version)
+})
+
 it.each([
   ['the lockfile', lockfile],
   ["the lockfile of the bench's peers", peersLockfile],
 ])('binds %s to no address that packages came from', (_, lockfile) => {
-  const addresses = Object.entries(lockfile.packages).filter(([, entry]) => entry.resolved !== undefined)
+  const addresses = Object.entries(lockfile.packages).filter(
+    ([, { resolved, link }]) => resolved !== undefined && link !== true,
+  )
   expect(addresses).toEqual([])
 })
 

@@ -1,0 +1,53 @@
+/**
+ * Puts together what is compiled of the client: `packages/client/dist`, one module and its declarations, with nothing
+ * of Node and of no other package; and `dist/client`, by which `strandfast/client` hands on the same
+ * (docs/adr/0040-client-package.md).
+ */
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+import { putFiles } from './put-files.mjs'
+import { plainTypes } from './wire-types.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const compiled = join(root, 'dist/src')
+const entry = 'client/index'
+
+const bundle = await rolldown({
+  input: join(compiled, `${entry}.js`),
+  cwd: root,
+  platform: 'neutral',
+  onLog(_level, log) {
+    throw new Error(log.message)
+  },
+})
+const { output } = await bundle.generate({ format: 'esm' })
+const [{ code, imports }, ...others] = output
+if (others.length > 0 || imports.length > 0) throw new Error(`Expected one module, got ${imports} besides`)
+
+const files = new Map([['index.js', code]])
+addDeclarations(`${entry}.d.ts`)
+putFiles(join(root, 'packages/client/dist'), files)
+
+const handOn = "export * from '@strandfast/client'\n"
+putFiles(
+  join(root, 'dist/client'),
+  new Map([
+    ['index.js', handOn],
+    ['index.d.ts', handOn],
+  ]),
+)
+
+/** Adds declarations, by their path below `dist/src`, and all that they import. */
+function addDeclarations(path) {
+  const name = `types/${path}`
+  if (files.has(name)) return
+  const text = readFileSync(join(compiled, path), 'utf8')
+  const shown = path.startsWith('wire/') ? plainTypes(text) : text
+  files.set(name, shown)
+  for (const [, imported] of shown.matchAll(/(?:\bfrom |\bimport\(|\bimport )['"]([^'"]+)['"]/g)) {
+    if (!imported.startsWith('.')) throw new Error(`${path} imports ${imported}, which the client is without`)
+    addDeclarations(join(dirname(path), imported.replace(/\.js$/, '.d.ts')))
+  }
+}

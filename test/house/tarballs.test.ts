@@ -1,0 +1,107 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+/* What is published, as npm itself lists it of the build. */
+
+interface Tarball {
+  /** Bytes as published. */
+  size: number
+  files: { path: string; size: number }[]
+}
+
+function packed(folder: string): Tarball {
+  const list = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  return JSON.parse(list)[0]
+}
+
+/** Every path that a member of package.json names, however deep. */
+function pathsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value.replace(/^\.\//, '')]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(pathsIn) : []
+}
+
+const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
+
+const packages = [
+  { folder: '.', name: 'strandfast', bytesMax: 1_000_000, filesMax: 150 },
+  { folder: 'packages/client', name: '@strandfast/client', bytesMax: 100_000, filesMax: 60 },
+].map((one) => ({ ...one, ...packed(one.folder) }))
+
+describe.each(packages)('the package $name', ({ folder, files, size, bytesMax, filesMax }) => {
+  const paths = files.map(({ path }) => path)
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+
+  it('has what it exports, and the program that it names', () => {
+    const named = [...pathsIn(manifest.exports), ...pathsIn(manifest.bin)]
+    expect(named.length).toBeGreaterThan(2)
+    expect(named.filter((path) => !paths.includes(path))).toEqual([])
+  })
+
+  it('has its license, its page and where it comes from', () => {
+    expect(paths).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']))
+    const repository = 'https://github.com/strandfast/strandfast'
+    expect(manifest).toMatchObject({
+      license: 'Apache-2.0',
+      repository: { type: 'git', url: `git+${repository}.git` },
+      homepage: expect.stringContaining(`${repository}`),
+      bugs: { url: `${repository}/issues` },
+    })
+    expect(manifest.keywords.length).toBeGreaterThan(4)
+  })
+
+  it('carries no source, no test and nothing of the workplace', () => {
+    const kinds =
+      /^(dist\/(client|program|types)\/.*(\.d\.ts|\.js|LICENSES\.txt)|dist\/index\.js|[^/]+|docs\/[^/]+\.md)$/
+    expect(
+      paths.filter((path) => !kinds.test(path) || /\.tsbuildinfo$|\.test\.|(?<!\.d)\.ts$/.test(path)),
+    ).toEqual([])
+  })
+
+  it('has nothing twice', () => {
+    const known = new Map<string, string>()
+    // The module and the declarations that hand on the client read the same.
+    const twice = paths.flatMap((path) => {
+      const digest = `${digestOf(join(folder, path))} ${path.replace(/^.*?(\.d\.ts|\.\w+)?$/, '$1')}`
+      const before = known.get(digest)
+      known.set(digest, path)
+      return before === undefined ? [] : [`${before} and ${path}`]
+    })
+    expect(known.size).toBeGreaterThan(20)
+    expect(twice).toEqual([])
+  })
+
+  it('is small', () => {
+    expect(size).toBeLessThan(bytesMax)
+    expect(paths.length).toBeLessThan(filesMax)
+  })
+})
+
+it('publishes no file of the client with the server too, but the license', () => {
+  const [server, client] = packages.map(({ folder, files }) =>
+    files.map(({ path }) => digestOf(join(folder, path))),
+  )
+  const both = packages[1]?.files.filter((_, index) => server?.includes(client?.[index] ?? ''))
+  expect(both?.map(({ path }) => path)).toEqual(['LICENSE'])
+})
+
+it('names in the help only pages that are published with it', () => {
+  const program = 'dist/program/strandfast.js'
+  const help = (...args: string[]) =>
+    execFileSync(process.execPath, [program, ...args, '--help'], { encoding: 'utf8' })
+  const overview = help()
+  const commands = [...overview.matchAll(/^ {2}([a-z]+) /gm)].map(([, name = '']) => name)
+  expect(commands).toEqual(expect.arrayContaining(['serve', 'verify', 'bench']))
+  const pages = [overview, ...commands.map((name) => help(name))].flatMap(
+    (text) => text.match(/\bdocs\/[\w./-]*\w/g) ?? [],
+  )
+  expect(pages).toContain('docs/config.md')
+  const published = packages[0]?.files.map(({ path }) => path) ?? []
+  expect(pages.filter((page) => !published.includes(page))).toEqual([])
+})
