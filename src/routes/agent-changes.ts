@@ -64,6 +64,7 @@ const rotateKey: HandlerRoute = {
     summary: 'Give an agent another key pair',
     tag: 'Agents',
     request: RotateKeyBody,
+    requestOptional: true,
     answers: { 200: KeyRotated, 202: Proposed },
     idempotent: true,
     ifMatch: true,

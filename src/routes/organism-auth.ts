@@ -41,7 +41,12 @@ const init: AuthRoute = {
 
 /** The twin of a route of the root namespace. */
 function twinOf(route: AuthRoute): AuthRoute {
-  return { ...route, path: ORGANISM + route.path.slice(ROOT.length), organism: 'initialised' }
+  return {
+    ...route,
+    path: ORGANISM + route.path.slice(ROOT.length),
+    organism: 'initialised',
+    docs: { ...route.docs, tag: 'Organisms' },
+  }
 }
 
 /** The path of the route of the root namespace whose twin this one is; undefined when it is none. */

@@ -151,6 +151,8 @@ export interface RouteDocs {
   /** Names of query parameters without which it answers 400. */
   required?: readonly string[]
   request?: TSchema | RequestText
+  /** No body does as well as `{}`. */
+  requestOptional?: true
   /** Status → schema of the JSON answer, or a media type. */
   answers: Record<number, TSchema | MediaText>
   /** Its `invalid_token` is 400: the token stands in the body and is no credential. */

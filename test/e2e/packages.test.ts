@@ -184,6 +184,11 @@ describe.each([
   ['strandfast/client', serverHome],
   ['@strandfast/client', clientHome],
 ])('the types of %s', (client, home) => {
+  const compilers = {
+    'TypeScript of today': tool('typescript/bin/tsc'),
+    'TypeScript 5': resolve('packages/openapi-types/node_modules/typescript/bin/tsc'),
+  }
+
   it.each([
     [
       'a browser and a bundler',
@@ -194,12 +199,13 @@ describe.each([
     const strict = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false }
     const compilerOptions = { ...strict, noEmit: true, target: 'es2022', ...options }
     writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['user.ts'] }))
-    const compile = async (code: string) => {
-      writeFileSync(join(home, 'user.ts'), code.replaceAll('CLIENT', client))
-      return (await run(home, process.execPath, tool('typescript/bin/tsc'))).stdout
+    for (const [name, compiler] of Object.entries(compilers)) {
+      writeFileSync(join(home, 'user.ts'), use.replaceAll('CLIENT', client))
+      expect((await run(home, process.execPath, compiler)).stdout, name).toBe('')
+      writeFileSync(join(home, 'user.ts'), wrongUse.replaceAll('CLIENT', client))
+      const refused = await run(home, process.execPath, compiler)
+      expect(refused.stdout, name).toContain("'number' is not assignable to type 'string'")
     }
-    expect(await compile(use)).toBe('')
-    expect(await compile(wrongUse)).toContain("'number' is not assignable to type 'string'")
   })
 })
 

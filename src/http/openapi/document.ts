@@ -4,7 +4,7 @@ import { rootPathOf } from '../../routes/organism-auth.js'
 import type { MediaText } from '../../routes/route.js'
 import type { Route } from '../../routes/routes.js'
 import { scopes } from '../../wire/api-keys.js'
-import { organismParameter, parameterComponents, parametersOf } from './parameters.js'
+import { parameterComponents, parametersOf } from './parameters.js'
 import { authScope, authSecurity } from './auth.js'
 import { catalogueRows, everyAnswerHeaders, problemAnswers, RefusalGroups, refusalsOf } from './problems.js'
 import { isText, jsonContent, schemaComponents } from './schemas.js'
@@ -86,10 +86,8 @@ export function* openApiSteps(
   for (const route of routes) {
     refusals.add(route)
     const path = shownPath(route.path)
-    const root = route.kind === 'auth' ? rootPathOf(route) : undefined
     const method = route.method === 'del' ? 'delete' : route.method
-    paths[path] =
-      root === undefined ? { ...paths[path], [method]: operationOf(route) } : twinItem(shownPath(root))
+    paths[path] = { ...paths[path], [method]: operationOf(route) }
     yield
   }
   const schemas = schemaComponents(routes)
@@ -127,16 +125,6 @@ export function* openApiSteps(
 /** A path as the document writes it. */
 function shownPath(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}')
-}
-
-/** The operations of an organism's namespace are those of the root namespace, described once. */
-function twinItem(rootPath: string): Record<string, unknown> {
-  const pointer = rootPath.replaceAll('~', '~0').replaceAll('/', '~1')
-  return {
-    $ref: `#/paths/${encodeURIComponent(pointer)}`,
-    summary: `${rootPath} in the auth namespace of an organism`,
-    parameters: [organismParameter],
-  }
 }
 
 function tagsOf(routes: readonly Route[]): unknown[] {
@@ -188,7 +176,14 @@ function operationOf(route: Route): unknown {
     responses: { ...Object.fromEntries(answers), ...problemAnswers(refusalsOf(route)) },
     security: securityOf(route),
     'x-scope': route.kind === 'auth' ? authScope(route) : scope,
+    ...twinOf(route),
   }
+}
+
+/** Which operation of the root namespace one of an organism's namespace does the same as, so that readers can leave it out. */
+function twinOf(route: Route): object {
+  const path = route.kind === 'auth' ? rootPathOf(route) : undefined
+  return path === undefined ? {} : { 'x-twin-of': operationIdOf({ method: route.method, path }) }
 }
 
 function securityOf(route: Route): unknown[] {
@@ -202,9 +197,10 @@ function securityOf(route: Route): unknown[] {
   return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]
 }
 
-function requestBodyOf({ docs: { request } }: Route): unknown {
+function requestBodyOf({ docs: { request, requestOptional } }: Route): unknown {
   if (request === undefined) return undefined
-  if (!isText(request)) return { required: true, content: { 'application/json': jsonContent(request) } }
+  if (!isText(request))
+    return { required: requestOptional !== true, content: { 'application/json': jsonContent(request) } }
   const others = Object.entries(request.others ?? {}).map(([mediaType, { schema, examples }]) => [
     mediaType,
     jsonContent(schema, examples),
@@ -227,8 +223,10 @@ function answerOf(route: Route, status: string, answer: TSchema | MediaText): un
 }
 
 function textContent({ mediaType, example }: MediaText): unknown {
-  const type = mediaType === 'application/json' ? 'object' : 'string'
-  return { schema: { type }, ...(example === undefined ? {} : { example }) }
+  // Makers of types take an object that names no members for one that has none.
+  const schema =
+    mediaType === 'application/json' ? { type: 'object', additionalProperties: true } : { type: 'string' }
+  return { schema, ...(example === undefined ? {} : { example }) }
 }
 
 /**

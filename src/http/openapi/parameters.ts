@@ -1,6 +1,5 @@
 import { Type, type TSchema } from 'typebox'
 import { limits } from '../../base/limits.js'
-import { organismIdPattern } from '../../base/organism-id.js'
 import type { Route } from '../../routes/routes.js'
 import { ada, second } from '../../wire/example-values.js'
 import { OrganismId } from '../../wire/organisms.js'
@@ -100,18 +99,6 @@ function headersOf({ docs, kind }: Route): string[] {
   if (kind === 'ingest' || kind === 'import') names.push('Content-Encoding')
   if (kind === 'import') names.push('Strandfast-Agent-Seed')
   return names
-}
-
-/**
- * The organism of a path that is described by reference to another. It holds no reference itself: tools that resolve
- * them put the target in the place of what stands beside.
- */
-export const organismParameter = {
-  name: 'organism_id',
-  in: 'path',
-  required: true,
-  schema: { type: 'string', pattern: organismIdPattern },
-  example: organismExample,
 }
 
 /** A parameter of a path, by reference where many operations share it. */

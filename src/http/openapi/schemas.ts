@@ -25,7 +25,26 @@ export function schemaOf(schema: unknown): unknown {
 function bare(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(schemaOf)
   if (typeof schema !== 'object' || schema === null) return schema
-  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, schemaOf(value)]))
+  const { properties, ...others } = { properties: undefined, ...schema }
+  const shown = Object.entries(others).map(([key, value]) => [key, schemaOf(value)])
+  if (typeof properties !== 'object' || properties === null) return Object.fromEntries(shown)
+  const required = 'required' in schema && Array.isArray(schema.required) ? schema.required : []
+  const members = Object.entries(properties).map(([name, member]) => [
+    name,
+    schemaOf(required.includes(name) ? member : unlessGiven(member)),
+  ])
+  return Object.fromEntries([...shown, ['properties', Object.fromEntries(members)]])
+}
+
+/**
+ * A member that may be left out, with its default in words: makers of types take a member that has the keyword `default`
+ * for one that is always there, and would ask for it in every body that is sent.
+ */
+function unlessGiven(member: unknown): unknown {
+  if (typeof member !== 'object' || member === null || !('default' in member)) return member
+  const { default: value, description, ...schema } = { description: undefined, ...member }
+  const words = `\`${JSON.stringify(value)}\` unless given`
+  return { ...schema, description: typeof description === 'string' ? `${description}; ${words}` : words }
 }
 
 /** A schema with examples of it: its own, or those given. */

@@ -115,6 +115,7 @@ const authenticateChallenge: AuthRoute = {
     summary: 'Begin to sign in by a passkey',
     tag: 'Authentication',
     request: PasskeyAuthenticateBody,
+    requestOptional: true,
     answers: { 200: PasskeyRequest },
   },
   async handle(request, context) {

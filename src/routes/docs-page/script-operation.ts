@@ -4,7 +4,7 @@ const methods = ['get', 'post', 'put', 'patch', 'delete']
 
 function operationsOf(document) {
   return Object.entries(document.paths).flatMap(([path, item]) =>
-    methods.filter((method) => item[method]).map((method) => {
+    methods.filter((method) => item[method] && !item[method]['x-twin-of']).map((method) => {
       const operation = item[method]
       const parameters = (operation.parameters || []).map((one) => follow(one).value)
       return { ...operation, method, path, parameters, tag: (operation.tags || ['Other'])[0] }
