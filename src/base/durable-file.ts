@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { limits } from './limits.js'
 import { syncDirectory } from './sync-directory.js'
@@ -26,11 +26,29 @@ export function writeDurably(file: string, text: string): void {
   syncDirectory(dirname(file))
 }
 
-/** Makes a directory where there is none, mode 0700, its name on disk. @returns whether it was made */
+/**
+ * Makes a directory where there is none, and those above it, mode 0700, its name on disk. One by one: Node's recursive
+ * `mkdirSync` tries for ever where a file system refuses a name by ENOENT, as /proc does.
+ * @returns whether it was made
+ * @throws Error of the file system
+ */
 export function makeDirectory(path: string): boolean {
-  const made = mkdirSync(path, { recursive: true, mode: 0o700 })
-  if (made !== undefined) syncDirectory(dirname(made))
-  return made !== undefined
+  const above = dirname(path)
+  if (isDirectory(path)) return false
+  if (above !== path) makeDirectory(above)
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it at this moment.
+    if (isFileSystemError(error) && error.code === 'EEXIST' && isDirectory(path)) return false
+    throw error
+  }
+  syncDirectory(above)
+  return true
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** The text of a small file, or undefined when there is no such file. @throws Error of the file system, EFBIG too */

@@ -7,6 +7,7 @@ import { type Finding, fail, ok, warn } from './finding.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
+import { warningsOf } from './warnings.js'
 
 const USAGE = `Usage: strandfast doctor
 Examines Node, the settings, the data directory, the disk and the running server, and changes nothing.
@@ -28,7 +29,7 @@ export async function doctorCommand(args: string[]): Promise<number> {
   }
   show([...(await examineNode()), ...examineOpenFiles()])
   const reading = readProcessConfig()
-  show(reading.warnings.map((warning) => warn('settings', warning)))
+  show((await warningsOf(reading)).map((warning) => warn('settings', warning)))
   if (reading.ok) {
     const distrusted = distrustOf(reading.config.dataDir)
     if (distrusted !== undefined) {

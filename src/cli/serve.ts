@@ -1,9 +1,11 @@
+import { assertFree } from '../base/free-port.js'
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
 import { type DataDirectory, openDataDirectory } from '../data-directory/data-directory.js'
 import { loadEngine } from '../door/engine.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
+import { warningsOf } from './warnings.js'
 
 const USAGE = `Usage: strandfast serve
 Serves requests until SIGTERM or SIGINT. Settings are environment variables; strandfast check checks them.
@@ -23,7 +25,7 @@ export async function serveCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {})
   if (!options.ok) return showUsage(USAGE, options)
   const reading = readProcessConfig()
-  for (const warning of reading.warnings) tell(`warning: ${warning}`)
+  for (const warning of await warningsOf(reading)) tell(`warning: ${warning}`)
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
@@ -33,6 +35,11 @@ export async function serveCommand(args: string[]): Promise<number> {
   if (!loading.ok) return refuse(loading.detail)
   const { slowerBecause } = loading.loaded
   if (slowerBecause !== undefined) tell(`serving by node:http: ${slowerBecause}`)
+  const taken = await takenPort(reading.config)
+  if (taken !== undefined) {
+    tell(taken)
+    return end(exitCodes.foundWrong)
+  }
   const { signalled, canEnd } = waitForSignal()
   const opening = openDataDirectory(reading.config, pooledRandom())
   if (!opening.ok) return refuse(opening.detail)
@@ -46,6 +53,20 @@ export async function serveCommand(args: string[]): Promise<number> {
     return end(exitCodes.foundWrong)
   } finally {
     opening.directory.close()
+  }
+}
+
+/**
+ * Why the server could not listen. Looked at before the data directory is made and its root key shown, which no later
+ * start shows again.
+ */
+async function takenPort({ host, port }: Config): Promise<string | undefined> {
+  if (port === 0) return undefined
+  try {
+    await assertFree({ host, port })
+    return undefined
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
   }
 }
 

@@ -1,8 +1,14 @@
-import { linkSync, mkdirSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { linkSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { RandomBytes } from '../base/random.js'
 import { distrust } from './trust.js'
-import { isFileSystemError, readIfThere, syncDirectory, writeDurably } from '../base/durable-file.js'
+import {
+  isFileSystemError,
+  makeDirectory,
+  readIfThere,
+  syncDirectory,
+  writeDurably,
+} from '../base/durable-file.js'
 import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
 
 /** A license authority's 32-byte Ed25519 seed, or why it cannot be used. */
@@ -27,8 +33,7 @@ export function openAuthority(dataDir: string, random: RandomBytes): AuthorityRe
   if (distrusted !== undefined) return { ok: false, detail: distrusted }
   const kept = readAuthority(dataDir)
   if (kept !== undefined) return kept
-  const made = mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  if (made !== undefined) syncDirectory(dirname(made))
+  makeDirectory(dataDir)
   const draft = join(dataDir, `${authorityFile}.${process.pid}`)
   try {
     writeDurably(draft, `${Buffer.from(random(seedBytes)).toString('hex')}\n`)

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
-import { createServer, isIPv6 } from 'node:net'
+import { isIPv6 } from 'node:net'
 import { refuse } from '../base/errors.js'
+import { assertFree } from '../base/free-port.js'
 import type { Config } from '../settings/config.js'
 import type { Route } from '../routes/routes.js'
 import { problemOf } from '../wire/problem.js'
@@ -36,7 +36,7 @@ export async function listen(
   const loading = await loadEngine(config.httpEngine)
   if (!loading.ok) throw new Error(loading.detail)
   const { engine, slowerBecause } = loading.loaded
-  await assertFree(config)
+  if (config.port !== 0) await assertFree(config)
   const malformed = () => JSON.stringify(problemOf(noRequest, handling.nextRequestId()))
   const door = doorOf(loading.loaded, { tls: config.tls, malformed })
   boundConnections(door, config.connections)
@@ -58,20 +58,6 @@ export async function listen(
       door.close()
     },
   }
-}
-
-/**
- * uWebSockets.js shares a port with whoever already listens on it (SO_REUSEPORT), so two servers would each get some of
- * the connections. With its exclusive option, no server could start again while old connections linger, so Node tries
- * the port first.
- */
-async function assertFree({ host, port }: Pick<Config, 'host' | 'port'>): Promise<void> {
-  if (port === 0) return
-  const probe = createServer()
-  probe.listen({ host, port, exclusive: true })
-  await once(probe, 'listening')
-  probe.close()
-  await once(probe, 'close')
 }
 
 const noRequest = refuse('malformed_request', 'Expected a request of HTTP/1.1')

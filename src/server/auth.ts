@@ -1,6 +1,7 @@
 import { bundledBlocklist } from '../auth/password-blocklist.js'
 import { passwordPepper } from '../auth/password-pepper.js'
-import { checkLicense, type License } from '../auth/license.js'
+import type { License } from '../auth/license.js'
+import { licenseStanding } from '../auth/license-standing.js'
 import { type Namespace, rootNamespace } from '../auth/namespace.js'
 import { steadyClock, systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
@@ -189,16 +190,13 @@ async function validLicense(
 ): Promise<{ license: License | undefined; told: LicenseTold }> {
   const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
   const none = { licensee: null, expires_at_ms: null, features: [], authority: publicKey ?? null }
-  if (auth.licenseKey === undefined || publicKey === undefined) {
-    log.warn('the auth add-on has no license key: its routes answer 402')
-    return { license: undefined, told: { ...none, state: 'absent' } }
+  const standing = await licenseStanding({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
+  if (standing.state !== 'valid') {
+    const { state: reason, detail } = standing
+    log.warn({ reason, detail }, 'the auth add-on has no valid license: its routes answer 402')
+    return { license: undefined, told: { ...none, state: standing.state } }
   }
-  const checked = await checkLicense(auth.licenseKey, publicKey, systemClock())
-  if (!checked.ok) {
-    log.warn({ reason: checked.reason }, 'the license key is not taken: auth routes answer 402')
-    return { license: undefined, told: { ...none, state: checked.reason } }
-  }
-  const { license } = checked
+  const { license } = standing
   const { licensee, expiresAtMs, features } = license
   return {
     license,

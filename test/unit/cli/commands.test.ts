@@ -43,6 +43,17 @@ async function run(
   return { code, out, err }
 }
 
+/** Starts the server, stops it once it serves, and returns what it said on standard error. */
+async function startAndStop(env: Record<string, string>): Promise<string> {
+  const child = start(['serve'], env)
+  let err = ''
+  child.stderr?.on('data', (chunk) => (err += String(chunk)))
+  child.stdout?.once('data', () => child.kill('SIGTERM'))
+  const [code]: unknown[] = await once(child, 'close')
+  expect(code).toBe(0)
+  return err
+}
+
 /** Serves over loopback. @returns the base URL */
 async function listen(answer: RequestListener): Promise<string> {
   server = createServer(answer).listen(0, '127.0.0.1')
@@ -150,6 +161,72 @@ describe('strandfast serve', () => {
     opening.directory.close()
     expect(refused).toMatchObject({ code: 78, out: '' })
     expect(refused.err).toContain('in use by process')
+  })
+})
+
+describe('a start that cannot succeed', () => {
+  it('makes nothing and shows no root key while the port is in use', async () => {
+    const url = await listen((_request, response) => response.end())
+    const { port } = new URL(url)
+    const refused = await run(['serve'], { SERVICE_PORT: port })
+    expect(refused).toEqual({
+      code: 1,
+      out: '',
+      err:
+        `Port ${port} of 127.0.0.1 is in use (EADDRINUSE): stop the program that has it, or set SERVICE_PORT to ` +
+        'another\n',
+    })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('names an address that the machine does not have', async () => {
+    const refused = await run(['serve'], { SERVICE_HOST: '192.0.2.1', SERVICE_PORT: '8799' })
+    expect(refused).toMatchObject({ code: 1, out: '' })
+    expect(refused.err).toContain(
+      '192.0.2.1 is not an address of this machine (EADDRNOTAVAIL): set SERVICE_HOST',
+    )
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  // Node's recursive mkdir tries for ever there: the file system says that what was just looked at does not exist.
+  it.runIf(process.platform === 'linux')(
+    'ends where the file system refuses to make the data directory',
+    async () => {
+      for (const dataDir of ['/proc/foo', '/proc/foo/bar']) {
+        const refused = await run(['serve'], { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: '0' })
+        expect(refused).toMatchObject({ code: 78, out: '' })
+        expect(refused.err).toMatch(`The data directory ${dataDir} cannot be used: ENOENT`)
+      }
+    },
+  )
+})
+
+describe('a license that does not hold', () => {
+  const licensed = { SERVICE_AUTH_ENABLED: 'true', SERVICE_PORT: '0' }
+
+  it.each([
+    ['is no token', 'junk', /SERVICE_LICENSE_KEY is not a license/],
+    [
+      'is of another authority',
+      'a.b.c',
+      /SERVICE_LICENSE_KEY was not issued by the license authority [0-9a-f]{64}/,
+    ],
+  ])('is named by check and by serve when it %s', async (_, key, said) => {
+    const issued = await run(['license', 'issue', '--licensee', 'Acme'])
+    expect(issued.code).toBe(0)
+    const env = { ...licensed, SERVICE_LICENSE_KEY: key }
+    const checked = await run(['check'], env)
+    expect(checked).toMatchObject({ code: 0, out: 'configuration is valid, with a warning\n' })
+    expect(checked.err).toMatch(said)
+    expect(await startAndStop(env)).toMatch(said)
+    const good = await run(['check'], { ...licensed, SERVICE_LICENSE_KEY: issued.out.trim() })
+    expect(good).toEqual({ code: 0, out: 'configuration is valid\n', err: '' })
+  })
+
+  it('is named when nothing says by which key to check it', async () => {
+    const checked = await run(['check'], { ...licensed, SERVICE_LICENSE_KEY: 'a.b.c' })
+    expect(checked.err).toContain('set SERVICE_LICENSE_PUBLIC_KEY')
+    expect(readdirSync(folder)).toEqual([])
   })
 })
 
