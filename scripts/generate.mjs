@@ -61,7 +61,8 @@ function configDocument({ settings }) {
 # Settings
 
 Settings come from the environment. Wrong ones are reported all together and the server does not start (exit 78);
-\`strandfast check\` reports them without starting.
+\`strandfast check\` reports them without starting. All but secrets are flags of \`serve\`, \`check\` and \`doctor\` too,
+which take precedence: \`SERVICE_DATA_DIR\` is \`--data-dir\`.
 
 ${table(['Name', 'Default', 'Unit', 'Allowed', 'What it does'], rows)}
 `

@@ -3,6 +3,7 @@ import { systemClock } from './base/clock.js'
 import { limits } from './base/limits.js'
 import { createLogger, type Logger } from './base/log.js'
 import { version } from './base/version.js'
+import { dropAddress, noteAddress } from './data-directory/address.js'
 import type { DataDirectory } from './data-directory/data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
@@ -49,6 +50,7 @@ export async function serve(
   const opened = new Opened()
   try {
     const http = await start(server, opened)
+    noteWhere(directory, http.url, log)
     log.info({ url: http.url, http: http.engine, shards: shards.count, version }, 'listening')
     return { url: http.url, stop: () => stop(server, http), end: () => endProcess(shards) }
   } catch (error) {
@@ -112,10 +114,20 @@ async function start(server: Server, opened: Opened): Promise<HttpServer> {
   return listen({ ...config, connections: { max, onFull } }, routes, handling)
 }
 
+/** Tells commands on this machine where the server listens; it serves without, too. */
+function noteWhere({ path }: DataDirectory, url: string, log: Logger): void {
+  try {
+    noteAddress(path, url)
+  } catch (error) {
+    log.warn({ err: error }, 'the address could not be noted: commands on this machine need --url')
+  }
+}
+
 /** Finishes what is in flight, then stops each part before those that it needs. */
 async function stop(server: Server, http: HttpServer): Promise<void> {
-  const { config, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
+  const { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
   log.info('stopping')
+  dropAddress(directory.path)
   proposals.stop()
   state.stop()
   await drain(config, http, parts)

@@ -4,6 +4,7 @@ import { systemClock } from '../base/clock.js'
 import { describeFaults, readProcessConfig } from '../settings/config.js'
 import { secretFiles } from '../backup/stores.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
+import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { runStoreCommand } from './store-command.js'
 
@@ -24,7 +25,8 @@ export async function backupCommand(args: string[]): Promise<number> {
   if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
   const reading = readProcessConfig()
   if (!reading.ok) {
-    return showUsage(USAGE, { help: false, fault: `Settings are wrong\n${describeFaults(reading.faults)}` })
+    process.stderr.write(describeFaults(reading.faults))
+    return exitCodes.configuration
   }
   const { dataDir, freeBytesMin } = reading.config
   const request = { dataDir, freeBytesMin, ...asked, nowMs: systemClock() }

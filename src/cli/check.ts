@@ -1,10 +1,11 @@
-import { describeFaults, readProcessConfig } from '../settings/config.js'
+import { describeFaults } from '../settings/config.js'
 import { exitCodes } from './exit-codes.js'
-import { readOptions, showUsage } from './read-options.js'
+import { showUsage } from './read-options.js'
+import { readSettings } from './read-settings.js'
 import { warningsOf } from './warnings.js'
 
-const USAGE = `Usage: strandfast check [--json]
-Checks the settings in the environment without starting. --json prints {valid, faults, warnings}.
+const USAGE = `Usage: strandfast check [--json] [--SETTING VALUE…]
+Checks the settings in the environment, and those given as flags, without starting. --json prints {valid, faults, warnings}.
 `
 
 /**
@@ -12,12 +13,13 @@ Checks the settings in the environment without starting. --json prints {valid, f
  * @returns the exit code: 0 valid, 78 not valid or wrong usage
  */
 export async function checkCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, { json: { type: 'boolean' } })
+  const json = args.includes('--json')
+  const options = readSettings(args.filter((arg) => arg !== '--json'))
   if (!options.ok) return showUsage(USAGE, options)
-  const reading = readProcessConfig()
+  const { reading } = options
   const warnings = await warningsOf(reading)
   const faults = reading.ok ? [] : reading.faults
-  if (options.values.json === true) {
+  if (json) {
     const report = { valid: reading.ok, faults, warnings }
     process.stdout.write(`${JSON.stringify(report)}\n`)
   } else {

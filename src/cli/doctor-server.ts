@@ -1,6 +1,6 @@
 import type { Config } from '../settings/config.js'
 import { type Finding, fail, ok, warn } from './finding.js'
-import { serverUrl } from './server-url.js'
+import { ownAddress, serverUrl } from './server-url.js'
 
 /** Milliseconds that the server may take to answer. */
 const ANSWER_MS = 3000
@@ -10,13 +10,14 @@ const ANSWER_MS = 3000
  * metrics).
  */
 export async function examineServer(config: Config): Promise<{ alive: boolean; findings: Finding[] }> {
-  if (config.port === 0) {
+  const found = ownAddress(config)
+  if (found === undefined && config.port === 0) {
     return {
       alive: false,
       findings: [warn('server', 'not asked: SERVICE_PORT=0 is a port that nobody knows')],
     }
   }
-  const url = serverUrl(config)
+  const url = found ?? serverUrl(config)
   const health = await ask(`${url}/healthz`)
   if (typeof health === 'string') {
     return { alive: false, findings: [warn('server', `${url} does not answer: ${health}`)] }

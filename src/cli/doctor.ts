@@ -1,4 +1,4 @@
-import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { type Config, describeFaults } from '../settings/config.js'
 import { distrustOf } from '../data-directory/trust.js'
 import { examineDataDirectory } from './doctor-data.js'
 import { examineClock, examineNode, examineOpenFiles } from './doctor-machine.js'
@@ -6,10 +6,11 @@ import { examineServer } from './doctor-server.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
-import { readOptions, showUsage } from './read-options.js'
+import { showUsage } from './read-options.js'
+import { readSettings } from './read-settings.js'
 import { warningsOf } from './warnings.js'
 
-const USAGE = `Usage: strandfast doctor
+const USAGE = `Usage: strandfast doctor [--data-dir DIR] [--SETTING VALUE…]
 Examines Node, the settings, the data directory, the disk and the running server, and changes nothing.
 `
 
@@ -18,8 +19,9 @@ Examines Node, the settings, the data directory, the disk and the running server
  * @returns the exit code: 0 without a failed check, else 1; 78 wrong usage or a data directory of another user
  */
 export async function doctorCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, {})
+  const options = readSettings(args)
   if (!options.ok) return showUsage(USAGE, options)
+  const { reading } = options
   let failed = false
   const show = (findings: readonly Finding[]) => {
     for (const { level, subject, detail } of findings) {
@@ -28,7 +30,6 @@ export async function doctorCommand(args: string[]): Promise<number> {
     }
   }
   show([...(await examineNode()), ...examineOpenFiles()])
-  const reading = readProcessConfig()
   show((await warningsOf(reading)).map((warning) => warn('settings', warning)))
   if (reading.ok) {
     const distrusted = distrustOf(reading.config.dataDir)

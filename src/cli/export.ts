@@ -2,17 +2,17 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { ExportShape } from './export-shape.js'
-import { describeError, printableBytes } from './printable.js'
+import { printableBytes } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
-import { serverAsked } from './server-url.js'
+import { describeTrouble, isClosedPipe, refusalOf } from './server-trouble.js'
+import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
 
-const USAGE = `Usage: strandfast export --out FILE|- [--url URL] [--agent NAME] [--key KEY] [--from-seq N] [--to-seq N]
+const USAGE = `Usage: strandfast export --out FILE|- [--agent NAME] [--from-seq N] [--to-seq N]
 Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output.
---url is that of the settings, --agent the server's default agent and --key SERVICE_ROOT_API_KEY unless given.
-`
+--agent is the server's default agent unless given.
+${SERVER_USAGE}`
 
 /** Milliseconds between two lines of progress. */
 const PROGRESS_MS = 2000
@@ -34,10 +34,9 @@ interface Asked {
  */
 export async function exportCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {
-    url: { type: 'string' },
+    ...serverOptions,
     agent: { type: 'string' },
     out: { type: 'string' },
-    key: { type: 'string' },
     'from-seq': { type: 'string' },
     'to-seq': { type: 'string' },
   })
@@ -53,7 +52,8 @@ export async function exportCommand(args: string[]): Promise<number> {
     process.stderr.write(`${records} records saved to ${asked.out}\n`)
     return exitCodes.fine
   } catch (error) {
-    process.stderr.write(`The export failed: ${describeError(error)}\n`)
+    if (isClosedPipe(error)) return exitCodes.fine
+    process.stderr.write(`The export failed: ${describeTrouble(error, asked.url.href)}\n`)
     return exitCodes.foundWrong
   } finally {
     process.off('SIGINT', onSignal)
@@ -61,7 +61,7 @@ export async function exportCommand(args: string[]): Promise<number> {
   }
 }
 
-type Values = Partial<Record<'url' | 'agent' | 'out' | 'key' | 'from-seq' | 'to-seq', string>>
+type Values = ServerValues & Partial<Record<'agent' | 'out' | 'from-seq' | 'to-seq', string>>
 
 /** What to export, and from where; a text says which argument is wrong. */
 function readAsked(values: Values): Asked | string {
@@ -83,7 +83,7 @@ function readAsked(values: Values): Asked | string {
 async function save(asked: Asked, signal: AbortSignal): Promise<number> {
   const headers = new Headers(asked.key === undefined ? {} : { authorization: `Bearer ${asked.key}` })
   const answer = await fetch(asked.url, { headers, signal, redirect: 'error' })
-  if (!answer.ok || answer.body === null) throw new Error(`${answer.status} ${await errorText(answer)}`)
+  if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
   const tally: Tally = { records: 0 }
   const source = counted(answer.body.getReader(), tally)
   if (asked.out === '-') {

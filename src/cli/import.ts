@@ -7,18 +7,18 @@ import { parseManifest } from '../proof/export-lines.js'
 import type { Manifest } from '../strand/strand-export.js'
 import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
-import { describeError, printable } from './printable.js'
+import { printable } from './printable.js'
 import { showUsage } from './read-options.js'
-import { serverAsked } from './server-url.js'
+import { describeRefusal, describeTrouble, readRefusal } from './server-trouble.js'
+import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
 import { splitLines } from './split-lines.js'
 
-const USAGE = `Usage: strandfast import FILE [FILE...] [--url URL] [--key KEY] [--seed-file FILE] [--hold]
+const USAGE = `Usage: strandfast import FILE [FILE...] [--seed-file FILE] [--hold]
 Has the running server take exports in, each checked record by record; FILE may be gzipped (.gz). What is there already
 is passed over, so an import that was cut off is done again. Files of one strand are given in their order.
 --seed-file holds the seed (64 hex digits) of the agent's key, where the server cannot derive it. --hold keeps the agents
 from taking writes afterwards: more of their strands is to come.
---url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
-`
+${SERVER_USAGE}`
 
 /** Milliseconds between two lines of progress. */
 const PROGRESS_MS = 2000
@@ -63,7 +63,7 @@ export async function importCommand(args: string[]): Promise<number> {
     }
     return exitCodes.fine
   } catch (error) {
-    process.stderr.write(`${file} was not imported: ${describeError(error)}\n`)
+    process.stderr.write(`${file} was not imported: ${describeTrouble(error, asked.url)}\n`)
     return exitCodes.foundWrong
   } finally {
     process.off('SIGINT', onSignal)
@@ -77,8 +77,7 @@ function readAsked(args: string[]): Asked | string {
     const { values, positionals } = parseArgs({
       args,
       options: {
-        url: { type: 'string' },
-        key: { type: 'string' },
+        ...serverOptions,
         'seed-file': { type: 'string' },
         hold: { type: 'boolean', default: false },
       },
@@ -146,7 +145,7 @@ async function send(source: Source, { url, key, seed }: Asked, signal: AbortSign
   const body = streamOf(withProgress(file, manifest.agent))
   const request = { method: 'POST', headers, body, duplex: 'half', signal, redirect: 'error' } as const
   const answer = await fetch(hold ? `${url}?hold=true` : url, request)
-  if (!answer.ok) throw new Error(describeRefusal(answer.status, await errorText(answer)))
+  if (!answer.ok) throw new Error(refusal(answer.status, await errorText(answer)))
   return describe(await boundedText(answer, ANSWER_BYTES_MAX))
 }
 
@@ -193,16 +192,11 @@ function describe(text: string): string {
   return `IMPORTED ${imported} records of ${agent}, ${skipped} were there: ${count} now, chain head ${head}${state}`
 }
 
-function describeRefusal(status: number, text: string): string {
-  try {
-    const { code, detail, imported } = membersOf(JSON.parse(text))
-    if (typeof code !== 'string') return `${status} ${text}`
-    const before = typeof imported === 'number' && imported > 0 ? ` (${imported} records before are in)` : ''
-    return `${code}: ${detail}${before}`
-  } catch {
-    // Not a problem document: shown as it is.
-    return `${status} ${text}`
-  }
+/** Why the server refused a file, and how much of it is in. */
+function refusal(status: number, text: string): string {
+  const { imported, ...said } = readRefusal(status, text)
+  const before = typeof imported === 'number' && imported > 0 ? ` (${imported} records before are in)` : ''
+  return `${describeRefusal(said)}${before}`
 }
 
 function membersOf(value: unknown): Record<string, unknown> {

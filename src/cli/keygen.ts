@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { pooledRandom } from '../base/random.js'
 import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
+import { showUsage } from './read-options.js'
 
 const USAGE = 'Usage: strandfast keygen [--seed HEX], HEX being 64 hex digits\n'
 
@@ -10,13 +11,11 @@ const USAGE = 'Usage: strandfast keygen [--seed HEX], HEX being 64 hex digits\n'
  */
 export function keygenCommand(args: string[]): number {
   if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(USAGE)
-    return 0
+    return showUsage(USAGE, { help: true, fault: '' })
   }
   const given = readSeed(args)
   if (given === undefined) {
-    process.stderr.write(USAGE)
-    return 78
+    return showUsage(USAGE, { help: false, fault: 'Expected nothing but --seed with 64 hex digits' })
   }
   const seed = given === '' ? pooledRandom()(seedBytes) : Buffer.from(given, 'hex')
   const { publicKey } = keyPairFromSeed(seed)

@@ -1,13 +1,14 @@
-import { boundedText, errorText } from './bounded-answer.js'
+import { boundedText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
-import { describeError, printable } from './printable.js'
+import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
-import { serverAsked } from './server-url.js'
+import { describeTrouble, refusalOf } from './server-trouble.js'
+import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
 
-const USAGE = `Usage: strandfast keys rotate [--organism ID] [--url URL] [--key KEY]
+const USAGE = `Usage: strandfast keys rotate [--organism ID]
 Has the running server sign users' tokens by its next key, of an organism where one is named. Tokens that are out stay
-good until they expire. --url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
-`
+good until they expire.
+${SERVER_USAGE}`
 
 /** Milliseconds that the server may take. */
 const PATIENCE_MS = 30_000
@@ -23,8 +24,7 @@ export async function keysCommand(args: string[]): Promise<number> {
   const [action, ...rest] = args
   const options = readOptions(action === 'rotate' ? rest : args, {
     organism: { type: 'string' },
-    url: { type: 'string' },
-    key: { type: 'string' },
+    ...serverOptions,
   })
   if (!options.ok) return showUsage(USAGE, options)
   if (action !== 'rotate') return showUsage(USAGE, { help: false, fault: 'Expected: rotate' })
@@ -38,21 +38,21 @@ export async function keysCommand(args: string[]): Promise<number> {
       headers: { authorization: `Bearer ${target.key}` },
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
-    if (!response.ok)
-      return fail(printable(`The server answered ${response.status}: ${await errorText(response)}`))
+    if (!response.ok) return fail(await refusalOf(response))
     process.stdout.write(`${printable(await boundedText(response, ANSWER_BYTES_MAX))}\n`)
     return exitCodes.fine
   } catch (error) {
-    return fail(describeError(error))
+    return fail(describeTrouble(error, target.base))
   }
 }
 
 /** Where the server is and the key for it; a text says what is missing. */
-function readTarget(values: { url?: string; key?: string }): { base: string; key: string } | string {
+function readTarget(values: ServerValues): { base: string; key: string } | string {
   const server = serverAsked(values)
   if (typeof server === 'string') return server
   const { url: base, key } = server
-  if (key === undefined) return 'Expected --key or SERVICE_ROOT_API_KEY'
+  if (key === undefined)
+    return 'Expected --key or SERVICE_ROOT_API_KEY, or --data-dir on the machine of the server'
   return { base, key }
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { version } from '../base/version.js'
+import { nearestName } from '../settings/nearest-name.js'
 import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
 
 /** One command of the command line. `run` returns the exit code. */
 interface Command {
@@ -89,7 +91,8 @@ ${commands.map(({ name, summary }) => `  ${name.padEnd(8)} ${summary}\n`).join('
   --help     Shows this, or after a command its own usage
   --version  Shows the version
 
-Settings are environment variables, described in docs/config.md of this package.
+Settings are environment variables, described in docs/config.md of this package; serve, check and doctor take them as
+flags too: SERVICE_DATA_DIR is --data-dir.
 Exit codes: 0 fine, 1 found wrong, 78 configuration or usage.
 `
 
@@ -98,15 +101,29 @@ async function run([name, ...args]: string[]): Promise<number> {
   if (name === '--version' || name === '-v') return print(`strandfast ${version}\n`)
   const command = commands.find((known) => known.name === name)
   if (command !== undefined) return command.run(args)
-  process.stderr.write(
-    `${name === undefined ? 'Expected a command' : `No such command: ${name}`}\n\n${usage}`,
-  )
+  process.stderr.write(name === undefined ? usage : unknownCommand(name))
   return exitCodes.configuration
+}
+
+function unknownCommand(name: string): string {
+  const nearest = nearestName(
+    name,
+    commands.map((known) => known.name),
+  )
+  const meant = nearest === undefined ? '' : ` (was ${nearest} meant?)`
+  return `No such command: ${printable(name)}${meant}: strandfast --help lists them\n`
 }
 
 function print(text: string): number {
   process.stdout.write(text)
   return exitCodes.fine
+}
+
+// Whoever reads the output may have enough of it, as `head` does: what a command is about goes on, and ends quietly.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
 }
 
 // Not process.exit, which would lose output that a pipe has not taken yet.

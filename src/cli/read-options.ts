@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { exitCodes } from './exit-codes.js'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values']
@@ -18,12 +19,21 @@ export function readOptions<const T extends Options>(args: string[], options: T)
   }
 }
 
-/** Shows the usage, on standard output when it was asked for. @returns the exit code */
+/**
+ * Shows the usage if it was asked for, otherwise the fault, as one line that says where the usage is.
+ * @returns the exit code
+ */
 export function showUsage(usage: string, asked: { help: boolean; fault: string }): number {
   if (asked.help) {
     process.stdout.write(usage)
-    return 0
+    return exitCodes.fine
   }
-  process.stderr.write(`${asked.fault}\n${usage}`)
-  return 78
+  const command = /^Usage: strandfast ([a-z]+)/.exec(usage)?.[1] ?? ''
+  process.stderr.write(`${shortened(asked.fault)}: strandfast ${command} --help shows the usage\n`)
+  return exitCodes.configuration
+}
+
+/** The first sentence, without the full stop: Node goes on about arguments that begin with a hyphen. */
+function shortened(fault: string): string {
+  return fault.replace(/\. To specify a positional argument [^]*/, '')
 }

@@ -3,6 +3,7 @@ import { pooledRandom } from '../base/random.js'
 import { describeFaults, readProcessConfig } from '../settings/config.js'
 import { restore } from '../backup/restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
+import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { runStoreCommand } from './store-command.js'
 
@@ -22,7 +23,8 @@ export async function restoreCommand(args: string[]): Promise<number> {
   if (typeof source !== 'object') return showUsage(USAGE, { help: false, fault: source })
   const reading = readProcessConfig()
   if (!reading.ok) {
-    return showUsage(USAGE, { help: false, fault: `Settings are wrong\n${describeFaults(reading.faults)}` })
+    process.stderr.write(describeFaults(reading.faults))
+    return exitCodes.configuration
   }
   const { dataDir, masterSeed } = reading.config
   const request = { source: source.path, dataDir, masterSeed, random: pooledRandom() }

@@ -1,14 +1,17 @@
 import { assertFree } from '../base/free-port.js'
 import { pooledRandom } from '../base/random.js'
-import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { type Config, describeFaults } from '../settings/config.js'
+import { describeFlags } from '../settings/flags.js'
 import { type DataDirectory, openDataDirectory } from '../data-directory/data-directory.js'
 import { loadEngine } from '../door/engine.js'
 import { exitCodes } from './exit-codes.js'
-import { readOptions, showUsage } from './read-options.js'
+import { showUsage } from './read-options.js'
+import { readSettings } from './read-settings.js'
 import { warningsOf } from './warnings.js'
 
-const USAGE = `Usage: strandfast serve
-Serves requests until SIGTERM or SIGINT. Settings are environment variables; strandfast check checks them.
+const USAGE = `Usage: strandfast serve [--port N] [--data-dir DIR] [--SETTING VALUE…]
+Serves requests until SIGTERM or SIGINT. Settings are environment variables, described in docs/config.md, or flags, which
+take precedence; strandfast check checks them.
 `
 
 /**
@@ -22,9 +25,9 @@ const SAME_SIGNAL_MS = 500
  * @returns the exit code: 0 stopped, 1 failed, 78 settings, Node or data directory with which it cannot run
  */
 export async function serveCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, {})
-  if (!options.ok) return showUsage(USAGE, options)
-  const reading = readProcessConfig()
+  const options = readSettings(args)
+  if (!options.ok) return showUsage(USAGE + describeFlags(), options)
+  const { reading } = options
   for (const warning of await warningsOf(reading)) tell(`warning: ${warning}`)
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))

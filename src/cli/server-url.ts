@@ -1,30 +1,70 @@
+import { findServer } from '../data-directory/address.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+
+/** The options by which every command that asks a server is told which. */
+export const serverOptions = {
+  url: { type: 'string' },
+  key: { type: 'string' },
+  'data-dir': { type: 'string' },
+} as const
+
+/** The lines of a usage about `serverOptions`. */
+export const SERVER_USAGE = `On the server's own machine, its address and root key are found in the data directory: that of --data-dir or the settings.
+Otherwise: --url URL, and --key KEY or SERVICE_ROOT_API_KEY.
+`
+
+/** What `serverOptions` were given. */
+export type ServerValues = Partial<Record<keyof typeof serverOptions, string>>
+
+/** A server to ask: the address without a slash at the end. */
+export interface AskedServer {
+  url: string
+  key: string | undefined
+}
 
 /** Where a server with these settings is reached from its own machine, without a slash at the end. */
 export function serverUrl(config: Pick<Config, 'host' | 'port' | 'tls'>): string {
-  const { host, port } = config
-  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `${config.tls === undefined ? 'http' : 'https'}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
+  const { host, port, tls } = config
+  return `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`.replace(
+    ...anyAddress,
+  )
 }
 
+/** Where the server of a data directory on this machine is reached, as its running server has noted. */
+export function ownAddress({ dataDir }: Pick<Config, 'dataDir'>): string | undefined {
+  return findServer(dataDir).url?.replace(...anyAddress)
+}
+
+/** Every address of the machine, as a server listens on it: reached on that of the machine itself. */
+const anyAddress = [
+  /\/\/(0\.0\.0\.0|\[::\])(?=:|$)/,
+  (_all: string, host: string) => (host === '[::]' ? '//[::1]' : '//127.0.0.1'),
+] as const
+
 /**
- * The address of the running server for a command, without a slash at the end, and the key: from --url and --key,
- * otherwise from the settings. A text says what is wrong with either.
+ * The address of the running server for a command, and the key: from --url and --key, otherwise from the data directory
+ * of a server on this machine, otherwise from the settings. The root key of a data directory is sent to no other address
+ * than that of its server. A text says what is wrong.
  */
 export function serverAsked({
   url: givenUrl,
   key: givenKey,
-}: {
-  url?: string
-  key?: string
-}): { url: string; key: string | undefined } | string {
+  'data-dir': dataDir,
+}: ServerValues): AskedServer | string {
   let [url, key] = [givenUrl, givenKey]
   if (url === undefined || key === undefined) {
-    const reading = readProcessConfig()
-    if (!reading.ok) return `Settings are wrong\n${describeFaults(reading.faults)}`
-    url ??= serverUrl(reading.config)
-    key ??= reading.config.rootApiKey
+    const reading = readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+    if (!reading.ok)
+      return `Settings are wrong: ${describeFaults(reading.faults).trimEnd().replaceAll('\n', '; ')}`
+    const found = findServer(reading.config.dataDir)
+    const ownUrl = ownAddress(reading.config) ?? serverUrl(reading.config)
+    url ??= ownUrl
+    key ??= reading.config.rootApiKey ?? (isSameServer(url, ownUrl) ? found.rootKey : undefined)
   }
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
   return { url: url.replace(/\/+$/, ''), key }
+}
+
+function isSameServer(url: string, ownUrl: string): boolean {
+  return URL.canParse(url) && new URL(url).origin === new URL(ownUrl).origin
 }

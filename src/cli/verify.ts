@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
 import { describeError, printableLines } from './printable.js'
+import { showUsage } from './read-options.js'
 import { splitLines } from './split-lines.js'
 import {
   CHECKPOINT_USAGE,
@@ -37,13 +38,11 @@ const PROGRESS_RECORDS_TERMINAL = 10_000
  */
 export async function verifyCommand(args: string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(USAGE)
-    return 0
+    return showUsage(USAGE, { help: true, fault: '' })
   }
   const asked = readArguments(args)
   if (typeof asked === 'string') {
-    process.stderr.write(`${asked}\n${USAGE}`)
-    return 78
+    return showUsage(USAGE, { help: false, fault: asked })
   }
   try {
     const { file, publicKey: trustedKey, strand, fast } = asked

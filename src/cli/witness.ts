@@ -12,20 +12,20 @@ import { growsFrom, pathOf } from '../proof/tree-proof.js'
 import { checkpointOrigin } from '../strand/checkpoint.js'
 import { parseHeader } from '../strand/header.js'
 import { headsType } from '../strand/record-type.js'
-import { boundedText, errorText } from './bounded-answer.js'
+import { boundedText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printableLines } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
-import { serverAsked } from './server-url.js'
+import { refusalOf } from './server-trouble.js'
+import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
 import { splitLines } from './split-lines.js'
 
-const USAGE = `Usage: strandfast witness --state FILE [--url URL] [--key KEY] [--log-key HEX] [--max-age SECS]
+const USAGE = `Usage: strandfast witness --state FILE [--log-key HEX] [--max-age SECS]
 Asks a server for the checkpoint of its log of strand heads, sees that the log only grew since the checkpoint in FILE,
 and keeps the new one there. The first run has nothing to compare with: it believes the server, or takes the public key
 of the log. It reads the heads that are new in the log: each record tells of them with its body, and of a strand with
 rising sizes. --max-age is how old the newest record of the log may be; a log grows while something is written.
---url is that of the settings and --key SERVICE_ROOT_API_KEY unless given.
-Exit codes: 0 the log only grew; 1 it was cut, forked, cannot be read or is too old (FILE stays as it is); 75 the server is
+${SERVER_USAGE}Exit codes: 0 the log only grew; 1 it was cut, forked, cannot be read or is too old (FILE stays as it is); 75 the server is
 away, hung up or is busy, so that nothing was seen; 78 wrong usage.
 `
 
@@ -53,8 +53,7 @@ class AwayError extends Error {}
 export async function witnessCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {
     state: { type: 'string' },
-    url: { type: 'string' },
-    key: { type: 'string' },
+    ...serverOptions,
     'log-key': { type: 'string' },
     'max-age': { type: 'string' },
   })
@@ -69,7 +68,7 @@ export async function witnessCommand(args: string[]): Promise<number> {
   }
 }
 
-type Values = Partial<Record<'state' | 'url' | 'key' | 'log-key' | 'max-age', string>>
+type Values = ServerValues & Partial<Record<'state' | 'log-key' | 'max-age', string>>
 
 function readAsked(values: Values): Asked | string {
   const { state } = values
@@ -225,7 +224,7 @@ async function open({ url, key }: Asked, path: string): Promise<Response> {
     throw new AwayError('The server is away', { cause })
   }
   if (answer.ok) return answer
-  const said = `${path}: ${answer.status} ${await errorText(answer).catch(() => '')}`
+  const said = `${path}: ${await refusalOf(answer).catch(() => answer.status)}`
   throw answer.status >= 500 || answer.status === 429 ? new AwayError(said) : new Error(said)
 }
 

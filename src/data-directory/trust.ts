@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import { isFileSystemError } from '../base/durable-file.js'
 
 /** Files of a data directory that are read or written before anything proves that they are ours. */
-const files: readonly string[] = ['format.json', 'lock', 'master.seed', 'root.key', 'license-authority.seed']
+const files: readonly string[] = [
+  'format.json',
+  'lock',
+  'master.seed',
+  'root.key',
+  'license-authority.seed',
+  'address',
+]
 const folders = /^(?:shard-\d+|reshard)(?:\.tmp)?$/
 const storeFile = 'data.mdb'
 

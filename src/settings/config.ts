@@ -285,9 +285,9 @@ export type ConfigReading =
   | { ok: true; config: Config; warnings: string[] }
   | { ok: false; faults: SettingFault[]; warnings: string[] }
 
-/** Reads the settings of this process. */
-export function readProcessConfig(): ConfigReading {
-  return readConfig(process.env)
+/** Reads the settings of this process. @param given settings by name that take precedence over its environment */
+export function readProcessConfig(given: Environment = {}): ConfigReading {
+  return readConfig({ ...process.env, ...given })
 }
 
 /**

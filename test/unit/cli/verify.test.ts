@@ -71,9 +71,9 @@ describe('strandfast verify', () => {
     [['file', '--key', 'xyz']],
     [['a', 'b', '--key', key]],
     [['file', '--kay', key]],
-  ])('exits 78 with its usage for %j', async (args) => {
+  ])('exits 78 with one line that says where the usage is for %j', async (args) => {
     expect(await verifyCommand(args)).toBe(78)
-    expect(told).toContain('Usage: strandfast verify FILE --key HEX')
+    expect(told).toMatch(/^.+: strandfast verify --help shows the usage\n$/)
     expect(out).toBe('')
   })
 })
@@ -115,6 +115,6 @@ describe('strandfast keygen', () => {
 
   it('exits 78 for a seed of another length', () => {
     expect(keygenCommand(['--seed', 'abc'])).toBe(78)
-    expect(told).toContain('Usage: strandfast keygen')
+    expect(told).toMatch(/^.+: strandfast keygen --help shows the usage\n$/)
   })
 })

@@ -1,0 +1,15 @@
+import { type ConfigReading, readProcessConfig } from '../settings/config.js'
+import { namedByFlags, readFlags } from '../settings/flags.js'
+
+/** The settings by which a command runs, or the exit code it ends with at once. */
+export type ReadSettings = { ok: true; reading: ConfigReading } | { ok: false; help: boolean; fault: string }
+
+/** Reads the settings of the environment and those given as flags, which take precedence. `--help` ends it. */
+export function readSettings(args: readonly string[]): ReadSettings {
+  if (args.includes('--help') || args.includes('-h')) return { ok: false, help: true, fault: '' }
+  const flags = readFlags(args)
+  if (!flags.ok) return { ok: false, help: false, fault: flags.fault }
+  const reading = readProcessConfig(flags.given)
+  if (reading.ok) return { ok: true, reading }
+  return { ok: true, reading: { ...reading, faults: namedByFlags(reading.faults, flags.given) } }
+}

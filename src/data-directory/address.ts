@@ -1,0 +1,58 @@
+import { rmSync, writeFileSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { isFileSystemError, readIfThere, unfinishedSuffix } from '../base/durable-file.js'
+import { rootKeyFile } from './data-directory.js'
+import { distrustOf } from './trust.js'
+
+/*
+ * Where the server of a data directory listens, so that commands on its machine find it, whatever settings or flags it
+ * was started with. Nothing depends on the file: one that a killed server left leads to a port where nobody answers.
+ */
+
+/** The file with the address of the running server, such as `http://127.0.0.1:8787`. */
+const addressFile = 'address'
+
+/** What commands on the server's own machine find in its data directory. */
+export interface FoundServer {
+  url?: string
+  rootKey?: string
+}
+
+/** Notes where the server listens. @throws Error of the file system */
+export function noteAddress(dataDir: string, url: string): void {
+  const file = join(dataDir, addressFile)
+  writeFileSync(file + unfinishedSuffix, `${url}\n`, { mode: 0o600 })
+  renameSync(file + unfinishedSuffix, file)
+}
+
+/** Removes the note, as the server stops. */
+export function dropAddress(dataDir: string): void {
+  try {
+    rmSync(join(dataDir, addressFile), { force: true })
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+  }
+}
+
+/**
+ * The address and the root key in a data directory, as far as this user may read them. Nothing of a directory where
+ * another user could have put them: the key is sent to the address.
+ */
+export function findServer(dataDir: string): FoundServer {
+  if (distrustOf(dataDir) !== undefined) return {}
+  const url = readable(join(dataDir, addressFile))
+  const rootKey = readable(join(dataDir, rootKeyFile))
+  return {
+    ...(url !== undefined && /^https?:\/\/\S+$/.test(url) && URL.canParse(url) && { url }),
+    ...(rootKey !== undefined && /^[\x21-\x7e]{32,512}$/.test(rootKey) && { rootKey }),
+  }
+}
+
+function readable(file: string): string | undefined {
+  try {
+    return readIfThere(file)?.trim()
+  } catch (error) {
+    if (isFileSystemError(error)) return undefined
+    throw error
+  }
+}

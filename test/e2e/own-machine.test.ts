@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../support/server/free-port.js'
+
+/*
+ * Commands on the server's own machine, beside its data directory: nothing else tells them where it is and what its key
+ * is, and it was started with flags alone.
+ */
+
+const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
+
+let folder: string
+let dataDir: string
+let server: ChildProcess
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'own-machine-'))
+  dataDir = join(folder, 'data')
+  const flags = ['--data-dir', dataDir, '--port=0', '--shards', '1', '--log-level', 'warn', '--data-open']
+  server = start(['serve', ...flags], { SERVICE_DATA_DIR: join(folder, 'other') })
+  const { stdout } = server
+  if (stdout === null) throw new Error('Expected standard output')
+  await once(stdout, 'data')
+})
+afterAll(async () => {
+  server.kill('SIGTERM')
+  await once(server, 'close')
+  rmSync(folder, { recursive: true })
+})
+
+function start(args: string[], env: Record<string, string> = {}): ChildProcess {
+  return spawn(process.execPath, [program, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+async function run(args: string[], env: Record<string, string> = {}): Promise<[number, string, string]> {
+  const child = start(args, env)
+  let [out, err] = ['', '']
+  child.stdout?.on('data', (chunk) => (out += String(chunk)))
+  child.stderr?.on('data', (chunk) => (err += String(chunk)))
+  const [code]: unknown[] = await once(child, 'close')
+  return [Number(code), out, err]
+}
+
+/** Runs a command whose reader has closed the pipe before anything is written. */
+async function runUnread(args: string[]): Promise<[number, string]> {
+  const child = start(args, { SERVICE_DATA_DIR: dataDir })
+  child.stdout?.destroy()
+  let err = ''
+  child.stderr?.on('data', (chunk) => (err += String(chunk)))
+  const [code]: unknown[] = await once(child, 'close')
+  return [Number(code), err]
+}
+
+describe('a server that was started by flags', () => {
+  it('is there, and not where the environment said', () => {
+    expect(existsSync(join(dataDir, 'format.json'))).toBe(true)
+    expect(existsSync(join(folder, 'other'))).toBe(false)
+    expect(readFileSync(join(dataDir, 'address'), 'utf8')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\n$/)
+  })
+})
+
+describe('a command beside the data directory', () => {
+  it('finds the address and the root key there', async () => {
+    const out = join(folder, 'default.ndjson')
+    const saved = await run(['export', '--data-dir', dataDir, '--out', out])
+    expect(saved).toEqual([0, '', `1 records saved to ${out}\n`])
+    const [code, imported] = await run(['import', out], { SERVICE_DATA_DIR: dataDir })
+    expect([code, imported]).toEqual([
+      0,
+      expect.stringMatching(/^IMPORTED 0 records of default, 1 were there/),
+    ])
+    const [, examined] = await run(['doctor', '--data-dir', dataDir, '--min-free-bytes', '0'])
+    expect(examined).toMatch(/^ok +server +http:\/\/127\.0\.0\.1:\d+ is alive and ready$/m)
+  })
+
+  it('sends the root key to no other address', async () => {
+    const heard: unknown[] = []
+    const other = createServer((request, response) => {
+      heard.push(request.headers.authorization)
+      response.writeHead(401, { 'content-type': 'application/problem+json' })
+      response.end('{"code":"unauthorized","detail":"Expected a credential"}')
+    }).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const address = other.address()
+    const port = typeof address === 'object' ? address?.port : 0
+    const told = await run([
+      'export',
+      '--data-dir',
+      dataDir,
+      '--url',
+      `http://127.0.0.1:${port}`,
+      '--out',
+      '-',
+    ])
+    other.close()
+    expect(heard).toEqual([undefined])
+    expect(told).toEqual([
+      1,
+      '',
+      'The export failed: Expected a credential (401 unauthorized): give its root key by --key or SERVICE_ROOT_API_KEY, or ' +
+        'run this beside its data directory (--data-dir)\n',
+    ])
+  })
+
+  it.each([[['export', '--out', '-']], [['doctor', '--min-free-bytes', '0']], [['serve', '--help']]])(
+    'ends quietly when nobody reads what it prints: %j',
+    async (args) => {
+      expect(await runUnread(args)).toEqual([0, ''])
+    },
+  )
+})
+
+describe('the flags of settings', () => {
+  it('name what is wrong with one by the flag, and the nearest right one', async () => {
+    expect(await run(['check', '--port', 'x', '--rate-limit-rps', '5'])).toEqual([
+      78,
+      '',
+      '--port: given "x", allowed: an integer from 0 to 65535\n',
+    ])
+    expect(await run(['serve', '--prot', '1'])).toEqual([
+      78,
+      '',
+      'Unknown option --prot (was --port meant?): strandfast serve --help shows the usage\n',
+    ])
+  })
+
+  it('take no secret, which others would see', async () => {
+    const refused = await run(['serve', '--root-api-key', 'k'.repeat(32)])
+    expect(refused).toEqual([78, '', expect.stringContaining('so set SERVICE_ROOT_API_KEY')])
+    expect((await run(['serve', '--help']))[1]).not.toContain('--root-api-key')
+  })
+
+  it('win over the environment', async () => {
+    const env = { SERVICE_PORT: 'x', SERVICE_LOG_LEVEL: 'loud' }
+    expect(await run(['check', '--port', '1', '--log-level=warn'], env)).toEqual([
+      0,
+      'configuration is valid\n',
+      '',
+    ])
+  })
+})
+
+describe('a server that stops', () => {
+  it('removes the note of its address', async () => {
+    const stopped = start(['serve', '--data-dir', join(folder, 'stopped'), '--port', '0', '--shards', '1'])
+    await once(stopped.stdout ?? stopped, 'data')
+    expect(existsSync(join(folder, 'stopped', 'address'))).toBe(true)
+    stopped.kill('SIGTERM')
+    await once(stopped, 'close')
+    expect(existsSync(join(folder, 'stopped', 'address'))).toBe(false)
+    const port = await freePort()
+    const told = await run(['export', '--data-dir', join(folder, 'stopped'), '--out', '-'], {
+      SERVICE_PORT: String(port),
+    })
+    expect(told).toEqual([
+      1,
+      '',
+      expect.stringContaining(`No server answers at http://127.0.0.1:${port} (ECONNREFUSED)`),
+    ])
+  })
+})
