@@ -162,7 +162,7 @@ describe('strandfast serve', () => {
     const dataDir = join(folder, 'data')
     const opening = openDataDirectory({ dataDir }, (count) => Buffer.alloc(count, 1))
     if (!opening.ok) throw new Error(opening.detail)
-    const refused = await run(['serve'])
+    const refused = await run(['serve'], { SERVICE_PORT: '0' })
     opening.directory.close()
     expect(refused).toMatchObject({ code: 78, out: '' })
     expect(refused.err).toContain('in use by process')
