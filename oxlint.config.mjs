@@ -23,7 +23,7 @@ export const layers = {
   http: words('base strand proof auth wire settings protocol dispatch routes door'),
   server: words('base auth wire settings protocol outbound dispatch data-directory backup routes http'),
   client: ['proof'],
-  cli: words('base strand proof auth wire settings protocol dispatch data-directory backup door'),
+  cli: words('base strand proof auth wire settings protocol dispatch data-directory backup door client'),
 }
 const workersMayImport = ['base', 'strand', 'proof', 'auth', 'wire', 'protocol']
 

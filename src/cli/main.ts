@@ -44,6 +44,21 @@ const commands: readonly Command[] = [
     run: async (args) => (await import('./keys.js')).keysCommand(args),
   },
   {
+    name: 'write',
+    summary: 'Writes lines of JSON from standard input as records',
+    run: async (args) => (await import('./write.js')).writeCommand(args),
+  },
+  {
+    name: 'query',
+    summary: 'Prints records that meet conditions, as lines of JSON',
+    run: async (args) => (await import('./query.js')).queryCommand(args),
+  },
+  {
+    name: 'tail',
+    summary: 'Prints records as they are written, until Ctrl-C',
+    run: async (args) => (await import('./tail.js')).tailCommand(args),
+  },
+  {
     name: 'export',
     summary: 'Saves the strand of an agent to a file',
     run: async (args) => (await import('./export.js')).exportCommand(args),

@@ -1,3 +1,4 @@
+import { ServiceError } from '../client/errors.js'
 import { isMembers, readBodyJson } from '../proof/strict-json.js'
 import { errorText } from './bounded-answer.js'
 import { describeError, printable } from './printable.js'
@@ -73,6 +74,10 @@ const unanswered = new Set([
 
 /** Why a call failed, in one sentence with the next step. */
 export function describeTrouble(error: unknown, url: string): string {
+  if (error instanceof ServiceError && error.status > 0) {
+    const { status, code, message: detail } = error
+    return describeRefusal({ status, code, detail })
+  }
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (!unanswered.has(code)) return describeError(error)

@@ -49,7 +49,7 @@ const forbiddenImports: [string, string[]][] = [
   ['src/data-directory', ['../backup/x.js', '../dispatch/x.js', '../http/x.js']],
   ['src/backup', ['../http/x.js', '../settings/x.js', '../server/x.js']],
   ['src/server', ['../cli/x.js', '../client/x.js', '../../workers/x.js', '../main.js']],
-  ['src/cli', ['../client/x.js', '../http/x.js', '../server/x.js']],
+  ['src/cli', ['../routes/x.js', '../http/x.js', '../server/x.js']],
   [
     'src/client',
     ['../wire/x.js', '../base/x.js', '../strand/x.js', '../proof/node/x.js', 'msgpackr', 'node:fs'],

@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
+import { ServiceClient } from '../client/service-client.js'
+import type { PagedQueryBody, WhereCondition } from '../client/types.js'
+import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
+import { parseCondition } from './query-condition.js'
+import { showUsage } from './read-options.js'
+import { describeTrouble, isClosedPipe } from './server-trouble.js'
+import { type AskedServer, SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+
+const USAGE = `Usage: strandfast query NAME [--where CONDITION]… [--type TYPE]… [--from TIME] [--to TIME] [--limit N] [--oldest]
+Prints records of an agent or a collection as lines of JSON, the newest first or, with --oldest, the oldest: 20, or --limit.
+CONDITION compares a field of the body, all must hold: 'celsius>20', 'sensor=roof', 'place.floor<=3', 'state!=new',
+'state in ["new","open"]', 'note' (it is there), '!note' (it is not). A value is JSON where it can be, otherwise text.
+TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
+${SERVER_USAGE}`
+
+const LIMIT_DEFAULT = '20'
+
+/** Records of one page, of which a query fetches as many as it needs. */
+const PAGE_RECORDS_MAX = 1_000
+
+interface Asked extends AskedServer {
+  name: string
+  limit: number
+  body: PagedQueryBody
+}
+
+/**
+ * Prints the records that meet conditions (docs/OPERATIONS.md, Command line).
+ * @returns the exit code: 0 printed, 1 the server refused or cannot be reached, 78 wrong usage
+ */
+export async function queryCommand(args: string[]): Promise<number> {
+  const help = args.includes('--help') || args.includes('-h')
+  const asked = help ? '' : readAsked(args)
+  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
+  const { name, limit, body, url, key } = asked
+  const records = new ServiceClient({ url, apiKey: key }).agent(name).queryAll(body)
+  try {
+    let left = limit
+    for await (const { data: _same, ...record } of records) {
+      // On a terminal control characters in texts stay escaped, as JSON has them.
+      if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`)) await once(process.stdout, 'drain')
+      if (--left === 0) break
+    }
+    return exitCodes.fine
+  } catch (error) {
+    if (isClosedPipe(error)) return exitCodes.fine
+    process.stderr.write(`The query failed: ${describeTrouble(error, url)}\n`)
+    return exitCodes.foundWrong
+  }
+}
+
+function readAsked(args: string[]): Asked | string {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options: {
+        ...serverOptions,
+        where: { type: 'string', multiple: true, default: [] },
+        type: { type: 'string', multiple: true },
+        from: { type: 'string' },
+        to: { type: 'string' },
+        limit: { type: 'string', default: LIMIT_DEFAULT },
+        oldest: { type: 'boolean', default: false },
+      },
+      allowPositionals: true,
+    })
+    const [name, ...more] = positionals
+    if (name === undefined || more.length > 0) return 'Expected one NAME'
+    if (!/^[1-9]\d{0,8}$/.test(values.limit)) return 'Expected a number from 1 up after --limit'
+    const where = values.where.map((text) => parseCondition(text) ?? text)
+    const wrong = where.find((condition) => typeof condition === 'string')
+    if (typeof wrong === 'string')
+      return `Expected a condition as 'celsius>20' after --where, not ${printable(wrong)}`
+    const server = serverAsked(values)
+    if (typeof server === 'string') return server
+    const limit = Number(values.limit)
+    const conditions = where.filter((condition): condition is WhereCondition => typeof condition !== 'string')
+    return { name, limit, body: bodyOf({ ...values, limit, where: conditions }), ...server }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+interface Selection {
+  where: WhereCondition[]
+  type?: string[] | undefined
+  from?: string | undefined
+  to?: string | undefined
+  limit: number
+  oldest: boolean
+}
+
+function bodyOf({ where, type, from, to, limit, oldest }: Selection): PagedQueryBody {
+  const selection = {
+    limit: Math.min(limit, PAGE_RECORDS_MAX),
+    order: oldest ? ('asc' as const) : ('desc' as const),
+    ...(where.length > 0 && { where }),
+    ...(type !== undefined && { types: type }),
+  }
+  if (from === undefined && to === undefined) return { type: 'latest', ...selection }
+  return {
+    type: 'time_range',
+    ...selection,
+    ...(from !== undefined && { from_ts: momentOf(from) }),
+    ...(to !== undefined && { to_ts: momentOf(to) }),
+  }
+}
+
+/** Digits are Unix milliseconds; the server reads other texts. */
+function momentOf(text: string): string | number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : text
+}

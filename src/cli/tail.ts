@@ -1,0 +1,108 @@
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
+import { ServiceClient } from '../client/service-client.js'
+import type { Subscription, SubscribeOptions } from '../client/subscription.js'
+import type { StreamEvent } from '../client/types.js'
+import { exitCodes } from './exit-codes.js'
+import { describeError, printable } from './printable.js'
+import { showUsage } from './read-options.js'
+import { describeTrouble } from './server-trouble.js'
+import { type AskedServer, SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+
+const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
+Prints records as they are written, as lines of JSON, until Ctrl-C: of the agents or collections named, or of all. Where the
+connection is lost it goes on by itself from the last record, without a gap. --since prints first what was written from
+then on: TIME is ISO 8601 or Unix milliseconds. --filter leaves out records of one NAME whose body lacks the field.
+${SERVER_USAGE}`
+
+interface Asked extends AskedServer {
+  names: string[]
+  since: string | number | undefined
+  filter: string | undefined
+}
+
+/**
+ * Follows strands (docs/OPERATIONS.md, Command line).
+ * @returns the exit code: 0 after Ctrl-C or when nobody reads the output any more, 1 the server refused, 78 wrong usage
+ */
+export async function tailCommand(args: string[]): Promise<number> {
+  const help = args.includes('--help') || args.includes('-h')
+  const asked = help ? '' : readAsked(args)
+  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
+  const stop = new AbortController()
+  const end = () => stop.abort()
+  process.once('SIGINT', end)
+  process.once('SIGTERM', end)
+  // The reader of a pipe that was closed shows at the next write, which may be long in coming.
+  process.stdout.once('error', end)
+  try {
+    const refused = await followed(asked, stop.signal)
+    if (refused === undefined) return exitCodes.fine
+    process.stderr.write(`The stream ended: ${describeTrouble(refused, asked.url)}\n`)
+    return exitCodes.foundWrong
+  } finally {
+    process.off('SIGINT', end)
+    process.off('SIGTERM', end)
+  }
+}
+
+function readAsked(args: string[]): Asked | string {
+  try {
+    const { values, positionals: names } = parseArgs({
+      args,
+      options: { ...serverOptions, since: { type: 'string' }, filter: { type: 'string' } },
+      allowPositionals: true,
+    })
+    const { since, filter } = values
+    if (filter !== undefined && names.length !== 1) return 'Expected one NAME with --filter'
+    const server = serverAsked(values)
+    if (typeof server === 'string') return server
+    const moment = since !== undefined && /^\d{1,15}$/.test(since) ? Number(since) : since
+    return { names, since: moment, filter, ...server }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** Follows until the signal; resolves with the error of a server that refuses. */
+function followed({ url, key, names, since, filter }: Asked, signal: AbortSignal): Promise<unknown> {
+  const client = new ServiceClient({ url, apiKey: key })
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    let lost = false
+    const options: SubscribeOptions = {
+      since,
+      signal,
+      onError: resolve,
+      onReconnect(cause) {
+        if (!lost) tell(`The connection is lost, trying again: ${describeError(cause)}`)
+        lost = true
+      },
+      onOpen() {
+        if (lost) tell('Connected again')
+        lost = false
+      },
+    }
+    subscribe(client, { names, filter, options })
+  })
+}
+
+function subscribe(
+  client: ServiceClient,
+  { names, filter, options }: { names: string[]; filter: string | undefined; options: SubscribeOptions },
+): Subscription {
+  const [name, ...more] = names
+  if (name === undefined) return client.subscribeGlobal(print, options)
+  if (more.length > 0) return client.subscribeGlobal(print, { ...options, agents: names })
+  return client.subscribeAgent(name, print, { ...options, filter })
+}
+
+/** Prints an event; a slow reader makes the stream wait. */
+async function print(event: StreamEvent<Record<string, unknown>>): Promise<void> {
+  if (process.stdout.write(`${printable(JSON.stringify(event))}\n`)) return
+  await once(process.stdout, 'drain').catch(() => undefined)
+}
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

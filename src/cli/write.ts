@@ -1,0 +1,190 @@
+import { parseArgs } from 'node:util'
+import { limits } from '../base/limits.js'
+import { ServiceClient } from '../client/service-client.js'
+import { ServiceError } from '../client/errors.js'
+import type { CollectionHandle } from '../client/collection.js'
+import type { BatchItem } from '../client/types.js'
+import { isMembers } from '../proof/strict-json.js'
+import { readJson } from '../strand/json.js'
+import { exitCodes } from './exit-codes.js'
+import { linesOnArrival, type NumberedLine } from './lines-on-arrival.js'
+import { printable } from './printable.js'
+import { showUsage } from './read-options.js'
+import { describeTrouble } from './server-trouble.js'
+import { type AskedServer, SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+
+const USAGE = `Usage: strandfast write NAME [--data JSON] [--type TYPE] [--json]
+Writes records to the strand of NAME: those on standard input, one JSON object a line, or the one of --data. NAME is an
+agent, or a collection, which its first write makes. A line that is refused is named, and the others are written.
+--type is the records' type. --json prints the answer to each record as a line of JSON, in place of the sum.
+${SERVER_USAGE}`
+
+/** Records of one batch; a batch is sent with what has arrived. */
+const BATCH_RECORDS_MAX = 1_000
+
+/** Bytes of lines in one batch, which a batch wraps in little more. */
+const BATCH_LINES_BYTES_MAX = limits.batchBytesMax / 4
+
+/** Statuses by which the server refuses a batch because of what is in it. */
+const refusals = new Set([400, 413, 422])
+
+type Body = Record<string, unknown>
+
+interface Asked extends AskedServer {
+  name: string
+  data: string | undefined
+  type: string | undefined
+  json: boolean
+}
+
+/** A line as the body of a record. */
+interface Item {
+  number: number
+  body: Body
+  bytes: number
+}
+
+/** What was written so far. */
+interface Tally {
+  written: number
+  refused: number
+  firstSeq?: number
+  lastSeq?: number
+  head?: string
+}
+
+/**
+ * Writes records from standard input (docs/OPERATIONS.md, Command line).
+ * @returns the exit code: 0 all are written, 1 some are not, 78 wrong usage
+ */
+export async function writeCommand(args: string[]): Promise<number> {
+  const help = args.includes('--help') || args.includes('-h')
+  const asked = help ? '' : readAsked(args)
+  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
+  const tally: Tally = { written: 0, refused: 0 }
+  try {
+    const client = new ServiceClient({ url: asked.url, apiKey: asked.key })
+    // Names with :: are of agents of an organism, which no write makes.
+    const strand = asked.name.includes('::')
+      ? client.agent<Body>(asked.name)
+      : client.collection<Body>(asked.name)
+    const input = asked.data === undefined ? process.stdin : [Buffer.from(asked.data)]
+    if (asked.data === undefined && process.stdin.isTTY) {
+      process.stderr.write('Reading one JSON object a line; Ctrl-D ends\n')
+    }
+    for await (const lines of linesOnArrival(asBytes(input)))
+      await writeLines(strand, { lines, asked, tally })
+  } catch (error) {
+    process.stderr.write(`Stopped: ${describeTrouble(error, asked.url)}\n`)
+    tell(asked, tally)
+    return exitCodes.foundWrong
+  }
+  tell(asked, tally)
+  return tally.refused === 0 ? exitCodes.fine : exitCodes.foundWrong
+}
+
+function readAsked(args: string[]): Asked | string {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options: {
+        ...serverOptions,
+        data: { type: 'string' },
+        type: { type: 'string' },
+        json: { type: 'boolean', default: false },
+      },
+      allowPositionals: true,
+    })
+    const [name, ...more] = positionals
+    if (name === undefined || more.length > 0) return 'Expected one NAME'
+    const server = serverAsked(values)
+    const { data, type, json } = values
+    return typeof server === 'string' ? server : { name, data, type, json, ...server }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+async function* asBytes(input: Iterable<Buffer> | AsyncIterable<Buffer | string>): AsyncGenerator<Buffer> {
+  for await (const chunk of input) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+}
+
+/** Writes lines that arrived together, in as few batches as limits allow. */
+async function writeLines(
+  strand: CollectionHandle<Body>,
+  { lines, asked, tally }: { lines: NumberedLine[]; asked: Asked; tally: Tally },
+): Promise<void> {
+  let batch: Item[] = []
+  let bytes = 0
+  const send = async () => {
+    if (batch.length === 0) return
+    await writeBatch(strand, { items: batch, asked, tally })
+    batch = []
+    bytes = 0
+  }
+  for (const line of lines) {
+    const item = itemOf(line)
+    if (typeof item === 'string') refuse(line.number, item, tally)
+    else {
+      if (batch.length === BATCH_RECORDS_MAX || bytes + item.bytes > BATCH_LINES_BYTES_MAX) await send()
+      batch.push(item)
+      bytes += item.bytes
+    }
+  }
+  await send()
+}
+
+/** Writes a batch; one that is refused whole because of a record, such as one that is too large, in two halves. */
+async function writeBatch(
+  strand: CollectionHandle<Body>,
+  { items, asked, tally }: { items: Item[]; asked: Asked; tally: Tally },
+): Promise<void> {
+  const [first] = items
+  if (first === undefined) return
+  const bodies = items.map(({ body }) => body)
+  try {
+    const results = await strand.writeBatch(bodies, { atomic: false, type: asked.type })
+    results.forEach((result, place) => take(result, items[place]?.number ?? 0, { asked, tally }))
+  } catch (error) {
+    if (!(error instanceof ServiceError) || !refusals.has(error.status)) throw error
+    if (items.length === 1) {
+      refuse(first.number, `${error.message} (${error.code})`, tally)
+      return
+    }
+    const half = Math.ceil(items.length / 2)
+    await writeBatch(strand, { items: items.slice(0, half), asked, tally })
+    await writeBatch(strand, { items: items.slice(half), asked, tally })
+  }
+}
+
+/** The body in a line; a text says what is wrong with it. Read as strictly as the server does, which sees another text. */
+function itemOf({ number, bytes }: NumberedLine): Item | string {
+  const read = readJson(bytes, limits.nestingDepthMax)
+  if ('code' in read) return read.detail
+  if (!isMembers(read.value) || Array.isArray(read.value)) return 'Expected a JSON object'
+  return { number, body: read.value, bytes: bytes.length }
+}
+
+function take(result: BatchItem, line: number, { asked, tally }: { asked: Asked; tally: Tally }): void {
+  if (asked.json) process.stdout.write(`${JSON.stringify(result)}\n`)
+  if ('error' in result) {
+    refuse(line, `${result.error.detail} (${result.error.code})`, tally)
+    return
+  }
+  tally.written++
+  tally.firstSeq ??= result.seq
+  tally.lastSeq = result.seq
+  tally.head = result.content_hash
+}
+
+function refuse(line: number, why: string, tally: Tally): void {
+  tally.refused++
+  process.stderr.write(printable(`Line ${line} was not written: ${why}`) + '\n')
+}
+
+function tell({ name, json }: Asked, { written, refused, firstSeq, lastSeq, head }: Tally): void {
+  const place = head === undefined ? '' : `: seq ${firstSeq} to ${lastSeq}, chain head ${head}`
+  const besides = refused === 0 ? '' : `, ${refused} refused`
+  const line = printable(`WRITTEN ${written} records to ${name}${besides}${place}`)
+  ;(json ? process.stderr : process.stdout).write(`${line}\n`)
+}

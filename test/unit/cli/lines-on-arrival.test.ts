@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { linesOnArrival } from '../../../src/cli/lines-on-arrival.js'
+
+async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text)
+}
+
+async function groups(...texts: string[]): Promise<[number, string][][]> {
+  const found: [number, string][][] = []
+  for await (const lines of linesOnArrival(chunks(...texts))) {
+    found.push(lines.map(({ number, bytes }) => [number, bytes.toString()]))
+  }
+  return found
+}
+
+describe('lines on arrival', () => {
+  it('come together as a chunk completes them, cut anywhere', async () => {
+    expect(await groups('{"a":1}\n{"b"', ':2}\n{"c":3}\n', '{"d":4}')).toEqual([
+      [[1, '{"a":1}']],
+      [
+        [2, '{"b":2}'],
+        [3, '{"c":3}'],
+      ],
+      [[4, '{"d":4}']],
+    ])
+  })
+
+  it('keep their numbers where blank ones are left out', async () => {
+    expect(await groups('\n  \r\n1\n', '\n2\n\n')).toEqual([[[3, '1']], [[5, '2']]])
+    expect(await groups('')).toEqual([])
+  })
+
+  it('end with an error where one is longer than a batch may be', async () => {
+    const long = 'x'.repeat(5_000_000)
+    await expect(groups('1\n', long, long)).rejects.toThrow('Line 2 is longer than a record may be')
+  })
+})

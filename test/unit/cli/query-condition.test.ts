@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { parseCondition } from '../../../src/cli/query-condition.js'
+
+describe('a condition on the command line', () => {
+  it.each([
+    ['celsius>20', 'celsius', 'gt', 20],
+    ['celsius >= 20.5', 'celsius', 'gte', 20.5],
+    ['place.floor<3', 'place.floor', 'lt', 3],
+    ['place.floor<=3', 'place.floor', 'lte', 3],
+    ['sensor=roof', 'sensor', 'eq', 'roof'],
+    ['sensor="3"', 'sensor', 'eq', '3'],
+    ['open!=true', 'open', 'ne', true],
+    ['formula=a>=b', 'formula', 'eq', 'a>=b'],
+    ['note=', 'note', 'eq', ''],
+    ['note', 'note', 'exists', true],
+    ['!note', 'note', 'exists', false],
+    ['state in ["new","open"]', 'state', 'in', ['new', 'open']],
+  ])('is read: %s', (text, ...expected) => {
+    const { field, op, value } = parseCondition(text) ?? {}
+    expect([field, op, value]).toEqual(expected)
+  })
+
+  it.each(['', '=3', 'a b', 'a b=3', '!', '!a=3', '>'])('is refused when it is none: %j', (text) => {
+    expect(parseCondition(text)).toBeUndefined()
+  })
+})
