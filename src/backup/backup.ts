@@ -21,7 +21,6 @@ import {
   checkStores,
   discardFilled,
   manifestFile,
-  mebibytes,
   nameWithin,
   secretFiles,
   storeFile,
@@ -125,7 +124,7 @@ async function copyShards(
   const mostBytes = bytesOf(dataDir, to.length)
   const locking = lockDirectory(dataDir)
   if (locking.ok) {
-    show(() => `copied ${mebibytes(pool.done)} of at most ${mebibytes(mostBytes)}`)
+    show({ doing: 'copied', unit: 'bytes', state: () => ({ done: pool.done, total: mostBytes }) })
     try {
       return await copyWithinSpace(pool, { from, to, source })
     } finally {
@@ -133,7 +132,7 @@ async function copyShards(
     }
   }
   let done = 0
-  show(() => `copied ${mebibytes(done)} of at most ${mebibytes(mostBytes)}`)
+  show({ doing: 'copied', unit: 'bytes', state: () => ({ done, total: mostBytes }) })
   try {
     return await askForCopy(dataDir, to, { signal, onBytes: (bytes) => void (done = bytes) })
   } catch (error) {
@@ -163,13 +162,22 @@ async function takeFiles(
 ): Promise<BackupManifest['files']> {
   const taken: BackupManifest['files'] = []
   let done = 0
-  show(() => `took the digest of ${mebibytes(done)}`)
+  const total = files.reduce(
+    (sum, path) => sum + sizeOf(path.includes('/') ? join(target, path) : join(dataDir, path)),
+    0,
+  )
+  show({ doing: 'took the digest of', unit: 'bytes', state: () => ({ done, total }) })
   const reading = { signal, onBytes: (bytes: number) => void (done += bytes) }
   for (const path of files) {
     const digest = await takeFile(join(dataDir, path), join(target, path), { reading, path })
     if (digest !== undefined) taken.push({ path, ...digest })
   }
   return taken
+}
+
+/** Bytes of a file; none where it is absent. */
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
 async function takeFile(

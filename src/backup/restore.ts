@@ -16,7 +16,6 @@ import {
   checkStores,
   discardFilled,
   manifestFile,
-  mebibytes,
   nameWithin,
   secretFiles,
   storeFile,
@@ -104,7 +103,7 @@ async function copyFiles(
 ): Promise<Refusal | undefined> {
   const allBytes = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
   let done = 0
-  show(() => `copied ${mebibytes(done)} of ${mebibytes(allBytes)}`)
+  show({ doing: 'copied', unit: 'bytes', state: () => ({ done, total: allBytes }) })
   const reading = { signal, onBytes: (bytes: number) => void (done += bytes) }
   const inOrder = manifest.files.toSorted(
     (one, other) => Number(other.path === formatFile) - Number(one.path === formatFile),

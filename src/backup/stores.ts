@@ -2,6 +2,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { restoringFile, rootKeyFile, seedFile, shardDirectory } from '../data-directory/data-directory.js'
 import type { StorePool } from '../dispatch/store-pool.js'
+import type { ProgressPart } from '../base/progress.js'
 import { unfinishedSuffix } from '../base/durable-file.js'
 import { formatFile } from '../data-directory/format.js'
 import { authorityFile } from '../data-directory/license-authority.js'
@@ -16,8 +17,8 @@ import type { BackupManifest } from '../wire/backup-manifest.js'
 /** What a backup or a restore needs besides directories. */
 export interface StoreWork {
   pool: StorePool
-  /** Shows the user the progress; `describe` is called now and then for the text. */
-  show(describe: () => string): void
+  /** Shows the user the progress of a part. */
+  show(part: ProgressPart): void
   /** Aborts when the user interrupts; then the pool is stopped too. */
   signal: AbortSignal
 }
@@ -66,12 +67,13 @@ export async function checkStores(
   records: number,
   { pool, show }: StoreWork,
 ): Promise<{ checks: ShardCheck[]; headsRoot: string; faults: string[] }> {
-  show(() => `verified ${Math.floor(pool.done / 2)} of ${records} records`)
+  const verified = () => ({ done: Math.floor(pool.done / 2), total: records })
+  show({ doing: 'verified', unit: 'records', state: verified })
   const checks = await pool.check(paths)
   const faults = checks.flatMap((check) => check.faults)
   if (faults.length > 0) return { checks, headsRoot: '', faults }
   const agents = checks.reduce((sum, check) => sum + check.agents, 0)
-  show(() => `took the heads of ${pool.done} of ${agents} agents`)
+  show({ doing: 'took the heads of', unit: 'agents', state: () => ({ done: pool.done, total: agents }) })
   const headsRoot = await pool.headsRoot(paths)
   // Reading leaves lock files of LMDB, which are not needed.
   for (const path of paths) rmSync(join(path, 'lock.mdb'), { force: true })

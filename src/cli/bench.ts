@@ -10,6 +10,7 @@ import { startBenchServer } from './bench-server.js'
 import { nearestExisting } from './doctor-data.js'
 import { exitCodes } from './exit-codes.js'
 import { loadEngine } from '../door/engine.js'
+import { startProgress } from './progress.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR] [--json]
@@ -24,6 +25,12 @@ asks it as fast as it answers. Your data is not touched. SERVICE_SHARDS and SERV
 const MACHINE_MS = 1000
 
 const ROOT_KEY_BYTES = 32
+
+/** Measurements of the server, each of as many seconds as asked for. */
+const SERVER_MEASUREMENTS = 3
+
+/** Is told what is measured now. */
+type Tell = (doing: string) => void
 
 /** The most that the machine could do, for comparison with the server's figures. */
 interface Ceilings {
@@ -101,8 +108,8 @@ async function measuredAsJson(plan: Plan): Promise<string> {
 }
 
 async function measuredAsText(plan: Plan): Promise<string> {
-  const tell = (text: string) => process.stderr.write(`${text}\n`)
-  const { ceilings, results } = await measure(plan, tell)
+  const pictured = benchProgress(plan.seconds)
+  const { ceilings, results } = await measure(plan, pictured.tell).finally(() => pictured.end())
   const lines = results.map(
     ({ name, unit, perSecond, p50Ms, p99Ms }) =>
       `${name.padEnd(44)} ${figure(perSecond)} ${unit.padEnd(10)}  p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`,
@@ -123,10 +130,26 @@ function figure(perSecond: number): string {
   return Math.round(perSecond).toLocaleString('en').padStart(9)
 }
 
+/** Tells what is measured now: on a terminal with the time that is left of all, elsewhere by its name. */
+function benchProgress(seconds: number): { tell: Tell; end(): void } {
+  const progress = startProgress()
+  const total = (2 * MACHINE_MS) / 1_000 + SERVER_MEASUREMENTS * seconds
+  const sinceMs = performance.now()
+  return {
+    tell(doing) {
+      if (!process.stderr.isTTY) process.stderr.write(`${doing}\n`)
+      const done = () => Math.min(total, (performance.now() - sinceMs) / 1_000)
+      progress.show({ doing: `${doing}:`, unit: 'seconds', state: () => ({ done: done(), total }) })
+      progress.paint()
+    },
+    end: () => progress.end(),
+  }
+}
+
 /** Measures the machine, then the server. Leaves nothing behind, whatever happens. */
 async function measure(
   { seconds, base, config, random }: Plan,
-  tell: (text: string) => void,
+  tell: Tell,
 ): Promise<{ ceilings: Ceilings; results: Measured[] }> {
   const directory = mkdtempSync(join(base, 'strandfast-bench-'))
   const remove = () => rmSync(directory, { recursive: true, force: true })

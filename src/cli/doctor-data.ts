@@ -18,6 +18,7 @@ import { lockDirectory, lockHolder } from '../data-directory/lock.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { readFormat } from '../data-directory/format.js'
 import { type Finding, fail, ok, warn } from './finding.js'
+import { startProgress } from './progress.js'
 
 /** Writes of one measurement, and bytes of each, as of a small commit. */
 const SYNC_COUNT = 200
@@ -127,8 +128,15 @@ function examineStores(dataDir: string): Finding[] {
   if (typeof format !== 'object') return []
   const locking = lockDirectory(dataDir)
   if (!locking.ok) return [ok('stores', 'not looked at while they are in use')]
+  const progress = startProgress()
+  const names = storeNames(format.shards)
+  let done = 0
+  progress.show({ doing: 'examined', unit: 'stores', state: () => ({ done, total: names.length }) })
   try {
-    return storeNames(format.shards).flatMap((name) => {
+    return names.flatMap((name, place) => {
+      done = place
+      // A store is examined in one go, during which no timer runs.
+      progress.paint()
       const file = join(dataDir, name, 'data.mdb')
       if (!existsSync(file)) return []
       const fault = storeFault(file)
@@ -139,6 +147,8 @@ function examineStores(dataDir: string): Finding[] {
       ]
     })
   } finally {
+    done = names.length
+    progress.end()
     locking.release()
   }
 }

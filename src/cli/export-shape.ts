@@ -19,6 +19,11 @@ export class ExportShape {
   #first = Buffer.alloc(0)
   #linesMax = Number.POSITIVE_INFINITY
 
+  /** Records that the manifest names; undefined before it has arrived. */
+  get records(): number | undefined {
+    return Number.isFinite(this.#linesMax) ? this.#linesMax - LINES_BESIDE : undefined
+  }
+
   /** @throws Error when they cannot be part of an export */
   take(bytes: Uint8Array): void {
     for (let from = 0; from < bytes.length;) {

@@ -5,6 +5,7 @@ import { createGzip } from 'node:zlib'
 import { exitCodes } from './exit-codes.js'
 import { ExportShape } from './export-shape.js'
 import { printableBytes } from './printable.js'
+import { type Progress, startProgress } from './progress.js'
 import { readOptions, showUsage } from './read-options.js'
 import { describeTrouble, isClosedPipe, refusalOf } from './server-trouble.js'
 import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
@@ -13,9 +14,6 @@ const USAGE = `Usage: strandfast export --out FILE|- [--agent NAME] [--from-seq 
 Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output.
 --agent is the server's default agent unless given.
 ${SERVER_USAGE}`
-
-/** Milliseconds between two lines of progress. */
-const PROGRESS_MS = 2000
 
 /** Bytes at the end of an export in which the trailer is searched. */
 const TRAILER_BYTES_MAX = 65_536
@@ -43,15 +41,18 @@ export async function exportCommand(args: string[]): Promise<number> {
   if (!options.ok) return showUsage(USAGE, options)
   const asked = readAsked(options.values)
   if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
+  const progress = startProgress()
   const stop = new AbortController()
   const onSignal = () => stop.abort(new Error('Interrupted'))
   process.once('SIGINT', onSignal)
   process.once('SIGTERM', onSignal)
   try {
-    const records = await save(asked, stop.signal)
+    const records = await save(asked, { signal: stop.signal, progress })
+    progress.end()
     process.stderr.write(`${records} records saved to ${asked.out}\n`)
     return exitCodes.fine
   } catch (error) {
+    progress.end()
     if (isClosedPipe(error)) return exitCodes.fine
     process.stderr.write(`The export failed: ${describeTrouble(error, asked.url.href)}\n`)
     return exitCodes.foundWrong
@@ -80,12 +81,15 @@ function readAsked(values: Values): Asked | string {
   return { out: values.out, url, key }
 }
 
-async function save(asked: Asked, signal: AbortSignal): Promise<number> {
+async function save(
+  asked: Asked,
+  { signal, progress }: { signal: AbortSignal; progress: Progress },
+): Promise<number> {
   const headers = new Headers(asked.key === undefined ? {} : { authorization: `Bearer ${asked.key}` })
   const answer = await fetch(asked.url, { headers, signal, redirect: 'error' })
   if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
   const tally: Tally = { records: 0 }
-  const source = counted(answer.body.getReader(), tally)
+  const source = counted(answer.body.getReader(), { tally, progress })
   if (asked.out === '-') {
     const shown = process.stdout.isTTY ? printableBytes(source) : source
     await pipeline(shown, process.stdout, { signal, end: false })
@@ -110,27 +114,27 @@ interface Tally {
 }
 
 /**
- * Passes an export on, counting and showing progress.
+ * Passes an export on, counting its records for the progress.
  * @throws Error as soon as it cannot be an export, and at the end if the trailer is missing, since a server that stops
  * cuts the answer off
  */
 async function* counted(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  tally: Tally,
+  { tally, progress }: { tally: Tally; progress: Progress },
 ): AsyncGenerator<Uint8Array> {
   const shape = new ExportShape()
+  progress.show({
+    doing: 'saved',
+    unit: 'records',
+    state: () => ({ done: tally.records, total: shape.records }),
+  })
   let tail = Buffer.alloc(0)
-  let shownAtMs = performance.now()
   for (;;) {
     const { done, value } = await reader.read()
     if (done) break
     shape.take(value)
     tally.records = Math.max(0, shape.lines - 1)
     tail = Buffer.concat([tail, value.subarray(-TRAILER_BYTES_MAX)]).subarray(-TRAILER_BYTES_MAX)
-    if (performance.now() - shownAtMs > PROGRESS_MS) {
-      shownAtMs = performance.now()
-      process.stderr.write(`${tally.records} records so far\n`)
-    }
     yield value
   }
   const records = trailerRecords(tail)

@@ -8,6 +8,7 @@ import type { Manifest } from '../strand/strand-export.js'
 import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
+import { type Progress, startProgress } from './progress.js'
 import { showUsage } from './read-options.js'
 import { describeRefusal, describeTrouble, readRefusal } from './server-trouble.js'
 import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
@@ -19,9 +20,6 @@ is passed over, so an import that was cut off is done again. Files of one strand
 --seed-file holds the seed (64 hex digits) of the agent's key, where the server cannot derive it. --hold keeps the agents
 from taking writes afterwards: more of their strands is to come.
 ${SERVER_USAGE}`
-
-/** Milliseconds between two lines of progress. */
-const PROGRESS_MS = 2000
 
 /** Bytes of an answer. */
 const ANSWER_BYTES_MAX = 65_536
@@ -56,13 +54,18 @@ export async function importCommand(args: string[]): Promise<number> {
   process.once('SIGINT', onSignal)
   process.once('SIGTERM', onSignal)
   let file = asked.files[0] ?? ''
+  let progress: Progress | undefined
   try {
     for (const source of await readSources(asked)) {
       file = source.file
-      process.stdout.write(`${printable(await send(source, asked, stop.signal))}\n`)
+      progress = startProgress()
+      const told = await send(source, asked, { signal: stop.signal, progress })
+      progress.end()
+      process.stdout.write(`${printable(told)}\n`)
     }
     return exitCodes.fine
   } catch (error) {
+    progress?.end()
     process.stderr.write(`${file} was not imported: ${describeTrouble(error, asked.url)}\n`)
     return exitCodes.foundWrong
   } finally {
@@ -136,13 +139,17 @@ function isGzip(file: string): boolean {
 }
 
 /** Sends a file. @returns the result in words. @throws Error when the server refuses it */
-async function send(source: Source, { url, key, seed }: Asked, signal: AbortSignal): Promise<string> {
+async function send(
+  source: Source,
+  { url, key, seed }: Asked,
+  { signal, progress }: { signal: AbortSignal; progress: Progress },
+): Promise<string> {
   const { file, hold, manifest } = source
   const headers = new Headers({ 'content-type': 'application/x-ndjson' })
   if (key !== undefined) headers.set('authorization', `Bearer ${key}`)
   if (seed !== undefined) headers.set('strandfast-agent-seed', seed)
   if (isGzip(file)) headers.set('content-encoding', 'gzip')
-  const body = streamOf(withProgress(file, manifest.agent))
+  const body = streamOf(withProgress(file, { agent: manifest.agent, progress }))
   const request = { method: 'POST', headers, body, duplex: 'half', signal, redirect: 'error' } as const
   const answer = await fetch(hold ? `${url}?hold=true` : url, request)
   if (!answer.ok) throw new Error(refusal(answer.status, await errorText(answer)))
@@ -162,19 +169,17 @@ function streamOf(source: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
   })
 }
 
-/** The bytes of a file, with progress now and then: a slow server makes them wait. */
-async function* withProgress(file: string, agent: string): AsyncGenerator<Buffer> {
+/** The bytes of a file, which are counted for the progress: a slow server makes them wait. */
+async function* withProgress(
+  file: string,
+  { agent, progress }: { agent: string; progress: Progress },
+): AsyncGenerator<Buffer> {
   const total = statSync(file).size
   let sent = 0
-  let shownAtMs = performance.now()
+  progress.show({ doing: `${agent}: sent`, unit: 'bytes', state: () => ({ done: sent, total }) })
   for await (const bytes of createReadStream(file, { highWaterMark: 262_144 })) {
     yield bytes
     sent += bytes.length
-    if (performance.now() - shownAtMs < PROGRESS_MS) continue
-    shownAtMs = performance.now()
-    process.stderr.write(
-      `${printable(agent)}: ${Math.floor((100 * sent) / total)} % of ${total} bytes sent\n`,
-    )
   }
 }
 

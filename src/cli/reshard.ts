@@ -1,3 +1,4 @@
+import type { ReshardProgress } from '../../workers/reshard/reshard.js'
 import { limits } from '../base/limits.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
 import { shardsMax } from '../settings/shards.js'
@@ -11,6 +12,7 @@ import {
 } from '../data-directory/shard-folders.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
+import { startProgress } from './progress.js'
 import { readOptions, showUsage } from './read-options.js'
 
 const USAGE = `Usage: strandfast reshard --shards N
@@ -18,10 +20,8 @@ Moves the data directory to N shards, 1 to ${shardsMax}. The server must be stop
 they are. Needs free space for a second copy of the data; cut off at any moment, the directory is as before or moved.
 `
 
-/** Records between two lines of progress if standard error is not a terminal. */
-const PROGRESS_RECORDS = 100_000
-/** The same on a terminal, where one line is updated. */
-const PROGRESS_RECORDS_TERMINAL = 10_000
+/** Records after which the clock is looked at. */
+const TICK_RECORDS = 256
 
 const MEBIBYTE = 1_048_576
 
@@ -88,16 +88,19 @@ async function reshardDirectory(
   )
   const build = beginBuild(path)
   const to = Array.from({ length: shards }, (_none, shard) => shardFolder(build, shard))
+  const progress = reshardProgress()
   let moved: { agents: number; records: number }
   try {
-    moved = await reshard({ from, to, rootAgent: config.agentId, onProgress: showProgress })
+    const { onProgress } = progress
+    moved = await reshard({ from, to, rootAgent: config.agentId, onProgress })
+    progress.end()
   } catch (error) {
+    progress.end()
     dropBuild(path)
-    tell(`${lineEnd()}Not moved, and nothing has changed: ${describe(error)}`)
+    tell(`Not moved, and nothing has changed: ${describe(error)}`)
     return exitCodes.foundWrong
   }
   switchOver(path, format, shards)
-  process.stderr.write(lineEnd())
   process.stdout.write(
     `Moved ${moved.agents} agents with ${moved.records} records to ${shards} shards, each record checked\n`,
   )
@@ -118,15 +121,20 @@ function mebibytes(bytes: number): number {
   return Math.ceil(bytes / MEBIBYTE)
 }
 
-function showProgress({ step, records }: { step: string; records: number }): void {
-  if (process.stderr.isTTY) {
-    if (records % PROGRESS_RECORDS_TERMINAL === 0) process.stderr.write(`\r${records} records ${step}`)
-  } else if (records % PROGRESS_RECORDS === 0) process.stderr.write(`${records} records ${step}\n`)
-}
-
-/** Ends the line of progress, which on a terminal has no line feed. */
-function lineEnd(): string {
-  return process.stderr.isTTY ? '\r\u001b[K' : ''
+/** Shows how far a reshard is; it gives timers no turn. */
+function reshardProgress(): { onProgress(told: ReshardProgress): void; end(): void } {
+  const progress = startProgress()
+  let last: ReshardProgress | undefined
+  return {
+    onProgress(told) {
+      const isNext = told.step !== last?.step
+      last = told
+      const state = () => ({ done: last?.records ?? 0, total: last?.total })
+      if (isNext) progress.show({ doing: told.step, unit: 'records', state })
+      if (told.records % TICK_RECORDS === 0) progress.tick()
+    },
+    end: () => progress.end(),
+  }
 }
 
 function describe(error: unknown): string {

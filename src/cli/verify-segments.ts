@@ -22,7 +22,7 @@ const PROGRESS_RECORDS = 1_000
 
 /** Options of the check, and a callback for progress. */
 export interface VerifyOptions extends ExportOptions {
-  onProgress?: (records: number) => void
+  onProgress?: (records: number, total: number) => void
 }
 
 /**
@@ -62,7 +62,7 @@ interface Sent {
 class SegmentedCheck {
   readonly #manifest: Manifest
   readonly #options: SegmentOptions
-  readonly #onProgress: ((records: number) => void) | undefined
+  readonly #onProgress: VerifyOptions['onProgress']
   readonly #spare: Uint8Array[]
   readonly #whole: ExportCheck
   readonly #sent: Sent[] = []
@@ -143,7 +143,7 @@ class SegmentedCheck {
     const fault = runNow(this.#whole.join(result), jobs)
     for (; this.#told + PROGRESS_RECORDS <= this.#whole.records;) {
       this.#told += PROGRESS_RECORDS
-      this.#onProgress?.(this.#told)
+      this.#onProgress?.(this.#told, this.#manifest.toSeq - this.#manifest.fromSeq + 1)
     }
     return fault
   }

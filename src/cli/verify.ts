@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
 import { describeError, printableLines } from './printable.js'
+import { startProgress } from './progress.js'
 import { showUsage } from './read-options.js'
 import { splitLines } from './split-lines.js'
 import {
@@ -27,11 +28,6 @@ each body is JSON.
 /** Bytes of the file that are read at once: a step of the stream costs the same for few and for many. */
 const READ_BYTES = 524_288
 
-/** Records between two lines of progress if standard error is not a terminal. */
-const PROGRESS_RECORDS = 100_000
-/** The same on a terminal, where one line is updated. */
-const PROGRESS_RECORDS_TERMINAL = 10_000
-
 /**
  * Checks an export offline: needs only the file and the agent's public key (docs/FORMAT.md, Checking an export).
  * @returns the exit code: 0 fine, 1 found wrong or unreadable, 78 wrong usage
@@ -44,16 +40,21 @@ export async function verifyCommand(args: string[]): Promise<number> {
   if (typeof asked === 'string') {
     return showUsage(USAGE, { help: false, fault: asked })
   }
+  let checked: { done: number; total?: number } = { done: 0 }
+  const progress = startProgress()
+  progress.show({ doing: 'checked', unit: 'records', state: () => checked })
   try {
     const { file, publicKey: trustedKey, strand, fast } = asked
     const result = await verifySegments(openExport(file), {
       trustedKey,
       strand,
       fast,
-      onProgress: showProgress,
+      onProgress(done, total) {
+        checked = { done, total }
+        progress.tick()
+      },
     })
-    // The line of progress on a terminal has no line feed.
-    if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
+    progress.end()
     if (!result.ok) return say(describeFault(result), 1)
     const { past } = asked
     if (past === undefined) return say(describe(result, fast), 0)
@@ -64,6 +65,7 @@ export async function verifyCommand(args: string[]): Promise<number> {
       ? say(`${describe(result, fast)}compared    ${compared.shown}\n`, 0)
       : say(`NOT VERIFIED: ${compared.reason}\n`, 1)
   } catch (error) {
+    progress.end()
     return say(`NOT VERIFIED: the export cannot be read: ${describeError(error)}\n`, 1)
   }
 }
@@ -114,12 +116,6 @@ function openExport(file: string): AsyncIterable<Buffer> {
   const unzipped = createGunzip()
   source.on('error', (error: Error) => unzipped.destroy(error))
   return source.pipe(unzipped)
-}
-
-function showProgress(records: number): void {
-  if (process.stderr.isTTY) {
-    if (records % PROGRESS_RECORDS_TERMINAL === 0) process.stderr.write(`\r${records} records checked`)
-  } else if (records % PROGRESS_RECORDS === 0) process.stderr.write(`${records} records checked\n`)
 }
 
 function describe(result: VerifiedExport, fast: boolean): string {

@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openDataDirectory } from '../../src/data-directory/data-directory.js'
 import { freePort } from '../support/server/free-port.js'
 
 /*
@@ -145,6 +146,27 @@ describe('the flags of settings', () => {
       'configuration is valid\n',
       '',
     ])
+  })
+})
+
+describe('progress', () => {
+  // util-linux makes a terminal for the command that it runs.
+  it.runIf(existsSync('/usr/bin/script'))('is shown on a terminal and in no pipe', async () => {
+    const stopped = join(folder, 'idle')
+    const opening = openDataDirectory({ dataDir: stopped, shards: 2 }, (count) => Buffer.alloc(count, 1))
+    if (!opening.ok) throw new Error(opening.detail)
+    opening.directory.close()
+    const args = ['doctor', '--data-dir', stopped, '--port', '0', '--min-free-bytes', '0']
+    const shown = 'examined 2 of 2 stores (100 %)'
+    expect((await run(args)).join('')).not.toContain('examined')
+    const terminal = spawn('script', ['-qec', [process.execPath, program, ...args].join(' '), '/dev/null'], {
+      env: { PATH: process.env['PATH'] },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let out = ''
+    terminal.stdout.on('data', (chunk) => (out += String(chunk)))
+    await once(terminal, 'close')
+    expect(out).toContain(shown)
   })
 })
 

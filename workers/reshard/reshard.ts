@@ -8,7 +8,7 @@ import { allLastTold, putLastTold } from '../store/last-told.js'
 import { commitDurably, openEnvironment, rowCount, type Environment } from '../store/environment.js'
 import { keptAnswerOf } from '../store/idempotency.js'
 import { Scrubber } from '../store/scrubber.js'
-import { agentNoKey, expiryKey } from '../store/tables.js'
+import { agentNoKey, expiryKey, runLength, seqMax } from '../store/tables.js'
 import { strandEnd } from '../store/records.js'
 import { AgentMap, type AgentPlace } from './agent-map.js'
 import { importedRecords, mergedLogs, type OldRecord } from './log-reader.js'
@@ -34,6 +34,8 @@ export interface ReshardTask {
 export interface ReshardProgress {
   step: 'moved' | 'checked'
   records: number
+  /** Records that there are. */
+  total: number
 }
 
 /** What was built. */
@@ -59,7 +61,7 @@ export async function reshard(task: ReshardTask): Promise<Resharded> {
     for (const environment of to.splice(0)) await environment.root.close()
     // Opened again, so that the check reads what is on disk and not what this process has in memory.
     for (const path of task.to) to.push(openEnvironment(path, 'read'))
-    const checked = built.check(to)
+    const checked = built.check(to, records)
     if (checked !== records) throw new Error(`Expected ${records} records, found ${checked}`)
     return { agents: built.agents, records }
   } finally {
@@ -134,10 +136,10 @@ class Reshard {
     return records
   }
 
-  /** Checks what was built. @returns the records that are there */
-  check(built: readonly Environment[]): number {
+  /** Checks what was built of so many records. @returns the records that are there */
+  check(built: readonly Environment[], total: number): number {
     this.#checkRows(built)
-    return this.#checkRecords(built)
+    return this.#checkRecords(built, total)
   }
 
   #writer(shard: number): RowWriter {
@@ -168,6 +170,7 @@ class Reshard {
   #moveRecords(): number {
     const writers = this.#to.map((environment) => new LogWriter(environment))
     const sizes = this.#from.map((environment) => new StrandSizes(environment))
+    const total = this.#recordCount()
     let records = 0
     const append = ({ shard, record }: OldRecord): void => {
       const place = this.#placeOf({ shard, no: record.agentNo })
@@ -176,7 +179,7 @@ class Reshard {
       assert(strandBytes !== undefined && writer !== undefined, 'a record is moved to one of the new shards')
       writer.append(record, { agentNo: place.no, strandBytes })
       this.#lastHlc = laterHlc(this.#lastHlc, record.hlc)
-      this.#task.onProgress({ step: 'moved', records: ++records })
+      this.#task.onProgress({ step: 'moved', records: ++records, total })
     }
     for (const environment of this.#from) this.#lastHlc = laterHlc(this.#lastHlc, readClockFloor(environment))
     for (const old of mergedLogs(this.#from)) append(old)
@@ -184,6 +187,18 @@ class Reshard {
     for (const old of importedRecords(this.#from)) append(old)
     for (const writer of writers) writer.finish()
     return records
+  }
+
+  /** Records of all strands, by the end of each. */
+  #recordCount(): number {
+    let count = 0
+    for (const [shard] of this.#to.entries()) {
+      for (const { from } of this.#move.agents.agentsOf(shard)) {
+        const run = this.#from[from.shard]?.runs.before(from.no, seqMax)
+        count += run === undefined ? 0 : run.firstSeq + runLength(run)
+      }
+    }
+    return count
   }
 
   #placeOf(from: AgentPlace): AgentPlace {
@@ -232,11 +247,11 @@ class Reshard {
     }
   }
 
-  #checkRecords(built: readonly Environment[]): number {
+  #checkRecords(built: readonly Environment[], total: number): number {
     let records = 0
     for (const [shard, environment] of built.entries()) {
       const agents = this.#move.agents.counts[shard] ?? 0
-      const onRecord = () => this.#task.onProgress({ step: 'checked', records: ++records })
+      const onRecord = () => this.#task.onProgress({ step: 'checked', records: ++records, total })
       const heads = checkStrands(environment, { agents, onRecord })
       for (const { from, no } of this.#move.agents.agentsOf(shard)) {
         const old = this.#from[from.shard]

@@ -1,0 +1,39 @@
+/** A part of long work, as people are shown it: `copied`, in bytes. */
+export interface ProgressPart {
+  /** What happens to the units, such as `copied`. */
+  doing: string
+  unit: 'bytes' | 'records' | 'agents' | 'stores' | 'seconds'
+  /** How far it is, in units; `total` where it is known by now. */
+  state(): { done: number; total?: number | undefined }
+}
+
+/** Milliseconds before which a rate says nothing. */
+const RATE_AFTER_MS = 500
+
+const MEBIBYTE = 1_048_576
+
+/** One line: how far, how fast, and how long it goes on at this rate. */
+export function describeProgress(part: ProgressPart, elapsedMs: number): string {
+  const { doing, unit } = part
+  const { done, total } = part.state()
+  const whole = total !== undefined && total > 0
+  const share = whole ? ` (${Math.min(100, Math.floor((100 * done) / total))} %)` : ''
+  const line = `${doing} ${amount(done, unit)}${whole ? ` of ${amount(total, unit)}` : ''} ${names[unit]}${share}`
+  if (elapsedMs < RATE_AFTER_MS || done <= 0) return line
+  const perSec = (1_000 * done) / elapsedMs
+  const rate = unit === 'seconds' ? '' : `, ${amount(perSec, unit)}${unit === 'bytes' ? ' MiB' : ''}/s`
+  return `${line}${rate}${whole ? `, ${duration(Math.max(0, total - done) / perSec)} left` : ''}`
+}
+
+const names = { bytes: 'MiB', records: 'records', agents: 'agents', stores: 'stores', seconds: 's' } as const
+
+function amount(count: number, unit: ProgressPart['unit']): string {
+  return Math.ceil(unit === 'bytes' ? count / MEBIBYTE : count).toLocaleString('en')
+}
+
+function duration(secs: number): string {
+  const whole = Math.ceil(secs)
+  if (whole < 60) return `${whole} s`
+  const minutes = Math.floor(whole / 60)
+  return minutes < 60 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
