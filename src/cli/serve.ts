@@ -7,6 +7,7 @@ import { loadEngine } from '../door/engine.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { readSettings } from './read-settings.js'
+import { reachedAt } from './server-url.js'
 import { warningsOf } from './warnings.js'
 
 const USAGE = `Usage: strandfast serve [--port N] [--data-dir DIR] [--SETTING VALUE…]
@@ -82,6 +83,7 @@ async function runUntil(
   const { serve } = await import('../main.js')
   const server = await serve(config, directory, canEnd)
   process.stdout.write(`listening on ${server.url}\n`)
+  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) tell(nextSteps(server.url))
   await signalled
   const timer = setTimeout(() => {
     tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
@@ -90,6 +92,14 @@ async function runUntil(
   await server.stop()
   clearTimeout(timer)
   return end(exitCodes.fine)
+}
+
+/** Where to look next, for whoever starts the server by hand or for the first time. */
+function nextSteps(url: string): string {
+  return (
+    `next: ${reachedAt(url)}/docs shows every operation; a first record: strandfast write hello --data ` +
+    `'{"text":"world"}'`
+  )
 }
 
 interface Signals {

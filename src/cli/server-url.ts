@@ -23,16 +23,20 @@ export interface AskedServer {
 }
 
 /** Where a server with these settings is reached from its own machine, without a slash at the end. */
-export function serverUrl(config: Pick<Config, 'host' | 'port' | 'tls'>): string {
-  const { host, port, tls } = config
-  return `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`.replace(
-    ...anyAddress,
-  )
+export function serverUrl({ host, port, tls }: Pick<Config, 'host' | 'port' | 'tls'>): string {
+  const named = host.includes(':') ? `[${host}]` : host
+  return reachedAt(`${tls === undefined ? 'http' : 'https'}://${named}:${port}`)
 }
 
 /** Where the server of a data directory on this machine is reached, as its running server has noted. */
 export function ownAddress({ dataDir }: Pick<Config, 'dataDir'>): string | undefined {
-  return findServer(dataDir).url?.replace(...anyAddress)
+  const { url } = findServer(dataDir)
+  return url === undefined ? undefined : reachedAt(url)
+}
+
+/** The address at which a server that listens at `url` is reached from its own machine. */
+export function reachedAt(url: string): string {
+  return url.replace(...anyAddress)
 }
 
 /** Every address of the machine, as a server listens on it: reached on that of the machine itself. */

@@ -119,6 +119,34 @@ describe('a command beside the data directory', () => {
   )
 })
 
+describe('the first start', () => {
+  it('says where to look next, and no later one does so in a pipe', async () => {
+    const args = [
+      'serve',
+      '--data-dir',
+      join(folder, 'first'),
+      '--port',
+      '0',
+      '--shards',
+      '1',
+      '--host',
+      '0.0.0.0',
+    ]
+    const told: string[] = []
+    for (let starts = 0; starts < 2; starts++) {
+      const child = start(args)
+      let err = ''
+      child.stderr?.on('data', (chunk) => (err += String(chunk)))
+      child.stdout?.once('data', () => child.kill('SIGTERM'))
+      await once(child, 'close')
+      told.push(...err.split('\n').filter((line) => line.startsWith('next: ')))
+    }
+    expect(told).toEqual([
+      expect.stringMatching(/^next: http:\/\/127\.0\.0\.1:\d+\/docs shows every operation; a first record: /),
+    ])
+  })
+})
+
 describe('the flags of settings', () => {
   it('name what is wrong with one by the flag, and the nearest right one', async () => {
     expect(await run(['check', '--port', 'x', '--rate-limit-rps', '5'])).toEqual([
