@@ -6,20 +6,25 @@ import { type Config, describeFaults, readProcessConfig } from '../settings/conf
 import { version } from '../base/version.js'
 import { measureServer, type Measured } from './bench-scenarios.js'
 import { signRate, syncRate } from './bench-machine.js'
+import { runningServer } from './bench-running.js'
 import { startBenchServer } from './bench-server.js'
 import { nearestExisting } from './doctor-data.js'
 import { exitCodes } from './exit-codes.js'
 import { loadEngine } from '../door/engine.js'
 import { startProgress } from './progress.js'
+import { describeError } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
+import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
 
-const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR] [--json]
+const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR | --url URL] [--json]
 Measures this machine and this build: starts a server of its own on a temporary directory, which it removes again, and
 asks it as fast as it answers. Your data is not touched. SERVICE_SHARDS and SERVICE_SIGNING count.
   --seconds  of each measurement, 1 to 60; 3 unless given
   --dir      a directory on the disk to measure; that of SERVICE_DATA_DIR unless given
+  --url      a running server to measure in its place: its agents bench-00 to bench-31 get records, which stay; it must not
+             limit the rate of this address (docs/LOAD-TESTING.md)
   --json     one JSON object in place of the table
-`
+With --url: ${SERVER_USAGE}`
 
 /** Milliseconds of each measurement of the machine alone. */
 const MACHINE_MS = 1000
@@ -47,13 +52,17 @@ export async function benchCommand(args: string[]): Promise<number> {
     seconds: { type: 'string', default: '3' },
     dir: { type: 'string' },
     json: { type: 'boolean', default: false },
+    ...serverOptions,
   })
   if (!options.ok) return showUsage(USAGE, options)
-  const { seconds, dir, json } = options.values
+  const { seconds, dir, json, url } = options.values
   const refuse = (fault: string) => showUsage(USAGE, { help: false, fault })
   if (!/^([1-9]|[1-5]\d|60)$/.test(seconds)) return refuse('Expected a number from 1 to 60 after --seconds')
   if (dir !== undefined && !isDirectory(dir)) return refuse('Expected a directory after --dir')
-  const reading = readProcessConfig()
+  if (url !== undefined) return benchRunning(options.values, Number(seconds))
+  if (options.values.key !== undefined) return refuse('Expected --key only with --url')
+  const dataDir = options.values['data-dir']
+  const reading = readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
@@ -69,9 +78,60 @@ export async function benchCommand(args: string[]): Promise<number> {
     process.stdout.write(json ? await measuredAsJson(plan) : await measuredAsText(plan))
     return exitCodes.fine
   } catch (error) {
-    process.stderr.write(`Not measured: ${error instanceof Error ? error.message : String(error)}\n`)
-    return exitCodes.foundWrong
+    return notMeasured(error)
   }
+}
+
+/** Measures a server that runs already, from here. */
+async function benchRunning(
+  values: ServerValues & { dir?: string; json: boolean },
+  seconds: number,
+): Promise<number> {
+  const asked = serverAsked(values)
+  const fault =
+    typeof asked === 'string' ? asked : values.dir === undefined ? undefined : 'Expected --dir or --url'
+  if (typeof asked === 'string' || fault !== undefined)
+    return showUsage(USAGE, { help: false, fault: fault ?? '' })
+  const pictured = benchProgress({ seconds, machineSecs: 0, quiet: values.json })
+  try {
+    const server = await runningServer(asked)
+    const results = await measureServer(server, { seconds, tell: pictured.tell }).finally(() =>
+      pictured.end(),
+    )
+    const { cpu, cores } = machine()
+    const report = { version, node: process.version, cpu, cores, seconds, url: asked.url }
+    process.stdout.write(
+      values.json
+        ? `${JSON.stringify({ ...report, results: results.map(rounded) })}\n`
+        : `${asked.url}, asked from here: Node ${process.versions.node}, ${cores} cores, ${cpu}\n${table(results)}\n`,
+    )
+    return exitCodes.fine
+  } catch (error) {
+    return notMeasured(error)
+  }
+}
+
+function notMeasured(error: unknown): number {
+  process.stderr.write(`Not measured: ${describeError(error)}\n`)
+  return exitCodes.foundWrong
+}
+
+function machine(): { cpu: string; cores: number } {
+  return { cpu: cpus()[0]?.model ?? 'unknown CPU', cores: availableParallelism() }
+}
+
+function rounded({ name, unit, perSecond, p50Ms, p99Ms }: Measured): object {
+  const [p50_ms, p99_ms] = [Number(p50Ms.toFixed(3)), Number(p99Ms.toFixed(3))]
+  return { name, unit, per_second: Math.round(perSecond), p50_ms, p99_ms }
+}
+
+function table(results: readonly Measured[]): string {
+  return results
+    .map(
+      ({ name, unit, perSecond, p50Ms, p99Ms }) =>
+        `${name.padEnd(44)} ${figure(perSecond)} ${unit.padEnd(10)}  p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`,
+    )
+    .join('\n')
 }
 
 /** The plan of a run. `base` is an existing directory, below which everything happens. */
@@ -84,13 +144,6 @@ interface Plan {
 
 async function measuredAsJson(plan: Plan): Promise<string> {
   const { ceilings, results } = await measure(plan, () => {})
-  const rounded = results.map(({ name, unit, perSecond, p50Ms, p99Ms }) => ({
-    name,
-    unit,
-    per_second: Math.round(perSecond),
-    p50_ms: Number(p50Ms.toFixed(3)),
-    p99_ms: Number(p99Ms.toFixed(3)),
-  }))
   const report = {
     version,
     node: process.version,
@@ -102,21 +155,21 @@ async function measuredAsJson(plan: Plan): Promise<string> {
       synchronised_writes_per_second: Math.round(ceilings.syncsPerSecond),
       signatures_per_second: Math.round(ceilings.signaturesPerSecond),
     },
-    results: rounded,
+    results: results.map(rounded),
   }
   return `${JSON.stringify(report)}\n`
 }
 
 async function measuredAsText(plan: Plan): Promise<string> {
-  const pictured = benchProgress(plan.seconds)
+  const pictured = benchProgress({
+    seconds: plan.seconds,
+    machineSecs: (2 * MACHINE_MS) / 1_000,
+    quiet: false,
+  })
   const { ceilings, results } = await measure(plan, pictured.tell).finally(() => pictured.end())
-  const lines = results.map(
-    ({ name, unit, perSecond, p50Ms, p99Ms }) =>
-      `${name.padEnd(44)} ${figure(perSecond)} ${unit.padEnd(10)}  p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`,
-  )
   const { syncsPerSecond, signaturesPerSecond } = ceilings
   return `strandfast ${version}, Node ${process.versions.node}, ${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown CPU'}
-${lines.join('\n')}
+${table(results)}
 
 The machine alone:
 ${'4 KiB written and synchronised, one by one'.padEnd(44)} ${figure(syncsPerSecond)} writes/s
@@ -131,12 +184,21 @@ function figure(perSecond: number): string {
 }
 
 /** Tells what is measured now: on a terminal with the time that is left of all, elsewhere by its name. */
-function benchProgress(seconds: number): { tell: Tell; end(): void } {
+function benchProgress({
+  seconds,
+  machineSecs,
+  quiet,
+}: {
+  seconds: number
+  machineSecs: number
+  quiet: boolean
+}): { tell: Tell; end(): void } {
   const progress = startProgress()
-  const total = (2 * MACHINE_MS) / 1_000 + SERVER_MEASUREMENTS * seconds
+  const total = machineSecs + SERVER_MEASUREMENTS * seconds
   const sinceMs = performance.now()
   return {
     tell(doing) {
+      if (quiet) return
       if (!process.stderr.isTTY) process.stderr.write(`${doing}\n`)
       const done = () => Math.min(total, (performance.now() - sinceMs) / 1_000)
       progress.show({ doing: `${doing}:`, unit: 'seconds', state: () => ({ done: done(), total }) })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../support/eventually.js'
+import { startServer } from '../../support/server/server.js'
 
 const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
 
@@ -52,6 +53,44 @@ function environmentOf(pid: string): string {
     return ''
   }
 }
+
+describe('strandfast bench --url', () => {
+  it('measures a running server, again too, where a range exempts this address', async () => {
+    const server = await startServer({
+      env: { SERVICE_RATE_LIMIT_RPS: '100', SERVICE_RATE_LIMIT_EXEMPT: '10.0.0.0/8,127.0.0.0/8' },
+    })
+    const { url, rootKey } = server
+    const asked = ['--url', url, '--key', rootKey, '--seconds', '1']
+    const json = await run([...asked, '--json'])
+    const text = await run(asked)
+    await server.stop()
+    expect([json.code, json.err]).toEqual([0, ''])
+    const report: { url: string; results: { per_second: number }[] } = JSON.parse(json.out)
+    expect(report.url).toBe(url)
+    expect(report.results.map(({ per_second }) => per_second > 0)).toEqual([true, true, true])
+    expect(text).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('single durable writes, 64 connections'),
+    })
+  })
+
+  it('says what to do where the server limits the rate, refuses the key or is not there', async () => {
+    const server = await startServer({ env: { SERVICE_RATE_LIMIT_RPS: '100' } })
+    const { url, rootKey } = server
+    const limited = await run(['--url', url, '--key', rootKey])
+    const refused = await run(['--url', url, '--key', 'x'.repeat(32)])
+    await server.stop()
+    const nowhere = await run(['--url', url, '--key', rootKey])
+    const saying = (err: RegExp) => ({ code: 1, out: '', err: expect.stringMatching(err) })
+    expect(limited).toEqual(
+      saying(/^Not measured: The server limits the rate of this address .*SERVICE_RATE_LIMIT_EXEMPT/),
+    )
+    expect(refused).toEqual(saying(/^Not measured: .* \(401 \w+\)/))
+    expect(nowhere).toEqual(saying(/^Not measured: No server answers at /))
+    expect((await run(['--key', rootKey])).code).toBe(78)
+    expect((await run(['--url', url, '--dir', folder])).code).toBe(78)
+  })
+})
 
 describe('strandfast bench', () => {
   it('measures writes, ingest and reads beside what the machine can do, and leaves nothing behind', async () => {
