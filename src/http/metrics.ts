@@ -33,15 +33,18 @@ export class HttpMetrics {
 
   constructor(sources: MetricsSources) {
     collectDefaultMetrics({ register: this.#registry })
+    // Gauges that are named as counters: their sums are those of nodejs_active_handles, …_requests and …_resources.
+    for (const what of ['handles', 'requests', 'resources'])
+      this.#registry.removeSingleMetric(`nodejs_active_${what}_total`)
     this.#countRequests()
     this.#countRefusedLines()
     this.#showShards(sources)
     this.#showPools(sources)
-    this.#gauge('strandfast_streams_open', 'Open event streams', () => sources.streams())
-    this.#gauge('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
+    this.#figure('strandfast_streams_open', 'Open event streams', () => sources.streams())
+    this.#figure('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
     if (sources.sink !== undefined) this.#showSink(sources.sink)
     if (sources.serverLog !== undefined) this.#showServerLog(sources.serverLog)
-    this.#gauge(
+    this.#figure(
       'strandfast_http_requests_in_flight',
       'Requests that are being answered',
       () => this.#inFlight,
@@ -77,37 +80,28 @@ export class HttpMetrics {
   }
 
   #countRequests(): void {
-    const requests = this.#requests
-    const counter: Counter<'method' | 'route' | 'status'> = new Counter({
+    const about = {
       name: 'strandfast_http_requests_total',
       help: 'Requests answered; status 0 where the client went before its answer',
       labelNames: ['method', 'route', 'status'],
-      registers: [this.#registry],
-      collect() {
-        counter.reset()
-        for (const { route, statuses } of requests) {
-          for (const [status, count] of statuses) {
-            counter.inc(
-              { method: route.method === 'del' ? 'delete' : route.method, route: route.path, status },
-              count,
-            )
-          }
-        }
-      },
+    }
+    this.#show(about, (set) => {
+      for (const { route, statuses } of this.#requests) {
+        const method = route.method === 'del' ? 'delete' : route.method
+        for (const [status, count] of statuses)
+          set({ method, route: route.path, status: String(status) }, count)
+      }
     })
   }
 
   #countRefusedLines(): void {
-    const lines = this.#refusedLines
-    const counter: Counter<'code'> = new Counter({
+    const about = {
       name: 'strandfast_ingest_refused_lines_total',
       help: 'Lines and records of ingest that were refused, those kept as ingest/rejected among them',
       labelNames: ['code'],
-      registers: [this.#registry],
-      collect() {
-        counter.reset()
-        for (const [code, count] of lines) counter.inc({ code }, count)
-      },
+    }
+    this.#show(about, (set) => {
+      for (const [code, count] of this.#refusedLines) set({ code }, count)
     })
   }
 
@@ -117,15 +111,9 @@ export class HttpMetrics {
       help: string,
       value: (figures: ReturnType<Shards['figures']>[number]) => number,
     ) => {
-      const gauge: Gauge<'shard'> = new Gauge({
-        name,
-        help,
-        labelNames: ['shard'],
-        registers: [this.#registry],
-        collect() {
-          shards.figures().forEach((figures, shard) => gauge.set({ shard: String(shard) }, value(figures)))
-        },
-      })
+      this.#show({ name, help, labelNames: ['shard'] }, (set) =>
+        shards.figures().forEach((figures, shard) => set({ shard: String(shard) }, value(figures))),
+      )
     }
     perShard('strandfast_records_total', 'Records committed since the start', ({ records }) => records)
     perShard('strandfast_commits_total', 'Commit groups since the start', ({ commits }) => commits)
@@ -143,34 +131,28 @@ export class HttpMetrics {
       (one) => one.deaths,
     )
     perShard('strandfast_shard_hangs_total', 'Shard threads that hung', ({ hangs }) => hangs)
-    this.#gauge(
+    this.#figure(
       'strandfast_record_cache_hits_total',
       'Records read by hash from memory',
       () => shards.cacheFigures().hits,
     )
-    this.#gauge(
+    this.#figure(
       'strandfast_record_cache_misses_total',
       'Records read by hash from their shard',
       () => shards.cacheFigures().misses,
     )
-    this.#gauge(
+    this.#figure(
       'strandfast_record_cache_bytes',
       'Bytes of records kept for reading again',
       () => shards.cacheFigures().bytes,
     )
-    this.#gauge('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
+    this.#figure('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
   }
 
   #showPools({ pools }: MetricsSources): void {
     const perPool = (name: string, help: string, value: (figures: PoolFigures) => number) => {
-      const gauge: Gauge<'pool'> = new Gauge({
-        name: `strandfast_pool_${name}`,
-        help,
-        labelNames: ['pool'],
-        registers: [this.#registry],
-        collect() {
-          for (const figures of pools()) gauge.set({ pool: figures.name }, value(figures))
-        },
+      this.#show({ name: `strandfast_pool_${name}`, help, labelNames: ['pool'] }, (set) => {
+        for (const figures of pools()) set({ pool: figures.name }, value(figures))
       })
     }
     perPool('serving', '1 unless no thread of the pool works or can be started', (one) =>
@@ -184,7 +166,7 @@ export class HttpMetrics {
 
   #showSink(sink: () => SinkFigures): void {
     const show = (name: string, help: string, value: (figures: SinkFigures) => number) =>
-      this.#gauge(`strandfast_sink_${name}`, help, () => value(sink()))
+      this.#figure(`strandfast_sink_${name}`, help, () => value(sink()))
     show('connected', '1 while PostgreSQL is connected', ({ connected }) => (connected ? 1 : 0))
     show('lag_records', 'Ingested records not in PostgreSQL yet', ({ lagRecords }) => lagRecords)
     show('lag_seconds', 'Age of the oldest records not in PostgreSQL yet', ({ lagSecs }) => lagSecs)
@@ -194,22 +176,37 @@ export class HttpMetrics {
   }
 
   #showServerLog(figures: () => ServerLogFigures): void {
-    this.#gauge('strandfast_log_size', 'Records of the log of strand heads', () => figures().size)
-    this.#gauge(
+    this.#figure('strandfast_log_size', 'Records of the log of strand heads', () => figures().size)
+    this.#figure(
       'strandfast_log_complete_timestamp_seconds',
       'Until when every strand head is in the log; 0 before the first look',
       () => figures().completeAtMs / 1_000,
     )
   }
 
-  #gauge(name: string, help: string, value: () => number): void {
-    const gauge: Gauge = new Gauge({
-      name,
-      help,
-      registers: [this.#registry],
+  #figure(name: string, help: string, value: () => number): void {
+    this.#show({ name, help, labelNames: [] }, (set) => set({}, value()))
+  }
+
+  /** Shows a metric whose values are read at each scrape: a counter if its name ends in `_total`, else a gauge. */
+  #show(about: { name: string; help: string; labelNames: string[] }, read: (set: SetValue) => void): void {
+    const configuration = { ...about, registers: [this.#registry] }
+    if (!about.name.endsWith('_total')) {
+      const gauge = new Gauge({
+        ...configuration,
+        collect: () => read((labels, value) => gauge.set(labels, value)),
+      })
+      return
+    }
+    const counter = new Counter({
+      ...configuration,
       collect() {
-        gauge.set(value())
+        counter.reset()
+        read((labels, value) => counter.inc(labels, value))
       },
     })
   }
 }
+
+/** Sets what a metric shows under some labels. */
+type SetValue = (labels: Record<string, string>, value: number) => void

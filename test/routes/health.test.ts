@@ -24,6 +24,14 @@ it('tells its figures as Prometheus text', async () => {
   expect(text).toMatch(/^# TYPE \S+ (counter|gauge|histogram)$/m)
 })
 
+it('calls exactly the metrics that end in _total counters', async () => {
+  const { text } = await ask(server, 'GET /metrics', { key: null })
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  expect(types.length).toBeGreaterThan(30)
+  const misnamed = types.filter(([, name = '', type]) => name.endsWith('_total') !== (type === 'counter'))
+  expect(misnamed.map(([line]) => line)).toEqual([])
+})
+
 it('answers another method with 405 and Allow', async () => {
   const refused = await ask(server, 'POST /healthz', { key: null })
   expect(refused.status).toBe(405)
