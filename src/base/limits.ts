@@ -62,6 +62,10 @@ export const limits = {
   streamUnsentBytesPerPrincipalMax: 67_108_864,
   /** Bytes of any request body except records, batches and ingest. */
   requestBytesMax: 65_536,
+  /** Faults that a refusal of one body lists. */
+  faultsMax: 20,
+  /** Of a body that is no JSON and in which the place of the fault is looked for. */
+  jsonPlaceBytesMax: 1_048_576,
   /** Bytes of an ingest stream that is one chunk: one command to a shard, one commit. */
   ingestChunkBytes: 262_144,
   /** Lines of one such chunk: the records that one command adds to a commit must fit into the hash index. */

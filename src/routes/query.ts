@@ -3,6 +3,7 @@ import { limits } from '../base/limits.js'
 import type { Outcome } from '../protocol/messages.js'
 import type { UserAccess } from '../protocol/command-options.js'
 import type { RecordQuery } from '../protocol/record-messages.js'
+import { sayWhere } from '../strand/json-fault.js'
 import { readJson } from '../strand/json.js'
 import { momentLower, momentUpper } from '../strand/moment.js'
 import { queryBodies, QueryAnswer, QueryBody, type LatestQuery, type TimeRangeQuery } from '../wire/query.js'
@@ -46,7 +47,7 @@ const query: HandlerRoute = {
     const agent = reachableAgent(request, request.params[0])
     if (typeof agent !== 'string') return agent
     const parsed = readJson(request.body, limits.nestingDepthMax)
-    if ('code' in parsed) return parsed
+    if ('code' in parsed) return sayWhere(request.body, parsed)
     return answerQuery(withAccess(request, { agent }), parsed.value, context)
   },
 }

@@ -47,7 +47,7 @@ export function readJson(
   if (typeof tokens === 'string') return invalid(tokens)
   const text = buffer.toString(ascii ? 'latin1' : 'utf8')
   const parsed = parse(text)
-  if (parsed === undefined) return invalid('Expected one JSON value')
+  if (parsed === undefined) return brokenJson
   const members = countMembers(parsed.value)
   if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
   if (members !== tokens.colons) return invalid('Expected no duplicate keys')
@@ -73,6 +73,9 @@ export function canonicalJson(value: unknown): string {
   assert(typeof text === 'string', 'a canonical form is made of a JSON value')
   return text
 }
+
+/** The text is no JSON; `sayWhere` (json-fault.ts) adds the place. */
+export const brokenJson: Refusal = invalid('Expected one JSON value')
 
 function invalid(detail: string): Refusal {
   return refuse('validation_failed', detail)
@@ -170,16 +173,22 @@ function stringEnd(bytes: Buffer, start: number): number {
 
 function isName(bytes: Buffer, end: number): boolean {
   let at = end
-  while (bytes[at] === 0x20 || bytes[at] === 0x09 || bytes[at] === 0x0a || bytes[at] === 0x0d) at += 1
+  while (isJsonSpace(bytes[at])) at += 1
   return bytes[at] === COLON
 }
 
-function isDigit(byte: number | undefined): boolean {
+/** White space between tokens (RFC 8259, 2). */
+export function isJsonSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
+}
+
+/** An ASCII digit. */
+export function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= NINE
 }
 
 /** Where the run of number characters that continues at `at` ends. */
-function numberEnd(bytes: Buffer, at: number): number {
+export function numberEnd(bytes: Buffer, at: number): number {
   let end = at
   for (; end < bytes.length; end += 1) {
     const byte = bytes[end]

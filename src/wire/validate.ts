@@ -1,6 +1,10 @@
 import type { Static, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import type { TLocalizedValidationError } from 'typebox/error'
 import { refuse, type Fault, type Refusal } from '../base/errors.js'
+import { missingMember, pointerTo } from '../base/faults.js'
+import { limits } from '../base/limits.js'
+import { sayWhere } from '../strand/json-fault.js'
 import { readJson } from '../strand/json.js'
 
 /** Reads values of one schema. */
@@ -11,8 +15,9 @@ export interface Reader<T> {
   bytes(bytes: Uint8Array): { value: T } | Refusal
 }
 
-const FAULTS_MAX = 20
 const DEPTH_MAX = 16
+/** Names of members that a caller makes up can stand in a pointer. */
+const POINTER_CHARS_MAX = 512
 /** One more than any schema allows, so that too many items are still too many. */
 const ITEMS_LOOKED_AT = 1_001
 
@@ -29,7 +34,7 @@ export function reader<S extends TSchema>(schema: S): Reader<Static<S>> {
     value,
     bytes(bytes) {
       const parsed = readJson(bytes, DEPTH_MAX)
-      return 'code' in parsed ? parsed : value(parsed.value)
+      return 'code' in parsed ? sayWhere(bytes, parsed) : value(parsed.value)
     },
   }
 }
@@ -38,20 +43,37 @@ function refusalOf(validator: Pick<Validator, 'Errors'>, given: unknown): Refusa
   const faults: Fault[] = []
   const seen = new Set<string>()
   for (const error of validator.Errors(shortened(given))) {
-    const missing = error.keyword === 'required' ? error.params.requiredProperties : undefined
-    const pointers = missing?.map((name) => `${error.instancePath}/${name}`) ?? [error.instancePath]
-    for (const pointer of pointers) {
+    for (const fault of faultsOf(error)) {
       // Each place is named once, with its first fault.
-      if (seen.has(pointer) || faults.length >= FAULTS_MAX) continue
-      seen.add(pointer)
-      const detail = missing === undefined ? capital(error.message) : 'Expected this member'
-      faults.push({ pointer, code: 'validation_failed', detail })
+      if (seen.has(fault.pointer) || faults.length >= limits.faultsMax) continue
+      seen.add(fault.pointer)
+      faults.push(fault)
     }
   }
   const [first] = faults
   const detail =
     first === undefined ? 'Expected another value' : `${first.detail} at ${first.pointer || 'the root'}`
   return refuse('validation_failed', detail, { faults })
+}
+
+/** What one error of the validator means; it tells of unknown members twice, of each and of their object. */
+function faultsOf(error: TLocalizedValidationError): Fault[] {
+  const parent = error.instancePath.slice(0, POINTER_CHARS_MAX)
+  const code = 'validation_failed'
+  switch (error.keyword) {
+    case 'required':
+      return error.params.requiredProperties.map((name) => missingMember(parent, name))
+    case 'additionalProperties':
+      return error.params.additionalProperties.map((name) => ({
+        pointer: pointerTo(parent, name),
+        code,
+        detail: 'Unknown member',
+      }))
+    case 'boolean':
+      return []
+    default:
+      return [{ pointer: parent, code, detail: `Value ${error.message}` }]
+  }
 }
 
 /**
@@ -63,8 +85,4 @@ function shortened(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).slice(0, ITEMS_LOOKED_AT)
   return Object.fromEntries(members.map(([name, one]) => [name, shortened(one)]))
-}
-
-function capital(text: string): string {
-  return `Value ${text}`
 }

@@ -93,7 +93,7 @@ describe('creating an agent', () => {
     ['another zone', { name: 'bad', zone: 'open' }, '/zone'],
     ['a seed of 63 digits', { name: 'bad', zone: 'free', seed_hex: 'a'.repeat(63) }, '/seed_hex'],
     ['a seed that is no hex', { name: 'bad', zone: 'free', seed_hex: 'g'.repeat(64) }, '/seed_hex'],
-    ['a member that it does not have', { name: 'bad', zone: 'free', seedHex: seed('00') }, ''],
+    ['a member that it does not have', { name: 'bad', zone: 'free', seedHex: seed('00') }, '/seedHex'],
     ['a list', [], ''],
   ])('answers 400 and names the place for %s', async (_what, body, pointer) => {
     const refused = await ask(server, 'POST /v1/agents', { body })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits.js'
 import { recordRoutes } from '../../src/routes/records.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import {
@@ -118,6 +119,48 @@ describe('appending a record', () => {
     ['NaN', '{"data":{"a":NaN}}'],
   ])('answers 400 for %s', async (_what, raw) => {
     expect(await refused(append, { raw })).toEqual([400, 'validation_failed'])
+  })
+
+  it.each([
+    ['POST /v1/agents/default/records', '{"data": {"a": 1,}}', 'line 1, column 18'],
+    [
+      'POST /v1/agents/default/records/batch',
+      '{"records": [\n  {"data": {}},\n  {"data" {}}]}',
+      'line 3, column 11',
+    ],
+    ['POST /v1/agents/default/records/batch', '{"records": [{"data": {}}', 'line 1, column 26'],
+    ['POST /v1/ingest/default', '{\n"a": }', 'line 2, column 6'],
+    ['POST /v1/agents/default/query', '{"type": latest}', 'line 1, column 10'],
+    ['POST /v1/agents', '{"name": "a"', 'line 1, column 13'],
+  ])('%s says where the body %j is no JSON', async (route, raw, place) => {
+    const { status, body } = await ask(server, route, { raw })
+    expect([status, body.code]).toEqual([400, 'validation_failed'])
+    expect(body.detail).toContain(`at ${place} there should be `)
+  })
+
+  it('names every fault of a record at once: unknown members, a missing one and a wrong one', async () => {
+    const one = { x: 1, 'y/z': 2, type: 'A B' }
+    const single = await ask(server, append, { body: one })
+    const pointers = (faults: { pointer: string }[]) => faults.map(({ pointer }) => pointer)
+    expect(pointers(single.body.errors)).toEqual(['/x', '/y~1z', '/type', '/data'])
+    expect(single.body.errors[3].detail).toBe('Missing member "data"')
+    const batch = await ask(server, 'POST /v1/agents/default/records/batch', {
+      body: { records: [{ data: {} }, one, {}] },
+    })
+    expect(pointers(batch.body.errors)).toEqual([
+      ...pointers(single.body.errors).map((pointer) => `/records/1${pointer}`),
+      '/records/2/data',
+    ])
+  })
+
+  it('bounds the list of faults and the names in it, whatever was sent', async () => {
+    const members = Array.from({ length: 50 }, (_none, at) => [`${'n'.repeat(1_000)}${at}`, 1])
+    for (const route of [append, 'POST /v1/agents']) {
+      const { status, text, body } = await ask(server, route, { body: Object.fromEntries(members) })
+      expect([status, body.code]).toEqual([400, 'validation_failed'])
+      expect(body.errors.length).toBeLessThanOrEqual(limits.faultsMax + 1)
+      expect(text.length).toBeLessThan(8_192)
+    }
   })
 
   it('answers 400 for bytes that are not UTF-8', async () => {

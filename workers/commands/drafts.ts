@@ -1,9 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { asBuffer } from '../../src/base/bytes.js'
-import { refuse, type Refusal } from '../../src/base/errors.js'
+import { assert } from '../../src/base/assert.js'
+import { refuse, type Fault, type Refusal } from '../../src/base/errors.js'
+import { missingMember, pointerTo, refuseAll } from '../../src/base/faults.js'
 import { limits } from '../../src/base/limits.js'
 import type { Signing } from '../../src/protocol/command-options.js'
 import type { EventHead } from '../../src/protocol/record-messages.js'
+import { sayWhere } from '../../src/strand/json-fault.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { defaultRecordType, isRecordType, isReservedType } from '../../src/strand/record-type.js'
 import type { Draft } from '../shard/commit-group.js'
@@ -34,7 +37,7 @@ export function faulty(pointer: string, detail: string): Refusal {
 /** The draft of one request body `{data, type?}`. */
 export function readDraft(bytes: Uint8Array, rules: DraftRules): Draft | Refusal {
   const parsed = readJson(bytes, limits.nestingDepthMax + 1)
-  return 'code' in parsed ? parsed : draftOf(parsed.value, '', rules)
+  return 'code' in parsed ? sayWhere(bytes, parsed) : draftOf(parsed.value, '', rules)
 }
 
 /** The draft of one body that stands by itself: a JSON object of user type `record`. */
@@ -53,7 +56,7 @@ export function readEvent(
   if (body.length === 0) return draftOfData({ data: attributes, type }, '', rules)
   if (data === 'json') {
     const parsed = readJson(body, limits.nestingDepthMax - 1, { largeAsText: rules.largeAsText === true })
-    if ('code' in parsed) return parsed
+    if ('code' in parsed) return sayWhere(body, parsed)
     return draftOfData({ data: { ...attributes, data: parsed.value }, type }, '', rules)
   }
   const raw = asBuffer(body)
@@ -62,24 +65,37 @@ export function readEvent(
   return draftOfData({ data: { ...attributes, ...held }, type }, '', rules)
 }
 
-/** The draft of one `{data, type?}` that stands at `pointer` of a request's body. */
+/** The draft of one `{data, type?}` that stands at `pointer` of a request's body, or all that is wrong with it. */
 export function draftOf(value: unknown, pointer: string, rules: DraftRules): Draft | Refusal {
   if (!isObject(value)) return faulty(pointer, 'Expected an object with the member data')
-  for (const member of Object.keys(value)) {
-    if (!recordMembers.has(member))
-      return faulty(`${pointer}/${escapePointer(member)}`, 'Expected only data and type')
-  }
-  const { type = defaultRecordType } = value
+  const { data, type = defaultRecordType } = value
+  const known = Object.keys(value).every((member) => recordMembers.has(member))
+  if (known && isObject(data) && typeof type === 'string' && isRecordType(type) && !isReservedType(type))
+    return draftOfData({ data, type }, `${pointer}/data`, rules)
+  const [first, ...others] = recordFaults(value, pointer)
+  assert(first !== undefined, 'what is refused has a fault')
+  return refuseAll(first, others)
+}
+
+function recordFaults(value: Record<string, unknown>, pointer: string): Fault[] {
+  const code = 'validation_failed'
+  const { data, type = defaultRecordType } = value
+  const unknown = Object.keys(value).filter((member) => !recordMembers.has(member))
+  const faults: Fault[] = unknown
+    .slice(0, limits.faultsMax)
+    .map((member) => ({ pointer: pointerTo(pointer, member), code, detail: 'Expected only data and type' }))
   if (typeof type !== 'string' || !isRecordType(type)) {
-    return faulty(`${pointer}/type`, 'Expected a record type of 1 to 64 characters out of a-z 0-9 _ . / -')
-  }
-  if (isReservedType(type)) {
+    const detail = 'Expected a record type of 1 to 64 characters out of a-z 0-9 _ . / -'
+    faults.push({ pointer: `${pointer}/type`, code, detail })
+  } else if (isReservedType(type)) {
     const detail = 'Expected a type that does not begin with sys/, auth/ or edge/'
-    return refuse('reserved_type', detail, {
-      faults: [{ pointer: `${pointer}/type`, code: 'reserved_type', detail }],
-    })
+    faults.push({ pointer: `${pointer}/type`, code: 'reserved_type', detail })
   }
-  return draftOfData({ data: value['data'], type }, `${pointer}/data`, rules)
+  if (!isObject(data)) {
+    const wrong = { pointer: `${pointer}/data`, code, detail: 'Expected a JSON object' } as const
+    faults.push(data === undefined ? missingMember(pointer, 'data') : wrong)
+  }
+  return faults
 }
 
 function draftOfData(
@@ -96,9 +112,4 @@ function draftOfData(
     )
   }
   return { type, body, signing: rules.signing, ingested: rules.ingested === true }
-}
-
-/** RFC 6901: `~` and `/` in a member's name. */
-function escapePointer(member: string): string {
-  return member.replaceAll('~', '~0').replaceAll('/', '~1')
 }

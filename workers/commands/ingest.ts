@@ -1,5 +1,6 @@
 import type { ErrorCode, Refusal } from '../../src/base/errors.js'
 import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
+import { sayWhere } from '../../src/strand/json-fault.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { ingestRules, Judge, type Duplicate, type ReadLine, type Verdict } from '../shard/ingest-judge.js'
@@ -13,7 +14,7 @@ import { isGood, signAhead, signedAtOnceMax, type Ahead } from '../shard/sign-ah
 import type { Steps, Turn } from '../shard/turn.js'
 import { eventReused, keepWritten, onceKey } from '../shard/written-once.js'
 import { makeAgent } from './agents.js'
-import { readBareDraft, readEvent } from './drafts.js'
+import { readBareDraft, readEvent, type DraftRules } from './drafts.js'
 import { appendOne, targetAgent } from './records.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
@@ -22,11 +23,17 @@ type IngestChunk = CommandOf<'ingestChunk'>
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
   const rules = ingestRules(state, command)
   const { body, event } = command
-  const draft = event === undefined ? readBareDraft(body, rules) : readEvent(body, event, rules)
+  const draft = event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules)
   const decision = 'code' in draft ? draft : writeOne(state, { command, draft }, group)
   if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
     return decision
   return keepOne(state, { command, refusal: decision }, group)
+}
+
+/** The draft of a body that is one record: where it is no JSON, the refusal says where. */
+function bodyDraft(body: Uint8Array, rules: DraftRules): Draft | Refusal {
+  const draft = readBareDraft(body, rules)
+  return 'code' in draft ? sayWhere(body, draft) : draft
 }
 
 function writeOne(

@@ -2,10 +2,12 @@ import type { Policy, PolicyAction } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
+import { missingMember, refuseAll } from '../../src/base/faults.js'
 import { limits } from '../../src/base/limits.js'
 import { isServerAgent } from '../../src/base/organism-id.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { UserAccess, WriteOptions } from '../../src/protocol/command-options.js'
+import { sayWhere } from '../../src/strand/json-fault.js'
 import { readJson } from '../../src/strand/json.js'
 import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
@@ -174,7 +176,7 @@ function* readBatch(
   turn: Turn,
 ): Steps<Batch | Refusal> {
   const split = yield* splitBatch(asBuffer(body), turn)
-  if ('code' in split) return split
+  if ('code' in split) return sayWhere(body, split)
   const { frame, items } = split
   const atomic = atomicOf(frame, items.length)
   if (typeof atomic !== 'boolean') return atomic
@@ -186,7 +188,7 @@ function* readBatch(
   const allowed: boolean[] = []
   for (const [index, item] of items.entries()) {
     const draft = batchDraft(item, `/records/${index}`, rules)
-    if ('fault' in draft) return draft.fault
+    if ('fault' in draft) return sayWhere(body, draft.fault)
     drafts.push(draft.draft)
     allowed.push('code' in draft.draft || covers(grant, draft.draft.body))
     if (turn.spent()) yield
@@ -203,6 +205,7 @@ function atomicOf(frame: unknown, count: number): boolean | Refusal {
   const { atomic = true } = frame
   if (typeof atomic !== 'boolean') return faulty('/atomic', 'Expected true or false')
   const records = frame['records']
+  if (records === undefined) return refuseAll(missingMember('', 'records'), [])
   if (!Array.isArray(records) || records.length === 0) return faulty('/records', 'Expected a list of records')
   assert(records.length === count, 'the records were cut apart where they are')
   for (const member of Object.keys(frame)) {
