@@ -1,5 +1,7 @@
 import { organismNamespace, type Namespace } from '../auth/namespace.js'
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, type Fault, type Refusal } from '../base/errors.js'
+import { refuseAll, shortName } from '../base/faults.js'
+import { limits } from '../base/limits.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type { Answer, Principal } from '../routes/route.js'
 import type { Route } from '../routes/routes.js'
@@ -47,12 +49,13 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
   if (namespace === undefined) return refuse('organism_not_found', 'Expected the id of an organism')
   const grant = (principal: Principal | Refusal) => {
     if ('code' in principal) return principal
-    const full = placed.writes ? handling.writeRefusal() : undefined
-    if (full !== undefined) return full
+    const query = queryOf(placed.head)
+    const refusal = unknownParameters(route, query) ?? (placed.writes ? handling.writeRefusal() : undefined)
+    if (refusal !== undefined) return refusal
     // Answers to callers without a principal are counted by address.
     const ownerOf = route.kind !== 'auth' && route.scope === 'none' ? placed.addressOf : () => principal.id
     const { head, writes, addressOf } = placed
-    return { head, writes, addressOf, parameters, query: queryOf(head), principal, namespace, ownerOf }
+    return { head, writes, addressOf, parameters, query, principal, namespace, ownerOf }
   }
   const caller = callerOf(route, { placed, namespace }, handling)
   return caller instanceof Promise ? caller.then(grant) : grant(caller)
@@ -110,3 +113,22 @@ function queryOf({ query }: RequestHead): URLSearchParams {
 }
 
 const emptyQuery = new URLSearchParams()
+
+/**
+ * 400 for query parameters that the route does not know, as for unknown members of a body: a misspelt one would change
+ * the answer in silence.
+ */
+function unknownParameters({ docs, anyQuery }: Route, query: URLSearchParams): Refusal | undefined {
+  if (query === emptyQuery || anyQuery === true) return undefined
+  const known = Object.keys(docs.query ?? {})
+  const unknown = new Set<string>()
+  for (const name of query.keys()) {
+    if (unknown.size < limits.faultsMax && !known.includes(name)) unknown.add(name)
+  }
+  const takes = known.length === 0 ? 'none' : known.map((name) => `"${name}"`).join(', ')
+  const [first, ...others] = [...unknown].map((name): Fault => {
+    const detail = `Unknown query parameter "${shortName(name)}", expected ${takes}`
+    return { pointer: `?${shortName(name)}`, code: 'validation_failed', detail }
+  })
+  return first && refuseAll(first, others)
+}

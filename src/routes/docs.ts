@@ -7,6 +7,7 @@ const openApi: HandlerRoute = {
   method: 'get',
   path: '/openapi.json',
   scope: 'none',
+  anyQuery: true,
   bodyBytesMax: 0,
   errors: [],
   docs: {
@@ -23,6 +24,7 @@ const page: HandlerRoute = {
   method: 'get',
   path: '/docs',
   scope: 'none',
+  anyQuery: true,
   bodyBytesMax: 0,
   errors: [],
   docs: {

@@ -10,6 +10,7 @@ const alive: HandlerRoute = {
   method: 'get',
   path: '/healthz',
   scope: 'none',
+  anyQuery: true,
   bodyBytesMax: 0,
   errors: [],
   docs: { summary: 'Alive', tag: 'Operation', answers: { 200: State } },
@@ -22,6 +23,7 @@ const ready: HandlerRoute = {
   method: 'get',
   path: '/readyz',
   scope: 'none',
+  anyQuery: true,
   bodyBytesMax: 0,
   errors: [],
   docs: { summary: 'Serving', tag: 'Operation', answers: { 200: State } },
@@ -34,6 +36,7 @@ const metrics: HandlerRoute = {
   method: 'get',
   path: '/metrics',
   scope: 'none',
+  anyQuery: true,
   bodyBytesMax: 0,
   errors: [],
   docs: {

@@ -104,6 +104,7 @@ export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
     method: 'get',
     path: page.path,
     scope: 'none',
+    anyQuery: true,
     bodyBytesMax: 0,
     errors: [],
     docs: {

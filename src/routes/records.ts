@@ -33,6 +33,7 @@ function appendRoute(path: string, emerge: boolean): CommandRoute {
         ? 'Append a record to a collection, made at the first write'
         : 'Append a record to an agent',
       tag: 'Records',
+      query: { signing: Signed },
       request: RecordWriteBody,
       answers: { 201: WriteResponse },
       idempotent: true,

@@ -174,6 +174,11 @@ export interface RouteBase {
   whileFull?: true
   /** Users' tokens are taken too, and the agent's row policies decide (docs/adr/0012-row-policies.md). */
   users?: true
+  /**
+   * Query parameters that it does not know are ignored: probes, readers of mail and providers of sign-in add their own.
+   * Elsewhere they are refused.
+   */
+  anyQuery?: true
   /** The codes that it answers with beside those of every route of its kind (src/http/openapi/problems.ts). */
   errors: readonly ErrorCode[]
   docs: RouteDocs

@@ -11,6 +11,10 @@ import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './r
 const since = Type.String({
   description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms',
 })
+const filter = Type.String({ description: 'Only payloads that have this field' })
+const last_event_id = Type.String({
+  description: 'The id of the last event that was seen, in place of the header Last-Event-ID, which beats it',
+})
 const ticket = Type.String({ description: 'A ticket of POST /v1/stream/tickets, in place of a header' })
 const shown = {
   record_id: second,
@@ -42,7 +46,7 @@ const agentStream: StreamRoute = {
   docs: {
     summary: 'The records of one agent as they are written',
     tag: 'Streams',
-    query: { since, filter: Type.String({ description: 'Only payloads that have this field' }), ticket },
+    query: { since, last_event_id, filter, ticket },
     answers: { 200: events },
   },
   toStream(request) {
@@ -66,7 +70,8 @@ const globalStream: StreamRoute = {
     query: {
       agents: Type.String({ description: 'Names, separated by commas' }),
       since,
-      filter: Type.String({ description: 'Only payloads that have this field' }),
+      last_event_id,
+      filter,
       ticket,
     },
     answers: { 200: events },

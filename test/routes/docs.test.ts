@@ -1,8 +1,9 @@
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits.js'
 import { docsRoutes } from '../../src/routes/docs.js'
 import { allRoutes } from '../../src/routes/routes.js'
-import { ask, unseenSuccesses } from '../support/http/answers.js'
+import { ask, leavesUnchanged, unseenSuccesses } from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -40,6 +41,31 @@ it('answers 404 for a path that nothing is at, whoever asks', async () => {
     const refused = await ask(server, `GET ${path}`, { key: null })
     expect([path, refused.status, refused.body.code]).toEqual([path, 404, 'not_found'])
   }
+})
+
+it('refuses query parameters that a route does not have, with those that it has', async () => {
+  const wide = await ask(server, 'GET /v1/agents?limt=3&prefix=a&sorted')
+  expect([wide.status, wide.body.code]).toEqual([400, 'validation_failed'])
+  expect(wide.body.detail).toBe('Unknown query parameter "limt", expected "limit", "cursor", "prefix"')
+  expect(wide.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual(['?limt', '?sorted'])
+  const none = await ask(server, 'GET /v1/agents/default/head?at=1')
+  expect([none.status, none.body.detail]).toEqual([400, 'Unknown query parameter "at", expected none'])
+  await leavesUnchanged(server, 'default', async () => {
+    const write = await ask(server, 'POST /v1/agents/default/records?sign=group', { body: { data: {} } })
+    expect([write.status, write.body.code]).toEqual([400, 'validation_failed'])
+  })
+  const many = Array.from({ length: 500 }, (_none, at) => `${'%41'.repeat(3)}${at}=1`).join('&')
+  const bounded = await ask(server, `GET /v1/agents?${many}`)
+  expect([bounded.status, bounded.body.errors.length]).toEqual([400, limits.faultsMax])
+  // Whoever has no credential learns nothing of a route.
+  expect((await ask(server, 'GET /v1/agents?limt=3', { key: null })).status).toBe(401)
+})
+
+it('takes any query parameter where probes, mails and providers add their own', async () => {
+  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/magic-link'])
+    expect((await ask(server, `GET ${path}?utm_source=x`, { key: null })).status).toBe(200)
+  const back = await ask(server, 'GET /v1/auth/oauth/google/callback?state=x&scope=openid', { key: null })
+  expect(back.body.detail).not.toContain('Unknown query parameter')
 })
 
 it('answers 405 with what the path allows', async () => {

@@ -91,6 +91,7 @@ const callback: AuthRoute = {
   method: 'get',
   path: '/v1/auth/oauth/:provider/callback',
   scope: 'none',
+  anyQuery: true,
   caller: 'anyone',
   writes: true,
   bodyBytesMax: 0,
