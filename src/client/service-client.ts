@@ -236,8 +236,8 @@ export class ServiceClient {
   }
 
   /**
-   * A ticket that opens one stream, once, as its `ticket` parameter: for a native EventSource, which cannot send
-   * headers. Subscriptions of this client need none.
+   * A ticket that opens one stream as its `ticket` parameter, and opens it again from the same address whenever a native
+   * EventSource, which cannot send headers, reconnects. Subscriptions of this client need none.
    */
   streamTicket(options: CallOptions = {}): Promise<StreamTicket> {
     return this.#transport.json({ ...readCall('/v1/stream/tickets', options), method: 'POST' })

@@ -155,7 +155,7 @@ export interface EdgePageResponse extends graph.EdgePage {}
 /** What a traversal reached; the start is the first node. */
 export interface TraversalResult extends graph.TraversalResult {}
 
-/** A single-use ticket for a stream, valid for `expires_in` seconds. */
+/** A ticket for a stream and its reconnections, valid for `expires_in` seconds while the stream is closed. */
 export interface StreamTicket extends strand.StreamTicket {}
 
 /** A committed record as streams send it. */

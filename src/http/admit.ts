@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { organismNamespace, type Namespace } from '../auth/namespace.js'
 import { refuse, type Fault, type Refusal } from '../base/errors.js'
 import { refuseAll, shortName } from '../base/faults.js'
@@ -8,6 +9,7 @@ import type { Route } from '../routes/routes.js'
 import type { Caller } from './credentials.js'
 import type { Handling } from './handling.js'
 import type { RequestHead } from './head.js'
+import type { TicketUse } from './streams/tickets.js'
 
 /** A request whose route is found. */
 export interface Placed {
@@ -86,15 +88,23 @@ function namespaceOf(route: Route, parameters: string[], { auth }: Handling): Na
 /** The caller, if it may use the route. */
 function callerOf(
   route: Route,
-  { placed: { head }, namespace }: { placed: Placed; namespace: Namespace },
+  { placed, namespace }: { placed: Placed; namespace: Namespace },
   { credentials, auth }: Handling,
 ): Caller {
+  const { head } = placed
   const { authorization } = head.headers
   if (route.kind === 'auth') return authCallerOf(route, { authorization, namespace }, { credentials, auth })
   // Thousands of query parameters take time to parse, so a credential is required first.
-  if (route.kind === 'stream' && authorization === '')
-    return credentials.authorizeStream(authorization, queryOf(head).get('ticket'), route)
-  return credentials.authorize(authorization, route)
+  const query = route.kind === 'stream' && authorization === '' ? queryOf(head) : emptyQuery
+  const ticket = query.get('ticket')
+  if (ticket === null) return credentials.authorize(authorization, route)
+  return credentials.authorizeStream(ticket, ticketUse(route, placed, query), route)
+}
+
+/** Who opens which stream by a ticket; a later use may go on from another event. */
+function ticketUse({ path }: Route, { parameters, addressOf }: Placed, query: URLSearchParams): TicketUse {
+  const stream = JSON.stringify([path, parameters, query.get('agents'), query.get('filter')])
+  return { address: addressOf(), stream: hash('sha256', stream) }
 }
 
 /** The caller and the namespace; 404 for a namespace that does not exist, before anything that costs more. */

@@ -8,7 +8,7 @@ import type { AuthCaller } from '../routes/auth-route.js'
 import type { Principal, RouteBase, TokenUser } from '../routes/route.js'
 import type { ApiKeys } from './auth/api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
-import type { Tickets } from './streams/tickets.js'
+import type { Tickets, TicketUse } from './streams/tickets.js'
 
 /** What credentials are compared with. */
 export interface CredentialSettings {
@@ -99,15 +99,18 @@ export class Credentials {
     return 'code' in principal ? principal : allow(principal, route)
   }
 
-  /** The same for a stream, which can come with a ticket in place of a credential. */
-  authorizeStream(authorization: string, ticket: string | null, route: Access): Caller {
-    if (ticket === null || authorization !== '') return this.authorize(authorization, route)
-    const principal = this.#tickets.redeem(ticket)
-    if (principal === undefined)
-      return refuse('unauthorized', 'Expected a ticket that is neither used nor expired')
+  /** The same for a stream that comes with a ticket in place of a credential. */
+  authorizeStream(ticket: string, use: TicketUse, route: Access): Caller {
+    const principal = this.#tickets.redeem(ticket, use)
+    if (principal === undefined) {
+      return refuse(
+        'unauthorized',
+        'Expected a ticket that has not expired, and for another use the address and the stream of its first',
+      )
+    }
     const used = this.#keys.use(principal, this.#clock())
     if ('code' in used) return used
-    // A ticket is valid for a minute, in which its user may have been signed out.
+    // The user of a ticket may have been signed out meanwhile.
     const ended = principal.user === undefined ? undefined : this.#tokens?.stillGood(principal.user)
     if (ended !== undefined) return ended
     return route.scope === 'none' ? principal : allow(principal, route)

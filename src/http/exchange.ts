@@ -28,6 +28,8 @@ export class Exchange {
   rate: HeaderFields = []
   /** Whose share of unsent bytes the answer takes; set once the request was admitted. */
   ownerOf: (() => string) | undefined
+  /** Called once the answer was sent or the client has gone. */
+  onDone: (() => void) | undefined
   #owner = ''
   readonly #unsent: UnsentBytes
   readonly #response: HttpResponse
@@ -357,6 +359,7 @@ export class Exchange {
   #finish(status: number): void {
     this.#open = false
     this.#watch.done(status)
+    this.onDone?.()
   }
 
   #gone(): void {

@@ -100,7 +100,11 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
       handling.exports.send(exchange, route.toExport(request), principal)
       return
     case 'stream':
-      openStream(exchange, { request: route.toStream(request), principal }, handling)
+      openStream(
+        exchange,
+        { request: route.toStream(request), ticket: query.get('ticket'), principal },
+        handling,
+      )
       return
   }
 }
@@ -159,12 +163,19 @@ function runAuth(
 
 function openStream(
   exchange: Exchange,
-  { request, principal }: { request: StreamRequest | Refusal; principal: Principal },
-  { streams }: Handling,
+  {
+    request,
+    ticket,
+    principal,
+  }: { request: StreamRequest | Refusal; ticket: string | null; principal: Principal },
+  { streams, tickets }: Handling,
 ): void {
   // The answer to HEAD opens no stream.
   if (exchange.headOnly && !('code' in request)) exchange.begin(200, 'text/event-stream', [])
-  else streams.open(exchange, request, principal)
+  else {
+    exchange.onDone = ticket === null ? undefined : tickets.hold(ticket, principal)
+    streams.open(exchange, request, principal)
+  }
 }
 
 async function finishLater(exchange: Exchange, answering: Promise<Answer | Refusal>): Promise<void> {

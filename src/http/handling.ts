@@ -9,6 +9,7 @@ import type { ImportReceiver } from './import/receiver.js'
 import type { IngestReceiver } from './ingest/receiver.js'
 import type { HttpMetrics } from './metrics.js'
 import type { StreamHub } from './streams/hub.js'
+import type { Tickets } from './streams/tickets.js'
 import type { OpenUploads } from './uploads.js'
 
 /** The parts that handle requests. */
@@ -19,6 +20,7 @@ export interface Handling extends Opening {
   exports: ExportSender
   imports: ImportReceiver
   streams: StreamHub
+  tickets: Pick<Tickets, 'hold'>
   uploads: OpenUploads
   metrics: HttpMetrics
   auth: AuthHandling

@@ -125,7 +125,7 @@ export interface ApiKeyRegistry {
   lastUsedAtMs(keyId: string): number
 }
 
-/** Single-use tickets by which a native EventSource opens a stream. */
+/** Tickets by which a native EventSource opens a stream, and opens it again. */
 export interface TicketIssuer {
   issue(principal: Principal): string | Refusal
 }

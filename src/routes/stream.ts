@@ -15,7 +15,9 @@ const filter = Type.String({ description: 'Only payloads that have this field' }
 const last_event_id = Type.String({
   description: 'The id of the last event that was seen, in place of the header Last-Event-ID, which beats it',
 })
-const ticket = Type.String({ description: 'A ticket of POST /v1/stream/tickets, in place of a header' })
+const ticket = Type.String({
+  description: 'A ticket of POST /v1/stream/tickets, in place of the header Authorization',
+})
 const shown = {
   record_id: second,
   payload: reading,
@@ -116,7 +118,7 @@ function streamRequest(
   return stream
 }
 
-/** POST /v1/stream/tickets: what an EventSource, which can send no header, opens a stream with. */
+/** POST /v1/stream/tickets: what an EventSource, which can send no header, opens a stream with, again and again. */
 const tickets: HandlerRoute = {
   kind: 'handler',
   method: 'post',
@@ -125,7 +127,11 @@ const tickets: HandlerRoute = {
   users: true,
   bodyBytesMax: 1_024,
   errors: ['too_many_streams'],
-  docs: { summary: 'A single-use ticket for a stream', tag: 'Streams', answers: { 201: StreamTicket } },
+  docs: {
+    summary: 'A ticket for one stream and its reconnections',
+    tag: 'Streams',
+    answers: { 201: StreamTicket },
+  },
   async handle(request, context) {
     const issued = context.tickets.issue(request.principal)
     return typeof issued === 'string'

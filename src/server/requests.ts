@@ -37,7 +37,7 @@ interface Surroundings {
 /** Makes the handling of requests. */
 export function handlingOf(config: Config, around: Surroundings): Handling {
   const { parts, state, auth, log } = around
-  const { shards, readers, streams, uploads, metrics, serverLog } = parts
+  const { shards, readers, streams, tickets, uploads, metrics, serverLog } = parts
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
   const idPrefix = randomBytes(6).toString('base64url')
@@ -45,6 +45,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
   return {
     shards,
     streams,
+    tickets,
     uploads,
     metrics,
     onError,

@@ -30,7 +30,9 @@ documented('InclusionProof', InclusionProof, {
 /** Answer of POST /v1/stream/tickets. */
 export const StreamTicket = Type.Object({
   ticket: Type.String(),
-  expires_in: Type.Integer({ description: 'Seconds' }),
+  expires_in: Type.Integer({
+    description: 'Seconds until its first use; after the end of its stream it is valid as long again',
+  }),
 })
 export type StreamTicket = Static<typeof StreamTicket>
 documented('StreamTicket', StreamTicket, { ticket: { ticket: 'sf_ticket_9cXAMPLEhV0', expires_in: 60 } })

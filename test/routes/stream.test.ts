@@ -285,14 +285,29 @@ describe('the stream of all agents', () => {
 describe('a ticket', () => {
   const issue = (key = server.rootKey) => ask(server, 'POST /v1/stream/tickets', { key })
 
-  it('opens one stream, once, without a header', async () => {
+  it('opens one stream without a header, and opens it again from the event that was seen last', async () => {
     const { status, body } = await issue()
     expect([status, body.expires_in]).toEqual([201, 60])
-    const path = `/v1/agents/default/stream?ticket=${body.ticket}`
+    const path = `/v1/agents/default/stream?ticket=${body.ticket}&filter=n`
     const stream = await openStream(server, path, { key: null })
     await stream.until(isCaughtUp)
+    await write('default', 70)
+    await stream.until(has(1))
+    const seen = stream.events.findLast(({ id }) => id !== undefined)?.id ?? ''
     stream.close()
-    for (const route of [`GET ${path}`, 'GET /v1/stream?ticket=nothing', 'GET /v1/stream?ticket=']) {
+    await write('default', 71)
+    const headers = { 'last-event-id': seen }
+    const again = await openStream(server, path, { key: null, headers })
+    await again.until(has(1))
+    expect(numbersOf(again.events)).toEqual([71])
+    again.close()
+    // The same by a parameter, for who can set no header of a new EventSource.
+    const moved = await openStream(server, `${path}&last_event_id=${seen}`, { key: null })
+    await moved.until(has(1))
+    moved.close()
+    const other = `GET /v1/agents/live/stream?ticket=${body.ticket}&filter=n`
+    const wider = `GET /v1/agents/default/stream?ticket=${body.ticket}`
+    for (const route of [other, wider, 'GET /v1/stream?ticket=nothing', 'GET /v1/stream?ticket=']) {
       const refused = await ask(server, route, { key: null })
       expect([refused.status, refused.body.code]).toEqual([401, 'unauthorized'])
     }
@@ -325,27 +340,75 @@ describe('a ticket', () => {
   it('lives 60 s, and too many unused ones are 429 for their principal, 503 for all', () => {
     let nowMs = 1_000
     const share = 1_000
+    const use = { address: '192.0.2.1', stream: 'a' }
     const tickets = new Tickets(() => nowMs, share)
     const principalOf = (n: number) => ({ id: `key_${n}`, scopes: new Set<string>(), agents: [] })
     const principal = principalOf(0)
     const [kept, late] = [tickets.issue(principal), tickets.issue(principal)]
     nowMs += 59_999
-    expect(typeof kept === 'string' && tickets.redeem(kept)).toBe(principal)
+    expect(typeof kept === 'string' && tickets.redeem(kept, use)).toBe(principal)
     nowMs += 1
-    expect(typeof late === 'string' && tickets.redeem(late)).toBeUndefined()
+    expect(typeof late === 'string' && tickets.redeem(late, use)).toBeUndefined()
     const [first, second] = Array.from({ length: share }, () => tickets.issue(principal))
     expect(tickets.issue(principal)).toMatchObject({ code: 'too_many_streams', retryAfterSecs: 1 })
-    expect(typeof first === 'string' && tickets.redeem(first)).toBe(principal)
-    expect(typeof second === 'string' && tickets.redeem(second)).toBe(principal)
+    expect(typeof first === 'string' && tickets.redeem(first, use)).toBe(principal)
+    expect(typeof second === 'string' && tickets.redeem(second, use)).toBe(principal)
     expect(typeof tickets.issue(principal)).toBe('string')
     expect(typeof tickets.issue(principal)).toBe('string')
     expect(tickets.issue(principal)).toMatchObject({ code: 'too_many_streams' })
-    for (let n = share; n < limits.streamTicketsMax; n++)
+    // Three wait for another use.
+    for (let n = share; n < limits.streamTicketsMax - 3; n++)
       tickets.issue(principalOf(1 + Math.floor(n / share)))
     expect(tickets.issue(principalOf(0))).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
     expect(tickets.issue(principalOf(10_000))).toMatchObject({ code: 'overloaded', retryAfterSecs: 1 })
     nowMs += 60_000
     expect(typeof tickets.issue(principal)).toBe('string')
+  })
+
+  it('serves its address and its stream only, for as long as that is open and 60 s more', () => {
+    let nowMs = 1_000
+    const tickets = new Tickets(() => nowMs, 2)
+    const principal = { id: 'key_1', scopes: new Set<string>(), agents: [] }
+    const use = { address: '192.0.2.1', stream: 'a' }
+    const ticket = String(tickets.issue(principal))
+    expect(tickets.hold(ticket, principal)).toBeUndefined()
+    expect(tickets.redeem(ticket, use)).toBe(principal)
+    expect(tickets.redeem(ticket, { ...use, address: '192.0.2.2' })).toBeUndefined()
+    expect(tickets.redeem(ticket, { ...use, stream: 'b' })).toBeUndefined()
+    expect(tickets.hold(ticket, { ...principal, id: 'key_2' })).toBeUndefined()
+    const [first, second] = [tickets.hold(ticket, principal), tickets.hold(ticket, principal)]
+    nowMs += 3_600_000
+    expect(tickets.redeem(ticket, use)).toBe(principal)
+    first?.()
+    nowMs += 3_600_000
+    second?.()
+    nowMs += 59_999
+    expect(tickets.redeem(ticket, use)).toBe(principal)
+    nowMs += 59_999
+    expect(tickets.redeem(ticket, use)).toBe(principal)
+    nowMs += 60_000
+    expect(tickets.redeem(ticket, use)).toBeUndefined()
+  })
+
+  it('is gone with its key though its stream is open, and used ones are no more than its share', () => {
+    const tickets = new Tickets(() => 1_000, 2)
+    const principal = { id: 'key_1', scopes: new Set<string>(), agents: [] }
+    const use = { address: '192.0.2.1', stream: 'a' }
+    const opened = () => {
+      const ticket = String(tickets.issue(principal))
+      expect(tickets.redeem(ticket, use)).toBe(principal)
+      return { ticket, release: tickets.hold(ticket, principal) }
+    }
+    const three = [opened(), opened(), opened()]
+    for (const { release } of three) release?.()
+    expect(three.map(({ ticket }) => tickets.redeem(ticket, use))).toEqual([principal, principal, undefined])
+    const fresh = String(tickets.issue(principal))
+    tickets.revoke('key_1')
+    expect(tickets.redeem(fresh, use)).toBeUndefined()
+    const { ticket, release } = opened()
+    tickets.revoke('key_1')
+    release?.()
+    expect(tickets.redeem(ticket, use)).toBeUndefined()
   })
 })
 

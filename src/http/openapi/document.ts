@@ -138,7 +138,8 @@ function tagsOf(routes: readonly Route[]): unknown[] {
 }
 
 function securitySchemes(): Record<string, unknown> {
-  const ticket = 'A ticket of POST /v1/stream/tickets: single use, for readers that can send no header'
+  const ticket =
+    'A ticket of POST /v1/stream/tickets, for readers that can send no header: it opens one stream, and opens it again from the same address'
   return {
     rootKey: { type: 'http', scheme: 'bearer', description: 'The root key: every scope, every agent' },
     scopedKey: {

@@ -5,64 +5,127 @@ import { limits } from '../../base/limits.js'
 import type { Principal, TicketIssuer } from '../../routes/route.js'
 import { Shares } from './shares.js'
 
-/** Single-use stream tickets, in memory: they live a minute. */
+/** Who opens a stream by a ticket: the address of the caller, and which stream, as path and query. */
+export interface TicketUse {
+  address: string
+  stream: string
+}
+
+interface Ticket {
+  principal: Principal
+  expiresAtMs: number
+  /** What its first use bound it to; undefined before that. */
+  use: TicketUse | undefined
+  /** Streams that it has open: more than one while the server has not noticed yet that an earlier one is gone. */
+  open: number
+}
+
+/**
+ * Stream tickets, in memory. Each lives a minute. Its first use binds it to an address and a stream: a native EventSource
+ * sends the same URL when it connects again. While its stream is open it does not expire, and at the end of the stream
+ * its minute begins anew.
+ */
 export class Tickets implements TicketIssuer {
   readonly #clock: Clock
-  // A Map keeps the order of issue, which is the order of expiry.
-  readonly #issued = new Map<string, { principal: Principal; expiresAtMs: number }>()
+  /** Tickets without an open stream. A Map keeps the order in which they came, which is the order of expiry. */
+  readonly #waiting = new Map<string, Ticket>()
+  /** Tickets of open streams. */
+  readonly #held = new Map<string, Ticket>()
 
   /** How many unused ones each principal has. */
-  readonly #shares: Shares
+  readonly #unused: Shares
+  /** How many used ones without an open stream each principal has. */
+  readonly #used: Shares
 
   /** @param perPrincipal unused tickets that one principal can have: as many as it can have open streams */
   constructor(clock: Clock, perPrincipal: number) {
     this.#clock = clock
-    this.#shares = new Shares(perPrincipal)
+    this.#unused = new Shares(perPrincipal)
+    this.#used = new Shares(perPrincipal)
   }
 
   /** A new ticket; 429 too_many_streams when the principal has too many unused ones, 503 when all together have. */
   issue(principal: Principal): string | Refusal {
     this.#dropExpired()
-    if (this.#issued.size >= limits.streamTicketsMax) {
+    if (this.#waiting.size >= limits.streamTicketsMax) {
       return refuse('overloaded', 'Too many tickets wait to be used, try again', { retryAfterSecs: 1 })
     }
-    if (!this.#shares.take(principal.id)) {
+    if (!this.#unused.take(principal.id)) {
       return refuse('too_many_streams', 'The credential has as many unused tickets as it can have: use one', {
         retryAfterSecs: 1,
       })
     }
     const ticket = randomBytes(24).toString('base64url')
-    this.#issued.set(ticket, { principal, expiresAtMs: this.#clock() + limits.streamTicketSecs * 1000 })
+    this.#waiting.set(ticket, { principal, expiresAtMs: this.#expiry(), use: undefined, open: 0 })
     return ticket
   }
 
-  /** Whose ticket it is, once. */
-  redeem(ticket: string): Principal | undefined {
+  /** Whose ticket it is; undefined if it is none, or its first use was from another address or of another stream. */
+  redeem(ticket: string, use: TicketUse): Principal | undefined {
     this.#dropExpired()
-    const issued = this.#issued.get(ticket)
-    this.#drop(ticket)
-    return issued?.principal
+    const found = this.#waiting.get(ticket) ?? this.#held.get(ticket)
+    if (found === undefined) return undefined
+    const { use: bound } = found
+    if (bound !== undefined && (bound.address !== use.address || bound.stream !== use.stream))
+      return undefined
+    if (found.open === 0) {
+      this.#drop(ticket)
+      found.use = use
+      this.#wait(ticket, found)
+    }
+    return found.principal
+  }
+
+  /** Keeps a ticket that was redeemed for a stream until `released` is called, once, at the end of that stream. */
+  hold(ticket: string, principal: Principal): (() => void) | undefined {
+    const found = this.#waiting.get(ticket) ?? this.#held.get(ticket)
+    if (found?.use === undefined || found.principal.id !== principal.id) return undefined
+    if (found.open === 0) {
+      this.#drop(ticket)
+      this.#held.set(ticket, found)
+    }
+    found.open += 1
+    return () => {
+      found.open -= 1
+      // It may have been revoked meanwhile.
+      if (found.open === 0 && this.#held.delete(ticket)) this.#wait(ticket, found)
+    }
   }
 
   /** Tickets of a key that was deleted open nothing. */
   revoke(principalId: string): void {
-    for (const [ticket, { principal }] of this.#issued) {
+    for (const [ticket, { principal }] of this.#waiting) {
       if (principal.id === principalId) this.#drop(ticket)
     }
+    for (const [ticket, { principal }] of this.#held) {
+      if (principal.id === principalId) this.#held.delete(ticket)
+    }
+  }
+
+  /** Has a used ticket wait for its next use, unless its principal has as many as it can have. */
+  #wait(ticket: string, found: Ticket): void {
+    if (this.#waiting.size >= limits.streamTicketsMax || !this.#used.take(found.principal.id)) return
+    found.expiresAtMs = this.#expiry()
+    this.#waiting.set(ticket, found)
+  }
+
+  #expiry(): number {
+    return this.#clock() + limits.streamTicketSecs * 1000
   }
 
   #dropExpired(): void {
     const nowMs = this.#clock()
-    for (const [ticket, { expiresAtMs }] of this.#issued) {
+    for (const [ticket, { expiresAtMs }] of this.#waiting) {
       if (expiresAtMs > nowMs) return
       this.#drop(ticket)
     }
   }
 
   #drop(ticket: string): void {
-    const issued = this.#issued.get(ticket)
-    if (issued === undefined) return
-    this.#issued.delete(ticket)
-    this.#shares.give(issued.principal.id)
+    const found = this.#waiting.get(ticket)
+    if (found === undefined) return
+    this.#waiting.delete(ticket)
+    const shares = found.use === undefined ? this.#unused : this.#used
+    shares.give(found.principal.id)
   }
 }
