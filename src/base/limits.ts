@@ -62,6 +62,12 @@ export const limits = {
   streamUnsentBytesPerPrincipalMax: 67_108_864,
   /** Bytes of any request body except records, batches and ingest. */
   requestBytesMax: 65_536,
+  /** Bytes of an answer that are worth compressing; fewer are sent as they are. */
+  codedAnswerBytesMin: 4_096,
+  /** Answers that are compressed at once. */
+  codedAnswersMax: 2,
+  /** Exports that are compressed at once. */
+  codedExportsMax: 8,
   /** Faults that a refusal of one body lists. */
   faultsMax: 20,
   /** Of a body that is no JSON and in which the place of the fault is looked for. */

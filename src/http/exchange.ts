@@ -217,7 +217,7 @@ export class Exchange {
     })
   }
 
-  end(status: number, lastPart?: string): void {
+  end(status: number, lastPart?: string | Uint8Array): void {
     if (!this.#open) return
     this.#response.cork(() => {
       this.#finish(status)

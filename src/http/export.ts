@@ -6,6 +6,7 @@ import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
 import type { ExportRequest, Principal } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../strand/strand-export.js'
+import { codingHeaders, codingOf, StreamCoder } from './content-coding.js'
 import { noRoom, type Exchange } from './exchange.js'
 import type { OpenUploads } from './uploads.js'
 
@@ -15,6 +16,8 @@ export class ExportSender {
   readonly #readers: ReaderPool
   readonly #uploads: OpenUploads
   readonly #onError: (error: unknown, requestId: string) => void
+  /** Exports that are being compressed. */
+  #coded = 0
 
   constructor(parts: {
     shards: Shards
@@ -61,9 +64,7 @@ export class ExportSender {
 
   async #send(exchange: Exchange, request: ExportRequest): Promise<void> {
     const { agent, fromSeq } = request
-    const locate: StrandLocate = { kind: 'strandLocate', agent }
-    if (request.access !== undefined) locate.access = request.access
-    const located = await this.#shards.ask(agent, locate)
+    const located = await this.#shards.ask(agent, locateOf(request))
     if (located.kind !== 'located') {
       exchange.refuse(unexpected(located))
       return
@@ -81,11 +82,28 @@ export class ExportSender {
       return
     }
     const toSeq = await this.#lastSeq(located, request)
+    const coding = this.#coded < limits.codedExportsMax ? codingOf(request.acceptEncoding) : undefined
     exchange.begin(200, 'application/x-ndjson', [
       ['Content-Disposition', `attachment; filename="${agent.replaceAll(':', '-')}.ndjson"`],
+      ...codingHeaders(coding),
     ])
     if (!exchange.open) return
-    const pace = paceOf(exchange)
+    if (coding === undefined) return this.#body(exchange, { request, located, toSeq })
+    const coder = new StreamCoder(coding)
+    this.#coded += 1
+    try {
+      await this.#body(exchange, { request, located, toSeq, coder })
+    } finally {
+      this.#coded -= 1
+      coder.close()
+    }
+  }
+
+  /** Sends the lines: the manifest, the records and the trailer. */
+  async #body(exchange: Exchange, { request, located, toSeq, coder }: ExportBody): Promise<void> {
+    const { agent, fromSeq } = request
+    const send = paceOf(exchange)
+    const pace: Pace = coder === undefined ? send : async (part) => send(await coder.add(part))
     const { strand, headSeq } = located
     const publicKey = keyAt(located, fromSeq)
     const manifest = { agent, strand, publicKey, fromSeq, toSeq, recordCount: headSeq }
@@ -94,9 +112,10 @@ export class ExportSender {
     const checkpoint = await this.#checkpoint(agent, located, toSeq)
     // A record can have been erased since the beginning, by a sys/erase after the export's end: the new count shows
     // that.
-    const now = await this.#shards.ask(agent, locate)
+    const now = await this.#shards.ask(agent, locateOf(request))
     const ended = now.kind === 'located' ? { recordCount: now.headSeq } : {}
-    exchange.end(200, `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`)
+    const trailer = `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`
+    exchange.end(200, coder === undefined ? trailer : await coder.end(trailer))
   }
 
   /**
@@ -156,6 +175,19 @@ export class ExportSender {
   }
 }
 
+/** An export of which the head was sent. */
+interface ExportBody {
+  request: ExportRequest
+  located: LocatedOutcome
+  toSeq: number
+  /** Absent where it is not compressed. */
+  coder?: StreamCoder
+}
+
+function locateOf({ agent, access }: ExportRequest): StrandLocate {
+  return access === undefined ? { kind: 'strandLocate', agent } : { kind: 'strandLocate', agent, access }
+}
+
 /** The public key in force at the record `seq`. */
 function keyAt({ publicKey, retiredKeys }: LocatedOutcome, seq: number): string {
   return retiredKeys.find(({ lastSeq }) => seq <= lastSeq)?.publicKey ?? publicKey
@@ -174,7 +206,7 @@ function paceOf(exchange: Exchange): Pace {
   exchange.onGone(go)
   exchange.onWritable(go)
   return (text) => {
-    if (!exchange.open || exchange.write(text)) return Promise.resolve()
+    if (text.length === 0 || !exchange.open || exchange.write(text)) return Promise.resolve()
     return exchange.open ? new Promise((resolve) => (release = resolve)) : Promise.resolve()
   }
 }

@@ -3,7 +3,14 @@ import { RefusedError, refuse, type Refusal } from '../base/errors.js'
 import type { Outcome } from '../protocol/messages.js'
 import { answerOf, replayedHeaders } from '../routes/answers.js'
 import type { AuthRoute } from '../routes/auth-route.js'
-import type { Answer, CommandRoute, Principal, RouteRequest, StreamRequest } from '../routes/route.js'
+import type {
+  Answer,
+  CommandRoute,
+  HandlerRoute,
+  Principal,
+  RouteRequest,
+  StreamRequest,
+} from '../routes/route.js'
 import type { Route } from '../routes/routes.js'
 import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'
@@ -87,7 +94,7 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
     case 'command':
       return runCommand(route, { exchange, request }, handling)
     case 'handler':
-      return finishLater(exchange, route.handle(request, handling.context))
+      return finishLater(exchange, runHandler(route, request, handling))
     case 'auth':
       return runAuth(route, { exchange, admitted, request }, handling)
     case 'ingest':
@@ -176,6 +183,16 @@ function openStream(
     exchange.onDone = ticket === null ? undefined : tickets.hold(ticket, principal)
     streams.open(exchange, request, principal)
   }
+}
+
+async function runHandler(
+  route: HandlerRoute,
+  request: RouteRequest,
+  { context, coder }: Handling,
+): Promise<Answer | Refusal> {
+  const answer = await route.handle(request, context)
+  if (route.compressed !== true || 'code' in answer) return answer
+  return coder.code(answer, request.headers.acceptEncoding)
 }
 
 async function finishLater(exchange: Exchange, answering: Promise<Answer | Refusal>): Promise<void> {

@@ -3,6 +3,7 @@ import type { Refusal } from '../base/errors.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { AuthContext } from '../routes/auth-route.js'
 import type { RouteContext } from '../routes/route.js'
+import type { AnswerCoder } from './content-coding.js'
 import type { ExportSender } from './export.js'
 import type { Opening } from './head.js'
 import type { ImportReceiver } from './import/receiver.js'
@@ -19,6 +20,7 @@ export interface Handling extends Opening {
   ingest: IngestReceiver
   exports: ExportSender
   imports: ImportReceiver
+  coder: AnswerCoder
   streams: StreamHub
   tickets: Pick<Tickets, 'hold'>
   uploads: OpenUploads

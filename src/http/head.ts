@@ -166,12 +166,19 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
         break
       default:
-        if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
+        readRareHeader(headers, name, value)
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
   const length = contentLength === undefined ? undefined : Number(contentLength)
   return { headers, query: request.getQuery() ?? '', contentLength: length, chunked, closes, fault }
+}
+
+/** Headers that few requests have, or few routes look at. */
+function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
+  if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
+  else if (name === 'accept-encoding')
+    headers.acceptEncoding = headers.acceptEncoding === '' ? value : `${headers.acceptEncoding},${value}`
 }
 
 /** uWebSockets.js accepts any value of this header. */
@@ -189,6 +196,7 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
     authorization: '',
     contentType: '',
     contentEncoding: '',
+    acceptEncoding: '',
     ifMatch: '',
     idempotencyKey: '',
     requestId: '',

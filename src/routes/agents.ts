@@ -58,6 +58,7 @@ const create: HandlerRoute = {
 /** GET /v1/agents: the names of all agents, in order. */
 const list: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'get',
   path: '/v1/agents',
   scope: 'records:read',

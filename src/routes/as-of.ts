@@ -25,6 +25,7 @@ import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.j
 export function asOfRoute(defaultAgent: string): HandlerRoute {
   return {
     kind: 'handler',
+    compressed: true,
     method: 'get',
     path: '/v1/strand/as-of',
     scope: 'records:read',

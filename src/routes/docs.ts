@@ -9,14 +9,21 @@ const openApi: HandlerRoute = {
   scope: 'none',
   anyQuery: true,
   bodyBytesMax: 0,
+  compressed: true,
   errors: [],
   docs: {
     summary: 'This interface as OpenAPI 3.1',
     tag: 'Operation',
     answers: { 200: { mediaType: 'application/json', description: 'OpenAPI 3.1' } },
   },
-  handle: async (_request, context) => ({ status: 200, body: [await context.openApi()] }),
+  handle: async (_request, context) => ({
+    status: 200,
+    body: [await context.openApi()],
+    lasting: true,
+  }),
 }
+
+const pageBytes = Buffer.from(docsPage)
 
 /** GET /docs: the same for people; the page needs nothing from another host. */
 const page: HandlerRoute = {
@@ -26,6 +33,7 @@ const page: HandlerRoute = {
   scope: 'none',
   anyQuery: true,
   bodyBytesMax: 0,
+  compressed: true,
   errors: [],
   docs: {
     summary: 'This interface as a page',
@@ -34,7 +42,8 @@ const page: HandlerRoute = {
   },
   handle: async () => ({
     status: 200,
-    body: docsPage,
+    body: [pageBytes],
+    lasting: true,
     contentType: 'text/html; charset=utf-8',
     headers: [
       ['Content-Security-Policy', docsPagePolicy],

@@ -122,6 +122,7 @@ function removeCommand(request: RouteRequest): AddressedCommand | Refusal {
 /** GET /v1/graph/edges/:agent: its edges, by type and then by the agent at the other end. */
 const list: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'get',
   path: '/v1/graph/edges/:agent',
   scope: 'records:read',
@@ -176,6 +177,7 @@ async function listEdges(request: RouteRequest, context: RouteContext): Promise<
 /** GET /v1/graph/traverse/:agent: what is reached over outbound edges, breadth first. */
 const walk: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'get',
   path: '/v1/graph/traverse/:agent',
   scope: 'records:read',

@@ -137,6 +137,7 @@ const createMember: HandlerRoute = {
 /** GET /v1/organisms/:organism_id */
 const show: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'get',
   path: '/v1/organisms/:organism_id',
   scope: 'admin:organisms',
@@ -184,6 +185,7 @@ async function membersOf(
 /** GET /v1/organisms: all organisms, by id. */
 const list: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'get',
   path: '/v1/organisms',
   scope: 'admin:organisms',

@@ -29,6 +29,7 @@ import type {
 /** GET /v1/proposals: those of one agent, or of all. */
 const list: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'get',
   path: '/v1/proposals',
   scope: 'proposals:decide',

@@ -31,6 +31,7 @@ const PAGES_MAX = 16
 /** POST /v1/agents/:agent/query: the four kinds of query. */
 const query: HandlerRoute = {
   kind: 'handler',
+  compressed: true,
   method: 'post',
   path: '/v1/agents/:agent/query',
   scope: 'records:read',

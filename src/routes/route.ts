@@ -41,6 +41,7 @@ export interface RequestHeaders {
   authorization: string
   contentType: string
   contentEncoding: string
+  acceptEncoding: string
   ifMatch: string
   idempotencyKey: string
   requestId: string
@@ -72,6 +73,8 @@ export interface Answer {
   body: string | readonly Uint8Array[]
   contentType?: string
   headers?: readonly (readonly [name: string, value: string])[]
+  /** The body is the same bytes for every request: compressed once, for all. */
+  lasting?: true
 }
 
 /** What handlers that need more than one command work with. */
@@ -204,6 +207,11 @@ export interface AddressedCommand {
 export interface HandlerRoute extends RouteBase {
   kind: 'handler'
   bodyBytesMax: number
+  /**
+   * Its answers are compressed for clients that ask for it. Not where an answer has a secret beside something that
+   * another chose: the length would tell of it (docs/SECURITY.md, Compressed answers).
+   */
+  compressed?: true
   handle(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal>
 }
 
@@ -268,6 +276,8 @@ export interface ExportRequest {
   agent: string
   fromSeq: number
   toSeq?: number
+  /** Accept-Encoding of the request; empty where it is not sent. */
+  acceptEncoding: string
   /** The user for whom it is made; what its row policies hide is withheld. */
   access?: UserAccess
 }

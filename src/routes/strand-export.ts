@@ -38,5 +38,6 @@ function toExport(request: RouteRequest, defaultAgent: string): ExportRequest | 
   const toSeq = integerQuery(request, 'to_seq', { min: 0, max: SEQ_MAX, fallback: SEQ_MAX })
   if (typeof toSeq !== 'number') return toSeq
   if (toSeq < fromSeq) return faultyParameter('?to_seq', 'Expected to_seq not to be below from_seq')
-  return withAccess(request, request.query.has('to_seq') ? { agent, fromSeq, toSeq } : { agent, fromSeq })
+  const part = { agent, fromSeq, acceptEncoding: request.headers.acceptEncoding }
+  return withAccess(request, request.query.has('to_seq') ? { ...part, toSeq } : part)
 }

@@ -7,6 +7,7 @@ import { version } from '../base/version.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import { parseAddressRanges } from '../http/client-address.js'
+import { AnswerCoder } from '../http/content-coding.js'
 import { Credentials } from '../http/credentials.js'
 import { ExportSender } from '../http/export.js'
 import type { Handling } from '../http/handling.js'
@@ -44,6 +45,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
   let lastId = 0
   return {
     shards,
+    coder: new AnswerCoder(),
     streams,
     tickets,
     uploads,

@@ -68,6 +68,49 @@ it('takes any query parameter where probes, mails and providers add their own', 
   expect(back.body.detail).not.toContain('Unknown query parameter')
 })
 
+it.each(['br', 'gzip'])(
+  'sends its documents by %s where that is asked for, and HEAD says as much',
+  async (coding) => {
+    for (const path of ['/openapi.json', '/docs']) {
+      const plain = await fetch(server.url + path, { headers: { 'accept-encoding': 'identity' } })
+      const sent = await fetch(server.url + path, { headers: { 'accept-encoding': coding } })
+      const head = await fetch(server.url + path, { method: 'HEAD', headers: { 'accept-encoding': coding } })
+      expect([plain.headers.get('content-encoding'), sent.headers.get('content-encoding')]).toEqual([
+        null,
+        coding,
+      ])
+      for (const { headers } of [plain, sent, head]) expect(headers.get('vary')).toBe('Accept-Encoding')
+      const length = Number(sent.headers.get('content-length'))
+      expect(length).toBeLessThan(Number(plain.headers.get('content-length')) / 3)
+      expect(head.headers.get('content-length')).toBe(String(length))
+      expect(await sent.text()).toBe(await plain.text())
+    }
+  },
+)
+
+it('compresses pages, and nothing that holds a secret, a stream or a problem', async () => {
+  const headers = {
+    authorization: `Bearer ${server.rootKey}`,
+    'accept-encoding': 'gzip',
+    'content-type': 'application/json',
+  }
+  const records = Array.from({ length: 60 }, (_none, n) => ({ data: { n, text: 'boiler '.repeat(20) } }))
+  await ask(server, 'POST /v1/agents/default/records/batch', { body: { records } })
+  const codingOf = async (path: string, body?: object) => {
+    const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) }
+    const answer = await fetch(server.url + path, init)
+    await answer.body?.cancel()
+    return answer.headers.get('content-encoding')
+  }
+  expect(await codingOf('/v1/agents/default/query', { type: 'latest', limit: 60 })).toBe('gzip')
+  expect(await codingOf('/v1/strand/as-of?ts=2100-01-01T00:00:00Z')).toBe('gzip')
+  expect(await codingOf('/v1/strand/export')).toBe('gzip')
+  expect(await codingOf('/v1/agents')).toBeNull()
+  expect(await codingOf('/metrics')).toBeNull()
+  expect(await codingOf('/v1/stream')).toBeNull()
+  expect(await codingOf('/v1/admin/api-keys', { name: 'n'.repeat(5_000), scopes: ['x'] })).toBeNull()
+})
+
 it('answers 405 with what the path allows', async () => {
   const cases = [
     ['PUT /v1/agents', 'GET, HEAD, POST'],

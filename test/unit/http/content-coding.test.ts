@@ -1,0 +1,90 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { AnswerCoder, codingOf, StreamCoder } from '../../../src/http/content-coding.js'
+
+const decoded = { br: brotliDecompressSync, gzip: gunzipSync }
+
+describe('the coding that Accept-Encoding asks for', () => {
+  it.each([
+    ['', undefined],
+    ['gzip', 'gzip'],
+    ['x-gzip', 'gzip'],
+    ['br', 'br'],
+    ['gzip, deflate, br, zstd', 'br'],
+    ['GZIP;Q=1.0, br;q=0.9', 'gzip'],
+    ['gzip;q=0', undefined],
+    ['gzip;q=0.000, br;q=0.001', 'br'],
+    ['*', 'br'],
+    ['br;q=0, *', 'gzip'],
+    ['*;q=0', undefined],
+    ['identity', undefined],
+    ['identity;q=1, gzip;q=0.5', undefined],
+    ['identity;q=0.5, gzip;q=0.5', 'gzip'],
+    ['deflate, zstd', undefined],
+    ['gzip;q=2', undefined],
+    ['gzip;q=x, br;q=', undefined],
+    [' gzip ;q=0.3 ,\tbr ; q=0.2', 'gzip'],
+    [`${'x,'.repeat(1_000)}gzip`, undefined],
+  ])('%j: %s', (header, coding) => {
+    expect(codingOf(header)).toBe(coding)
+  })
+})
+
+describe('an answer', () => {
+  const text = JSON.stringify(Array.from({ length: 400 }, (_none, n) => ({ n, name: 'boiler' })))
+
+  it.each(['br', 'gzip'] as const)('is the same behind %s, and says that it varies', async (coding) => {
+    const coder = new AnswerCoder()
+    const parts = [Buffer.from(text.slice(0, 100)), Buffer.from(text.slice(100))]
+    for (const body of [text, parts]) {
+      const { body: coded, headers } = await coder.code({ status: 200, body }, coding)
+      expect(headers).toEqual([
+        ['Vary', 'Accept-Encoding'],
+        ['Content-Encoding', coding],
+      ])
+      const bytes = Buffer.concat(typeof coded === 'string' ? [] : coded)
+      expect(bytes.length).toBeLessThan(text.length / 4)
+      expect(decoded[coding](bytes).toString()).toBe(text)
+    }
+  })
+
+  it('stays as it is where it is short, or more are being compressed than may be', async () => {
+    const coder = new AnswerCoder()
+    const short = { status: 200, body: 'x'.repeat(limits.codedAnswerBytesMin - 1) }
+    expect(await coder.code(short, 'br')).toBe(short)
+    const asked = Array.from({ length: limits.codedAnswersMax + 3 }, () =>
+      coder.code({ status: 200, body: text }, 'gzip'),
+    )
+    const answers = await Promise.all(asked)
+    const plain = answers.filter(({ body }) => body === text)
+    expect(plain).toHaveLength(3)
+    for (const { headers } of plain) expect(headers).toEqual([['Vary', 'Accept-Encoding']])
+    expect((await coder.code({ status: 200, body: text }, 'gzip')).body).not.toBe(text)
+  })
+
+  it('is compressed once where it lasts', async () => {
+    const coder = new AnswerCoder()
+    const answer = { status: 200, body: [Buffer.from(text)], lasting: true } as const
+    const [first, again] = [await coder.code(answer, 'br'), await coder.code(answer, 'br')]
+    expect(first.body[0]).toBe(again.body[0])
+    expect((await coder.code(answer, 'gzip')).body[0]).not.toBe(first.body[0])
+  })
+})
+
+it.each(['br', 'gzip'] as const)('compresses a stream of parts by %s', async (coding) => {
+  const coder = new StreamCoder(coding)
+  const parts: Uint8Array[] = []
+  const lines = Array.from({ length: 50 }, (_none, n) => `${n} ${'line '.repeat(n * 100)}\n`)
+  for (const line of lines) parts.push(await coder.add(line))
+  parts.push(await coder.end('the end\n'))
+  expect(decoded[coding](Buffer.concat(parts)).toString()).toBe(`${lines.join('')}the end\n`)
+  coder.close()
+})
+
+it('lets go of a stream that ends before its time', async () => {
+  const coder = new StreamCoder('gzip')
+  const adding = coder.add('x'.repeat(1_000_000))
+  coder.close()
+  await adding
+})
