@@ -8,7 +8,7 @@ import { join } from 'node:path'
  */
 export const shortForms: Readonly<Record<string, readonly string[]>> = {
   attacks: ['queries', 'smuggling'],
-  e2e: ['control', 'readme', 'restore-tokens'],
+  e2e: ['control', 'deployment', 'readme', 'restore-tokens'],
   faults: ['auth-single-use', 'crash', 'durability', 'power-loss', 'stop'],
 }
 
