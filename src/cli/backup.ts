@@ -1,15 +1,16 @@
 import { parseArgs } from 'node:util'
 import { backUp } from '../backup/backup.js'
 import { systemClock } from '../base/clock.js'
-import { describeFaults, readProcessConfig } from '../settings/config.js'
+import { describeFaults } from '../settings/config.js'
 import { secretFiles } from '../backup/stores.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
+import { settingsOf } from './read-settings.js'
 import { runStoreCommand } from './store-command.js'
 
-const USAGE = `Usage: strandfast backup DIR [--no-secrets]
-Copies the data directory of the settings to DIR, which is absent or empty, while a server may go on writing; checks every
+const USAGE = `Usage: strandfast backup DIR [--no-secrets] [--data-dir DIR]
+Copies the data directory of --data-dir or the settings to DIR, which is absent or empty, while a server may go on writing; checks every
 strand of the copy, then writes DIR/manifest.json. The copy holds ${secretFiles.join(', ')} where the data
 directory has them, but with --no-secrets. It begins only where there is room for the copy, and is given up when the disk
 of the data directory comes near SERVICE_MIN_FREE_BYTES. A DIR without manifest.json is no backup.
@@ -23,27 +24,35 @@ export async function backupCommand(args: string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
   const asked = readAsked(args)
   if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
-  const reading = readProcessConfig()
+  const reading = settingsOf(asked.dataDir)
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
   }
   const { dataDir, freeBytesMin } = reading.config
-  const request = { dataDir, freeBytesMin, ...asked, nowMs: systemClock() }
+  const { target, secrets } = asked
+  const request = { dataDir, freeBytesMin, target, secrets, nowMs: systemClock() }
   return runStoreCommand(
     { failed: 'The backup failed', niced: true },
     (work) => backUp(request, work),
-    (manifest) => describe(asked.target, manifest),
+    (manifest) => describe(target, manifest),
   )
 }
 
-function readAsked(args: string[]): { target: string; secrets: boolean } | string {
+interface Asked {
+  target: string
+  secrets: boolean
+  /** The data directory, if not that of the settings. */
+  dataDir: string | undefined
+}
+
+function readAsked(args: string[]): Asked | string {
   try {
-    const options = { 'no-secrets': { type: 'boolean' } } as const
+    const options = { 'no-secrets': { type: 'boolean' }, 'data-dir': { type: 'string' } } as const
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const [target, ...more] = positionals
     if (target === undefined || target === '' || more.length > 0) return 'Expected one DIR'
-    return { target, secrets: values['no-secrets'] !== true }
+    return { target, secrets: values['no-secrets'] !== true, dataDir: values['data-dir'] }
   } catch (error) {
     return error instanceof Error ? error.message : 'Expected DIR'
   }

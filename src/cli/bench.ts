@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { pooledRandom, type RandomBytes } from '../base/random.js'
-import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { type Config, describeFaults } from '../settings/config.js'
 import { version } from '../base/version.js'
 import { measureServer, type Measured } from './bench-scenarios.js'
 import { signRate, syncRate } from './bench-machine.js'
@@ -14,6 +14,7 @@ import { loadEngine } from '../door/engine.js'
 import { startProgress } from './progress.js'
 import { describeError } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
+import { settingsOf } from './read-settings.js'
 import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
 
 const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR | --url URL] [--json]
@@ -61,8 +62,7 @@ export async function benchCommand(args: string[]): Promise<number> {
   if (dir !== undefined && !isDirectory(dir)) return refuse('Expected a directory after --dir')
   if (url !== undefined) return benchRunning(options.values, Number(seconds))
   if (options.values.key !== undefined) return refuse('Expected --key only with --url')
-  const dataDir = options.values['data-dir']
-  const reading = readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+  const reading = settingsOf(options.values['data-dir'])
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration

@@ -1,14 +1,15 @@
 import { systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
 import { issueLicense } from '../auth/license.js'
-import { describeFaults, readProcessConfig } from '../settings/config.js'
+import { describeFaults } from '../settings/config.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { openAuthority } from '../data-directory/license-authority.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import { exitCodes } from './exit-codes.js'
 import { readOptions, showUsage } from './read-options.js'
+import { settingsOf } from './read-settings.js'
 
-const USAGE = `Usage: strandfast license issue --licensee NAME [--days 365]
+const USAGE = `Usage: strandfast license issue --licensee NAME [--days 365] [--data-dir DIR]
 Prints a license for SERVICE_LICENSE_KEY. It is signed by the authority of the data directory, which is made when there
 is none; other servers check it by SERVICE_LICENSE_PUBLIC_KEY. NAME has at most 200 characters, --days 1 to 36500.
 `
@@ -25,7 +26,7 @@ const FEATURES = ['auth']
 export async function licenseCommand(args: string[]): Promise<number> {
   const asked = readGrant(args)
   if (!asked.ok) return showUsage(USAGE, asked)
-  const reading = readProcessConfig()
+  const reading = settingsOf(asked.dataDir)
   if (!reading.ok) return refuse(describeFaults(reading.faults))
   const { dataDir, auth } = reading.config
   try {
@@ -48,7 +49,7 @@ export async function licenseCommand(args: string[]): Promise<number> {
 }
 
 type Asked =
-  | { ok: true; grant: { licensee: string; days: number; features: string[] } }
+  | { ok: true; grant: { licensee: string; days: number; features: string[] }; dataDir: string | undefined }
   | { ok: false; help: boolean; fault: string }
 
 function readGrant(args: string[]): Asked {
@@ -57,6 +58,7 @@ function readGrant(args: string[]): Asked {
   const options = readOptions(action === 'issue' ? rest : args, {
     licensee: { type: 'string' },
     days: { type: 'string', default: DAYS_DEFAULT },
+    'data-dir': { type: 'string' },
   })
   if (!options.ok && options.help) return options
   if (action !== 'issue')
@@ -68,7 +70,8 @@ function readGrant(args: string[]): Asked {
   if (!/^[1-9]\d{0,4}$/.test(days) || Number(days) > DAYS_MAX) {
     return wrong(`Expected --days from 1 to ${DAYS_MAX}`)
   }
-  return { ok: true, grant: { licensee: name, days: Number(days), features: FEATURES } }
+  const grant = { licensee: name, days: Number(days), features: FEATURES }
+  return { ok: true, grant, dataDir: options.values['data-dir'] }
 }
 
 function refuse(text: string): number {

@@ -4,6 +4,11 @@ import { namedByFlags, readFlags } from '../settings/flags.js'
 /** The settings by which a command runs, or the exit code it ends with at once. */
 export type ReadSettings = { ok: true; reading: ConfigReading } | { ok: false; help: boolean; fault: string }
 
+/** The settings of a command that takes `--data-dir` beside arguments of its own. */
+export function settingsOf(dataDir: string | undefined): ConfigReading {
+  return readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+}
+
 /** Reads the settings of the environment and those given as flags, which take precedence. `--help` ends it. */
 export function readSettings(args: readonly string[]): ReadSettings {
   if (args.includes('--help') || args.includes('-h')) return { ok: false, help: true, fault: '' }

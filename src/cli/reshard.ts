@@ -1,6 +1,6 @@
 import type { ReshardProgress } from '../../workers/reshard/reshard.js'
 import { limits } from '../base/limits.js'
-import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { type Config, describeFaults } from '../settings/config.js'
 import { shardsMax } from '../settings/shards.js'
 import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory/data-directory.js'
 import {
@@ -14,8 +14,9 @@ import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { startProgress } from './progress.js'
 import { readOptions, showUsage } from './read-options.js'
+import { settingsOf } from './read-settings.js'
 
-const USAGE = `Usage: strandfast reshard --shards N
+const USAGE = `Usage: strandfast reshard --shards N [--data-dir DIR]
 Moves the data directory to N shards, 1 to ${shardsMax}. The server must be stopped. Strands, hashes and signatures stay as
 they are. Needs free space for a second copy of the data; cut off at any moment, the directory is as before or moved.
 `
@@ -31,7 +32,7 @@ const MEBIBYTE = 1_048_576
  * 78 wrong usage or settings, or a data directory that is in use
  */
 export async function reshardCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, { shards: { type: 'string' } })
+  const options = readOptions(args, { shards: { type: 'string' }, 'data-dir': { type: 'string' } })
   if (!options.ok) return showUsage(USAGE, options)
   const shards = Number(/^\d{1,2}$/.exec(options.values.shards ?? '')?.[0] ?? 0)
   if (shards < 1 || shards > shardsMax) {
@@ -40,7 +41,7 @@ export async function reshardCommand(args: string[]): Promise<number> {
       fault: `Expected --shards to be an integer from 1 to ${shardsMax}`,
     })
   }
-  const reading = readProcessConfig()
+  const reading = settingsOf(options.values['data-dir'])
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration

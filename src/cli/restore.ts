@@ -1,14 +1,15 @@
 import { parseArgs } from 'node:util'
 import { pooledRandom } from '../base/random.js'
-import { describeFaults, readProcessConfig } from '../settings/config.js'
+import { describeFaults } from '../settings/config.js'
 import { restore } from '../backup/restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
+import { settingsOf } from './read-settings.js'
 import { runStoreCommand } from './store-command.js'
 
-const USAGE = `Usage: strandfast restore DIR
-Makes the data directory of the settings, which is absent or empty, of the backup in DIR, if every file of it is as its
+const USAGE = `Usage: strandfast restore DIR [--data-dir DIR]
+Makes the data directory of --data-dir or the settings, which is absent or empty, of the backup in DIR, if every file of it is as its
 manifest says and every strand verifies. Otherwise it says what is wrong and leaves nothing. A backup without the master
 seed needs SERVICE_MASTER_SEED.
 `
@@ -21,7 +22,7 @@ export async function restoreCommand(args: string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
   const source = readSource(args)
   if (typeof source !== 'object') return showUsage(USAGE, { help: false, fault: source })
-  const reading = readProcessConfig()
+  const reading = settingsOf(source.dataDir)
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return exitCodes.configuration
@@ -35,11 +36,13 @@ export async function restoreCommand(args: string[]): Promise<number> {
   )
 }
 
-function readSource(args: string[]): { path: string } | string {
+function readSource(args: string[]): { path: string; dataDir: string | undefined } | string {
   try {
-    const { positionals } = parseArgs({ args, options: {}, allowPositionals: true })
+    const options = { 'data-dir': { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const [path, ...more] = positionals
-    return path === undefined || path === '' || more.length > 0 ? 'Expected one DIR' : { path }
+    if (path === undefined || path === '' || more.length > 0) return 'Expected one DIR'
+    return { path, dataDir: values['data-dir'] }
   } catch (error) {
     return error instanceof Error ? error.message : 'Expected DIR'
   }

@@ -1,5 +1,6 @@
 import { findServer } from '../data-directory/address.js'
-import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { type Config, describeFaults } from '../settings/config.js'
+import { settingsOf } from './read-settings.js'
 
 /** The options by which every command that asks a server is told which. */
 export const serverOptions = {
@@ -57,7 +58,7 @@ export function serverAsked({
 }: ServerValues): AskedServer | string {
   let [url, key] = [givenUrl, givenKey]
   if (url === undefined || key === undefined) {
-    const reading = readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+    const reading = settingsOf(dataDir)
     if (!reading.ok)
       return `Settings are wrong: ${describeFaults(reading.faults).trimEnd().replaceAll('\n', '; ')}`
     const found = findServer(reading.config.dataDir)

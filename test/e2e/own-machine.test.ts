@@ -82,6 +82,25 @@ describe('a command beside the data directory', () => {
     expect(examined).toMatch(/^ok +server +http:\/\/127\.0\.0\.1:\d+ is alive and ready$/m)
   })
 
+  it('backs up, restores and reshards what --data-dir names', async () => {
+    const [backup, restored] = [join(folder, 'backup'), join(folder, 'restored')]
+    const made = await run(['backup', backup, '--data-dir', dataDir])
+    expect([made[0], made[1]]).toEqual([0, expect.stringMatching(/^BACKED UP \d+ records of \d+ agents to /)])
+    expect(await run(['restore', backup, '--data-dir', restored])).toEqual([
+      0,
+      expect.stringMatching(/^RESTORED \d+ records of \d+ agents to \S+restored, as of /),
+      '',
+    ])
+    const moved = await run(['reshard', '--shards', '2', '--data-dir', restored])
+    expect([moved[0], moved[1]]).toEqual([
+      0,
+      expect.stringMatching(/^Moved \d+ agents with \d+ records to 2 shards/),
+    ])
+    expect((await run(['license', 'issue', '--licensee', 'Acme', '--data-dir', restored]))[0]).toBe(0)
+    expect(existsSync(join(restored, 'license-authority.seed'))).toBe(true)
+    expect(existsSync(join(folder, 'data', 'license-authority.seed'))).toBe(false)
+  })
+
   it('sends the root key to no other address', async () => {
     const heard: unknown[] = []
     const other = createServer((request, response) => {
