@@ -41,6 +41,7 @@ describe('readConfig', () => {
   it('gives the documented defaults when nothing is set', () => {
     expect(valid({})).toEqual({
       host: '127.0.0.1',
+      httpEngine: 'auto',
       port: 8787,
       dataDir: resolve('data'),
       agentId: 'default',
