@@ -1,3 +1,4 @@
+import { relative, resolve } from 'node:path'
 import { assertFree } from '../base/free-port.js'
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults } from '../settings/config.js'
@@ -83,7 +84,8 @@ async function runUntil(
   const { serve } = await import('../main.js')
   const server = await serve(config, directory, canEnd)
   process.stdout.write(`listening on ${server.url}\n`)
-  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) tell(nextSteps(server.url))
+  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY)
+    tell(nextSteps(server.url, config.dataDir))
   await signalled
   const timer = setTimeout(() => {
     tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
@@ -95,10 +97,14 @@ async function runUntil(
 }
 
 /** Where to look next, for whoever starts the server by hand or for the first time. */
-function nextSteps(url: string): string {
+function nextSteps(url: string, dataDir: string): string {
+  const [, program = ''] = process.argv
+  // As it was started: where the package is not installed, there is no command of this name.
+  const command = program.endsWith('.js') ? `node ${relative('.', program)}` : 'strandfast'
+  const where = dataDir === resolve('data') ? '' : ` --data-dir ${relative('.', dataDir)}`
   return (
-    `next: ${reachedAt(url)}/docs shows every operation; a first record: strandfast write hello --data ` +
-    `'{"text":"world"}'`
+    `next: ${reachedAt(url)}/docs shows every operation; a first record: ${command} write hello --data ` +
+    `'{"text":"world"}'${where}`
   )
 }
 

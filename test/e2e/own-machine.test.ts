@@ -161,7 +161,9 @@ describe('the first start', () => {
       told.push(...err.split('\n').filter((line) => line.startsWith('next: ')))
     }
     expect(told).toEqual([
-      expect.stringMatching(/^next: http:\/\/127\.0\.0\.1:\d+\/docs shows every operation; a first record: /),
+      expect.stringMatching(
+        /^next: http:\/\/127\.0\.0\.1:\d+\/docs shows every operation; a first record: node \S+strandfast\.js write hello --data '\{"text":"world"\}' --data-dir first$/,
+      ),
     ])
   })
 })
