@@ -14,20 +14,33 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { leftOut } from '../support/faults/rounds.js'
+import { noOtherRuntime, runtime } from '../support/server/runtimes.js'
 import { call, testRootKey } from '../support/server/server.js'
 
 /*
- * Both packages as users have them: packed, and installed by npm into empty folders. STRANDFAST_TEST_NODE is another
- * Node to run them on than the one that runs the tests.
+ * Both packages as users have them: packed, installed by npm into empty folders, and used on each Node that the README
+ * promises. STRANDFAST_TEST_NODE, the path of a Node, is then the only one.
  */
 
-const node = process.env['STRANDFAST_TEST_NODE'] ?? process.execPath
-const env = {
+/** The Nodes to use the packages on: what each is called, and what gives its path. */
+const nodes: [name: string, find: () => string][] = []
+const only = process.env['STRANDFAST_TEST_NODE']
+if (only !== undefined) nodes.push([only, () => only])
+else if (leftOut(noOtherRuntime)) nodes.push([process.version, () => process.execPath])
+else {
+  for (const version of ['20.19.6', '22.23.3', '24.21.0', '26.10.0'])
+    nodes.push([version, () => runtime('node', version)])
+}
+
+/** The Node that programs find. */
+let node = process.execPath
+const environment = () => ({
   PATH: `${dirname(resolve(node))}:${process.env['PATH']}`,
   HOME: process.env['HOME'],
   npm_config_cache: process.env['npm_config_cache'],
   npm_config_registry: process.env['npm_config_registry'],
-}
+})
 const tool = (name: string) => resolve('node_modules', name)
 
 interface Run {
@@ -39,7 +52,7 @@ interface Run {
 /** Runs a program, and gives how it ended and what it said. */
 async function run(cwd: string, command: string, ...args: string[]): Promise<Run> {
   try {
-    return { code: 0, ...(await promisify(execFile)(command, args, { cwd, env })) }
+    return { code: 0, ...(await promisify(execFile)(command, args, { cwd, env: environment() })) }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && 'stdout' in error && 'stderr' in error)) throw error
     return { code: Number(error.code), stdout: String(error.stdout), stderr: String(error.stderr) }
@@ -49,7 +62,7 @@ async function run(cwd: string, command: string, ...args: string[]): Promise<Run
 const folder = mkdtempSync(join(tmpdir(), 'strandfast-packages-'))
 const serverHome = join(folder, 'server')
 const clientHome = join(folder, 'client')
-let server: ChildProcess | undefined
+/** Where the server of the Node that is tried listens. */
 let url: string
 
 /** Packs what a folder publishes, and gives the path of the tarball. */
@@ -86,27 +99,28 @@ beforeAll(async () => {
   const client = await pack('packages/client')
   await install(serverHome, await pack('.'), client)
   await install(clientHome, client)
-  server = spawn('npx', ['--no-install', 'strandfast', 'serve'], {
+}, 300_000)
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Starts the installed server on a data directory of its own, and gives its process when it listens. */
+async function serve(dataDir: string): Promise<ChildProcess> {
+  const settings = { SERVICE_PORT: '0', SERVICE_DATA_DIR: dataDir, SERVICE_ROOT_API_KEY: testRootKey }
+  const server = spawn('npx', ['--no-install', 'strandfast', 'serve'], {
     cwd: serverHome,
-    env: { ...env, SERVICE_PORT: '0', SERVICE_DATA_DIR: 'data', SERVICE_ROOT_API_KEY: testRootKey },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...environment(), ...settings, SERVICE_LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
   })
   if (server.stdout === null) throw new Error('Expected a pipe')
   for await (const line of createInterface({ input: server.stdout })) {
-    url = /^listening on (\S+)$/.exec(line)?.[1] ?? ''
-    if (url !== '') break
+    const listening = /^listening on (\S+)$/.exec(line)?.[1]
+    if (listening === undefined) continue
+    url = listening
+    return server
   }
-}, 300_000)
-
-afterAll(async () => {
-  if (server?.pid !== undefined && server.exitCode === null) {
-    const ended = once(server, 'exit')
-    process.kill(-server.pid, 'SIGTERM')
-    await ended
-  }
-  rmSync(folder, { recursive: true, force: true })
-})
+  throw new Error('The server ended before it listened')
+}
 
 /** What writes one record, and prints its place. */
 const writing = (
@@ -119,8 +133,23 @@ const { seq } = await service.collection('${collection}').write({ lit: true })
 console.log(seq, ServiceError.name)
 `
 
-describe('the package of the server, installed', () => {
-  it('serves, takes a record, and verifies its export', async () => {
+describe.each(nodes)('on Node %s', (name, find) => {
+  let server: ChildProcess | undefined
+
+  beforeAll(async () => {
+    node = find()
+    server = await serve(`data-${nodes.findIndex(([one]) => one === name)}`)
+  }, 240_000)
+
+  afterAll(async () => {
+    node = process.execPath
+    if (server?.pid === undefined || server.exitCode !== null) return
+    const ended = once(server, 'exit')
+    process.kill(-server.pid, 'SIGTERM')
+    await ended
+  })
+
+  it('the server serves, takes a record, and verifies its export', async () => {
     const address = { url, rootKey: testRootKey }
     const agent = await call(address, 'POST /v1/agents', { body: { name: 'sensors', zone: 'free' } })
     expect(agent.status).toBe(201)
@@ -141,17 +170,21 @@ describe('the package of the server, installed', () => {
     expect(changed.code).toBe(1)
   })
 
-  it('is the version that its package.json names', async () => {
+  it('the program is the version that its package.json names', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
     const shown = await run(serverHome, 'npx', '--no-install', 'strandfast', '--version')
     expect(shown).toMatchObject({ code: 0, stdout: `strandfast ${version}\n` })
   })
 
-  it('hands on the client', async () => {
+  it('the package of the server hands on the client', async () => {
     expect(await runModule(serverHome, writing('strandfast/client', 'by-server'))).toBe('1 ServiceError')
     const same = `import * as one from 'strandfast/client'\nimport * as other from '@strandfast/client'
 console.log(Object.keys(one).length > 5 && Object.keys(one).every((name) => one[name] === other[name]))`
     expect(await runModule(serverHome, same)).toBe('true')
+  })
+
+  it('the client alone writes a record', async () => {
+    expect(await runModule(clientHome, writing('@strandfast/client', 'by-client'))).toBe('1 ServiceError')
   })
 })
 
@@ -160,10 +193,6 @@ describe('the package of the client, installed alone', () => {
     const installed = readdirSync(join(clientHome, 'node_modules')).filter((name) => !name.startsWith('.'))
     expect(installed).toEqual(['@strandfast'])
     expect(readdirSync(join(clientHome, 'node_modules/@strandfast'))).toEqual(['client'])
-  })
-
-  it('writes a record', async () => {
-    expect(await runModule(clientHome, writing('@strandfast/client', 'by-client'))).toBe('1 ServiceError')
   })
 })
 
@@ -183,7 +212,7 @@ const wrongUse = `${use}\nexport const wrong = async (): Promise<string> => (awa
 describe.each([
   ['strandfast/client', serverHome],
   ['@strandfast/client', clientHome],
-])('the types of %s', (client, home) => {
+])('the types of %s', { timeout: 180_000 }, (client, home) => {
   const compilers = {
     'TypeScript of today': tool('typescript/bin/tsc'),
     'TypeScript 5': resolve('packages/openapi-types/node_modules/typescript/bin/tsc'),

@@ -2,7 +2,7 @@
  * A session of the client as any runtime can have it: writes, reads, streams, ingests, verifies. Prints what it found.
  * Called with the address of a server and a key.
  */
-import { NotFoundError, ServiceClient } from '../../../dist/src/client/index.js'
+import { NotFoundError, ServiceClient } from '../../../packages/client/dist/index.js'
 
 const [url, apiKey] = process.argv.slice(-2)
 const client = new ServiceClient({ url, apiKey })
