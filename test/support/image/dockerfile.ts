@@ -1,0 +1,136 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+
+/*
+ * Carries out a Dockerfile where no registry is at hand: its stages are folders that begin as a Debian made by debootstrap
+ * with this Node and its npm in it, and RUN is a chroot. It knows what our Dockerfile uses, and refuses the rest.
+ */
+
+/** What a Dockerfile makes: the root of the last stage, and how it is started. */
+export interface Image {
+  root: string
+  workdir: string
+  user: string
+  env: Record<string, string>
+  command: string[]
+  health: string[]
+  stopSignal: string
+  volumes: string[]
+}
+
+/** The instructions of a Dockerfile, a pair each. */
+export function instructionsOf(text: string): [name: string, rest: string][] {
+  const lines = text.replaceAll(/\\\n\s*/g, '').split('\n')
+  return lines
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line): [string, string] => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)])
+}
+
+/** Builds the image in `folder`, from files below `context`. */
+export function buildImage(text: string, { folder, context }: { folder: string; context: string }): Image {
+  const stages = new Map<string, string>()
+  let image = freshImage('')
+  for (const [name, rest] of instructionsOf(text)) {
+    if (name === 'FROM') {
+      const root = mkdtempSync(join(folder, 'stage-'))
+      execFileSync('cp', ['-a', `${debianRoot()}/.`, root])
+      image = freshImage(root)
+      const [, stage] = / AS (\S+)$/.exec(rest) ?? []
+      if (stage === undefined) continue
+      stages.set(stage, root)
+      addNode(root)
+    } else carryOut(image, [name, rest], { stages, context })
+  }
+  return image
+}
+
+function freshImage(root: string): Image {
+  const env = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+  return { root, workdir: '/', user: '0', env, command: [], health: [], stopSignal: '', volumes: [] }
+}
+
+function carryOut(
+  image: Image,
+  [name, rest]: [string, string],
+  { stages, context }: { stages: Map<string, string>; context: string },
+): void {
+  if (name === 'WORKDIR') {
+    image.workdir = rest
+    mkdirSync(join(image.root, rest), { recursive: true })
+  } else if (name === 'ENV') {
+    for (const one of rest.split(' '))
+      image.env[one.slice(0, one.indexOf('='))] = one.slice(one.indexOf('=') + 1)
+  } else if (name === 'COPY') {
+    const words = rest.split(' ')
+    const stage = words[0]?.startsWith('--from=') === true ? (words.shift() ?? '').slice(7) : undefined
+    const from = stage === undefined ? context : (stages.get(stage) ?? '')
+    const target = words.pop() ?? ''
+    for (const word of words)
+      copy(
+        join(from, word),
+        resolve(join(image.root, image.workdir), place(image, target)),
+        target.endsWith('/'),
+      )
+  } else if (name === 'RUN') runIn(image, ['sh', '-c', rest])
+  else if (name === 'USER')
+    image.user = execFileSync('chroot', [image.root, 'id', '-u', rest]).toString().trim()
+  else if (name === 'VOLUME') image.volumes.push(rest)
+  else if (name === 'STOPSIGNAL') image.stopSignal = rest
+  else if (name === 'CMD') image.command = JSON.parse(rest)
+  else if (name === 'HEALTHCHECK') image.health = JSON.parse(rest.slice(rest.indexOf('[')))
+  else if (name !== 'EXPOSE') throw new Error(`Expected another instruction than ${name}`)
+}
+
+function place(image: Image, target: string): string {
+  return target.startsWith('/') ? join(image.root, target) : target
+}
+
+function copy(from: string, target: string, isFolder: boolean): void {
+  const to = isFolder ? join(target, basename(from)) : target
+  mkdirSync(dirname(to), { recursive: true })
+  cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+}
+
+/**
+ * The words of a program that runs a command in the image, as its user and in its folder, with a /proc of its own that is
+ * gone when the command has ended. The program becomes the command, so that signals reach it.
+ */
+export function inImage(image: Image, command: readonly string[]): [program: string, words: string[]] {
+  const inside = 'cd "$0" && exec "$@"'
+  const outside = 'mount -t proc proc "$0/proc" && exec chroot "$@"'
+  const words = [`--userspec=${image.user}:${image.user}`, image.root, 'sh', '-c', inside, image.workdir]
+  return ['unshare', ['--mount', 'sh', '-c', outside, image.root, ...words, ...command]]
+}
+
+function runIn(image: Image, command: readonly string[]): void {
+  const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
+  const env = { ...process.env, ...image.env, HOME: '/root', npm_config_registry: registry }
+  execFileSync(...inImage(image, command), { env, stdio: 'pipe' })
+}
+
+/** A Debian of the smallest kind, made once and kept beside other temporary files. */
+function debianRoot(): string {
+  const kept = join(tmpdir(), 'strandfast-debian-bookworm')
+  if (existsSync(kept)) return kept
+  const made = mkdtempSync(`${kept}-`)
+  execFileSync('debootstrap', ['--variant=minbase', 'bookworm', made], { stdio: 'pipe' })
+  cpSync('/etc/resolv.conf', join(made, 'etc/resolv.conf'))
+  renameSync(made, kept)
+  return kept
+}
+
+/** What the official image of Node adds to Debian: Node and npm. */
+function addNode(root: string): void {
+  const modules = execFileSync('npm', ['root', '--global'], { encoding: 'utf8' }).trim()
+  cpSync(realpathSync(process.execPath), join(root, 'usr/local/bin/node'))
+  cpSync(join(modules, 'npm'), join(root, 'usr/local/lib/node_modules/npm'), {
+    recursive: true,
+    dereference: true,
+  })
+  // Where this machine reaches the registry through a certificate of its own.
+  const certificates = process.env['NODE_EXTRA_CA_CERTS'] ?? ''
+  if (existsSync(certificates)) copy(certificates, join(root, certificates), false)
+  execFileSync('ln', ['-s', '../lib/node_modules/npm/bin/npm-cli.js', join(root, 'usr/local/bin/npm')])
+}
