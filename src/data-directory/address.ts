@@ -2,11 +2,13 @@ import { rmSync, writeFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError, readIfThere, unfinishedSuffix } from '../base/durable-file.js'
 import { rootKeyFile } from './data-directory.js'
+import { lockHolder } from './lock.js'
 import { distrustOf } from './trust.js'
 
 /*
  * Where the server of a data directory listens, so that commands on its machine find it, whatever settings or flags it
- * was started with. Nothing depends on the file: one that a killed server left leads to a port where nobody answers.
+ * was started with. One that a killed server left counts for nothing: somebody else may listen on its port by now, and
+ * the root key would be sent there. So it is the lock of the directory that tells whether a server runs.
  */
 
 /** The file with the address of the running server, such as `http://127.0.0.1:8787`. */
@@ -36,15 +38,24 @@ export function dropAddress(dataDir: string): void {
 
 /**
  * The address and the root key in a data directory, as far as this user may read them. Nothing of a directory where
- * another user could have put them: the key is sent to the address.
+ * another user could have put them, or that no process has locked: the key is sent to the address.
  */
 export function findServer(dataDir: string): FoundServer {
-  if (distrustOf(dataDir) !== undefined) return {}
+  if (distrustOf(dataDir) !== undefined || !isLocked(dataDir)) return {}
   const url = readable(join(dataDir, addressFile))
   const rootKey = readable(join(dataDir, rootKeyFile))
   return {
     ...(url !== undefined && /^https?:\/\/\S+$/.test(url) && URL.canParse(url) && { url }),
     ...(rootKey !== undefined && /^[\x21-\x7e]{32,512}$/.test(rootKey) && { rootKey }),
+  }
+}
+
+function isLocked(dataDir: string): boolean {
+  try {
+    return lockHolder(dataDir) !== undefined
+  } catch (error) {
+    if (isFileSystemError(error)) return false
+    throw error
   }
 }
 

@@ -130,6 +130,26 @@ describe('a command beside the data directory', () => {
     ])
   })
 
+  it('sends it to nobody once the server was killed, whoever listens on its port by then', async () => {
+    const left = join(folder, 'left')
+    const killed = start(['serve', '--data-dir', left, '--port=0', '--shards', '1'])
+    if (killed.stdout === null) throw new Error('Expected standard output')
+    await once(killed.stdout, 'data')
+    const port = new URL(readFileSync(join(left, 'address'), 'utf8')).port
+    killed.kill('SIGKILL')
+    await once(killed, 'close')
+    const heard: unknown[] = []
+    const stranger = createServer((request, response) => {
+      heard.push(request.headers.authorization)
+      response.writeHead(401).end()
+    }).listen(Number(port), '127.0.0.1')
+    await once(stranger, 'listening')
+    const [code] = await run(['export', '--data-dir', left, '--out', '-'], { SERVICE_PORT: port })
+    stranger.close()
+    expect(code).toBe(1)
+    expect(heard).toEqual([undefined])
+  })
+
   it.each([[['export', '--out', '-']], [['doctor', '--min-free-bytes', '0']], [['serve', '--help']]])(
     'ends quietly when nobody reads what it prints: %j',
     async (args) => {
