@@ -1,3 +1,9 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { get } from 'node:https'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RawConnection } from '../support/http/raw-http.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
@@ -97,5 +103,30 @@ describe('the answers of uWebSockets.js and of node:http', () => {
     expect(await said(byNode, bytes.replace('X-Request-Id: same', 'X-Request-Id: other'))).not.toBe(
       await said(byUws, bytes),
     )
+  })
+})
+
+/** A certificate of localhost for tests alone, and its key. */
+const tls = join(import.meta.dirname, '../support/http/tls')
+const cert = readFileSync(join(tls, 'cert.pem'), 'utf8')
+
+describe.each(['uws', 'node'])('HTTPS by %s', (engine) => {
+  it('answers whoever trusts the certificate, and says nothing to those who speak HTTP', async () => {
+    const env = { SERVICE_TLS_CERT_FILE: join(tls, 'cert.pem'), SERVICE_TLS_KEY_FILE: join(tls, 'key.pem') }
+    const server = await startServer({ env: { ...env, SERVICE_HTTP_ENGINE: engine } })
+    try {
+      expect(server.url).toMatch(/^https:/)
+      const asked = get(`${server.url}/healthz`, { ca: cert, servername: 'localhost' })
+      const [answer]: IncomingMessage[] = await once(asked, 'response')
+      if (answer === undefined) throw new Error('Expected an answer')
+      expect(answer.statusCode).toBe(200)
+      expect(await text(answer)).toBe('{"status":"alive"}')
+      const connection = await RawConnection.open(server)
+      connection.write(request('GET /healthz', close))
+      expect((await connection.ended()).statuses).toEqual([])
+      await expect(once(get(`${server.url}/healthz`), 'response')).rejects.toThrow('self-signed certificate')
+    } finally {
+      await server.stop()
+    }
   })
 })
