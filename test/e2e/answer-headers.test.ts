@@ -134,7 +134,7 @@ describe('Keep-Alive', () => {
 describe('an answer of 507', () => {
   it('says when to come back, on data and auth routes', async () => {
     await start({ SERVICE_MIN_FREE_BYTES: String(Number.MAX_SAFE_INTEGER) })
-    for (const route of ['POST /v1/collections/a/records', 'POST /v1/agents', 'POST /v1/ingest?agent=a']) {
+    for (const route of ['POST /v1/collections/a/records', 'POST /v1/agents', 'POST /v1/ingest/a']) {
       const { status, headers } = await call(server, route, { body: { data: {} } })
       expect({ route, status, retry: headers.get('retry-after') }).toEqual({
         route,
