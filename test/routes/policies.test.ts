@@ -90,7 +90,7 @@ describe('replacing the policies of an agent', () => {
     ['a policy without actions', [{ actions: [], conditions: [] }], '/policies/0/actions'],
     ['an action that is none', [{ actions: ['erase'], conditions: [] }], '/policies/0/actions/0'],
     ['a policy without conditions', [{ actions: ['read'] }], '/policies/0/conditions'],
-    ['another member', [{ ...ownRows, name: 'x' }], '/policies/0'],
+    ['another member', [{ ...ownRows, name: 'x' }], '/policies/0/name'],
     [
       'an operator that is none',
       condition({ field: 'a', op: 'like', value: 1 }),

@@ -12,8 +12,7 @@ export function authCodes(route: AuthRoute): ErrorCode[] {
   if (endsAccess !== true) found.unshift('license_required')
   if (whileOff === undefined) found.push('auth_disabled', 'overloaded')
   if (organism === 'initialised') found.push('namespace_not_found', 'overloaded')
-  if (docs.query !== undefined) found.push('validation_failed')
-  if (docs.request !== undefined) found.push('validation_failed', 'too_large', 'unsupported_media_type')
+  if (docs.request !== undefined) found.push('too_large', 'unsupported_media_type')
   if (method !== 'get' || writes === true) found.push('outcome_unknown', 'clock_skew', 'storage_full')
   return found
 }

@@ -26,6 +26,8 @@ export function codesOf(route: Route): ErrorCode[] {
     ...route.errors,
     ...placeCodes(route),
     ...kindCodes(route),
+    // For a query parameter that it does not have, where it looks at them.
+    ...(route.anyQuery === true ? [] : (['validation_failed'] as const)),
     ...(takesNoWrites(route) ? (['import_open'] as const) : []),
   ])
   return codes.filter((code) => applying.has(code))
@@ -64,8 +66,7 @@ function guardedCodes(route: Route): ErrorCode[] {
   found.push('forbidden', 'overloaded')
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
-  if (docs.request !== undefined) found.push('validation_failed', 'too_large')
-  if (docs.query !== undefined) found.push('validation_failed')
+  if (docs.request !== undefined) found.push('too_large')
   if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large', 'unsupported_media_type')
   if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
   if (route.kind === 'ingest') {
