@@ -88,12 +88,12 @@ describe('a hundred uses at once', () => {
     expect([refreshToken, next]).not.toContain(after.body.refresh_token)
   })
 
-  it('of one stream ticket open one stream', async () => {
+  it('of one stream ticket, each for another stream, open one of them', async () => {
     const { body } = await ask(server, 'POST /v1/stream/tickets')
     const opened = await Promise.all(
-      Array.from({ length: USES }, async () => {
+      Array.from({ length: USES }, async (_none, n) => {
         const abort = new AbortController()
-        const { status } = await fetch(`${server.url}/v1/stream?ticket=${body.ticket}`, {
+        const { status } = await fetch(`${server.url}/v1/stream?agents=a${n}&ticket=${body.ticket}`, {
           signal: abort.signal,
         })
         abort.abort()
