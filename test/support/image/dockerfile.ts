@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
@@ -36,6 +36,8 @@ export function buildImage(text: string, { folder, context }: { folder: string; 
     if (name === 'FROM') {
       const root = mkdtempSync(join(folder, 'stage-'))
       execFileSync('cp', ['-a', `${debianRoot()}/.`, root])
+      // Temporary directories are for their owner alone; what the image runs is another user.
+      chmodSync(root, 0o755)
       image = freshImage(root)
       const [, stage] = / AS (\S+)$/.exec(rest) ?? []
       if (stage === undefined) continue
