@@ -151,8 +151,9 @@ describe('two thousand connections that do nothing', () => {
   it('leave the server serving, and give everything back when they go', async () => {
     const before = memoryBytes(server)
     const connections = await openMany(2_000)
-    // Connections of calls that were counted at rest may have ended meanwhile.
-    await eventually(() => openHandles(server) >= handlesAtRest + 1_950)
+    // By node:http, connections of calls that were counted at rest may have ended meanwhile.
+    const ended = process.env['SERVICE_HTTP_ENGINE'] === 'node' ? 4 : 0
+    await eventually(() => openHandles(server) >= handlesAtRest + 2_000 - ended)
     await expectServing()
     expect(memoryBytes(server) - before).toBeLessThan(100 * 2 ** 20)
     for (const connection of connections) connection.destroy()
