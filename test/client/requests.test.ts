@@ -55,8 +55,8 @@ describe('a handle', () => {
       '{"records":[{"data":{"title":"x"},"type":"note"},{"data":{"done":true},"type":"note"}]}',
       '{"records":[{"data":{}}],"atomic":false}',
     ])
-    expectTypeOf(notes.writeBatch([])).resolves.toEqualTypeOf<WriteResponse[]>()
-    expectTypeOf(notes.writeBatch([], { atomic: false })).resolves.toEqualTypeOf<BatchItem[]>()
+    expectTypeOf(() => notes.writeBatch([])).returns.resolves.toEqualTypeOf<WriteResponse[]>()
+    expectTypeOf(() => notes.writeBatch([], { atomic: false })).returns.resolves.toEqualTypeOf<BatchItem[]>()
   })
 
   it('reads a record of a collection from its agent, with data beside payload', async () => {
