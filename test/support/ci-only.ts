@@ -7,7 +7,7 @@ import { join } from 'node:path'
  * the command line runs in any form.
  */
 export const shortForms: Readonly<Record<string, readonly string[]>> = {
-  attacks: ['queries', 'smuggling'],
+  attacks: ['audit-text', 'queries', 'stolen-token'],
   e2e: ['control', 'deployment', 'readme', 'restore-tokens'],
   faults: ['auth-single-use', 'crash', 'durability', 'power-loss', 'stop'],
 }
@@ -18,9 +18,11 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',
   'routes/strand-import/zones': 'routes/strand-import',
+  'threads/reader-pool': 'routes/strand-export, threads/thread-watch',
   'threads/server-log': 'routes/server-log',
   'threads/store-copy': 'e2e/restore-tokens',
   'threads/shard-death': 'threads/shards, threads/thread-watch',
+  'threads/turns': 'threads/shard',
   'threads/verify': 'proof/differential, unit/strand/verify-export',
   'unit/cli/bench': 'unit/bench/bench',
   'unit/cli/hostile-server': 'client/http',
