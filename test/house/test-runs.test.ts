@@ -53,6 +53,31 @@ describe('the chance of tests', () => {
   })
 })
 
+/**
+ * A call whose type is looked at by `expectTypeOf(call())` is carried out, and nobody waits for it: what it fails with is
+ * reported where another file of the same process is by then. Its type is that of `() => call()`.
+ */
+const carriedOut = /\bexpectTypeOf\(\s*(?!\([^)]*\)\s*=>)[^\s()]+\(/
+
+describe('the types of calls', () => {
+  it('are looked at without carrying the calls out', () => {
+    expect(filesWith(carriedOut)).toEqual([])
+  })
+
+  it.each([
+    ['expectTypeOf(notes.write({}))', true],
+    ['expectTypeOf(\n  write({}),\n)', true],
+    ["expectTypeOf(client.collection<Note>('notes').write({}))", true],
+    ['expectTypeOf(() => notes.write({}))', false],
+    ['expectTypeOf((id: string) => notes.read(id))', false],
+    ['expectTypeOf(await notes.write({}))', false],
+    ['expectTypeOf(record)', false],
+    ['expectTypeOf<Note>()', false],
+  ])('of %j: %s', (text, found) => {
+    expect(carriedOut.test(text)).toBe(found)
+  })
+})
+
 describe('the folders of tests that only CI runs whole', () => {
   it('have what npm test runs of them', () => {
     for (const [folder, short] of Object.entries(shortForms)) {
