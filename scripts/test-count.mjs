@@ -1,6 +1,6 @@
 /**
- * Prints `N passed, N failed` (and `, N skipped` when there are any) from the JSON report of vitest that is named on
- * the command line. Ends 1 when anything failed or nothing ran.
+ * Prints `N passed, N failed` (and `, N skipped` when there are any), summed over the JSON reports of vitest that are
+ * named on the command line. Ends 1 when anything failed, or when nothing ran of one of them.
  */
 import { readFileSync } from 'node:fs'
 
@@ -8,17 +8,26 @@ function readReport(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'))
   } catch {
-    console.error('The tests left no report')
+    console.error(`The tests left no report: ${path}`)
     return { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] }
   }
 }
 
-const report = readReport(process.argv[2])
-// A file that fails to load has no test to count; it counts as one itself.
-const unloaded = report.testResults.filter(
-  (file) => file.status === 'failed' && file.assertionResults.length === 0,
-)
-const failed = report.numFailedTests + unloaded.length
-const skipped = report.numPendingTests + report.numTodoTests
-console.log(`${report.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-process.exitCode = failed === 0 && report.numPassedTests > 0 ? 0 : 1
+function countOf(report) {
+  // A file that fails to load has no test to count; it counts as one itself.
+  const unloaded = report.testResults.filter(
+    (file) => file.status === 'failed' && file.assertionResults.length === 0,
+  )
+  return {
+    passed: report.numPassedTests,
+    failed: report.numFailedTests + unloaded.length,
+    skipped: report.numPendingTests + report.numTodoTests,
+  }
+}
+
+const counts = process.argv.slice(2).map((path) => countOf(readReport(path)))
+const sum = (name) => counts.reduce((total, count) => total + count[name], 0)
+const [passed, failed, skipped] = [sum('passed'), sum('failed'), sum('skipped')]
+console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+const allRan = counts.length > 0 && counts.every((count) => count.passed > 0)
+process.exitCode = failed === 0 && allRan ? 0 : 1

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { nodeVersions, noOtherRuntime, runtime } from '../../scripts/runtimes.mjs'
 import { leftOut } from '../support/faults/rounds.js'
-import { noOtherRuntime, runtime } from '../support/server/runtimes.js'
 import { startServer } from '../support/server/server.js'
 
 /*
@@ -12,11 +12,10 @@ import { startServer } from '../support/server/server.js'
 
 const session = join(import.meta.dirname, '../support/server/client-session.mjs')
 
-const runtimes: [name: 'node' | 'bun' | 'deno', version: string, args: string[]][] = [
-  ['node', '20.19.6', []],
-  ['node', '22.23.3', []],
-  ['node', '24.21.0', []],
-  ['node', '26.10.0', []],
+type Runtime = [name: 'node' | 'bun' | 'deno', version: string, args: string[]]
+
+const runtimes: Runtime[] = [
+  ...Object.values(nodeVersions).map((version): Runtime => ['node', version, []]),
   ['bun', '1.4.5', ['run']],
   // Nothing but the network: the client reads neither files nor the environment.
   ['deno', '2.9.6', ['run', '--quiet', '--no-prompt', '--allow-net=127.0.0.1']],

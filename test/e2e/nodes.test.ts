@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { nodeVersions, noOtherRuntime, runtime } from '../../scripts/runtimes.mjs'
 import { leftOut } from '../support/faults/rounds.js'
-import { noOtherRuntime, runtime } from '../support/server/runtimes.js'
 import { call, startServer } from '../support/server/server.js'
 
 /*
@@ -17,10 +17,10 @@ const directory = mkdtempSync(join(tmpdir(), 'strandfast-nodes-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 const nodes: [version: string, engine: 'uws' | 'node'][] = [
-  ['20.19.6', 'uws'],
-  ['22.23.3', 'uws'],
-  ['24.21.0', 'node'],
-  ['26.10.0', 'node'],
+  [nodeVersions[20], 'uws'],
+  [nodeVersions[22], 'uws'],
+  [nodeVersions[24], 'node'],
+  [nodeVersions[26], 'node'],
 ]
 
 // The first run on a machine fetches them.

@@ -14,8 +14,8 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { nodeVersions, noOtherRuntime, runtime } from '../../scripts/runtimes.mjs'
 import { leftOut } from '../support/faults/rounds.js'
-import { noOtherRuntime, runtime } from '../support/server/runtimes.js'
 import { call, testRootKey } from '../support/server/server.js'
 
 /*
@@ -29,8 +29,7 @@ const only = process.env['STRANDFAST_TEST_NODE']
 if (only !== undefined) nodes.push([only, () => only])
 else if (leftOut(noOtherRuntime)) nodes.push([process.version, () => process.execPath])
 else {
-  for (const version of ['20.19.6', '22.23.3', '24.21.0', '26.10.0'])
-    nodes.push([version, () => runtime('node', version)])
+  for (const version of Object.values(nodeVersions)) nodes.push([version, () => runtime('node', version)])
 }
 
 /** The Node that programs find. */

@@ -270,4 +270,17 @@ describe('the count of tests', () => {
   it('fails when nothing ran', () => {
     expect(count()).toEqual({ status: 1, line: '0 passed, 0 failed' })
   })
+
+  it('is the sum of several runs, and fails when one of them failed or ran nothing', () => {
+    plant('whole.json', report(7, 0, 1))
+    plant('more.json', report(3, 0, 0))
+    plant('failed.json', report(2, 1, 0))
+    const of = (...names: string[]) => {
+      const { status, stdout } = run('scripts/test-count.mjs', ...names)
+      return [status, stdout.trimEnd()]
+    }
+    expect(of('whole.json', 'more.json')).toEqual([0, '10 passed, 0 failed, 1 skipped'])
+    expect(of('whole.json', 'failed.json')).toEqual([1, '9 passed, 1 failed, 1 skipped'])
+    expect(of('whole.json', 'none.json', 'more.json')).toEqual([1, '10 passed, 0 failed, 1 skipped'])
+  })
 })

