@@ -26,6 +26,8 @@ const required = [
   'sodium-native',
   // Starts threads with a file beside it.
   'piscina',
+  // An `import` also asks for its exports WebSocket, CloseEvent and MessageEvent, for each of which Node loads undici.
+  'node:http',
 ]
 
 /** Packages that are imported from where they are installed. */
@@ -49,7 +51,8 @@ const bundle = await rolldown({
   cwd: root,
   platform: 'node',
   external: (id) =>
-    id.startsWith('node:') || imported.some((name) => id === name || id.startsWith(`${name}/`)),
+    (id.startsWith('node:') && !required.includes(id)) ||
+    imported.some((name) => id === name || id.startsWith(`${name}/`)),
   plugins: [requiring()],
   onLog(_level, log) {
     throw new Error(log.message)

@@ -43,6 +43,11 @@ it('requires the CommonJS packages with native parts, which Node reads through f
   expect(named(/^import .* from "(sodium-native|lmdb|msgpackr|piscina)"/gm)).toEqual([])
 })
 
+it('requires node:http, whose import makes Node load undici', () => {
+  expect(named(/^import .* from "(node:http)"/gm)).toEqual([])
+  expect(named(/__require\("(node:http)"/g)).toEqual(['node:http'])
+})
+
 it('carries the licenses of the packages that were put in', () => {
   const licenses = readFileSync(join(program, 'LICENSES.txt'), 'utf8')
   for (const name of ['typebox', 'jose', 'lru-cache'])
