@@ -2,6 +2,7 @@ import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startCommand } from './command.mjs'
+import { inherited } from './inherited.mjs'
 import { send } from './request.mjs'
 import { startVictim } from './victim.mjs'
 
@@ -193,5 +194,5 @@ export class Backups {
 }
 
 function environment(dataDir) {
-  return { PATH: process.env.PATH, SERVICE_DATA_DIR: dataDir }
+  return { ...inherited, SERVICE_DATA_DIR: dataDir }
 }

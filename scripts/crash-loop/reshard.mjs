@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startCommand } from './command.mjs'
+import { inherited } from './inherited.mjs'
 import { between } from './seeded-random.mjs'
 import { rootKey } from './victim.mjs'
 
@@ -34,7 +35,7 @@ export async function reshardAndKill(dataDir, random) {
 }
 
 function start(dataDir, shards) {
-  const env = { PATH: process.env.PATH, SERVICE_DATA_DIR: dataDir, SERVICE_ROOT_API_KEY: rootKey }
+  const env = { ...inherited, SERVICE_DATA_DIR: dataDir, SERVICE_ROOT_API_KEY: rootKey }
   return startCommand(['reshard', '--shards', String(shards)], env)
 }
 

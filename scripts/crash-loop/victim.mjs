@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { issueLicense } from '../../dist/src/auth/license.js'
 import { keyPairFromSeed } from '../../dist/src/strand/keys.js'
+import { inherited } from './inherited.mjs'
 
 const entry = fileURLToPath(new URL('../../dist/program/strandfast.js', import.meta.url))
 
@@ -35,7 +36,7 @@ const authSettings = {
  */
 export function startVictim(dataDir, more = {}, shards = 2) {
   const env = {
-    PATH: process.env.PATH,
+    ...inherited,
     SERVICE_DATA_DIR: dataDir,
     SERVICE_PORT: '0',
     SERVICE_ROOT_API_KEY: rootKey,

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
@@ -21,7 +22,7 @@ export interface EndedCommand {
 /** Starts `strandfast backup` or `restore`. @param env the settings, SERVICE_DATA_DIR among them */
 export function startCommand(args: string[], env: Record<string, string>): RunningCommand {
   const child = spawn(process.execPath, [entry, ...args], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stdout = ''

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 import { ask } from '../http/answers.js'
 import { testRootKey, type TestServer } from './server.js'
 
@@ -17,7 +18,7 @@ export function runReshard(
     [entry, 'reshard', '--shards', String(shards)],
     {
       env: {
-        PATH: process.env['PATH'],
+        ...inherited,
         SERVICE_DATA_DIR: dataDir,
         SERVICE_ROOT_API_KEY: testRootKey,
         ...env,

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 /** A real server in a process of its own, on a data directory of its own. */
 export interface TestServer {
@@ -48,7 +49,7 @@ export const testRootKey = 'test-root-key-0123456789abcdefghij'
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
   const env = {
-    PATH: process.env['PATH'],
+    ...inherited,
     SERVICE_DATA_DIR: dataDir,
     SERVICE_PORT: '0',
     SERVICE_ROOT_API_KEY: testRootKey,
