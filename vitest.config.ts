@@ -1,17 +1,20 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { leftToCi, onNodeHttp } from './test/support/ci-only.js'
+import { isLong, leftToCi, onNodeHttp, unmeasuredAttacks } from './test/support/ci-only.js'
 import { LongestFirst } from './test/support/longest-first.js'
 import { seedOfRun } from './test/support/run-seed.js'
 
 const env = { STRANDFAST_SEED: String(seedOfRun(process.env)) }
 /** The other one of the HTTP libraries (docs/adr/0037-two-http-engines.md). */
 const nodeHttp = { ...env, SERVICE_HTTP_ENGINE: 'node' }
-const attacks = 'test/attacks/*.test.ts'
-const ofAttacks = (path: string) => path.startsWith('test/attacks/')
+/** Attacks that are measured, by the processor time or the longest stall of the server. */
+const attacks = `test/attacks/!(${unmeasuredAttacks.join('|')}).test.ts`
+const ofAttacks = (path: string) =>
+  path.startsWith('test/attacks/') && !unmeasuredAttacks.some((name) => path.endsWith(`/${name}.test.ts`))
 
 const together = {
-  // Two cores: each test file that starts a server starts several threads of its own.
-  maxWorkers: 2,
+  // Two cores: each test file that starts a server starts several threads of its own. The long forms wait more: two at
+  // once leave a sixth of the processor time unused.
+  maxWorkers: isLong(process.env) ? 3 : 2,
   // What they import is loaded once a process, not once a file: a quarter of the time.
   isolate: false,
   setupFiles: ['test/support/restore-globals.ts'],

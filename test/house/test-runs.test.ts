@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ciOnly, leftToCi, shortForms } from '../support/ci-only.js'
+import { ciOnly, leftToCi, shortForms, unmeasuredAttacks } from '../support/ci-only.js'
 import { seedOfRun } from '../support/run-seed.js'
 
 /** What draws from somewhere else than the seed of the run, and the files that may. */
@@ -75,6 +75,17 @@ describe('the types of calls', () => {
     ['expectTypeOf<Note>()', false],
   ])('of %j: %s', (text, found) => {
     expect(carriedOut.test(text)).toBe(found)
+  })
+})
+
+describe('the attacks that run beside other tests', () => {
+  it('measure nothing', () => {
+    const measuring = filesWith(/support\/server\/(probe|process-figures)|cpuUsage/)
+    expect(measuring).toContain('attacks/queries.test.ts')
+    for (const name of unmeasuredAttacks) {
+      expect(existsSync(join(root, `attacks/${name}.test.ts`)), name).toBe(true)
+      expect(measuring).not.toContain(`attacks/${name}.test.ts`)
+    }
   })
 })
 

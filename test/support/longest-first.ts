@@ -5,17 +5,26 @@ import { BaseSequencer, type TestSequencer, type TestSpecification, type Vitest 
  * those that mostly wait, beside which it has both cores.
  */
 const longest = [
-  'crash',
-  'soak',
-  'hung-threads',
-  'slow-streams',
-  'chunked-bodies',
-  'slow-clients',
-  'power-loss',
-  'failing-calls',
-  'flipped-bits',
-  'reshard-crash',
-].map((name) => `/test/faults/${name}.test.ts`)
+  'faults/crash',
+  'faults/power-loss',
+  'faults/soak',
+  'faults/hung-threads',
+  'faults/slow-streams',
+  'faults/chunked-bodies',
+  'faults/slow-clients',
+  'faults/failing-calls',
+  'faults/flipped-bits',
+  'faults/reshard-crash',
+  'e2e/packages',
+  'e2e/image',
+  'model/server-model',
+  'e2e/client-browser',
+  'e2e/docs-page',
+  'e2e/postgres-sink',
+  'e2e/sign-in-page',
+  'threads/shard-death',
+  'faults/auth-timing',
+].map((name) => `/test/${name}.test.ts`)
 
 /** Begins with the longest test files; the others come in their usual order. */
 export class LongestFirst implements TestSequencer {
