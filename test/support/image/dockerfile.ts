@@ -108,7 +108,9 @@ export function inImage(image: Image, command: readonly string[]): [program: str
 
 function runIn(image: Image, command: readonly string[]): void {
   const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
-  const env = { ...process.env, ...image.env, HOME: '/root', npm_config_registry: registry }
+  // Nothing of this machine is to be written into the image.
+  const { NODE_COMPILE_CACHE: _none, ...own } = process.env
+  const env = { ...own, ...image.env, HOME: '/root', npm_config_registry: registry }
   execFileSync(...inImage(image, command), { env, stdio: 'pipe' })
 }
 
@@ -125,9 +127,10 @@ function debianRoot(): string {
 
 /** What the official image of Node adds to Debian: Node and npm. */
 function addNode(root: string): void {
-  const modules = execFileSync('npm', ['root', '--global'], { encoding: 'utf8' }).trim()
+  // Not `npm root --global`: that is beside the Node which runs, and npm may be beside another.
+  const npm = realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim())
   cpSync(realpathSync(process.execPath), join(root, 'usr/local/bin/node'))
-  cpSync(join(modules, 'npm'), join(root, 'usr/local/lib/node_modules/npm'), {
+  cpSync(join(dirname(npm), '..'), join(root, 'usr/local/lib/node_modules/npm'), {
     recursive: true,
     dereference: true,
   })
