@@ -38,6 +38,10 @@ export const limits = {
   smallChunksTogetherMax: 16_384,
   /** Bytes below which such chunks are small, on average. */
   smallChunkBytes: 48,
+  /** Chunks of one body with node:http after which no more of it is read in this turn of the event loop. */
+  chunksPerTurn: 1_024,
+  /** Chunks of one body in one turn with node:http: more of them are small ones, and close the connection. */
+  chunksPerTurnMax: 4_096,
   /** Rows in one page. */
   pageRowsMax: 1_000,
   /** Rows in a page when the request does not say how many. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { limits } from '../base/limits.js'
 import type { HttpResponse } from './door.js'
+import { joinChunks } from './node-chunks.js'
 
 /** Written in one go: more than the socket's buffer would be copied, and not known to be taken. */
 const PIECE_BYTES = 64 * 1024
@@ -46,6 +47,8 @@ export class NodeResponse implements HttpResponse {
     // Without a listener, a connection that is reset would be an error that nobody takes.
     reply.on('error', () => {})
     request.on('error', () => {})
+    if (request.headers['transfer-encoding'] !== undefined)
+      joinChunks(request, { tooMany: () => request.socket.destroy() })
   }
 
   /** Some of the answer is out, or on its way. */
@@ -99,8 +102,8 @@ export class NodeResponse implements HttpResponse {
     let at = 0
     while (at < bytes.length && this.#isDrained()) {
       const piece = bytes.subarray(at, at + PIECE_BYTES)
-      // Of its own: the caller may reuse its bytes, and the connection may hold these.
-      this.#pass(piece.slice())
+      // Of its own: the caller may reuse its bytes, and the connection may hold these. A Buffer's `slice` is no copy.
+      this.#pass(new Uint8Array(piece))
       at += piece.length
     }
     if (this.#offset === totalBytes) this.#finish(undefined)
@@ -125,7 +128,7 @@ export class NodeResponse implements HttpResponse {
     const deliver = (part: Uint8Array, isLast: boolean) => {
       this.#wholeBody = isLast
       if (isLast) this.#calm()
-      if (!this.#gone) handler(part.slice().buffer, isLast)
+      if (!this.#gone) handler(ownBytes(part), isLast)
     }
     this.#hurry()
     this.#request.on('data', (part: Buffer) => {
@@ -225,6 +228,17 @@ export class NodeResponse implements HttpResponse {
     this.#bodyBytes = 0
     clearTimeout(this.#patience)
   }
+}
+
+/**
+ * The bytes of a part in a buffer that has no others: most parts have one of their own, which is not copied. Parts that
+ * the stream has joined may lie in Node's pool.
+ */
+function ownBytes(part: Uint8Array): ArrayBuffer {
+  const { buffer } = part
+  return buffer instanceof ArrayBuffer && buffer.byteLength === part.byteLength
+    ? buffer
+    : new Uint8Array(part).buffer
 }
 
 let dateText = ''

@@ -83,6 +83,29 @@ describe('a chunked body', () => {
     expect(text).toContain('\r\nConnection: close\r\n')
   })
 
+  it('is read byte by byte as it was sent, however large and small its chunks are', async () => {
+    const records = Array.from({ length: 900 }, (_none, n) => ({ n, pad: String(n % 10).repeat(n) }))
+    const text = records.map((record) => `${JSON.stringify(record)}\n`).join('')
+    // About what the server joins before it reads them, and what lies in Node's pool of small buffers.
+    const sizes = [1, 7, 16_384, 16_383, 2, 300, 40_000, 3_000, 1_000, 100_000, 5_000, 16_385]
+    let chunks = ''
+    for (let at = 0, n = 0; at < text.length; n++) {
+      const chunk = text.slice(at, at + (sizes[n % sizes.length] ?? 1))
+      chunks += `${chunk.length.toString(16)}\r\n${chunk}\r\n`
+      at += chunk.length
+    }
+    const connection = await RawConnection.open(server)
+    const request = post(`${chunks}0\r\n\r\n`, undefined, '/v1/ingest/mixed')
+    connection.write(request.replace('application/json', 'application/x-ndjson'))
+    const { statuses, text: answer } = await connection.ended()
+    expect(statuses).toEqual([200])
+    expect(answer).toContain('"accepted":900,"rejected":0')
+    const { body: page } = await call(server, 'POST /v1/agents/mixed/query', {
+      body: { type: 'latest', limit: 1_000, order: 'asc' },
+    })
+    expect(page.records.map((record: { payload: unknown }) => record.payload)).toEqual(records)
+  })
+
   it('that is too large is answered 413', async () => {
     const connection = await RawConnection.open(server)
     const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`

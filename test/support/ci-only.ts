@@ -36,6 +36,7 @@ const aboutHttp = [
   'routes/records',
   'e2e/head',
   'attacks/smuggling',
+  'attacks/tiny-chunks',
   'e2e/answer-headers',
   'faults/chunked-bodies',
   'faults/ended-downloads',
