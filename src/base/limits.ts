@@ -26,6 +26,11 @@ export const limits = {
   connectionPatienceMs: 10_000,
   /** Bytes of a body that a client must send within `connectionPatienceMs` with node:http: 16 KiB a second, too. */
   bodyBytesPerPatience: 163_840,
+  /**
+   * Connections that wait until node:http accepts them; the system may allow fewer. Of what arrives beyond it, a client
+   * takes its connection for open, and the server has never heard of it.
+   */
+  listenBacklog: 4_096,
   /** How often node:http looks for heads that take too long, milliseconds. */
   connectionsCheckMs: 2_000,
   /** How long writes wait before they are tried again when there is no room on the disk, seconds. */

@@ -170,7 +170,7 @@ function headOf(
 function listenOn(server: Server, host: string, port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     server.once('error', () => resolve(undefined))
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog: limits.listenBacklog }, () => {
       const address = server.address()
       resolve(typeof address === 'object' ? address?.port : undefined)
     })

@@ -13,12 +13,15 @@ export interface RawAnswer {
 /** A TCP connection to a server, on which a test says whatever it wants. */
 export class RawConnection {
   readonly socket: Socket
+  /** The port of this side, known after the end too. */
+  readonly port: number
   #text = ''
   #ended: RawAnswer['ended']
   #wake: (() => void) | undefined
 
   private constructor(socket: Socket) {
     this.socket = socket
+    this.port = socket.localPort ?? 0
     socket.on('data', (bytes: Buffer) => {
       this.#text += bytes.toString('latin1')
       this.#wake?.()

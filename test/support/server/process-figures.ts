@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import type { RawConnection } from '../http/raw-http.js'
 import type { TestServer } from './server.js'
 
 /** Open files and sockets of the server's process (Linux). */
@@ -10,4 +11,37 @@ export function openHandles({ process: { pid } }: TestServer): number {
 export function memoryBytes({ process: { pid } }: TestServer): number {
   const kibibytes = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return Number(kibibytes) * 1024
+}
+
+/**
+ * How many of these connections the server has accepted and holds open (Linux). Those of other calls, which come and go
+ * by the keep-alive of both sides, are not counted; nor are those that only the system has taken.
+ */
+export function heldConnections(
+  { process: { pid }, url }: TestServer,
+  connections: readonly RawConnection[],
+): number {
+  const files = readdirSync(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`))
+  const held = new Set(files.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
+  const ports = new Map<number, string>()
+  for (const table of ['tcp', 'tcp6']) {
+    for (const line of readFileSync(`/proc/${pid}/net/${table}`, 'utf8').split('\n').slice(1)) {
+      const [, local, remote, , , , , , , inode = ''] = line.trim().split(/\s+/)
+      if (portOf(local) === Number(new URL(url).port)) ports.set(portOf(remote), inode)
+    }
+  }
+  return connections.filter(({ port }) => held.has(ports.get(port) ?? '')).length
+}
+
+/** What a file of a process is; empty when it was closed meanwhile. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
+  }
+}
+
+function portOf(address = ''): number {
+  return Number.parseInt(address.split(':')[1] ?? '', 16)
 }
