@@ -75,6 +75,8 @@ export const limits = {
   codedAnswerBytesMin: 4_096,
   /** Answers that are compressed at once. */
   codedAnswersMax: 2,
+  /** Bytes of a compressed answer or export that the front thread gets in one piece. */
+  codedPieceBytes: 262_144,
   /** Exports that are compressed at once. */
   codedExportsMax: 8,
   /** Faults that a refusal of one body lists. */

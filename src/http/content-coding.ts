@@ -48,26 +48,25 @@ export class AnswerCoder {
 
   /** The answer in the coding that the client asks for, if it is long enough for that. */
   async code(answer: Answer, acceptEncoding: string): Promise<Answer> {
-    const parts = typeof answer.body === 'string' ? [Buffer.from(answer.body)] : answer.body
-    const size = parts.reduce((sum, part) => sum + part.length, 0)
-    if (size < limits.codedAnswerBytesMin) return answer
+    if (sizeOf(answer.body) < limits.codedAnswerBytesMin) return answer
     const coding = codingOf(acceptEncoding)
-    const coded = coding && (await this.#coded(parts, coding, answer.lasting === true))
+    const coded = coding && (await this.#coded(answer, coding))
     const headers = [...(answer.headers ?? []), ...codingHeaders(coded && coding)]
     return { ...answer, headers, body: coded === undefined ? answer.body : [coded] }
   }
 
-  async #coded(
-    parts: readonly Uint8Array[],
-    coding: Coding,
-    lasting: boolean,
-  ): Promise<Uint8Array | undefined> {
-    const [first] = parts
-    if (lasting && first !== undefined && parts.length === 1) return this.#once(first, coding)
+  async #coded({ body, lasting }: Answer, coding: Coding): Promise<Uint8Array | undefined> {
+    const [first] = body
+    if (lasting === true && first instanceof Uint8Array && body.length === 1) return this.#once(first, coding)
+    // Before anything of it is copied: most answers come here where many ask at once.
     if (this.#busy >= limits.codedAnswersMax) return undefined
     this.#busy += 1
     try {
-      return await compress(Buffer.concat(parts), coding, 'each')
+      return await compress(
+        typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body),
+        coding,
+        'each',
+      )
     } finally {
       this.#busy -= 1
     }
@@ -82,6 +81,11 @@ export class AnswerCoder {
   }
 }
 
+function sizeOf(body: Answer['body']): number {
+  if (typeof body === 'string') return Buffer.byteLength(body)
+  return body.reduce((sum, part) => sum + part.length, 0)
+}
+
 const byBrotli = promisify<Uint8Array, object, Buffer>(brotliCompress)
 const byGzip = promisify<Uint8Array, object, Buffer>(gzip)
 
@@ -92,11 +96,12 @@ function compress(bytes: Uint8Array, coding: Coding, effort: Effort): Promise<Bu
 
 /**
  * What is compressed for every answer takes about as long as it takes to read it from the store. A window of 256 KiB
- * keeps the memory of a brotli stream below 2 MiB.
+ * keeps the memory of a brotli stream below 2 MiB. The front thread is called once for each piece of what comes out.
  */
 function optionsOf(effort: Effort): object {
   const quality = effort === 'once' ? 9 : 4
   return {
+    chunkSize: limits.codedPieceBytes,
     level: effort === 'once' ? 9 : 3,
     params: {
       [constants.BROTLI_PARAM_QUALITY]: quality,
