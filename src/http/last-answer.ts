@@ -81,11 +81,7 @@ export class LastAnswer {
 
   #finish(): void {
     if (this.#gone) return
-    if (!this.#sent) {
-      this.#response.cork(() => {
-        this.#sent = this.#write(this.#body.subarray(this.#response.getWriteOffset()))
-      })
-    }
+    if (!this.#sent) this.#sent = this.#writeRest()
     if (!this.#sent) return
     if (this.#wholeBody) {
       this.#gone = true
@@ -93,6 +89,21 @@ export class LastAnswer {
     }
     // A client that is still sending would be reset and might never see the answer.
     else this.#lingering ??= setTimeout(() => this.#response.close(), limits.lastAnswerLingerMs)
+  }
+
+  /**
+   * Whether the kernel has all of it. What is written within `cork` counts as taken while the library still holds it, and
+   * closing the connection then would lose it. So the last byte is written alone, and outside: it is taken behind all else.
+   */
+  #writeRest(): boolean {
+    const last = this.#body.length - 1
+    const offset = this.#response.getWriteOffset()
+    if (offset < last) {
+      this.#response.cork(() => {
+        this.#write(this.#body.subarray(offset, last))
+      })
+    }
+    return this.#response.getWriteOffset() >= last && this.#write(this.#body.subarray(last))
   }
 
   /** Whether all of a part is taken; the library takes nothing while it still holds some of an earlier one. */

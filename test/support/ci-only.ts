@@ -30,7 +30,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
 
 /**
  * Files whose tests CI runs on both HTTP libraries, as they are about what a library does: `npm test` runs the first
- * on node:http.
+ * on node:http. All of test/routes runs there too, on Node 24 (`.ci/run`).
  */
 const aboutHttp = [
   'routes/records',
@@ -46,10 +46,6 @@ const aboutHttp = [
   'faults/slow-clients',
   'faults/slow-streams',
   'faults/stop',
-  'routes/ingest',
-  'routes/strand-export',
-  'routes/strand-import',
-  'routes/stream',
 ]
 
 /** Attacks that measure neither processor time nor stalls, and so run beside others; new ones are held to be measured. */
