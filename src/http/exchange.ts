@@ -371,7 +371,7 @@ export class Exchange {
 }
 
 /** Large answers go out one after the other, and the front thread serves others in between. */
-const largeAnswers = new FanOut()
+const largeAnswers = new FanOut('later')
 
 /** Parts in one piece: not a Buffer, whose `slice` would be a view of the whole. */
 function joined(parts: readonly Uint8Array[], size: number): Uint8Array {

@@ -12,10 +12,19 @@ interface Round {
  * ten thousand sockets takes longer than anybody else should wait.
  */
 export class FanOut {
+  readonly #beginsAtOnce: boolean
   readonly #rounds: Round[] = []
   #backlogBytes = 0
   #scheduled = false
   #running = false
+
+  /**
+   * @param begins `at once`: a round takes its first slice in the turn of the event loop in which it comes. `later`: in the
+   *   next one, so that many rounds of one turn share its slice and take none each
+   */
+  constructor(begins: 'at once' | 'later' = 'at once') {
+    this.#beginsAtOnce = begins === 'at once'
+  }
 
   /** Bytes that unfinished rounds keep in memory. */
   get backlogBytes(): number {
@@ -23,7 +32,7 @@ export class FanOut {
   }
 
   /**
-   * Runs `task` for each of `many` as they are now; at once as far as one time slice allows.
+   * Runs `task` for each of `many` as they are now, as far as one time slice allows, and the others in later turns.
    * @param bytes what has to stay in memory until the round ends
    */
   each<T>(many: Iterable<T>, task: (one: T) => void, bytes = 0): void {
@@ -39,7 +48,9 @@ export class FanOut {
         return true
       },
     })
-    if (!this.#scheduled && !this.#running) this.#run()
+    if (this.#scheduled || this.#running) return
+    if (this.#beginsAtOnce) this.#run()
+    else this.#goOnLater()
   }
 
   #run(): void {
