@@ -92,8 +92,9 @@ export class LastAnswer {
   }
 
   /**
-   * Whether the kernel has all of it. What is written within `cork` counts as taken while the library still holds it, and
-   * closing the connection then would lose it. So the last byte is written alone, and outside: it is taken behind all else.
+   * Whether the kernel has all of it. What is written within one `cork` counts as taken while the library still holds it,
+   * and closing the connection then would lose it. So the last byte has a `cork` of its own: it is taken only once the
+   * kernel has all before it.
    */
   #writeRest(): boolean {
     const last = this.#body.length - 1
@@ -103,7 +104,11 @@ export class LastAnswer {
         this.#write(this.#body.subarray(offset, last))
       })
     }
-    return this.#response.getWriteOffset() >= last && this.#write(this.#body.subarray(last))
+    let taken = false
+    this.#response.cork(() => {
+      taken = this.#response.getWriteOffset() >= last && this.#write(this.#body.subarray(last))
+    })
+    return taken
   }
 
   /** Whether all of a part is taken; the library takes nothing while it still holds some of an earlier one. */
