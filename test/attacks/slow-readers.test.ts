@@ -126,7 +126,13 @@ it('sends a large answer whole to a reader that takes its time, and takes the ne
   expect(JSON.parse(String(bodyOf()))).toEqual(first)
 })
 
-it('sends it whole where the connection ends behind it', async () => {
+it('sends it whole where the connection ends behind it, wherever its reader pauses', async () => {
+  // Each reader leaves another rest: a short one is what the HTTP library may still hold when the connection ends.
+  for (let wave = 0; wave < 6; wave++) await Promise.all(Array.from({ length: 6 }, () => readsLast()))
+})
+
+/** Reads an answer slowly behind which the connection ends, and expects all of it. */
+async function readsLast(): Promise<void> {
   const { hostname, port } = new URL(server.url)
   const socket = connect({ host: hostname, port: Number(port) })
   sockets.push(socket)
@@ -149,4 +155,4 @@ it('sends it whole where the connection ends behind it', async () => {
   expect(text).toMatch(/"next_cursor":"[\w-]+"\}/)
   const length = Number(/content-length: (\d+)/i.exec(text)?.[1])
   expect(text.length - text.indexOf('\r\n\r\n') - 4).toBe(length)
-})
+}
