@@ -1,6 +1,7 @@
 /**
- * Prints `N passed, N failed` (and `, N skipped` when there are any), summed over the JSON reports of vitest that are
- * named on the command line. Ends 1 when anything failed, or when nothing ran of one of them.
+ * Prints what failed, with the first lines of each message, and then `N passed, N failed` (and `, N skipped` when there
+ * are any), summed over the JSON reports of vitest that are named on the command line. Ends 1 when anything failed, or
+ * when nothing ran of one of them.
  */
 import { readFileSync } from 'node:fs'
 
@@ -25,7 +26,21 @@ function countOf(report) {
   }
 }
 
-const counts = process.argv.slice(2).map((path) => countOf(readReport(path)))
+/** What failed in a report: a text for each. A long output is read from its end, so they stand there once more. */
+function failuresOf(report) {
+  return report.testResults.flatMap((file) => {
+    const failed = file.assertionResults.filter(({ status }) => status === 'failed')
+    const texts = failed.map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join('\n')}`)
+    if (texts.length === 0 && file.status === 'failed') texts.push(file.message ?? 'could not be loaded')
+    return texts.map((text) => `${file.name}: ${firstLines(text)}`)
+  })
+}
+
+const firstLines = (text) => text.split('\n').slice(0, 12).join('\n').slice(0, 1_000)
+
+const reports = process.argv.slice(2).map(readReport)
+for (const failure of reports.flatMap(failuresOf).slice(0, 20)) console.log(`FAILED ${failure}\n`)
+const counts = reports.map(countOf)
 const sum = (name) => counts.reduce((total, count) => total + count[name], 0)
 const [passed, failed, skipped] = [sum('passed'), sum('failed'), sum('skipped')]
 console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)

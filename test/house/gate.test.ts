@@ -264,7 +264,34 @@ describe('the count of tests', () => {
       testResults: [{ status: 'failed', assertionResults: [] }],
     }
     plant('report.json', JSON.stringify(unloaded))
-    expect(count()).toEqual({ status: 1, line: '7 passed, 1 failed' })
+    const { status, line } = count()
+    expect(status).toBe(1)
+    expect(line.split('\n').at(-1)).toBe('7 passed, 1 failed')
+  })
+
+  it('names each test that failed, with the beginning of its message, before the count', () => {
+    const failed = {
+      ...JSON.parse(report(7, 1, 0)),
+      testResults: [
+        {
+          name: 'test/one.test.ts',
+          status: 'failed',
+          assertionResults: [
+            { status: 'passed', fullName: 'holds', failureMessages: [] },
+            { status: 'failed', fullName: 'adds up', failureMessages: ['expected 3 to be 4\nat line 7'] },
+          ],
+        },
+      ],
+    }
+    plant('report.json', JSON.stringify(failed))
+    const { line } = count()
+    expect(line.split('\n')).toEqual([
+      'FAILED test/one.test.ts: adds up',
+      'expected 3 to be 4',
+      'at line 7',
+      '',
+      '7 passed, 1 failed',
+    ])
   })
 
   it('fails when nothing ran', () => {
