@@ -11,6 +11,9 @@ const attacks = `test/attacks/!(${unmeasuredAttacks.join('|')}).test.ts`
 const ofAttacks = (path: string) =>
   path.startsWith('test/attacks/') && !unmeasuredAttacks.some((name) => path.endsWith(`/${name}.test.ts`))
 
+/** How long a test may take that says nothing else. The long forms keep more than the machine has busy. */
+const patienceMs = isLong(process.env) ? 240_000 : 60_000
+
 const together = {
   // Two cores: each test file that starts a server starts several threads of its own. The long forms wait more: two at
   // once leave a sixth of the processor time unused.
@@ -42,8 +45,9 @@ export default defineConfig({
   test: {
     exclude: [...configDefaults.exclude, ...leftToCi(process.env, process.argv.slice(2))],
     env,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: patienceMs,
+    hookTimeout: patienceMs,
+    expect: { poll: { timeout: patienceMs } },
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/print-seed.ts'],
     projects: projects

@@ -173,41 +173,37 @@ it('judges a strand as its zone is at each record', async () => {
   await expectRejected(one, 6)
 })
 
-it(
-  'takes what a server with the same master seed has decided by the rules',
-  { timeout: 60_000 },
-  async () => {
-    const source = await startServer({ env: { ...sharedSeed, SERVICE_SHARDS: '1' } })
-    const target = await startServer({ env: { ...sharedSeed, SERVICE_SHARDS: '1' } })
-    try {
-      const decider = await scopedKey(source, ['proposals:decide'])
-      for (const zone of ['protected', 'governed']) {
-        const agent = await newAgent(source, `own-${zone}`, zone)
-        const [hash] = await fill(source, agent, { from: 0, count: 2 })
-        expect((await importTo(target, await exportOf(source, agent))).body.open).toBe(true)
-        const { body: asked } = await ask(source, `POST /v1/agents/${agent}/records/${hash}/erase`)
-        const approve = `POST /v1/proposals/${asked.proposal_id}/approve`
-        expect((await ask(source, approve, { key: decider.key })).body.state).toBe('applied')
-        const newer = await exportOf(source, agent)
-        expect((await importTo(target, newer)).body).toMatchObject({ imported: 4, open: true })
-        expect(await exportOf(target, agent)).toBe(newer)
-      }
-      const agent = await newAgent(source, 'own-core', 'immutable_core')
+it('takes what a server with the same master seed has decided by the rules', async () => {
+  const source = await startServer({ env: { ...sharedSeed, SERVICE_SHARDS: '1' } })
+  const target = await startServer({ env: { ...sharedSeed, SERVICE_SHARDS: '1' } })
+  try {
+    const decider = await scopedKey(source, ['proposals:decide'])
+    for (const zone of ['protected', 'governed']) {
+      const agent = await newAgent(source, `own-${zone}`, zone)
+      const [hash] = await fill(source, agent, { from: 0, count: 2 })
       expect((await importTo(target, await exportOf(source, agent))).body.open).toBe(true)
-      await fill(source, agent, { from: 0, count: 1 })
-      const exported = await exportOf(source, agent)
-      const stripped = exported.replace(/,"salt":"[0-9a-f]{32}","body":"\{\\"n\\":0\}"/, ',"erased":true')
-      expect(stripped).not.toBe(exported)
-      const refused = await leavesUnchanged(target, agent, () => importTo(target, stripped))
-      expect([refused.status, refused.body.seq]).toEqual([422, 1])
-    } finally {
-      await source.stop()
-      await target.stop()
+      const { body: asked } = await ask(source, `POST /v1/agents/${agent}/records/${hash}/erase`)
+      const approve = `POST /v1/proposals/${asked.proposal_id}/approve`
+      expect((await ask(source, approve, { key: decider.key })).body.state).toBe('applied')
+      const newer = await exportOf(source, agent)
+      expect((await importTo(target, newer)).body).toMatchObject({ imported: 4, open: true })
+      expect(await exportOf(target, agent)).toBe(newer)
     }
-  },
-)
+    const agent = await newAgent(source, 'own-core', 'immutable_core')
+    expect((await importTo(target, await exportOf(source, agent))).body.open).toBe(true)
+    await fill(source, agent, { from: 0, count: 1 })
+    const exported = await exportOf(source, agent)
+    const stripped = exported.replace(/,"salt":"[0-9a-f]{32}","body":"\{\\"n\\":0\}"/, ',"erased":true')
+    expect(stripped).not.toBe(exported)
+    const refused = await leavesUnchanged(target, agent, () => importTo(target, stripped))
+    expect([refused.status, refused.body.seq]).toEqual([422, 1])
+  } finally {
+    await source.stop()
+    await target.stop()
+  }
+})
 
-it('takes the strand of an auth namespace from unlimited admins only', { timeout: 60_000 }, async () => {
+it('takes the strand of an auth namespace from unlimited admins only', async () => {
   const now = await startAuthServer()
   const copy = mkdtempSync(join(tmpdir(), 'strandfast-'))
   await newOrganism(now, 'acme', { agents: ['notes'] })
