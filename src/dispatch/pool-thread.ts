@@ -145,6 +145,7 @@ export class PoolThread {
       idleTimeout: idleMs,
       niceIncrement: niced ? 10 : 0,
       workerData,
+      execArgv: threadOptions,
     })
     // Emitted when a thread ends before it has a task. Without a listener it would end the process.
     piscina.on('error', (error: Error) => this.#lost(piscina, error))
@@ -181,6 +182,21 @@ export class PoolThread {
     await Promise.all(this.#alive.values())
     this.#ending = undefined
   }
+}
+
+/**
+ * Options of Node for the threads: modules that the process was started with, as a thread without options of its own
+ * has them, and no `require` of ES modules. By that Piscina would load the module first, and V8 ends the whole process
+ * where a thread is ended meanwhile (docs/upstream/node-require-terminate.md); without it, Piscina imports the module.
+ */
+const threadOptions = [...preloads(process.execArgv), '--no-experimental-require-module']
+
+/** The options that name modules to be loaded first. Many of the others a thread refuses. */
+function preloads(options: readonly string[]): string[] {
+  return options.flatMap((option, at) => {
+    if (/^(?:--import|--require)=/.test(option)) return [option]
+    return /^(?:--import|--require|-r)$/.test(option) ? options.slice(at, at + 2) : []
+  })
 }
 
 function noSteps(): number {
