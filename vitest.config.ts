@@ -6,8 +6,8 @@ import { seedOfRun } from './test/support/run-seed.js'
 const env = { STRANDFAST_SEED: String(seedOfRun(process.env)) }
 /** The other one of the HTTP libraries (docs/adr/0037-two-http-engines.md). */
 const nodeHttp = { ...env, SERVICE_HTTP_ENGINE: 'node' }
-/** Attacks that are measured, by the processor time or the longest stall of the server. */
-const attacks = `test/attacks/!(${unmeasuredAttacks.join('|')}).test.ts`
+/** Attacks that are measured, by the processor time or the longest stall of the server; and what compares times. */
+const measured = [`test/attacks/!(${unmeasuredAttacks.join('|')}).test.ts`, 'test/faults/auth-timing.test.ts']
 const ofAttacks = (path: string) =>
   path.startsWith('test/attacks/') && !unmeasuredAttacks.some((name) => path.endsWith(`/${name}.test.ts`))
 
@@ -35,9 +35,9 @@ const alone = {
 }
 
 const projects = [
-  { name: 'tests', include: ['test/**/*.test.ts'], exclude: [attacks], ...together },
+  { name: 'tests', include: ['test/**/*.test.ts'], exclude: measured, ...together },
   { name: 'node:http', include: onNodeHttp.filter((path) => !ofAttacks(path)), env: nodeHttp, ...together },
-  { name: 'attacks', include: [attacks], ...alone },
+  { name: 'attacks', include: measured, ...alone },
   { name: 'attacks on node:http', include: onNodeHttp.filter(ofAttacks), env: nodeHttp, ...alone },
 ]
 
