@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { isLong, leftToCi, onNodeHttp, stallsBegin, unmeasuredAttacks } from './test/support/ci-only.js'
+import { isLong, leftToCi, onNodeHttp, unmeasuredAttacks } from './test/support/ci-only.js'
 import { LongestFirst } from './test/support/longest-first.js'
 import { seedOfRun } from './test/support/run-seed.js'
 
@@ -24,15 +24,8 @@ const together = {
   sequence: { groupOrder: 0 },
 }
 
-/**
- * They count processor time, of which work takes more where another thread has the other half of its core. Neighbours of
- * a virtual machine do the same, so a stall counts that is there each of three times; whatever else fails counts at once.
- */
-const alone = {
-  maxWorkers: 1,
-  sequence: { groupOrder: 1 },
-  retry: { count: 2, condition: new RegExp(`^${stallsBegin}`) },
-}
+/** They count processor time, of which work takes more where another thread has the other half of its core. */
+const alone = { maxWorkers: 1, sequence: { groupOrder: 1 } }
 
 const projects = [
   { name: 'tests', include: ['test/**/*.test.ts'], exclude: measured, ...together },

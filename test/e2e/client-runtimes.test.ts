@@ -29,7 +29,7 @@ describe.skipIf(leftOut(noOtherRuntime))('the client', { timeout }, () => {
     const server = await startServer()
     try {
       const call = [...args, session, server.url, server.rootKey]
-      const { stdout } = await promisify(execFile)(runtime(name, version), call, { timeout: 200_000 })
+      const { stdout } = await promisify(execFile)(runtime(name, version), call, { timeout: 50_000 })
       expect(JSON.parse(stdout)).toEqual({
         read: { room: 'hall' },
         missing: true,

@@ -51,9 +51,6 @@ const aboutHttp = [
 /** Attacks that measure neither processor time nor stalls, and so run beside others; new ones are held to be measured. */
 export const unmeasuredAttacks = ['audit-text', 'lockout', 'pre-hijack', 'smuggling', 'stolen-token']
 
-/** How the message of a test begins that found a stall (server/probe.ts): it is tried again (vitest.config.ts). */
-export const stallsBegin = 'A stall of '
-
 /** Paths of the files that this run has on node:http too. */
 export const onNodeHttp = (isLong(process.env) ? aboutHttp : aboutHttp.slice(0, 1)).map(
   (name) => `test/${name}.test.ts`,

@@ -18,7 +18,7 @@ export interface Step {
 }
 
 /** The most that all blocks of a page may take, milliseconds. */
-const PAGE_MS = 200_000
+const PAGE_MS = 50_000
 
 /** The blocks of a page in order; a json or text block belongs to the commands before it. */
 export function stepsOf(page: string): Step[] {

@@ -130,7 +130,7 @@ it('answers 401 token_expired once the time of a token is over', async () => {
   try {
     const { token } = await register(brief, 'ada@example.org')
     await expect
-      .poll(() => outcomeOf(ask(brief, show, { key: token })), { timeout: 200_000, interval: 100 })
+      .poll(() => outcomeOf(ask(brief, show, { key: token })), { timeout: 30_000, interval: 100 })
       .toBe('401 token_expired')
   } finally {
     await brief.stop()

@@ -21,7 +21,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 /** Runs a command; whoever reads without end is ended by the test, and has no exit code then. */
 async function run(args: string[], env: Record<string, string> = {}) {
   const command = startCommand(args, { SERVICE_DATA_DIR: join(directory, 'data'), ...env })
-  const timer = setTimeout(() => command.process.kill('SIGKILL'), 50_000)
+  const timer = setTimeout(() => command.process.kill('SIGKILL'), 20_000)
   await once(command.process, 'exit')
   clearTimeout(timer)
   return command.ended
