@@ -145,6 +145,8 @@ export const limits = {
   poolLookMs: 250,
   /** How long a thread of a pool may take to start, milliseconds. */
   poolStartMs: 60_000,
+  /** How long a thread that is to be ended may take to load its module first, milliseconds. */
+  poolLoadMs: 5_000,
   /** How long a task waits for a thread of its pool, milliseconds; after that it is refused. */
   poolWaitMs: 30_000,
   /** Pause after a thread of a pool did not start; each further one in a row doubles it, milliseconds. */

@@ -173,9 +173,23 @@ export class PoolThread {
     )
   }
 
+  /**
+   * Waits until the thread has loaded its module, or has ended, or had some time for that. Where a thread is ended in the
+   * middle of it, Node and native modules end the whole process (docs/upstream/node-require-terminate.md).
+   */
+  async #loaded(piscina: Piscina): Promise<void> {
+    if (this.#started || this.#alive.size === 0) return
+    const abort = new AbortController()
+    const late = delay(limits.poolLoadMs, undefined, { signal: abort.signal })
+    const created = new Promise<void>((resolve) => piscina.once('workerCreate', () => resolve()))
+    await Promise.race([created, ...this.#alive.values(), late.catch(() => undefined)])
+    abort.abort()
+  }
+
   /** Ends the thread; resolves when it has ended. A thread in a system call does not end before the call returns. */
   async #discard(): Promise<void> {
     const piscina = this.#piscina
+    if (piscina !== undefined) await this.#loaded(piscina)
     this.#piscina = undefined
     this.#started = false
     await piscina?.destroy()
