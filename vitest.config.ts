@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { isLong, leftToCi, onNodeHttp, unmeasuredAttacks } from './test/support/ci-only.js'
+import { isLong, leftToCi, onNodeHttp, patienceMs, unmeasuredAttacks } from './test/support/ci-only.js'
 import { LongestFirst } from './test/support/longest-first.js'
 import { seedOfRun } from './test/support/run-seed.js'
 
@@ -10,9 +10,6 @@ const nodeHttp = { ...env, SERVICE_HTTP_ENGINE: 'node' }
 const measured = [`test/attacks/!(${unmeasuredAttacks.join('|')}).test.ts`, 'test/faults/auth-timing.test.ts']
 const ofAttacks = (path: string) =>
   path.startsWith('test/attacks/') && !unmeasuredAttacks.some((name) => path.endsWith(`/${name}.test.ts`))
-
-/** How long a test may take that says nothing else. The long forms keep more than the machine has busy. */
-const patienceMs = isLong(process.env) ? 240_000 : 60_000
 
 const together = {
   // Two cores: each test file that starts a server starts several threads of its own. The long forms wait more: two at
@@ -34,13 +31,15 @@ const projects = [
   { name: 'attacks on node:http', include: onNodeHttp.filter(ofAttacks), env: nodeHttp, ...alone },
 ]
 
+const patience = patienceMs(process.env)
+
 export default defineConfig({
   test: {
     exclude: [...configDefaults.exclude, ...leftToCi(process.env, process.argv.slice(2))],
     env,
-    testTimeout: patienceMs,
-    hookTimeout: patienceMs,
-    expect: { poll: { timeout: patienceMs } },
+    testTimeout: patience,
+    hookTimeout: patience,
+    expect: { poll: { timeout: patience } },
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/print-seed.ts'],
     projects: projects

@@ -30,10 +30,16 @@ function countOf(report) {
 function failuresOf(report) {
   return report.testResults.flatMap((file) => {
     const failed = file.assertionResults.filter(({ status }) => status === 'failed')
-    const texts = failed.map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join('\n')}`)
+    const texts = failed.map((test) => `${test.fullName}\n${messageOf(test)}`)
     if (texts.length === 0 && file.status === 'failed') texts.push(file.message ?? 'could not be loaded')
     return texts.map((text) => `${file.name}: ${firstLines(text)}`)
   })
+}
+
+/** Of a test that ran out of time a report has a stack without the message. */
+function messageOf({ failureMessages, duration }) {
+  const told = failureMessages.join('\n')
+  return told.replace('STACK_TRACE_ERROR', `ran out of time after ${Math.round(duration / 1_000)} s`)
 }
 
 const firstLines = (text) => text.split('\n').slice(0, 12).join('\n').slice(0, 1_000)

@@ -197,6 +197,11 @@ const examples = new Map([
   [404, plain('GET /v1/agents/:agent/head', 'nobody')],
 ])
 
+/** Long answers are compressed for who asks. */
+const compressed = ['br', 'gzip'].map((coding) =>
+  plain('GET /openapi.json', 'fuzzed', { headers: { 'accept-encoding': coding } }),
+)
+
 async function headOf(agent: string): Promise<unknown> {
   return (await ask(server, `GET /v1/agents/${agent}/head`)).body
 }
@@ -208,7 +213,7 @@ describe('a request', () => {
       seed,
       runs: { ci: 1_000, full: 4_000 },
       draw: requests,
-      examples: [...examples.values()],
+      examples: [...examples.values(), ...compressed],
     }
     await fuzz(fuzzing, async (request) => {
       const [method = '', pattern = ''] = request.route.split(' ')

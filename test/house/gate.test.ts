@@ -294,6 +294,14 @@ describe('the count of tests', () => {
     ])
   })
 
+  it('says of a test that ran out of time that it did', () => {
+    symlinkSync(resolve('node_modules'), join(tree, 'node_modules'))
+    const lines = ["import { it } from 'vitest'", "it('waits', () => new Promise(() => {}), 1_100)"]
+    plant('waits.test.mjs', lines.join('\n'))
+    run(resolve('node_modules/vitest/vitest.mjs'), 'run', '--reporter=json', '--outputFile=report.json')
+    expect(count().line.split('\n')[1]).toBe('Error: ran out of time after 1 s')
+  })
+
   it('fails when nothing ran', () => {
     expect(count()).toEqual({ status: 1, line: '0 passed, 0 failed' })
   })

@@ -61,6 +61,13 @@ export function isLong(env: Readonly<Record<string, string | undefined>>): boole
   return env['CI'] === 'true' || (env['STRANDFAST_FAULTS'] ?? 'short') !== 'short'
 }
 
+/**
+ * How long a test may take that says nothing else, in milliseconds. The long forms keep more than the machine has busy.
+ */
+export function patienceMs(env: Readonly<Record<string, string | undefined>>): number {
+  return isLong(env) ? 240_000 : 60_000
+}
+
 /** The files that a run leaves out: none in the long forms, nor where files are named. */
 export function leftToCi(
   env: Readonly<Record<string, string | undefined>>,

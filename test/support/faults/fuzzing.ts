@@ -1,6 +1,9 @@
 import { fc } from '../fast-check.js'
-import { Agent, request as httpRequest } from 'node:http'
-import { expect, vi } from 'vitest'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import { buffer } from 'node:stream/consumers'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { expect } from 'vitest'
 import { checkAnswer } from '../http/answers.js'
 import { extent } from './rounds.js'
 import type { ServerAddress, TestAnswer } from '../server/server.js'
@@ -9,8 +12,6 @@ import type { ServerAddress, TestAnswer } from '../server/server.js'
  * Random requests: what they are made of, how they are sent, and what every answer is held to. A server may refuse
  * whatever comes, by a code that its route documents; it may not fail.
  */
-
-vi.setConfig({ testTimeout: extent({ short: 60_000, full: 180_000 }) })
 
 /** What a fuzz test draws. */
 export interface Fuzzing<T> {
@@ -44,44 +45,46 @@ export interface RawCall {
 }
 
 const connections = new Agent({ keepAlive: true })
+/** An answer that has not come by then never comes. */
+const ANSWER_MS = 20_000
 
 /** Calls the server with the root key, unless a header says otherwise. Of a stream only the head is read. */
-export function rawCall(
+export async function rawCall(
   server: ServerAddress,
   { method, path, headers, body }: RawCall,
 ): Promise<TestAnswer> {
   const { hostname, port } = new URL(server.url)
   // Said for DELETE too: by itself node:http sends such a body without saying so, and it would be read as a request.
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
-  return new Promise((resolve, reject) => {
-    const options = {
-      hostname,
-      port,
-      method,
-      path,
-      headers: { authorization: `Bearer ${server.rootKey}`, ...headers, ...length },
-      agent: connections,
-    }
-    const sent = httpRequest(options, (response) => {
-      const answered = new Headers()
-      for (const [name, values] of Object.entries(response.headersDistinct)) {
-        for (const value of values ?? []) answered.append(name, value)
-      }
-      const parts: Buffer[] = []
-      const finish = () =>
-        resolve(answerOf(response.statusCode ?? 0, answered, Buffer.concat(parts).toString()))
-      if (answered.get('content-type')?.startsWith('text/event-stream') === true) {
-        finish()
-        sent.destroy()
-        return
-      }
-      response.on('data', (part: Buffer) => parts.push(part))
-      response.on('end', finish)
-      response.on('error', reject)
-    })
-    sent.on('error', reject)
-    sent.end(body)
+  const sent = httpRequest({
+    hostname,
+    port,
+    method,
+    path,
+    headers: { authorization: `Bearer ${server.rootKey}`, ...headers, ...length },
+    agent: connections,
+    signal: AbortSignal.timeout(ANSWER_MS),
   })
+  sent.end(body)
+  const [response]: IncomingMessage[] = await once(sent, 'response')
+  if (response === undefined) throw new Error('Expected an answer')
+  const answered = new Headers()
+  for (const [name, values] of Object.entries(response.headersDistinct)) {
+    for (const value of values ?? []) answered.append(name, value)
+  }
+  const status = response.statusCode ?? 0
+  if (answered.get('content-type')?.startsWith('text/event-stream') === true) {
+    response.on('error', () => {})
+    sent.destroy()
+    return answerOf(status, answered, '')
+  }
+  const bytes = await buffer(response)
+  return answerOf(status, answered, decoded(bytes, answered.get('content-encoding')))
+}
+
+function decoded(bytes: Buffer, coding: string | null): string {
+  if (coding === null) return bytes.toString()
+  return (coding === 'br' ? brotliDecompressSync(bytes) : gunzipSync(bytes)).toString()
 }
 
 function answerOf(status: number, headers: Headers, text: string): TestAnswer {
