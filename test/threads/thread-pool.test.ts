@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { RefusedError } from '../../dist/src/base/errors.js'
 import { ThreadPool } from '../../dist/src/dispatch/thread-pool.js'
@@ -165,11 +162,4 @@ describe('a task of a pool', () => {
     expect(await working).toBeGreaterThan(0)
     expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0 })
   })
-})
-
-it('does the process no harm where its threads are ended while they start', async () => {
-  const script = fileURLToPath(new URL('../support/server/ending-pools.mjs', import.meta.url))
-  // Where threads are ended in the middle of a start, Node ends the process in each such run.
-  const { stdout } = await promisify(execFile)(process.execPath, [script, '40'])
-  expect(stdout).toBe('fine\n')
 })
