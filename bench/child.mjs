@@ -28,6 +28,7 @@ export function endWithUs(child) {
  * @property {string} url
  * @property {number} pid
  * @property {number} startMs from its start to the line that names its address
+ * @property {() => Promise<void>} kill sends SIGKILL and waits
  * @property {() => Promise<void>} stop sends SIGTERM and waits; throws when the process does not end with 0
  */
 
@@ -52,7 +53,11 @@ export async function startServer(args, env = {}) {
     const url = await listeningUrl(child.stdout)
     if (url === undefined) throw new Error(`The server ended before it served: ${stderr}`)
     const startMs = performance.now() - startedMs
-    return { url, pid: child.pid, startMs, stop: () => stop(child, exited, () => stderr) }
+    const kill = async () => {
+      child.kill('SIGKILL')
+      await exited
+    }
+    return { url, pid: child.pid, startMs, kill, stop: () => stop(child, exited, () => stderr) }
   } finally {
     clearTimeout(timer)
   }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { pathToFileURL } from 'node:url'
 import { endWithUs } from './child.mjs'
-import { main } from './server.mjs'
+import { program } from './product.mjs'
 
 /** Begins the line in which a command reports its time and memory. */
 const MARK = 'bench-result '
@@ -21,7 +21,7 @@ export async function runCommand(args) {
       const took = { cpuMs: (userCPUTime + systemCPUTime) / 1000, peakBytes: maxRSS * 1024 }
       process.stderr.write('\\n${MARK}' + JSON.stringify(took))
     })
-    await import(${JSON.stringify(pathToFileURL(main).href)})`
+    await import(${JSON.stringify(pathToFileURL(program()).href)})`
   const startMs = performance.now()
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, '--', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],

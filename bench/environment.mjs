@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
+import { measuredCheckout } from './product.mjs'
 
 /**
  * Where and what was measured, as a line of results says it.
@@ -13,7 +14,11 @@ export function environment({ cores, generator, quick }) {
 /** The commit that is measured, with + when files differ from it; null outside of a repository. */
 function commit() {
   const git = (...args) =>
-    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    execFileSync('git', args, {
+      cwd: measuredCheckout(),
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
   try {
     return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+')
   } catch {

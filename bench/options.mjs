@@ -4,13 +4,16 @@ import { parseArgs } from 'node:util'
 
 /** How the bench is called. */
 export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--generator wrk|autocannon] [--agents N] [--records N]
-  --quick      one short round each, about a minute; ratios are rough
-  --only       one scenario of: writes, ingest, get, latest, streams, memory, auth, user-tokens, namespaces,
-               engines; may be repeated.
+       [--product DIR] [--results FILE]
+  --quick      one short round each, about two minutes; ratios are rough
+  --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, get, latest, streams,
+               memory, auth, user-tokens, namespaces, engines; may be repeated.
                Run only when named, as they take minutes and gigabytes: agents-million, strand-million, flatness
   --agents     agents of agents-million, and at most of flatness
   --records    records of strand-million, and at most of flatness
   --generator  wrk where it is installed, unless said otherwise
+  --product    another checkout, whose build is measured in place of this one's
+  --results    the file that gets the line of results: bench/results.jsonl unless given, and none with --product
 `
 
 /**
@@ -25,6 +28,7 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
  * @property {number} warmUpSeconds of load before the first round
  * @property {number} ingestLines of one agent in one round
  * @property {number} signMs of one measurement of the sign rate
+ * @property {number} syncMs of one measurement of the disk's sync
  * @property {number} storedRecords that get by hash reads from
  * @property {number} streamEvents of one round
  * @property {number} idleAgents
@@ -33,6 +37,8 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
  * @property {number} manyRecords of strand-million
  * @property {number} flatAgents at most, of flatness
  * @property {number} flatRecords at most, of flatness
+ * @property {string} [product] directory of another checkout, whose build is measured
+ * @property {string} [results] the file that gets the line of results, where not the usual one
  */
 
 /**
@@ -50,13 +56,15 @@ export function readPlan(args) {
       generator: { type: 'string' },
       agents: { type: 'string' },
       records: { type: 'string' },
+      product: { type: 'string' },
+      results: { type: 'string' },
     },
   })
   const generator = chooseGenerator(values.generator)
-  const { quick, only } = values
+  const { quick, only, product, results } = values
   const amounts = quick
-    ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500 }
-    : { rounds: 5, seconds: 4, warmUpSeconds: 2, ingestLines: 6_250, signMs: 1_000 }
+    ? { rounds: 1, seconds: 1, warmUpSeconds: 1, ingestLines: 2_500, signMs: 500, syncMs: 500 }
+    : { rounds: 5, seconds: 4, warmUpSeconds: 2, ingestLines: 6_250, signMs: 1_000, syncMs: 2_000 }
   const sizes = quick
     ? { storedRecords: 20_000, streamEvents: 500, idleAgents: 100_000, idleNamespaces: 4_000 }
     : { storedRecords: 100_000, streamEvents: 1_000, idleAgents: 100_000, idleNamespaces: 10_000 }
@@ -65,7 +73,8 @@ export function readPlan(args) {
     : { manyAgents: 1_000_000, manyRecords: 1_000_000, flatAgents: 100_000, flatRecords: 10_000_000 }
   if (values.agents !== undefined) many.manyAgents = many.flatAgents = count(values.agents)
   if (values.records !== undefined) many.manyRecords = many.flatRecords = count(values.records)
-  return { quick, only, generator, cores: availableParallelism(), ...amounts, ...sizes, ...many }
+  const where = { product, results }
+  return { quick, only, ...where, generator, cores: availableParallelism(), ...amounts, ...sizes, ...many }
 }
 
 function count(text) {

@@ -10,10 +10,11 @@ import { fileURLToPath } from 'node:url'
 import { environment } from './environment.mjs'
 import { removeAtExit } from './load.mjs'
 import { readPeersPlan, usage } from './peers/options.mjs'
+import { measureCheckout } from './product.mjs'
 import { peers } from './peers/peer.mjs'
 import { heldAgainst, measureInRounds } from './peers/rounds.mjs'
 import { workloads } from './peers/workloads.mjs'
-import { appendResult, peersTable } from './report.mjs'
+import { appendResult, peersTable, resultsFileOf } from './report.mjs'
 
 const resultsFile = fileURLToPath(new URL('peers.jsonl', import.meta.url))
 const KINDS = ['writes', 'bulk', 'sign-in']
@@ -39,7 +40,8 @@ async function run(args) {
     if (asked.length > 0) await measureKind(bench, { kind, asked, able }, found)
   }
   const { rounds, seconds } = plan
-  appendResult(resultsFile, { at, ...environment(plan), rounds, seconds, skipped, ...found })
+  const file = resultsFileOf(plan, resultsFile)
+  if (file !== undefined) appendResult(file, { at, ...environment(plan), rounds, seconds, skipped, ...found })
   process.stdout.write(`\n${found.workloads.map(peersTable).join('\n')}`)
   const missed = found.workloads.some(({ targets }) => targets.some(({ met }) => !met))
   return found.faults.length > 0 || missed ? 1 : 0
@@ -80,7 +82,9 @@ function isAsked({ only }, { id }) {
 /** The plan of a run; says what is wrong with the arguments, if anything is. */
 function planOf(args) {
   try {
-    return readPeersPlan(args)
+    const plan = readPeersPlan(args)
+    if (plan.product !== undefined) measureCheckout(plan.product)
+    return plan
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
     return undefined

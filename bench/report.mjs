@@ -10,16 +10,24 @@ import { rounded } from './statistics.mjs'
  * @property {number} [ceiling] in the same unit
  * @property {number} [ratio] value by ceiling, median of rounds
  * @property {{ratio: number} | {below: number} | {value: number}} [target] at least this ratio or value, or a value below
+ * @property {boolean} [judged] false where this run cannot tell whether the target is met, as the machine was not calm
  * @property {Record<string, unknown>} [also] other figures, such as latencies
  */
 
 /**
- * Whether a figure meets its target; null where it has none.
+ * A figure that could not be measured.
+ * @typedef {object} NotMeasured
+ * @property {string} name
+ * @property {string} notMeasured why
+ */
+
+/**
+ * Whether a figure meets its target; null where it has none, or the run cannot tell.
  * @param {Measured} measured
  * @returns {boolean | null}
  */
-export function isMet({ value, ratio, target }) {
-  if (target === undefined) return null
+export function isMet({ value, ratio, target, judged }) {
+  if (target === undefined || judged === false) return null
   if ('below' in target) return value < target.below
   return 'ratio' in target ? ratio !== undefined && ratio >= target.ratio : value >= target.value
 }
@@ -40,6 +48,17 @@ export function resultOf(measured) {
     met: isMet(measured),
     ...also,
   }
+}
+
+/**
+ * Where the line of a run goes. That of another checkout's build is not kept unless the run says where, since the page
+ * on performance is made from the usual file and shows this checkout.
+ * @param {{product?: string, results?: string}} plan
+ * @param {string} usual
+ * @returns {string | undefined} undefined when it is not kept
+ */
+export function resultsFileOf({ product, results }, usual) {
+  return results ?? (product === undefined ? usual : undefined)
 }
 
 /**
@@ -66,6 +85,15 @@ export function table(results) {
     met === null ? '' : met ? 'met' : 'MISSED',
   ])
   return aligned([['scenario', 'measured', 'ceiling', 'ratio', 'target', ''], ...rows])
+}
+
+/**
+ * What was not measured, for a terminal.
+ * @param {NotMeasured[]} figures
+ * @returns {string}
+ */
+export function notMeasuredLines(figures) {
+  return figures.map(({ name, notMeasured }) => `${name}: not measured: ${notMeasured}\n`).join('')
 }
 
 /**

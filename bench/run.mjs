@@ -10,14 +10,19 @@ import { signRate } from './ceilings/sign-rate.mjs'
 import { removeAtExit } from './load.mjs'
 import { environment } from './environment.mjs'
 import { readPlan, usage } from './options.mjs'
-import { appendResult, resultOf, table } from './report.mjs'
+import { measureCheckout } from './product.mjs'
+import { appendResult, notMeasuredLines, resultOf, resultsFileOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
+import { crashStart } from './scenarios/crash-start.mjs'
+import { diskWrites } from './scenarios/disk-writes.mjs'
 import { engines } from './scenarios/engines.mjs'
 import { flatness } from './scenarios/flatness.mjs'
 import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
+import { latency } from './scenarios/latency.mjs'
 import { latest } from './scenarios/latest.mjs'
+import { loneWrites } from './scenarios/lone-writes.mjs'
 import { memory } from './scenarios/memory.mjs'
 import { namespaces } from './scenarios/namespaces.mjs'
 import { strandMillion } from './scenarios/strand-million.mjs'
@@ -28,6 +33,10 @@ import { rounded } from './statistics.mjs'
 
 const usual = {
   writes,
+  'lone-writes': loneWrites,
+  latency,
+  'disk-writes': diskWrites,
+  'crash-start': crashStart,
   ingest,
   get,
   latest,
@@ -54,19 +63,26 @@ async function run(args) {
   const at = new Date().toISOString()
   const ceilings = { sign_one_core: rounded(await signRate({ threads: 1, durationMs: plan.signMs })) }
   const results = []
+  const absent = []
   const faults = []
   const asked = Object.entries({ ...usual, ...long }).filter(([name]) => plan.only.includes(name))
   for (const [name, scenario] of asked.length > 0 ? asked : Object.entries(usual)) {
     try {
       const measured = await scenario({ plan, directory, tell })
-      results.push(...measured.map((one) => ({ scenario: name, ...resultOf(one) })))
+      for (const one of measured) {
+        if ('notMeasured' in one) absent.push({ scenario: name, ...one })
+        else results.push({ scenario: name, ...resultOf(one) })
+      }
     } catch (error) {
       faults.push({ name, detail: error instanceof Error ? error.message : String(error) })
       tell(`${name} FAILED: ${faults.at(-1).detail}`)
     }
   }
-  appendResult(resultsFile, { at, ...environment(plan), ceilings, scenarios: results, faults })
+  const line = { at, ...environment(plan), ceilings, scenarios: results, not_measured: absent, faults }
+  const file = resultsFileOf(plan, resultsFile)
+  if (file !== undefined) appendResult(file, line)
   if (results.length > 0) process.stdout.write(`\n${table(results)}`)
+  process.stdout.write(notMeasuredLines(absent))
   return faults.length > 0 || results.some(({ met }) => met === false) ? 1 : 0
 }
 
@@ -75,8 +91,9 @@ function planOf(args) {
   try {
     const plan = readPlan(args)
     const unknown = plan.only.find((name) => !Object.hasOwn({ ...usual, ...long }, name))
-    if (unknown === undefined) return plan
-    throw new Error(`No such scenario: ${unknown}`)
+    if (unknown !== undefined) throw new Error(`No such scenario: ${unknown}`)
+    if (plan.product !== undefined) measureCheckout(plan.product)
+    return plan
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
     return undefined

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { startServer } from './child.mjs'
+import { program } from './product.mjs'
 
 /** The root key of every server that is measured. */
 export const rootKey = 'bench-root-key-bench-root-key-bench-root-key'
@@ -12,9 +12,6 @@ export const credential = { authorization: `Bearer ${rootKey}` }
 /** Of the figures in /proc: USER_HZ is 100. */
 const MS_A_TICK = 10
 
-/** The built command line. */
-export const main = fileURLToPath(new URL('../dist/program/strandfast.js', import.meta.url))
-
 /**
  * Starts the built server on a data directory.
  * @param {string} dataDirectory
@@ -22,7 +19,7 @@ export const main = fileURLToPath(new URL('../dist/program/strandfast.js', impor
  * @returns {Promise<import('./child.mjs').ServerProcess>}
  */
 export function startProduct(dataDirectory, env = {}) {
-  return startServer([main, 'serve'], {
+  return startServer([program(), 'serve'], {
     SERVICE_DATA_DIR: dataDirectory,
     SERVICE_PORT: '0',
     SERVICE_ROOT_API_KEY: rootKey,
@@ -38,7 +35,7 @@ export function startProduct(dataDirectory, env = {}) {
  * @returns {Promise<import('./child.mjs').ServerProcess>}
  */
 export function startProductWithAuth(dataDirectory) {
-  const license = execFileSync(process.execPath, [main, 'license', 'issue', '--licensee', 'Bench'], {
+  const license = execFileSync(process.execPath, [program(), 'license', 'issue', '--licensee', 'Bench'], {
     env: { PATH: process.env.PATH, SERVICE_DATA_DIR: dataDirectory },
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -90,6 +87,30 @@ export async function countRecords(url, names) {
   let records = 0
   for (const name of names) records += (await call(`${url}/v1/agents/${name}/status`)).record_count
   return records
+}
+
+/**
+ * A metric of the server, all its shards together.
+ * @param {string} url
+ * @param {string} name
+ * @returns {Promise<number | undefined>} undefined where the server has no such metric
+ */
+export async function readMetric(url, name) {
+  const response = await fetch(`${url}/metrics`)
+  if (response.status !== 200) throw new Error(`Expected 200 of ${url}/metrics, got ${response.status}`)
+  return sumOfMetric(await response.text(), name)
+}
+
+/**
+ * The sum of all series of a metric.
+ * @param {string} text in the format of Prometheus
+ * @param {string} name
+ * @returns {number | undefined} undefined where there is none
+ */
+export function sumOfMetric(text, name) {
+  const series = text.split('\n').filter((line) => /^\w+/.exec(line)?.[0] === name)
+  const values = series.map((line) => Number(line.split(' ').at(-1)))
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0)
 }
 
 /**

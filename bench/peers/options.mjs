@@ -5,11 +5,14 @@ import { workloads } from './workloads.mjs'
 
 /** How the comparison is called. */
 export const usage = `Usage: npm run bench:peers -- [--quick] [--rounds N] [--seconds N] [--only WORKLOAD]... [--generator wrk|autocannon]
+       [--product DIR] [--results FILE]
   --quick      one round of a second each; ratios are rough
   --rounds     3 unless given
   --seconds    of each load; 3 unless given
   --only       one of: ${workloads.map(({ id }) => id).join(', ')}; may be repeated
   --generator  of what is asked over HTTP: wrk where it is installed, unless said otherwise
+  --product    another checkout, whose build is measured in place of this one's
+  --results    the file that gets the line of results: bench/peers.jsonl unless given, and none with --product
 Peers that are not installed are left out, each with a line. Those of npm: npm ci in bench/peers
 `
 
@@ -24,6 +27,8 @@ Peers that are not installed are left out, each with a line. Those of npm: npm c
  * @property {number} seconds of one load
  * @property {number} warmUpSeconds of load before the first round
  * @property {number} bulkRecords of a load that is counted in records, not in seconds
+ * @property {string} [product] directory of another checkout, whose build is measured
+ * @property {string} [results] the file that gets the line of results, where not the usual one
  */
 
 /**
@@ -41,14 +46,18 @@ export function readPeersPlan(args) {
       seconds: { type: 'string' },
       only: { type: 'string', multiple: true, default: [] },
       generator: { type: 'string' },
+      product: { type: 'string' },
+      results: { type: 'string' },
     },
   })
-  const { quick, only } = values
+  const { quick, only, product, results } = values
   const unknown = only.find((name) => !workloads.some(({ id }) => id === name))
   if (unknown !== undefined) throw new Error(`No such workload: ${unknown}`)
   return {
     quick,
     only,
+    product,
+    results,
     generator: chooseGenerator(values.generator),
     cores: availableParallelism(),
     rounds: count('--rounds', values.rounds ?? (quick ? '1' : '3')),

@@ -19,17 +19,22 @@
 
 /** @type {Workload[]} */
 export const workloads = [
-  writes(1, 'Single durable writes, 1 client'),
-  writes(64, 'Single durable writes, 64 clients', [{ ours: 'Strandfast', peer: 'PostgreSQL', ratio: 1 }]),
+  writes(1, 'Single durable writes, 1 client', [{ ours: 'Strandfast', peer: 'PostgreSQL', ratio: 0.6 }]),
+  writes(16, 'Single durable writes, 16 clients', [
+    { ours: 'Strandfast', peer: 'node:http and better-sqlite3', ratio: 0.7 },
+  ]),
+  writes(64, 'Single durable writes, 64 clients', [{ ours: 'Strandfast', peer: 'PostgreSQL', ratio: 1.1 }]),
   writes(512, 'Single durable writes, 512 clients', [{ ours: 'Strandfast', peer: 'PostgreSQL', ratio: 2 }]),
   {
     id: 'bulk',
     kind: 'bulk',
     title: 'Many records at once',
     unit: 'records/s',
-    targets: ['PostgreSQL, INSERT of 1,000 rows, 1 connection', 'hypercore, 1,000 blocks an append'].map(
-      (peer) => ({ ours: 'Strandfast, NDJSON ingest, a signature a group', peer, ratio: 1 }),
-    ),
+    targets: [
+      ingestOfGroups('PostgreSQL, INSERT of 1,000 rows, 1 connection', 1),
+      ingestOfGroups('PostgreSQL, COPY, 1 connection', 0.9),
+      ingestOfGroups('hypercore, 1,000 blocks an append', 1),
+    ],
   },
   {
     id: 'sign-in',
@@ -43,6 +48,10 @@ export const workloads = [
     secondsMin: 6,
   },
 ]
+
+function ingestOfGroups(peer, ratio) {
+  return { ours: 'Strandfast, NDJSON ingest, a signature a group', peer, ratio }
+}
 
 function writes(connections, title, targets = []) {
   return { id: `writes-${connections}`, kind: 'writes', title, unit: 'records/s', connections, targets }

@@ -10,7 +10,7 @@ const AGENTS = 32
 const CONNECTIONS = 8
 
 const settings = [
-  { signing: 'record', name: 'ingest, a signature a record', target: { ratio: 0.55 } },
+  { signing: 'record', name: 'ingest, a signature a record', target: { ratio: 0.62 } },
   { signing: 'group', name: 'ingest, a signature a group', target: { ratio: 0.8 } },
 ]
 

@@ -1,14 +1,24 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { argon2Rate } from '../../../bench/ceilings/argon2.mjs'
+import { syncTimes } from '../../../bench/ceilings/sync-times.mjs'
 import { benchUsers, loginRequests } from '../../../bench/logins.mjs'
 import { readPlan } from '../../../bench/options.mjs'
 import { agentNames, recordBody, writeRequests } from '../../../bench/records.mjs'
-import { appendResult, isMet, resultOf, table } from '../../../bench/report.mjs'
+import {
+  appendResult,
+  isMet,
+  notMeasuredLines,
+  resultOf,
+  resultsFileOf,
+  table,
+} from '../../../bench/report.mjs'
+import { sumOfMetric } from '../../../bench/server.mjs'
 import { against, median, rounded } from '../../../bench/statistics.mjs'
 import { rawRequests, readWrkOutput } from '../../../bench/wrk.mjs'
+import { checkCounts } from '../../../bench/writers.mjs'
 import { shardOf } from '../../../src/base/placement.js'
 import { shardsMax } from '../../../src/settings/shards.js'
 
@@ -61,6 +71,11 @@ describe('isMet', () => {
     expect(isMet(figure)).toBeNull()
   })
 
+  it('says nothing of a figure that the run cannot judge', () => {
+    expect(isMet({ ...figure, target: { below: 251 }, judged: false })).toBeNull()
+    expect(isMet({ ...figure, target: { below: 251 }, judged: true })).toBe(true)
+  })
+
   it('misses a ratio that was not measured', () => {
     expect(isMet({ name: 'x', value: 1, unit: 'x', target: { ratio: 0 } })).toBe(false)
   })
@@ -109,6 +124,56 @@ describe('results', () => {
     const [, first, second] = table([writes, slow]).split('\n')
     expect(first).toMatch(/^writes +28,500 writes\/s +120,000 +0\.238 +ratio >= 0\.22 +met$/)
     expect(second).toMatch(/^start +2,100 ms +< 2,000 +MISSED$/)
+  })
+})
+
+describe('resultsFileOf', () => {
+  it('keeps the file of this checkout free of the figures of others', () => {
+    expect(resultsFileOf({}, 'usual')).toBe('usual')
+    expect(resultsFileOf({ product: '../old' }, 'usual')).toBeUndefined()
+    expect(resultsFileOf({ product: '../old', results: 'old.jsonl' }, 'usual')).toBe('old.jsonl')
+    expect(resultsFileOf({ results: 'mine.jsonl' }, 'usual')).toBe('mine.jsonl')
+  })
+})
+
+describe('notMeasuredLines', () => {
+  it('says of each figure why it is missing', () => {
+    const figures = [
+      { name: 'bytes', notMeasured: 'no such file' },
+      { name: 'writes', notMeasured: 'others wrote' },
+    ]
+    expect(notMeasuredLines(figures)).toBe(
+      'bytes: not measured: no such file\nwrites: not measured: others wrote\n',
+    )
+    expect(notMeasuredLines([])).toBe('')
+  })
+})
+
+describe('sumOfMetric', () => {
+  const text = `# HELP replayed_commits Commits
+# TYPE replayed_commits gauge
+replayed_commits{shard="0"} 3
+replayed_commits{shard="1"} 4
+replayed_commits_other{shard="0"} 100
+free_bytes 1.5e+9
+`
+
+  it('adds up all series of this very name', () => {
+    expect(sumOfMetric(text, 'replayed_commits')).toBe(7)
+    expect(sumOfMetric(text, 'free_bytes')).toBe(1_500_000_000)
+  })
+
+  it('is undefined where the server has no such metric', () => {
+    expect(sumOfMetric(text, 'replayed')).toBeUndefined()
+  })
+})
+
+describe('checkCounts', () => {
+  it('takes more records than answers, as many as were in flight, and no fewer', () => {
+    expect(() => checkCounts({ answered: 10, recorded: 10, inFlight: 2 })).not.toThrow()
+    expect(() => checkCounts({ answered: 10, recorded: 12, inFlight: 2 })).not.toThrow()
+    expect(() => checkCounts({ answered: 10, recorded: 9, inFlight: 2 })).toThrow('10 writes were answered')
+    expect(() => checkCounts({ answered: 10, recorded: 13, inFlight: 2 })).toThrow('and 13 recorded')
   })
 })
 
@@ -197,6 +262,12 @@ describe('readPlan', () => {
     expect(() => readPlan(['--agents', '1e6'])).toThrow('Expected a number from 1000')
   })
 
+  it('takes another checkout to measure and another file for the results', () => {
+    const args = ['--product', '../old', '--results', 'old.jsonl', '--generator', 'autocannon']
+    expect(readPlan(args)).toMatchObject({ product: '../old', results: 'old.jsonl' })
+    expect(readPlan(['--generator', 'autocannon'])).toMatchObject({ product: undefined, results: undefined })
+  })
+
   it('refuses a generator that it does not know', () => {
     expect(() => readPlan(['--generator', 'ab'])).toThrow('Expected --generator wrk or autocannon')
   })
@@ -225,5 +296,17 @@ describe('argon2Rate', () => {
     const rate = await argon2Rate({ threads: 2, durationMs: 1 })
     expect(rate).toBeGreaterThan(0)
     expect(Number.isFinite(rate)).toBe(true)
+  })
+})
+
+describe('syncTimes', () => {
+  it('times writes that reach the disk, and leaves no file behind', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'bench-sync-'))
+    const { p50Ms, p99Ms } = syncTimes({ directory, durationMs: 1 })
+    const left = readdirSync(directory)
+    rmSync(directory, { recursive: true })
+    expect(p50Ms).toBeGreaterThan(0)
+    expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
+    expect(left).toEqual([])
   })
 })

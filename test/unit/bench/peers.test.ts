@@ -102,6 +102,7 @@ describe('readPeersPlan', () => {
     expect(read()).toMatchObject({ quick: false, rounds: 3, seconds: 3, only: [] })
     expect(read('--quick')).toMatchObject({ quick: true, rounds: 1, seconds: 1 })
     expect(read('--quick', '--rounds', '5', '--seconds', '12')).toMatchObject({ rounds: 5, seconds: 12 })
+    expect(read('--product', '../old')).toMatchObject({ product: '../old', results: undefined })
     expect(read('--only', 'bulk', '--only', 'writes-64').only).toEqual(['bulk', 'writes-64'])
   })
 
