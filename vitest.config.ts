@@ -37,6 +37,8 @@ export default defineConfig({
   test: {
     exclude: [...configDefaults.exclude, ...leftToCi(process.env, process.argv.slice(2))],
     env,
+    // CommonJS packages are imported as Node imports them.
+    deps: { interopDefault: false },
     testTimeout: patience,
     hookTimeout: patience,
     expect: { poll: { timeout: patience } },

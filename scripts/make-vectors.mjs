@@ -27,6 +27,7 @@ import {
   secondSeed,
   wholeStrand,
 } from './vectors/strand-maker.mjs'
+import { segmentVectors } from './vectors/segment-vectors.mjs'
 import { strictOf } from './vectors/strict-vectors.mjs'
 
 function recordVectors() {
@@ -162,6 +163,7 @@ const made = {
   'checkpoints.json': checkpointsOf(),
   'logs.json': logsOf(),
   'strict.json': strictOf(),
+  'segments.json': segmentVectors(),
 }
 const files = Object.entries(made).map(([name, value]) => [name, `${JSON.stringify(value, null, 1)}\n`])
 files.push(['export.ndjson', made['exports.json'][0].lines.map((line) => `${line}\n`).join('')])

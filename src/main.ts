@@ -16,7 +16,7 @@ import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
 import { handlingOf } from './server/requests.js'
-import { endProcess, makeDefaultAgent, makeShards, shardsListener } from './server/shards.js'
+import { endProcess, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
 import { makeSink } from './server/sink.js'
 import { ServerState } from './server/state.js'
 import type { Config } from './settings/config.js'
@@ -74,7 +74,8 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const apiKeys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   const proposals = new ProposalClock({ shards, readOnly })
   const { freeBytesMin } = config
-  const control = new Control({ ...directory, freeBytesMin, serving: () => shards.serving, log })
+  const flush = storeFlushOf(shards)
+  const control = new Control({ ...directory, freeBytesMin, serving: () => shards.serving, flush, log })
   const auth = await makeAuth(config, { ...parts, directory, log, told })
   if (auth !== undefined) parts.pools.push(auth.passwords)
   return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth }

@@ -52,20 +52,48 @@ let closing = false
 
 port.on('message', (message: unknown) => {
   take(message)
-  while (shard.busy) {
-    shard.turn()
-    take(receiveMessageOnPort(port)?.message)
-  }
-  if (closing) void close()
-  else stepSoon()
+  work()
 })
+
+/**
+ * Carries out what has arrived. While a group is on its way to a slow disk, one more turn is taken, which may leave a
+ * second group or none; then the event loop tells when the disk has them.
+ */
+function work(): void {
+  // Turns since everything was on disk.
+  let turns = shard.underWay
+  while (shard.busy && turns < 2) {
+    shard.turn()
+    if (shard.underWay > 0 && shard.waits()) shard.syncNow()
+    if (shard.underWay > 0) store.syncSoon(goOn)
+    take(receiveMessageOnPort(port)?.message)
+    shard.flush()
+    turns = shard.underWay > 0 ? turns + 1 : 0
+  }
+  if (shard.underWay > 0) store.syncSoon(goOn)
+  else if (closing) void close()
+  else stepSoon()
+}
+
+/** Something is on disk now, or nobody knows what is. */
+function goOn(error: Error | null): void {
+  if (error !== null) throw error
+  // The sync of something that the thread has waited for itself meanwhile.
+  if (!open) return
+  heartbeat.beat()
+  shard.tellDurable()
+  take(receiveMessageOnPort(port)?.message)
+  work()
+}
 
 /** Takes a message and all that are queued behind it. */
 function take(message: unknown): void {
   const commands: CommandFrame = []
   for (let next = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
-    if (next === 'close') closing = true
-    else {
+    if (next === 'close') {
+      closing = true
+      shard.goOn()
+    } else {
       assert(next instanceof ArrayBuffer, 'a shard is sent frames')
       for (const command of decodeCommands(next)) commands.push(command)
     }
@@ -76,6 +104,14 @@ function take(message: unknown): void {
 // Safe between two frames, when no agent is in use. The timer keeps no thread alive.
 setInterval(() => store.agents.rest(), limits.agentRestMs).unref()
 
+// What no further command brings to LMDB.
+setInterval(() => {
+  if (!open) return
+  if (shard.underWay === 0) shard.flush()
+  // Where it has rested for as long as it may.
+  if (shard.busy) work()
+}, limits.flushLookMs).unref()
+
 port.postMessage('ready')
 
 /** Has an idle shard continue work that it has put off; frames that wait come first. */
@@ -84,7 +120,7 @@ function stepSoon(): void {
   stepping = true
   setImmediate(() => {
     stepping = false
-    if (!open) return
+    if (!open || shard.underWay > 0) return
     if (shard.needsStep) shard.step()
     heartbeat.beat()
     stepSoon()

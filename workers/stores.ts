@@ -11,6 +11,8 @@ import { limits } from '../src/base/limits.js'
 import { checkStore } from './store/check/store-check.js'
 import { headsRoot } from './store/heads.js'
 import { closeSnapshot, takeSnapshots } from './store/snapshots.js'
+import { readPosition } from './store/log/position.js'
+import { recover } from './store/log/recover.js'
 import { copyStore } from './store/store-copy.js'
 
 /*
@@ -21,13 +23,19 @@ import { copyStore } from './store/store-copy.js'
 export function begin(): void {}
 
 /** Copies all stores of a data directory as they were at one moment, while a server may be writing to them. */
-export async function copyStores({ from, to, progress }: CopyTask): Promise<ShardCopy[]> {
-  const { add } = counter(progress)
+export async function copyStores({ from, to, segments, progress }: CopyTask): Promise<ShardCopy[]> {
+  const { add, taken } = counter(progress)
+  if (segments === undefined) for (const path of from) await recover(path)
   const snapshots = await takeSnapshots(from, { scratch: to[0] ?? '', attempts: limits.snapshotTries })
   if (snapshots === undefined)
     throw new Error('The shards were never seen at rest: try again when less is written')
+  taken()
   const copies: ShardCopy[] = []
   try {
+    const behind = snapshots.some(({ environment }, shard) => {
+      return segments !== undefined && readPosition(environment)?.number !== segments[shard]
+    })
+    if (behind) return []
     for (const path of to) {
       // One after the other; each snapshot is closed as soon as it is copied.
       const [snapshot] = snapshots
@@ -52,7 +60,7 @@ export function rootOfHeads({ paths, progress }: HeadsTask): Promise<string> {
   return headsRoot(paths, counter(progress).add)
 }
 
-function counter(memory: SharedArrayBuffer): { add(done: number): void } {
+function counter(memory: SharedArrayBuffer): { add(done: number): void; taken(): void } {
   const progress = new TaskProgress(memory)
-  return { add: (done) => progress.add(done) }
+  return { add: (done) => progress.add(done), taken: () => progress.take() }
 }

@@ -1,7 +1,13 @@
 /**
  * One sample of a server's process: seconds since the load began, bytes of anonymous memory that is resident, open
- * handles, threads, bytes of all store files, and records that the load had written by then.
- * @typedef {{secs: number, memoryBytes: number, handles: number, threads: number, fileBytes: number, records: number}} Sample
+ * handles, threads, bytes of all store files and of all log files, and records that the load had written by then.
+ * @typedef {{secs: number, memoryBytes: number, handles: number, threads: number, fileBytes: number, logBytes: number,
+ *   records: number}} Sample
+ */
+
+/**
+ * A start after a crash: seconds since the load began, and those that it took.
+ * @typedef {{secs: number, tookSecs: number}} Start
  */
 
 /**
@@ -10,7 +16,13 @@
  */
 
 /** How much each may grow from the end of the warm-up to the end of the run. */
-const GROWTH_MOST = { memoryBytes: 32 * 2 ** 20, handles: 3, threads: 1 }
+const GROWTH_MOST = {
+  memoryBytes: 32 * 2 ** 20,
+  handles: 3,
+  threads: 1,
+  logBytes: 32 * 2 ** 20,
+  tookSecs: 0.5,
+}
 /** How much more file a record may take in the second half of the run than in the first. */
 const FILE_RATIO_MOST = 1.25
 /** Part of the run that is warm-up: caches fill, threads start, heaps find their size. */
@@ -25,9 +37,10 @@ const POINTS = 24
  * connections that come and go, are above it, and a leak raises it. Growth is the Theil-Sen slope of these points (Sen
  * 1968), on which a few outliers have no effect, times the time that was judged.
  * @param {readonly Sample[]} samples in the order of time, at even distances
+ * @param {readonly Start[]} [starts] after crashes
  * @returns {Verdict[]}
  */
-export function judge(samples) {
+export function judge(samples, starts = []) {
   const { secs: lastSecs = 0 } = samples.at(-1) ?? {}
   const warm = samples.filter(({ secs }) => secs >= lastSecs * WARM_UP)
   if (warm.length < POINTS) throw new Error(`Expected at least ${POINTS} samples after the warm-up`)
@@ -35,7 +48,9 @@ export function judge(samples) {
     growth('anonymous memory', warm, { of: 'memoryBytes', unit: 'bytes' }),
     growth('open handles', warm, { of: 'handles', unit: 'handles' }),
     growth('threads', warm, { of: 'threads', unit: 'threads' }),
+    growth('log files', warm, { of: 'logBytes', unit: 'bytes' }),
     fileGrowth(warm),
+    ...(starts.length > 1 ? [growth('start after a crash', starts, { of: 'tookSecs', unit: 's' })] : []),
   ]
 }
 

@@ -34,6 +34,10 @@ export class SteadyLoad {
   #timers = []
   #running = new Set()
   #names = Array.from({ length: AGENTS }, (_none, index) => `soak-${index}`)
+  /** Records of each agent that the server has answered. @type {Map<string, number>} */
+  #answered = new Map()
+  /** The server has been killed. */
+  #isDown = false
 
   /**
    * @param {string} url
@@ -73,8 +77,26 @@ export class SteadyLoad {
     await Promise.all(this.#running)
   }
 
+  /** The server is going to be killed: what fails until `goOn` is no fault. */
+  expectCrash() {
+    this.#isDown = true
+  }
+
+  /** It serves again, at this address: everything that it had answered has to be there. */
+  async goOn(url) {
+    await Promise.all(this.#running)
+    this.#url = url
+    this.#isDown = false
+    for (const [agent, count] of this.#answered) {
+      const { seq } = (await send(this.#url, { method: 'GET', path: `/v1/agents/${agent}/head` })).body
+      // The first record of a strand is its own.
+      if (!(seq >= count)) this.#fault(`${agent} ends with ${seq} after a crash, and ${count} were answered`)
+    }
+  }
+
   /** Starts `work` unless it still runs. */
   #once(kind, work) {
+    if (this.#isDown) return
     if ([...this.#running].some((one) => one.kind === kind)) {
       this.skipped++
       return
@@ -93,6 +115,7 @@ export class SteadyLoad {
     const writes = Array.from({ length: singly }, async () => {
       const body = await this.#post(`/v1/agents/${agent}/records`, { data: this.#reading() }, 201)
       this.#keep({ agent, hash: body.content_hash })
+      this.#answer(agent, 1)
     })
     const reads = Array.from({ length: singly }, () => this.#read())
     const ingest = this.#ingest(agent, many)
@@ -100,10 +123,11 @@ export class SteadyLoad {
     this.records += this.#perTick
   }
 
-  #ingest(agent, count) {
+  async #ingest(agent, count) {
     const lines = Array.from({ length: count }, () => JSON.stringify(this.#reading()))
     const headers = { 'content-type': 'application/x-ndjson' }
-    return this.#send('POST', `/v1/ingest/${agent}`, { headers, body: lines.join('\n') })
+    await this.#send('POST', `/v1/ingest/${agent}`, { headers, body: lines.join('\n') })
+    this.#answer(agent, count)
   }
 
   async #read() {
@@ -181,7 +205,12 @@ export class SteadyLoad {
     return body
   }
 
+  #answer(agent, count) {
+    this.#answered.set(agent, (this.#answered.get(agent) ?? 0) + count)
+  }
+
   #fault(text) {
+    if (this.#isDown) return
     if (this.faults.length < 20) this.faults.push(text)
   }
 }

@@ -25,52 +25,94 @@ const settings = {
 
 /**
  * Runs a server under a steady load and judges whether its memory, its handles and its files stay flat.
- * @param {{minutes: number, seed: number, rate: number, filled?: number, report?: (line: string) => void, preload?:
- * string}} options `rate`: records a second; `filled`: records that are written before, since memory cannot be judged
- * while caches fill; `preload`: a module that the server loads too
- * @returns {Promise<{verdicts: import('./judge.mjs').Verdict[], faults: string[], records: number, skipped: number}>}
+ * @param {{minutes: number, seed: number, rate: number, filled?: number, crashEverySecs?: number, report?: (line: string)
+ * => void, preload?: string}} options `rate`: records a second; `filled`: records that are written before, since memory
+ * cannot be judged while caches fill; `crashEverySecs`: how often the server is killed and started again; `preload`: a
+ * module that the server loads too
+ * @returns {Promise<{verdicts: import('./judge.mjs').Verdict[], faults: string[], records: number, skipped: number,
+ *   starts: import('./judge.mjs').Start[]}>}
  */
-export async function soak({ minutes, seed, rate, filled = FILLED, report = () => {}, preload }) {
+export async function soak({
+  minutes,
+  seed,
+  rate,
+  filled = FILLED,
+  crashEverySecs = Infinity,
+  report = () => {},
+  preload,
+}) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-soak-'))
   const dataDir = join(directory, 'data')
   const imports = [collector, ...(preload === undefined ? [] : [preload])]
   const NODE_OPTIONS = imports.map((path) => `--import=${path}`).join(' ')
-  const victim = startVictim(dataDir, { ...settings, NODE_OPTIONS })
+  const lives = new Lives(dataDir, { ...settings, NODE_OPTIONS })
   try {
-    const url = (await victim.listening()) ?? ''
+    const url = await lives.start()
     const load = new SteadyLoad(url, { random: seededRandom(seed), rate })
     await load.begin(filled)
-    const samples = await watch({ victim, dataDir, load, secs: minutes * 60, report })
+    const { samples, starts } = await watch({ lives, load, secs: minutes * 60, crashEverySecs, report })
     await load.end()
-    const code = await victim.stop()
-    if (code !== 0) load.faults.push(`The server stopped with ${code}: ${victim.stderr()}`)
+    const code = await lives.victim.stop()
+    if (code !== 0) load.faults.push(`The server stopped with ${code}: ${lives.victim.stderr()}`)
     const { faults, records, skipped } = load
-    return { verdicts: judge(samples), faults, records, skipped }
+    return { verdicts: judge(samples, starts), faults, records, skipped, starts }
   } finally {
-    await victim.kill()
+    await lives.victim?.kill()
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-/** Samples the process until the time is over, or it has ended. */
-async function watch({ victim, dataDir, load, secs, report }) {
-  const samples = []
-  const everySecs = secs / SAMPLES
-  const beganMs = performance.now()
-  for (let number = 1; number <= SAMPLES && victim.ended() === null; number++) {
-    await pause(Math.max(0, number * everySecs * 1_000 - (performance.now() - beganMs)))
-    const nowSecs = (performance.now() - beganMs) / 1_000
-    const sample = takeSample({ pid: victim.pid, dataDir, secs: nowSecs, records: load.records })
-    samples.push(sample)
-    if (number % (SAMPLES / 20) === 0) report(lineOf(sample))
+/** A server that is killed and started again, at another address each time. */
+class Lives {
+  victim
+  dataDir
+  #env
+
+  constructor(dataDir, env) {
+    this.dataDir = dataDir
+    this.#env = env
   }
-  return samples
+
+  async start() {
+    this.victim = startVictim(this.dataDir, this.#env)
+    return (await this.victim.listening()) ?? ''
+  }
+
+  /** @returns {Promise<{url: string, tookSecs: number}>} `tookSecs`: of the start */
+  async crash() {
+    await this.victim.kill()
+    const fromMs = performance.now()
+    const url = await this.start()
+    return { url, tookSecs: (performance.now() - fromMs) / 1_000 }
+  }
 }
 
-function lineOf({ secs, memoryBytes, handles, threads, fileBytes, records }) {
+/** Samples the process until the time is over, or it has ended; and kills it now and then. */
+async function watch({ lives, load, secs, crashEverySecs, report }) {
+  const samples = []
+  const starts = []
+  const everySecs = secs / SAMPLES
+  const beganMs = performance.now()
+  const secsNow = () => (performance.now() - beganMs) / 1_000
+  for (let number = 1; number <= SAMPLES && lives.victim.ended() === null; number++) {
+    await pause(Math.max(0, number * everySecs - secsNow()) * 1_000)
+    const { pid } = lives.victim
+    const sample = takeSample({ pid, dataDir: lives.dataDir, secs: secsNow(), records: load.records })
+    samples.push(sample)
+    if (number % (SAMPLES / 20) === 0) report(lineOf(sample))
+    if (secsNow() < (starts.length + 1) * crashEverySecs) continue
+    load.expectCrash()
+    const { url, tookSecs } = await lives.crash()
+    starts.push({ secs: secsNow(), tookSecs })
+    await load.goOn(url)
+  }
+  return { samples, starts }
+}
+
+function lineOf({ secs, memoryBytes, handles, threads, fileBytes, logBytes, records }) {
   const mebibytes = (bytes) => `${Math.round(bytes / 2 ** 20)} MiB`
   return (
     `${Math.round(secs)} s: ${mebibytes(memoryBytes)} of memory, ${handles} handles, ${threads} threads, ` +
-    `${mebibytes(fileBytes)} of files, ${records} records`
+    `${mebibytes(fileBytes)} of files, ${mebibytes(logBytes)} of logs, ${records} records`
   )
 }

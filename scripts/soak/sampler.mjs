@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
@@ -18,8 +18,13 @@ export function takeSample({ pid, dataDir, secs, records }) {
     threads: valueOf('Threads'),
     handles: readdirSync(`/proc/${pid}/fd`).length,
     fileBytes: stores.reduce((sum, name) => sum + usedBytes(join(dataDir, name, 'data.mdb')), 0),
+    logBytes: stores.reduce((sum, name) => sum + bytesIn(join(dataDir, name, 'log')), 0),
     records,
   }
+}
+
+function bytesIn(folder) {
+  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
 }
 
 const PAGE_BYTES = 4_096

@@ -4,7 +4,7 @@ import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { isAbsolute, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { copyWithinSpace } from './space.js'
+import { copyWithinSpace, type Flush } from './space.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { shardDirectory } from '../data-directory/data-directory.js'
@@ -26,6 +26,7 @@ interface Controlled {
   freeBytesMin: number
   /** Whether every shard serves. */
   serving(): boolean
+  flush: Flush
   log: Logger
 }
 
@@ -112,9 +113,9 @@ export class Control {
     socket.once('close', () => pool.stop())
     const timer = setInterval(() => tell({ copied_bytes: pool.done }), limits.backupProgressMs)
     try {
-      const { path, freeBytesMin } = this.#controlled
+      const { path, freeBytesMin, flush } = this.#controlled
       const from = to.map((_path, shard) => join(path, shardDirectory(shard)))
-      const copied = await copyWithinSpace(pool, { from, to, source: { dataDir: path, freeBytesMin } })
+      const copied = await copyWithinSpace(pool, { from, to, source: { dataDir: path, freeBytesMin }, flush })
       tell({ copied })
     } catch (error) {
       tell({ failed: error instanceof Error ? error.message : String(error) })

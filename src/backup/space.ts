@@ -28,6 +28,18 @@ export function spaceFault(target: string, bytes: number, source: BackedUp): str
   return `Expected ${mebibytes(needed)} of free space for the copy at ${target}, got ${mebibytes(free)}`
 }
 
+/** What the shards of a running server are asked for. */
+export interface Flush {
+  /**
+   * Has every shard bring its store up to its log, all asked at once: whatever a shard has written by then because of
+   * another one, that one has written before it was asked.
+   * @param rest whether the shards then rest until `goOn`, or a second
+   * @returns the last segment that each store has
+   */
+  all(rest: boolean): Promise<number[]>
+  goOn(): void
+}
+
 /**
  * Copies stores as they are at one moment, and gives up when free space runs low on the disk of the source or the
  * target.
@@ -35,7 +47,7 @@ export function spaceFault(target: string, bytes: number, source: BackedUp): str
  */
 export async function copyWithinSpace(
   pool: StorePool,
-  { from, to, source }: { from: string[]; to: string[]; source: BackedUp },
+  { from, to, source, flush }: { from: string[]; to: string[]; source: BackedUp; flush?: Flush },
 ): Promise<ShardCopy[]> {
   let low = lowSpace(to, source)
   if (low !== undefined) throw new Error(low)
@@ -44,7 +56,19 @@ export async function copyWithinSpace(
     if (low !== undefined) pool.stop()
   }, limits.backupSpaceMs)
   try {
-    return await pool.copy(from, to)
+    if (flush === undefined) return await pool.copy(from, to)
+    for (let tries = 0; tries < limits.backupFlushTries; tries++) {
+      // Most often nobody has to wait for a backup. Where much is written, or erased, a store never stays as it is.
+      const rest = tries > 0
+      try {
+        const segments = await flush.all(rest)
+        const copies = await pool.copy(from, to, { segments, taken: () => rest && flush.goOn() })
+        if (copies.length > 0) return copies
+      } finally {
+        if (rest) flush.goOn()
+      }
+    }
+    throw new Error('The shards were never seen at rest: try again when less is written')
   } catch (error) {
     if (low === undefined) throw error
     throw new Error(low, { cause: error })

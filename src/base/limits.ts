@@ -169,6 +169,11 @@ export const limits = {
   readerIdleMs: 30_000,
   /** Tries to find all shards between two commits, a tenth of a millisecond each, before a backup is given up. */
   snapshotTries: 100_000,
+  /** How often a copy begins again because a store has gone on between its flush and the snapshots; all but the first have the shards rest. */
+  backupFlushTries: 20,
+  /** How long a shard rests at the most, milliseconds, and how often it is looked whether it still has to. */
+  storeRestMs: 1_000,
+  storeRestLookMs: 2,
   /** Milliseconds between two progress messages of a server that copies for a backup. */
   backupProgressMs: 250,
   /** Free bytes that a copy leaves on its target disk: two of its transactions. With less than half, it is given up. */
@@ -217,6 +222,12 @@ export const limits = {
   commitRecordsMax: 4_096,
   /** Bytes of the bodies of short writes in one commit group, after which no further one joins it. */
   commitBytesMax: 1_048_576,
+  /** Rows that wait for a flush to LMDB: bytes and records at which one is due, and milliseconds after the first. */
+  flushBytes: 4_194_304,
+  flushRecords: 8_192,
+  flushAgeMs: 250,
+  /** How often an idle shard looks whether a flush is due. */
+  flushLookMs: 50,
   /** Agents that one shard keeps in memory with chain head and key pair, at about 900 bytes each. */
   openAgentsMax: 131_072,
   /** An agent that is not used leaves the memory of its shard after one to two times this long, milliseconds. */

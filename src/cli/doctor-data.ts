@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Config } from '../settings/config.js'
 import { storeFault } from '../data-directory/store-fault.js'
+import { logDirFault } from '../data-directory/log-folders.js'
 import { freeBytes, missingPieces, storeNames } from '../data-directory/data-directory.js'
 import { lockDirectory, lockHolder } from '../data-directory/lock.js'
 import { isFileSystemError } from '../base/durable-file.js'
@@ -52,7 +53,7 @@ const doubtfulTypes: Readonly<Record<number, string>> = {
  * Examines the data directory, or the place where it will be made. Leaves nothing behind.
  * @param alive whether the server answers, in which case it holds the lock
  */
-export function examineDataDirectory(config: Config, alive: boolean): Finding[] {
+export async function examineDataDirectory(config: Config, alive: boolean): Promise<Finding[]> {
   const { dataDir } = config
   try {
     const made = existsSync(dataDir)
@@ -64,10 +65,16 @@ export function examineDataDirectory(config: Config, alive: boolean): Finding[] 
           examineFormat(config),
           ...examinePieces(config),
           examineLock(dataDir, alive),
-          ...examineStores(dataDir),
+          ...(await examineStores(dataDir)),
         ]
       : [ok('data directory', `${dataDir} will be made at the first start`)]
-    return [...directory, examineSpace(disk, config.freeBytesMin), examineType(disk), measureSyncs(disk)]
+    const { logDir, freeBytesMin } = config
+    return [
+      ...directory,
+      ...examineLogDir(config),
+      ...examineDisk(disk, freeBytesMin),
+      ...(logDir === undefined ? [] : examineDisk(nearestExisting(logDir), freeBytesMin, 'log ')),
+    ]
   } catch (error) {
     if (!isFileSystemError(error)) throw error
     return [fail('data directory', `${dataDir}: ${error.message}`)]
@@ -123,7 +130,7 @@ function examineLock(dataDir: string, alive: boolean): Finding {
 }
 
 /** Checks the pages and rows of each store, which nobody else may have open meanwhile. */
-function examineStores(dataDir: string): Finding[] {
+async function examineStores(dataDir: string): Promise<Finding[]> {
   const format = readFormat(dataDir)
   if (typeof format !== 'object') return []
   const locking = lockDirectory(dataDir)
@@ -133,24 +140,52 @@ function examineStores(dataDir: string): Finding[] {
   let done = 0
   progress.show({ doing: 'examined', unit: 'stores', state: () => ({ done, total: names.length }) })
   try {
-    return names.flatMap((name, place) => {
+    const findings: Finding[] = []
+    for (const [place, name] of names.entries()) {
       done = place
       // A store is examined in one go, during which no timer runs.
       progress.paint()
       const file = join(dataDir, name, 'data.mdb')
-      if (!existsSync(file)) return []
+      if (!existsSync(file)) continue
       const fault = storeFault(file)
-      return [
-        fault === undefined
-          ? ok('stores', `the pages and rows of ${name} are whole`)
-          : fail('stores', `${file} is damaged: ${fault}`),
-      ]
-    })
+      if (fault === undefined)
+        findings.push(
+          ok('stores', `the pages and rows of ${name} are whole`),
+          await examineLog(dataDir, name),
+        )
+      else findings.push(fail('stores', `${file} is damaged: ${fault}`))
+    }
+    return findings
   } finally {
     done = names.length
     progress.end()
     locking.release()
   }
+}
+
+/** Walks through the log of a store. */
+async function examineLog(dataDir: string, name: string): Promise<Finding> {
+  const { segmentsAhead } = await import('../../workers/store/log/examine.js')
+  try {
+    const segments = await segmentsAhead(join(dataDir, name))
+    const ahead = segments === 0 ? 'nothing' : `${segments} commits`
+    return ok('log', `the log of ${name} is whole, with ${ahead} for the next start to bring into the store`)
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return fail('log', `the log of ${name} cannot be read: ${error.message}`)
+  }
+}
+
+function examineLogDir({ dataDir, logDir }: Config): Finding[] {
+  if (logDir === undefined) return []
+  const fault = logDirFault(dataDir, logDir)
+  return [fault === undefined ? ok('log directory', logDir) : fail('log directory', fault)]
+}
+
+/** Looks at the disk of a directory. `of` begins the name of each finding. */
+function examineDisk(path: string, freeBytesMin: number, of = ''): Finding[] {
+  const findings = [examineSpace(path, freeBytesMin), examineType(path), measureSyncs(path)]
+  return findings.map((finding) => ({ ...finding, subject: of + finding.subject }))
 }
 
 function examineSpace(path: string, freeBytesMin: number): Finding {

@@ -52,7 +52,7 @@ async function examineWith(config: Config, show: (findings: readonly Finding[]) 
   show([ok('settings', 'valid')])
   // The server first: checking the lock takes it for a moment, which would disturb a server that is starting.
   const server = await examineServer(config)
-  show(examineDataDirectory(config, server.alive))
+  show(await examineDataDirectory(config, server.alive))
   show(examineClock(config.dataDir))
   show(server.findings)
 }

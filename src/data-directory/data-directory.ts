@@ -18,6 +18,7 @@ import {
 } from '../base/durable-file.js'
 import { type Format, formatFile, parseFormatOf, writeFormat } from './format.js'
 import { isAuthorityFile } from './license-authority.js'
+import { placeLogs } from './log-folders.js'
 import { settleFolders } from './shard-folders.js'
 import { deriveSeed, seedBytes } from '../strand/keys.js'
 
@@ -43,7 +44,10 @@ export interface DataDirectory {
 export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok: false; detail: string }
 
 /** The settings for opening a data directory. */
-export type DataDirectorySettings = Pick<Config, 'dataDir' | 'shards' | 'masterSeed' | 'rootApiKey'>
+export type DataDirectorySettings = Pick<
+  Config,
+  'dataDir' | 'logDir' | 'shards' | 'masterSeed' | 'rootApiKey'
+>
 
 /** The file with the master seed, unless a setting gives it. */
 export const seedFile = 'master.seed'
@@ -135,6 +139,11 @@ export function freeBytes(path: string): number {
   return bavail * bsize
 }
 
+/** Bytes that this process may still write to the disk of the data, or to that of the logs where it has fewer. */
+export function freeBytesOf({ dataDir, logDir }: Pick<Config, 'dataDir' | 'logDir'>): number {
+  return Math.min(freeBytes(dataDir), logDir === undefined ? Infinity : freeBytes(logDir))
+}
+
 interface Opener {
   random: RandomBytes
   clock: Clock
@@ -171,8 +180,14 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
       layout: 0,
       switching: false,
       tokenEra: 0,
+      hasLog: true,
     })
+  } else if (!format.hasLog) {
+    // Before a store has a log: an earlier version would not read it.
+    writeFormat(path, { ...format, hasLog: true })
   }
+  const logFault = placeLogs(path, storeFolders(path, shards), config.logDir)
+  if (logFault !== undefined) return refuse(logFault)
   const tokenEra = format?.tokenEra ?? 0
   return { ok: true, directory: { path, shards, tokenEra, masterSeed, ...rootKey, close: opener.close } }
 }
@@ -227,6 +242,14 @@ function placesFault(path: string, format: Format | undefined): string | undefin
 /** The directories in which the shards have their stores. */
 export function storeNames(shards: number): string[] {
   return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
+}
+
+/** Where the stores of a data directory are, or will be made. */
+function storeFolders(path: string, shards: number): string[] {
+  return storeNames(shards).map((name) => {
+    const store = join(path, name)
+    return existsSync(store) ? store : store + unfinishedSuffix
+  })
 }
 
 /** The name of the placeholder for a store that is still to be made. */

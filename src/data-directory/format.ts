@@ -16,10 +16,15 @@ export interface Format {
    * (docs/adr/0030-restored-tokens.md).
    */
   tokenEra: number
+  /** False for a directory of an earlier version, until a server starts on it. */
+  hasLog: boolean
 }
 
 /** The format version of directories that this program makes and reads. */
-export const formatVersion = 1
+export const formatVersion = 2
+
+/** The format of directories whose stores have no log (docs/adr/0041-one-log.md). The first start writes the other. */
+const formatWithoutLog = 1
 
 /** The file that makes a directory a data directory. */
 export const formatFile = 'format.json'
@@ -69,7 +74,7 @@ function parseFormat(file: string, text: string): Format | string {
     return damaged
   }
   if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
-  if (json.format !== formatVersion) {
+  if (json.format !== formatVersion && json.format !== formatWithoutLog) {
     return (
       `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
       `format ${formatVersion}: use the version of the program that made it`
@@ -86,5 +91,6 @@ function parseFormat(file: string, text: string): Format | string {
     return damaged
   const tokenEra = 'token_era' in json ? json.token_era : 0
   if (typeof tokenEra !== 'number' || !Number.isSafeInteger(tokenEra) || tokenEra < 0) return damaged
-  return { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra }
+  const hasLog = json.format === formatVersion
+  return { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra, hasLog }
 }

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path'
 import { syncDirectory } from '../base/durable-file.js'
 import { type Format, writeFormat } from './format.js'
+import { removeStore } from './log-folders.js'
 
 /*
  * Where the shards of a data directory are, and how another number of shards replaces them
@@ -85,14 +86,14 @@ function completeSwitch(path: string, format: Format): Format {
   for (let shard = 0; shard < format.shards; shard++) {
     const built = shardFolder(build, shard)
     if (!existsSync(built)) continue
-    rmSync(shardFolder(path, shard), { recursive: true, force: true })
+    removeStore(shardFolder(path, shard))
     // The removal must be on disk before the new shard gets the name.
     syncDirectory(path)
     renameSync(built, shardFolder(path, shard))
   }
   for (const name of readdirSync(path)) {
     const shard = Number(folderPattern.exec(name)?.[1] ?? -1)
-    if (shard >= format.shards) rmSync(join(path, name), { recursive: true, force: true })
+    if (shard >= format.shards) removeStore(join(path, name))
   }
   rmSync(build, { recursive: true, force: true })
   syncDirectory(path)

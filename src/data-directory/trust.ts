@@ -1,6 +1,7 @@
 import { type Stats, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../base/durable-file.js'
+import { logFolder } from '../base/log-folder.js'
 
 /** Files of a data directory that are read or written before anything proves that they are ours. */
 const files: readonly string[] = [
@@ -37,7 +38,9 @@ export function distrust(path: string): string | undefined {
     const found = files.includes(name)
       ? faultOf(inside, user, 'file')
       : folders.test(name)
-        ? (faultOf(inside, user, 'directory') ?? faultOf(join(inside, storeFile), user, 'store'))
+        ? (faultOf(inside, user, 'directory') ??
+          faultOf(join(inside, storeFile), user, 'store') ??
+          logFault(join(inside, logFolder), user))
         : undefined
     if (found !== undefined) return found
   }
@@ -52,6 +55,23 @@ export function distrustOf(path: string): string | undefined {
     if (!isFileSystemError(error)) throw error
     return `The data directory ${path} cannot be used: ${error.message}`
   }
+}
+
+/** Why a folder cannot be trusted for logs: like `distrust`. */
+export function distrustFolder(path: string): string | undefined {
+  const user = process.geteuid?.()
+  return user === undefined ? undefined : faultOf(path, user, 'directory')
+}
+
+/** A start takes over whatever is whole in the log: whoever writes there is whom it obeys. */
+function logFault(path: string, user: number): string | undefined {
+  const folder = faultOf(path, user, 'directory')
+  if (folder !== undefined || factsOf(path) === undefined) return folder
+  for (const name of readdirSync(path)) {
+    const fault = faultOf(join(path, name), user, 'file')
+    if (fault !== undefined) return fault
+  }
+  return undefined
 }
 
 function faultOf(path: string, user: number, kind: 'directory' | 'file' | 'store'): string | undefined {

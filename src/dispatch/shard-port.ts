@@ -4,14 +4,8 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
-import type {
-  Command,
-  Outcome,
-  ShardFigures,
-  ShardSettings,
-  ShardWorkerData,
-  StreamEvent,
-} from '../protocol/messages.js'
+import type { Command, Outcome, ShardSettings, ShardWorkerData, StreamEvent } from '../protocol/messages.js'
+import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
 import type { Notice } from '../protocol/notices.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
 
@@ -59,7 +53,7 @@ export class ShardPort {
   #closing = false
   /** A message of the thread could not be read: nothing is sent or received any more. */
   #isUnreadable = false
-  figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
+  figures: ShardFigures = noFigures()
 
   constructor(settings: ShardSettings, listener: ShardListener) {
     this.#settings = settings
@@ -117,7 +111,7 @@ export class ShardPort {
     this.#worker = worker
     watch.opened()
     // A new thread counts from 0.
-    this.figures = { ...this.figures, records: 0, commits: 0, commitSecs: 0 }
+    this.figures = { ...noFigures(), agents: this.figures.agents }
   }
 
   /**

@@ -2,14 +2,8 @@ import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
-import type {
-  Command,
-  CommandOf,
-  Outcome,
-  ShardFigures,
-  ShardSettings,
-  StreamEvent,
-} from '../protocol/messages.js'
+import type { Command, CommandOf, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
+import type { ShardFigures } from '../protocol/shard-figures.js'
 import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardPort, type Receive } from './shard-port.js'

@@ -23,7 +23,8 @@ export class StorePool {
       file: new URL('../../workers/stores.js', import.meta.url),
       threads: Math.min(availableParallelism(), limits.storeThreadsMax),
       niced,
-      idleMs: 0,
+      // A copy that begins again has its thread.
+      idleMs: 1_000,
     })
   }
 
@@ -32,10 +33,32 @@ export class StorePool {
     return this.#progress.done
   }
 
-  /** Copies stores as they are at one moment; `done` counts bytes of rows. */
-  copy(from: readonly string[], to: readonly string[]): Promise<ShardCopy[]> {
+  /**
+   * Copies stores as they are at one moment; `done` counts bytes of rows.
+   * @param running of a server that runs: `segments` as in `CopyTask`; `taken` is called once the stores may go on
+   * @returns nothing where a store has gone on since
+   */
+  async copy(
+    from: readonly string[],
+    to: readonly string[],
+    running?: { segments: readonly number[]; taken(): void },
+  ): Promise<ShardCopy[]> {
     this.#progress.begin()
-    return this.#run('copyStores', { from: [...from], to: [...to], progress: this.#progress.memory })
+    const looks = setInterval(() => {
+      if (!this.#progress.taken) return
+      clearInterval(looks)
+      running?.taken()
+    }, limits.storeRestLookMs)
+    try {
+      return await this.#run('copyStores', {
+        from: [...from],
+        to: [...to],
+        ...(running !== undefined && { segments: [...running.segments] }),
+        progress: this.#progress.memory,
+      })
+    } finally {
+      clearInterval(looks)
+    }
   }
 
   /** Checks stores, several at once; `done` counts two steps a record. */

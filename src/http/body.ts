@@ -71,22 +71,24 @@ function collectBody(
     refuseLarge()
     return
   }
-  const gathered = new GatheredBytes()
+  // Most bodies come in one part.
+  let gathered: GatheredBytes | undefined
   exchange.onData((part, last) => {
     if (!exchange.open) return
     const bytes = new Uint8Array(part)
-    if (gathered.length + bytes.length > bytesMax) {
+    if ((gathered?.length ?? 0) + bytes.length > bytesMax) {
       refuseLarge()
       return
     }
     if (!last) {
+      gathered ??= new GatheredBytes()
       gathered.add(bytes)
       return
     }
     settled()
-    if (gathered.length > 0) gathered.add(bytes)
+    gathered?.add(bytes)
     // A copy: the library reuses its buffer when this returns.
-    receive(gathered.length > 0 ? gathered.take() : Buffer.from(bytes))
+    receive(gathered?.take() ?? Buffer.from(bytes))
   })
 }
 

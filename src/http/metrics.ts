@@ -1,8 +1,11 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import { systemClock } from '../base/clock.js'
 import type { ServerLogFigures } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { PoolFigures } from '../dispatch/thread-pool.js'
+import { appendBoundsSecs } from '../protocol/shard-figures.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
+import { CountedHistogram } from './counted-histogram.js'
 import type { Route } from '../routes/routes.js'
 
 /** The sources of metrics other than those of requests. */
@@ -41,7 +44,11 @@ export class HttpMetrics {
     this.#showShards(sources)
     this.#showPools(sources)
     this.#figure('strandfast_streams_open', 'Open event streams', () => sources.streams())
-    this.#figure('strandfast_disk_free_bytes', 'Free bytes of the data disk', () => sources.freeBytes())
+    this.#figure(
+      'strandfast_disk_free_bytes',
+      'Free bytes of the data disk, or of that of SERVICE_LOG_DIR where it has fewer',
+      () => sources.freeBytes(),
+    )
     if (sources.sink !== undefined) this.#showSink(sources.sink)
     if (sources.serverLog !== undefined) this.#showServerLog(sources.serverLog)
     this.#figure(
@@ -117,7 +124,27 @@ export class HttpMetrics {
     }
     perShard('strandfast_records_total', 'Records committed since the start', ({ records }) => records)
     perShard('strandfast_commits_total', 'Commit groups since the start', ({ commits }) => commits)
-    perShard('strandfast_commit_seconds_total', 'Seconds spent in commits', ({ commitSecs }) => commitSecs)
+    perShard(
+      'strandfast_commit_seconds_total',
+      'Seconds in which commits were on their way to the disk',
+      ({ commitSecs }) => commitSecs,
+    )
+    this.#showAppends(shards)
+    perShard(
+      'strandfast_memtable_bytes',
+      'Bytes of rows that the log has and LMDB has not',
+      ({ memtableBytes }) => memtableBytes,
+    )
+    perShard('strandfast_memtable_age_seconds', 'How long the oldest of them waits; 0: none', (figures) =>
+      figures.memtableSinceMs === 0 ? 0 : Math.max(0, systemClock() - figures.memtableSinceMs) / 1_000,
+    )
+    perShard('strandfast_flushes_total', 'Flushes of such rows to LMDB', ({ flushes }) => flushes)
+    perShard('strandfast_flush_seconds_total', 'Seconds spent in flushes', ({ flushSecs }) => flushSecs)
+    perShard(
+      'strandfast_replayed_commits',
+      'Commits that were brought to LMDB when the shard was opened',
+      ({ replayed }) => replayed,
+    )
     perShard('strandfast_agents', 'Agents', ({ agents }) => agents)
     perShard('strandfast_shard_queue_depth', 'Commands that wait for the shard', ({ depth }) => depth)
     perShard(
@@ -147,6 +174,23 @@ export class HttpMetrics {
       () => shards.cacheFigures().bytes,
     )
     this.#figure('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
+  }
+
+  #showAppends(shards: Shards): void {
+    const appends = {
+      name: 'strandfast_append_seconds',
+      help: 'How long commit groups took from their decision until they were on disk',
+      labelNames: ['shard'],
+      bounds: appendBoundsSecs,
+    }
+    const histogram = new CountedHistogram(appends, () =>
+      shards.figures().map(({ appendCounts: counts, appendSecs: sum }, shard) => ({
+        labels: { shard: String(shard) },
+        counts,
+        sum,
+      })),
+    )
+    this.#registry.registerMetric(histogram)
   }
 
   #showPools({ pools }: MetricsSources): void {

@@ -1,5 +1,6 @@
 import { Packr, Unpackr } from 'msgpackr'
-import type { Command, Outcome, ShardFigures, StreamEvent } from './messages.js'
+import type { Command, Outcome, StreamEvent } from './messages.js'
+import type { ShardFigures } from './shard-figures.js'
 import type { Notice } from './notices.js'
 
 /** Commands in flight: the number under which the outcome comes back, and the command. */

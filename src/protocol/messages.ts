@@ -160,6 +160,18 @@ export interface StrandLocate {
   access?: UserAccess
 }
 
+/** Brings the shard's store up to its log, for whoever reads the store without the shard. Answered by `flushed`. */
+export interface StoreFlush {
+  kind: 'storeFlush'
+  /** Whether the shard then rests, so that its store stays as it is, until `storeGoOn`, or `limits.storeRestMs`. */
+  rest: boolean
+}
+
+/** Ends the rest of a shard. Answered by `done`. */
+export interface StoreGoOn {
+  kind: 'storeGoOn'
+}
+
 /** Everything that a shard can be asked. */
 export type Command =
   | AgentCreate
@@ -186,6 +198,8 @@ export type Command =
   | Watch
   | CheckpointSign
   | StrandLocate
+  | StoreFlush
+  | StoreGoOn
   | ApiKeyCreate
   | ApiKeyList
   | ApiKeyDelete
@@ -314,6 +328,12 @@ export interface ClaimedOutcome {
   drawn: string
 }
 
+/** The number of the last segment of the log that the store has. */
+export interface FlushedOutcome {
+  kind: 'flushed'
+  segment: number
+}
+
 /** The command was carried out; there is nothing more to say. */
 export interface DoneOutcome {
   kind: 'done'
@@ -333,6 +353,7 @@ export type Outcome =
   | AuditedOutcome
   | WatchingOutcome
   | ClaimedOutcome
+  | FlushedOutcome
   | DoneOutcome
   | ProposalOutcome
   | GraphOutcome
@@ -352,14 +373,6 @@ export interface StreamEvent {
   /** Distinguishes it from the next record of its shard if that has the same HLC (src/strand/log-place.ts). */
   tie?: string
   data: string
-}
-
-/** Figures of one shard since it started. */
-export interface ShardFigures {
-  records: number
-  commits: number
-  commitSecs: number
-  agents: number
 }
 
 /** What a shard worker is started with. */

@@ -11,6 +11,11 @@ export interface CopyTask {
   from: string[]
   /** Empty directories, one for each. */
   to: string[]
+  /**
+   * Of a server that runs: up to which segment of its log each store has to be in the copy, and no further. Without it,
+   * nobody has the stores open, and they are brought up to their logs first.
+   */
+  segments?: number[]
   progress: SharedArrayBuffer
 }
 
@@ -47,6 +52,7 @@ export interface HeadsTask {
 
 /** The tasks of a thread for whole stores: what each is given, and what it answers. */
 export interface StoreTasks {
+  /** None where a store has gone on since. */
   copyStores: { task: CopyTask; found: ShardCopy[] }
   checkOne: { task: CheckTask; found: ShardCheck }
   /** Hex. */
@@ -81,7 +87,7 @@ export class TaskProgress {
   readonly #words: BigInt64Array
 
   /** @param memory that of the waiting thread; new when created there */
-  constructor(memory = new SharedArrayBuffer(16)) {
+  constructor(memory = new SharedArrayBuffer(24)) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
   }
@@ -94,6 +100,17 @@ export class TaskProgress {
   /** Starts counting from 0. */
   begin(): void {
     Atomics.store(this.#words, DONE, 0n)
+    Atomics.store(this.#words, TAKEN, 0n)
+  }
+
+  /** Whether a copy has its snapshots, so that the stores may go on. */
+  get taken(): boolean {
+    return Atomics.load(this.#words, TAKEN) !== 0n
+  }
+
+  /** Says that it has them. */
+  take(): void {
+    Atomics.store(this.#words, TAKEN, 1n)
   }
 
   /** Makes the tasks end at their next `add`. */
@@ -110,3 +127,4 @@ export class TaskProgress {
 
 const STOPPED = 0
 const DONE = 1
+const TAKEN = 2

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
-import { freeBytes, type DataDirectory } from '../data-directory/data-directory.js'
+import { freeBytesOf, type DataDirectory } from '../data-directory/data-directory.js'
 import { ReaderPool } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
@@ -43,14 +43,11 @@ interface Made {
 }
 
 /** Makes them. */
-export function makeParts(
-  { streamsPerPrincipal }: Config,
-  { directory, shards, sink, serverLog, told }: Made,
-): Parts {
+export function makeParts(config: Config, { directory, shards, sink, serverLog, told }: Made): Parts {
   const readers = new ReaderPool(directory.path, { told })
   const pools: Parts['pools'] = [readers]
-  const streams = new StreamHub(shards, streamsPerPrincipal)
-  const tickets = new Tickets(systemClock, streamsPerPrincipal)
+  const streams = new StreamHub(shards, config.streamsPerPrincipal)
+  const tickets = new Tickets(systemClock, config.streamsPerPrincipal)
   const uploads = new OpenUploads()
   const apiKeys = new ApiKeys((principalId) => {
     streams.endOf(principalId)
@@ -61,7 +58,7 @@ export function makeParts(
     shards,
     streams: () => streams.count,
     pools: () => pools.map(({ figures }) => figures),
-    freeBytes: () => freeBytes(directory.path),
+    freeBytes: () => freeBytesOf(config),
     ...(sink !== undefined && { sink: () => sink.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })

@@ -1,4 +1,6 @@
+import { assert } from '../base/assert.js'
 import { setTimeout } from 'node:timers/promises'
+import type { Flush } from '../backup/space.js'
 import { authRules } from './auth.js'
 import { unreachable } from '../base/assert.js'
 import { limits } from '../base/limits.js'
@@ -79,6 +81,25 @@ export async function makeDefaultAgent({ agentId }: Config, shards: Shards): Pro
   })
   if (outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'agent_exists')) return
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
+}
+
+/** How stores are brought up to their logs (src/backup/space.ts). */
+export function storeFlushOf(shards: Shards): Flush {
+  return {
+    all: (rest) => flushStores(shards, rest),
+    // A shard that does not serve does not rest.
+    goOn: () => void shards.askAll({ kind: 'storeGoOn' }),
+  }
+}
+
+/** @throws Error when a shard does not serve */
+async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
+  const outcomes = await shards.askAll({ kind: 'storeFlush', rest })
+  return outcomes.map((outcome) => {
+    if ('code' in outcome) throw new Error(outcome.detail)
+    assert(outcome.kind === 'flushed', 'a flush is answered by where it ends')
+    return outcome.segment
+  })
 }
 
 /** Passes a notice of a shard on to the parts that it concerns. */

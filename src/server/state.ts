@@ -2,20 +2,20 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
-import { freeBytes } from '../data-directory/data-directory.js'
+import { freeBytesOf } from '../data-directory/data-directory.js'
 
 const stopping = refuse('unavailable', 'The server is stopping')
 const storageFull = refuse('storage_full', 'The data disk is nearly full: free some of it; reads go on')
 
 /** Whether the server accepts requests, and writes. */
 export class ServerState {
-  readonly #settings: Pick<Config, 'dataDir' | 'freeBytesMin'>
+  readonly #settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>
   readonly #log: Logger
   #timer: NodeJS.Timeout | undefined
   #stopping = false
   #readOnly = false
 
-  constructor(settings: Pick<Config, 'dataDir' | 'freeBytesMin'>, log: Logger) {
+  constructor(settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>, log: Logger) {
     this.#settings = settings
     this.#log = log
   }
@@ -43,8 +43,8 @@ export class ServerState {
   }
 
   #look(): void {
-    const { dataDir, freeBytesMin } = this.#settings
-    const free = freeBytes(dataDir)
+    const { freeBytesMin } = this.#settings
+    const free = freeBytesOf(this.#settings)
     const readOnly = freeBytesMin > 0 && free < freeBytesMin
     if (readOnly !== this.#readOnly)
       this.#log.warn({ free_bytes: free, read_only: readOnly }, 'free space crossed its mark')

@@ -15,6 +15,7 @@ import { unknownNames } from './nearest-name.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkeys.js'
 import { connectionSettings } from './connections.js'
+import { directorySettings } from './directories.js'
 import { shardSettings } from './shards.js'
 import * as parsers from './parsers.js'
 import {
@@ -71,13 +72,7 @@ export const settings = {
     allowed: 'the path of a file that can be read, together with SERVICE_TLS_CERT_FILE',
     parse: parsers.readableFile,
   }),
-  dataDir: setting({
-    name: 'SERVICE_DATA_DIR',
-    default: './data',
-    description: 'The directory that keeps everything; made when absent, used by one process at a time.',
-    allowed: 'a path on a local disk',
-    parse: parsers.path,
-  }),
+  ...directorySettings,
   ...shardSettings,
   ...connectionSettings,
   agentId: setting({
@@ -233,6 +228,8 @@ export interface Config {
   readonly httpEngine: HttpEngineChoice
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
   readonly dataDir: string
+  /** Absolute. Absent: logs are beside their stores. */
+  readonly logDir?: string
   /** Absent: that of the data directory, or the cores when it is made. */
   readonly shards?: number
   readonly agentId: string
@@ -330,6 +327,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   }
   const certFile = value(settings.tlsCertFile)
   const keyFile = value(settings.tlsKeyFile)
+  const logDir = value(settings.logDir)
   const shards = value(settings.shards)
   const connectionsMax = value(settings.connectionsMax)
   const masterSeedGiven = value(settings.masterSeed)
@@ -346,6 +344,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     httpEngine: value(settings.httpEngine),
     ...(certFile !== undefined && keyFile !== undefined && { tls: Object.freeze({ certFile, keyFile }) }),
     dataDir: resolve(value(settings.dataDir)),
+    ...(logDir !== undefined && { logDir }),
     ...(shards !== undefined && { shards }),
     ...(connectionsMax !== undefined && { connectionsMax }),
     agentId: value(settings.agentId),

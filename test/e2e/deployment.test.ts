@@ -33,6 +33,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
+const histogramParts = ['_bucket', '_sum', '_count']
+/** What only grows, by the end of its name. */
+const counted = /_(total|bucket|sum|count)$/
+
 /** The names and the labels that an expression of PromQL asks for. */
 function metricsOf(expression: string): string[] {
   return expression.match(/\b(?:strandfast|nodejs|process)_[a-z0-9_]+/g) ?? []
@@ -58,12 +62,16 @@ describe('alert rules and dashboard', () => {
     const expressions = read()
     const names = expressions.flatMap(metricsOf)
     expect(names.length).toBeGreaterThanOrEqual(least)
-    const known = new Set([...metrics.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
+    const known = new Set(
+      [...metrics.matchAll(/^# TYPE (\S+) (\S+)/gm)].flatMap(([, name = '', type]) =>
+        type === 'histogram' ? histogramParts.map((part) => name + part) : [name],
+      ),
+    )
     expect(names.filter((name) => !known.has(name))).toEqual([])
     // Every metric that counts is read as a rate or an increase, and no other is.
     for (const text of expressions) {
       const read = [...text.matchAll(/(rate|increase)\((\w+)/g)].map(([, , name = '']) => name)
-      expect([text, read]).toEqual([text, metricsOf(text).filter((name) => name.endsWith('_total'))])
+      expect([text, read]).toEqual([text, metricsOf(text).filter((name) => counted.test(name))])
     }
   })
 

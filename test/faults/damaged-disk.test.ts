@@ -13,6 +13,12 @@ beforeEach(async () => {
 
 afterEach(() => server.stop())
 
+/** Has the store brought up to its log, so that what is read comes from the disk. */
+async function flush(): Promise<void> {
+  const { status } = await call(server, 'GET /v1/strand/export?agent=damaged')
+  expect(status).toBe(200)
+}
+
 /**
  * Changes one byte of every copy of the marker in the data directory, as a failing disk would. Looks again until there is
  * none: the server may have written the page to another place meanwhile, for a record of its own.
@@ -50,6 +56,7 @@ describe('a record whose bytes have changed on the disk', () => {
     const sound = await write('sound')
     const hurt = await write(MARKER)
     const later = await write('sound too')
+    await flush()
     expect(damageMarker()).toBeGreaterThan(0)
     const reads: [string, unknown][] = [
       [`GET /v1/agents/damaged/records/${hurt}`, undefined],
@@ -75,6 +82,7 @@ describe('a record whose bytes have changed on the disk', () => {
 
   it('breaks an export off in the middle, so that it does not look whole', async () => {
     await write(MARKER)
+    await flush()
     expect(damageMarker()).toBeGreaterThan(0)
     await expect(call(server, 'GET /v1/strand/export?agent=damaged')).rejects.toThrow()
     expect((await call(server, 'GET /v1/strand/export')).status).toBe(200)

@@ -157,8 +157,14 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
       expect(server.stderr()).toContain('its thread hangs and cannot be ended')
       hangAt(undefined)
       await start()
-      expect(await numbersOn(hung)).toEqual([0, 1, 2, 3, 4])
+      // A transaction follows the log: the last write may be there, of which its client has no answer.
+      const mayBe = place === 'transaction' ? [5] : []
+      expect([
+        [0, 1, 2, 3, 4],
+        [0, 1, 2, 3, 4, ...mayBe],
+      ]).toContainEqual(await numbersOn(hung))
       await writeSurely(hung, 5)
+      expect(await numbersOn(hung)).toEqual([0, 1, 2, 3, 4, 5])
     },
   )
 

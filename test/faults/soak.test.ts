@@ -34,6 +34,26 @@ describe('a server under a steady load', () => {
     },
   )
 
+  it(
+    'has all that it answered, and starts as soon, however often it is killed',
+    { timeout: 300_000 },
+    async () => {
+      const lines: string[] = []
+      const { verdicts, faults, starts } = await soak({
+        minutes: secs / 180,
+        seed: runSeed('soak with crashes'),
+        rate: 200,
+        filled: 0,
+        crashEverySecs: extent({ short: 2, ci: 5, full: 5 }),
+        report: (line: string) => lines.push(line),
+      })
+      expect(faults).toEqual([])
+      expect(starts.length).toBeGreaterThan(2)
+      const grown = verdicts.filter(({ name, flat }) => !flat && name !== 'anonymous memory')
+      expect(grown, lines.join('\n')).toEqual([])
+    },
+  )
+
   it('is found out where it leaks', { timeout: 300_000 }, async () => {
     const preload = join(import.meta.dirname, '../support/faults/leak.mjs')
     const minutes = extent({ short: 12, ci: 60, full: 60 }) / 60

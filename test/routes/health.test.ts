@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { healthRoutes } from '../../src/routes/health.js'
+import { eventually } from '../support/eventually.js'
 import { ask, leavesUnchanged, unseenSuccesses } from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
@@ -30,6 +31,29 @@ it('calls exactly the metrics that end in _total counters', async () => {
   expect(types.length).toBeGreaterThan(30)
   const misnamed = types.filter(([, name = '', type]) => name.endsWith('_total') !== (type === 'counter'))
   expect(misnamed.map(([line]) => line)).toEqual([])
+})
+
+it('tells how long commits take, and when the store has what is in the log', async () => {
+  for (let n = 0; n < 3; n++)
+    await ask(server, 'POST /v1/collections/timed/records', { body: { data: { n } } })
+  const figures = async (name: string) => {
+    const { text } = await ask(server, 'GET /metrics', { key: null })
+    const found = text.matchAll(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'gm'))
+    return Array.from(found, ([, value]) => Number(value))
+  }
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
+  const all = sum(await figures('strandfast_append_seconds_count'))
+  expect(all).toBeGreaterThanOrEqual(3)
+  expect(all).toBe(sum(await figures('strandfast_commits_total')))
+  expect(sum(await figures('strandfast_append_seconds_sum'))).toBeGreaterThan(0)
+  const buckets = await figures('strandfast_append_seconds_bucket')
+  expect(buckets.length % 14).toBe(0)
+  const [first = []] = [buckets.slice(0, 14)]
+  expect(first).toEqual(first.toSorted((one, other) => one - other))
+  // An idle shard brings its store up to the log, and says so.
+  await eventually(async () => sum(await figures('strandfast_memtable_age_seconds')) === 0)
+  expect(sum(await figures('strandfast_memtable_bytes'))).toBe(0)
+  expect(sum(await figures('strandfast_flushes_total'))).toBeGreaterThan(0)
 })
 
 it('answers another method with 405 and Allow', async () => {

@@ -203,7 +203,7 @@ describe('erasing', () => {
     const secret = 'a text that stands nowhere else, 4f1d'
     const hash = await write({ secret })
     const files = () => storeFiles(server.dataDir).filter((bytes) => bytes.includes(secret)).length
-    expect(files()).toBe(1)
+    expect(files()).toBeGreaterThan(0)
     // A reader thread that has just read it idles with the view that it had, were it not to let go of it.
     expect((await ask(server, 'GET /v1/strand/export?agent=a')).text).toContain(secret)
     await erase(hash)
@@ -212,11 +212,11 @@ describe('erasing', () => {
   }, 20_000)
 })
 
-/** The data files of all shards. */
+/** The files of all shards: of their stores and of their logs. */
 function storeFiles(dataDir: string): Buffer[] {
-  return readdirSync(dataDir)
-    .filter((name) => name.startsWith('shard-'))
-    .map((name) => readFileSync(join(dataDir, name, 'data.mdb')))
+  return readdirSync(dataDir, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('data.mdb') || name.endsWith('.log'))
+    .map((name) => readFileSync(join(dataDir, name)))
 }
 
 describe('the zone of an agent', () => {

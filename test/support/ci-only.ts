@@ -18,6 +18,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',
   'routes/strand-import/zones': 'routes/strand-import',
+  'threads/auth-strangers': 'routes/auth/register, routes/auth/login',
   'threads/ending-pools': 'threads/thread-pool',
   'threads/reader-pool': 'routes/strand-export, threads/thread-watch',
   'threads/server-log': 'routes/server-log',

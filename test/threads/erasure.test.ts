@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command } from '../../src/protocol/messages.js'
@@ -42,7 +42,17 @@ const view = (hash: string) => replyOf(shard.ask({ kind: 'recordGet', agent, has
 
 /** How often a text stands in the data file, in pages in use or not. */
 function timesInFile(text: string): number {
-  const bytes = readFileSync(join(shard.path, 'data.mdb'))
+  return timesIn(readFileSync(join(shard.path, 'data.mdb')), text)
+}
+
+/** How often a text stands in the files of the log, in segments in use or not. */
+function timesInLog(text: string): number {
+  const directory = join(shard.path, 'log')
+  const files = readdirSync(directory).map((name) => readFileSync(join(directory, name)))
+  return files.reduce((sum, bytes) => sum + timesIn(bytes, text), 0)
+}
+
+function timesIn(bytes: Buffer, text: string): number {
   let times = 0
   for (let at = bytes.indexOf(text); at !== -1; at = bytes.indexOf(text, at + 1)) times++
   return times
@@ -138,6 +148,7 @@ describe('the data file after an erasure', () => {
         ),
       )
     }
+    shard.store.flush()
     for (const { texts } of secrets) for (const text of texts) expect(timesInFile(text)).toBeGreaterThan(0)
     for (const { hash } of secrets) shard.ask(mutate('erase', hash))
     shard.settle()
@@ -145,10 +156,22 @@ describe('the data file after an erasure', () => {
       for (const text of texts) expect([text, timesInFile(text)]).toEqual([text, 0])
   })
 
+  it('has it in no file of the log any more when the erasure is answered, flushed before or not', () => {
+    for (const flushed of [false, true]) {
+      const secrets = sizes.map((size, place) => secretBody(1_000 + place + (flushed ? 100 : 0), size))
+      const hashes = secrets.map(({ data }) => write(data))
+      if (flushed) shard.store.flush()
+      for (const { texts } of secrets) for (const text of texts) expect(timesInLog(text)).toBe(1)
+      for (const hash of hashes) shard.ask(mutate('erase', hash))
+      for (const { texts } of secrets) for (const text of texts) expect(timesInLog(text)).toBe(0)
+    }
+  })
+
   it('goes on with writing over after a restart in the middle', async () => {
     const { data, texts } = secretBody(1, 5_000)
     const hash = write(data)
     write({ n: 1 })
+    shard.store.flush()
     shard.ask(mutate('erase', hash))
     const [begins = ''] = texts
     expect(timesInFile(begins)).toBe(1)
@@ -162,6 +185,7 @@ describe('the data file after an erasure', () => {
     const { data, texts } = secretBody(1, 5_000)
     const [begins = ''] = texts
     const hash = write(data)
+    shard.store.flush()
     const reader = openEnvironment(shard.path, 'read')
     const { no } = shard.store.agents.find(agent) ?? { no: -1 }
     const snapshot = reader.root.useReadTransaction()

@@ -258,6 +258,7 @@ describe('the PostgreSQL sink', () => {
       layout: 0,
       switching: false,
       tokenEra: 0,
+      hasLog: true,
     }
     const names = [0, 1, 2].map((layout) => storeName({ ...format, layout }))
     expect(new Set(names).size).toBe(3)
@@ -268,7 +269,7 @@ describe('the PostgreSQL sink', () => {
 
 describe('what is refused', () => {
   /** Changes a byte of the last record's body. */
-  async function damage(checksum: boolean): Promise<void> {
+  function damage(checksum: boolean): void {
     const [shard] = open
     if (shard === undefined) throw new Error('Expected a shard')
     const { blocks } = shard.environment
@@ -277,7 +278,7 @@ describe('what is refused', () => {
     block[block.length - 2] = (block.at(-2) ?? 0) ^ 1
     const from = block.readUInt32LE(2)
     if (checksum) block.writeUInt32LE(crc32(block.subarray(from + 4)), from)
-    await blocks.put(key, block)
+    blocks.putSync(key, block)
   }
 
   it('is a record that is there twice, imported once more', async () => {
@@ -292,7 +293,7 @@ describe('what is refused', () => {
     makeShards(1)
     append('agent', 1)
     append('agent', 2)
-    await damage(false)
+    damage(false)
     await expect(move(2)).rejects.toThrow('damaged at shard 0, block 1, record 0')
   })
 
@@ -300,7 +301,7 @@ describe('what is refused', () => {
     makeShards(1)
     append('agent', 1)
     append('agent', 2)
-    await damage(true)
+    damage(true)
     await expect(move(2)).rejects.toThrow('Record 2 of agent number 0 does not have the hash of its header')
   })
 

@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { AgentRow } from '../../workers/store/agent.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
-import type { CheckedTable, Table } from '../../workers/store/checked-table.js'
+import type { CheckedTable } from '../../workers/store/checked-table.js'
 import { openEnvironment, type Environment } from '../../workers/store/environment.js'
 import { putPart } from '../../workers/store/hash-index/format.js'
 import { blockCount, encodeBlock, recordAt, type StoredRecord } from '../../workers/store/record-codec.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { copyStore } from '../../workers/store/store-copy.js'
 import { fillShard } from '../support/shard/full-shard.js'
+import type { Table } from '../../workers/store/table.js'
 import { TestShard, appendNumber, signed } from '../support/shard/shard.js'
 
 let shard: TestShard
@@ -21,6 +22,7 @@ beforeAll(() => {
   shard = new TestShard()
   directory = mkdtempSync(join(tmpdir(), 'strandfast-check-'))
   hashes = fillShard(shard)
+  shard.store.flush()
 })
 
 afterAll(async () => {

@@ -1,5 +1,5 @@
 import { compareHlc } from '../../src/strand/hlc.js'
-import type { Table } from '../store/checked-table.js'
+import type { Table } from '../store/table.js'
 import type { Environment } from '../store/environment.js'
 import { blockCount, rawRecordAt, type RawRecord } from '../store/record-codec.js'
 

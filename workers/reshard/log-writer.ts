@@ -11,7 +11,7 @@ import {
   type RawRecord,
 } from '../store/record-codec.js'
 import { blockTable } from '../store/records.js'
-import { indexStepRecords } from '../store/shard-store.js'
+import { flushRecordsMax } from '../store/shard-store.js'
 import { addPlace } from '../store/strand-runs.js'
 import {
   blockKey,
@@ -119,7 +119,7 @@ export class LogWriter {
     commitDurably(this.#environment, () => {
       let added = 0
       for (const block of this.#group) {
-        if (added + block.prefixes.length > indexStepRecords) {
+        if (added + block.prefixes.length > flushRecordsMax / 2) {
           this.#hashes.commitStep()
           added = 0
         }

@@ -7,6 +7,7 @@ import { putClockFloor, readClockFloor } from '../store/clock-floor.js'
 import { allLastTold, putLastTold } from '../store/last-told.js'
 import { commitDurably, openEnvironment, rowCount, type Environment } from '../store/environment.js'
 import { keptAnswerOf } from '../store/idempotency.js'
+import { recover } from '../store/log/recover.js'
 import { Scrubber } from '../store/scrubber.js'
 import { agentNoKey, expiryKey, runLength, seqMax } from '../store/tables.js'
 import { strandEnd } from '../store/records.js'
@@ -54,7 +55,10 @@ export async function reshard(task: ReshardTask): Promise<Resharded> {
   const from: Environment[] = []
   const to: Environment[] = []
   try {
-    for (const path of task.from) from.push(openEnvironment(path, 'write'))
+    for (const path of task.from) {
+      await recover(path)
+      from.push(openEnvironment(path, 'write'))
+    }
     for (const path of task.to) to.push(openEnvironment(path, 'write'))
     const built = new Reshard(task, { from, to })
     const records = built.build()
@@ -80,6 +84,7 @@ export async function strayUsers({
   const own = shardOf(rootAgent, from.length)
   for (const [shard, path] of from.entries()) {
     if (shard === own) continue
+    await recover(path)
     const environment = openEnvironment(path, 'write')
     try {
       // The root namespace has no name, so its keys begin with NUL.

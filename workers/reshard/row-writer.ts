@@ -1,8 +1,11 @@
 import { limits } from '../../src/base/limits.js'
+import type { CheckedTable } from '../store/checked-table.js'
 import { commitDurably, type Environment } from '../store/environment.js'
 
 /** A table by its name in an environment. */
-export type TableName = Exclude<keyof Environment, 'root' | 'runs'>
+export type TableName = {
+  [Name in keyof Environment]: Environment[Name] extends CheckedTable ? Name : never
+}[keyof Environment]
 
 /** Writes rows to a new shard, many in one transaction. */
 export class RowWriter {

@@ -1,5 +1,5 @@
 import { unreachable } from '../../src/base/assert.js'
-import type { Command, Outcome } from '../../src/protocol/messages.js'
+import type { Command, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
 import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
@@ -38,7 +38,7 @@ import type { Steps, Turn } from './turn.js'
 export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyClaim' }>
 
 /** A command that only reads. */
-export type Read = Exclude<Command, Write>
+export type Read = Exclude<Command, Write | StoreFlush | StoreGoOn>
 
 /** A write that may take long, and is cut into turns. */
 export type LongWrite = Extract<Write, { kind: 'ingestChunk' | 'batchAppend' | 'strandImport' }>

@@ -1,34 +1,31 @@
 import { refuse } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
-import type { Outcome, ShardFigures, StreamEvent } from '../../src/protocol/messages.js'
+import type { Outcome, StoreFlush, StreamEvent } from '../../src/protocol/messages.js'
+import { noFigures, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Notice } from '../../src/protocol/notices.js'
 import { HlcClock } from '../../src/strand/hlc.js'
 import {
   agentOf,
   decide,
   isLongWrite,
-  isWrite,
   longSteps,
   read,
   type LongWrite,
   type Read,
   type ShortWrite,
-  type Write,
 } from './apply.js'
 import { isStreamed, streamEvent } from '../commands/stream.js'
 import { CommitGroup } from './commit-group.js'
 import { type Decision, type ShardState } from './state.js'
-import { importBytesMax, writeBytesMax } from '../store/preallocation.js'
+import { DiskPace } from './disk-pace.js'
+import { CommitTimes } from './commit-times.js'
+import { roomFor, sizeOf } from './sizes.js'
+import { sortOut, type Numbered } from './sort-out.js'
 import type { Steps, Turn } from './turn.js'
-
-/** Sends a frame to the front thread. */
-export type Tell = (frame: OutcomeFrame) => void
+import { Untold, type Tell } from './untold.js'
 
 const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
-
-/** A command with the number that its outcome carries. */
-type Numbered<C> = [id: number, command: C]
 
 /**
  * One shard: takes commands, decides them one after the other, commits their writes together, and then answers. It
@@ -38,8 +35,9 @@ type Numbered<C> = [id: number, command: C]
 export class Shard {
   readonly #state: ShardState
   readonly #hlc: HlcClock
-  readonly #tell: Tell
-  readonly #figures: ShardFigures = { records: 0, commits: 0, commitSecs: 0, agents: 0 }
+  readonly #figures: ShardFigures = noFigures()
+  readonly #times: CommitTimes
+  readonly #pace = new DiskPace()
   #writes: Numbered<ShortWrite>[] = []
   /** In the order that they came. */
   #reads: Numbered<Read>[] = []
@@ -49,13 +47,24 @@ export class Shard {
   #underWay: { id: number; steps: Steps<Decision> } | undefined
   /** The long write had no part in the last turn, because there were many short ones. */
   #longIsDue = false
+  /** Commands that the last group decided. */
+  #decided = 0
+  /** A flush was due after the last turn. */
+  #flushPutOff = false
+  /** Short writes were decided that may not be on disk yet. */
+  #shortUntold = false
+  /** Until when it carries out nothing, by the steady clock; 0 when it does. */
+  #restsUntilMs = 0
+  readonly #untold: Untold
   readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
   constructor(state: ShardState, tell: Tell) {
     this.#state = state
     this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
-    this.#tell = tell
+    this.#untold = new Untold(() => state.store.segments, tell)
+    this.#times = new CommitTimes(state.steadyClock, this.#figures)
     this.#figures.agents = state.store.agents.count
+    this.#figures.replayed = state.store.replayed
     this.#turn = {
       group: new CommitGroup(this.#hlc, state.random),
       endsAtMs: 0,
@@ -69,7 +78,9 @@ export class Shard {
 
   /** Takes commands that have arrived. */
   take(commands: CommandFrame): void {
-    const { writes, reads } = sortOut(commands)
+    const { writes, reads, flushes, goOns } = sortOut(commands)
+    if (flushes.length > 0) this.#flushNow(flushes)
+    if (goOns.length > 0) this.#goOnNow(goOns)
     for (const [id, write] of writes) {
       if (isLongWrite(write)) this.#longWrites.push([id, write])
       else this.#writes.push([id, write])
@@ -77,15 +88,85 @@ export class Shard {
     this.#reads.push(...reads)
   }
 
-  /** Whether commands still wait. */
+  /**
+   * At once, before anything that came with it or is still on its way: so all shards that are asked together are brought
+   * to where they were before that.
+   */
+  #flushNow(flushes: readonly Numbered<StoreFlush>[]): void {
+    const { store, steadyClock } = this.#state
+    store.flush()
+    this.syncNow()
+    const flushed = { kind: 'flushed', segment: store.flushedSegment } as const
+    if (flushes.some(([, { rest }]) => rest)) this.#restsUntilMs = steadyClock() + limits.storeRestMs
+    this.#answer(flushes.map(([id]) => [id, flushed]))
+  }
+
+  #goOnNow(ids: readonly number[]): void {
+    this.goOn()
+    this.#answer(ids.map((id) => [id, { kind: 'done' }]))
+  }
+
+  /** Ends the rest that it was asked for. */
+  goOn(): void {
+    this.#restsUntilMs = 0
+  }
+
+  get #rests(): boolean {
+    return this.#restsUntilMs > 0 && this.#state.steadyClock() < this.#restsUntilMs
+  }
+
+  #answer(outcomes: OutcomeFrame['outcomes'], notices: Notice[] = []): void {
+    this.#untold.add({ outcomes, events: [], figures: this.#figures, notices })
+  }
+
+  /** Whether commands wait that may be carried out. */
   get busy(): boolean {
+    if (this.#rests) return false
     return this.#writes.length + this.#reads.length > 0 || this.#hasLong
   }
 
-  /** Carries out everything that has arrived. @throws Error as `turn` does */
+  /** Carries out everything that has arrived, and waits for the disk. @throws Error as `turn` does */
   run(commands: CommandFrame): void {
     this.take(commands)
-    while (this.busy) this.turn()
+    while (this.busy) {
+      this.turn()
+      this.flush()
+    }
+    this.syncNow()
+  }
+
+  /** Groups that are decided and may not be on disk yet; nothing that was decided upon them is told. */
+  get underWay(): number {
+    const { written, durable } = this.#state.store.segments
+    return written - durable
+  }
+
+  /**
+   * Whether the thread waits for the disk after this turn: because the disk is quick; for a lone command, which is answered
+   * sooner by two turns of the event loop; and for somebody who wrote little where the next turn may be a long one.
+   */
+  waits(): boolean {
+    const alone = this.#decided <= 1 && !this.busy
+    const hurries = this.#shortUntold && this.#hasLong
+    return this.#pace.waits() || (alone && this.underWay === 1) || hurries
+  }
+
+  /** Waits for the disk, and tells. @throws Error when it is not known what is on disk: the shard must stop */
+  syncNow(): void {
+    const { store, steadyClock } = this.#state
+    if (this.underWay > 0) {
+      const sinceMs = steadyClock()
+      store.syncNow()
+      this.#pace.took(steadyClock() - sinceMs)
+    }
+    this.tellDurable()
+  }
+
+  /** Tells what waited for the disk, as far as it is there now. */
+  tellDurable(): void {
+    this.#times.durable(this.#state.store.segments.durable)
+    this.#untold.tellDurable()
+    if (this.underWay === 0) this.#shortUntold = false
   }
 
   /**
@@ -96,6 +177,7 @@ export class Shard {
     this.#turn.group = new CommitGroup(this.#hlc, this.#state.random)
     const decisions: Numbered<Decision>[] = this.#refusedForRoom()
     if (!this.#longIsDue) this.#decideWrites(decisions)
+    this.#shortUntold ||= decisions.length > 0
     const crowded = !this.#longIsDue && this.#turn.spent()
     this.#longIsDue = crowded && this.#hasLong
     if (!crowded) this.#goOnWithLong(decisions)
@@ -118,7 +200,7 @@ export class Shard {
   #refusedForRoom(): Numbered<Decision>[] {
     if (this.#writes.length + this.#longWrites.length === 0) return []
     const waiting = [...this.#writes.slice(0, limits.commitRecordsMax), ...this.#longWrites.slice(0, 1)]
-    if (this.#state.store.hasRoom(roomFor(waiting))) return []
+    if (this.#state.store.hasRoom(roomFor(waiting.map(([, write]) => write)))) return []
     const refusals = [...this.#writes, ...this.#longWrites].map(([id]): Numbered<Decision> => [id, noRoom])
     this.#writes = []
     this.#longWrites = []
@@ -173,13 +255,13 @@ export class Shard {
     let bytes = 0
     for (const [id, command] of this.#reads) {
       if (outcomes.length > 0 && (bytes >= limits.turnAnswerBytes || this.#turn.spent())) break
+      if (leadsElsewhere(command)) this.#state.store.flush()
       const outcome = this.#read(command, failures)
       outcomes.push([id, outcome])
       bytes += sizeOf(outcome)
     }
     this.#reads = outcomes.length === this.#reads.length ? [] : this.#reads.slice(outcomes.length)
-    const notices: Notice[] = failures.length > 0 ? [{ kind: 'failed', failures }] : []
-    this.#tell({ outcomes, events: [], figures: this.#figures, notices })
+    this.#answer(outcomes, failures.length > 0 ? [{ kind: 'failed', failures }] : [])
   }
 
   /**
@@ -198,7 +280,7 @@ export class Shard {
 
   /** True when there is work for an idle shard. */
   get needsStep(): boolean {
-    return this.#state.store.needsStep
+    return !this.#rests && this.#state.store.needsStep
   }
 
   /** Does a part of the work that was left for an idle moment. */
@@ -206,15 +288,42 @@ export class Shard {
     this.#state.store.step()
   }
 
+  /**
+   * Brings the store up to its log where that is due; while commands wait, only where it cannot be put off.
+   * @throws Error when it failed: the shard must stop
+   */
+  flush(): void {
+    const { store, steadyClock, beat } = this.#state
+    if (this.#rests || !store.flushIsDue(steadyClock(), this.busy ? 2 : 1)) return
+    // Whoever wrote little has waited for the last turn, and need not wait for the flush as well.
+    this.#flushPutOff = !this.#flushPutOff && this.#writes.length > 0
+    if (this.#flushPutOff) return
+    // Nobody waits for the flush.
+    this.syncNow()
+    const startedAtMs = steadyClock()
+    store.flush()
+    this.#figures.flushes += 1
+    this.#figures.flushSecs += (steadyClock() - startedAtMs) / 1_000
+    this.#figures.memtableBytes = store.memtableBytes
+    this.#figures.memtableSinceMs = 0
+    // Nothing else may be told for long.
+    this.#answer([])
+    beat()
+  }
+
   /** Commits the group of this turn, and answers. */
   #commit(decisions: readonly Numbered<Decision>[]): void {
     const { group } = this.#turn
+    this.#decided = decisions.length
     group.seal()
     if (!group.empty) {
-      const startedAtMs = this.#state.steadyClock()
-      this.#state.store.commit(group, this.#state.clock())
+      const nowMs = this.#state.clock()
+      const sinceMs = this.#state.steadyClock()
+      this.#state.store.commit(group, nowMs)
       this.#state.beat()
-      this.#figures.commitSecs += (this.#state.steadyClock() - startedAtMs) / 1000
+      this.#times.written(this.#state.store.segments.written, sinceMs)
+      this.#figures.memtableBytes = this.#state.store.memtableBytes
+      if (this.#figures.memtableSinceMs === 0) this.#figures.memtableSinceMs = nowMs
       this.#figures.commits++
       this.#figures.records += group.size
       this.#figures.agents = this.#state.store.agents.count
@@ -223,7 +332,7 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : decision,
     ])
-    this.#tell({
+    this.#untold.add({
       outcomes,
       events: this.#eventsOf(group),
       figures: this.#figures,
@@ -262,55 +371,7 @@ export class Shard {
   }
 }
 
-/** By how many bytes writes can make the data file longer, as far as that is known before they are decided. */
-function roomFor(writes: readonly Numbered<Write>[]): number {
-  let bytes = 0
-  for (const [, command] of writes) {
-    if (command.kind === 'strandImport') {
-      bytes += importBytesMax(command.lastSeq - command.firstSeq + 1, command.chunk.length)
-      continue
-    }
-    const body = 'body' in command ? command.body : 'chunk' in command ? command.chunk : undefined
-    bytes += writeBytesMax(body?.length ?? 0)
-  }
-  return bytes
-}
-
-/** Roughly how many bytes an outcome has, for those that can be large. */
-function sizeOf(outcome: Outcome): number {
-  switch (outcome.kind) {
-    case 'reply':
-      return outcome.body.length
-    case 'rows':
-      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
-    case 'proposals':
-      return outcome.rows.reduce((sum, row) => sum + row.length, 0)
-    case 'page':
-      return outcome.events.reduce((sum, { data }) => sum + data.length, 0)
-    case 'names':
-      return outcome.names.reduce((sum, name) => sum + name.length, 0)
-    default:
-      return 0
-  }
-}
-
-/**
- * Separates writes from reads, and puts the writes of one agent together in the order they came, so that they lie
- * together in a block. Commands of one frame come from requests that were under way at the same time, so no order
- * between agents was promised to anyone.
- */
-function sortOut(commands: CommandFrame): { writes: Numbered<Write>[]; reads: Numbered<Read>[] } {
-  const reads: Numbered<Read>[] = []
-  const byAgent = new Map<string, Numbered<Write>[]>()
-  for (const [id, command] of commands) {
-    if (!isWrite(command)) {
-      reads.push([id, command])
-      continue
-    }
-    const agent = agentOf(command)
-    const others = byAgent.get(agent)
-    if (others === undefined) byAgent.set(agent, [[id, command]])
-    else others.push([id, command])
-  }
-  return { writes: [...byAgent.values()].flat(), reads }
+/** Whether whoever asks reads LMDB next, in another thread. */
+function leadsElsewhere({ kind }: Read): boolean {
+  return kind === 'strandLocate' || kind === 'strandThen'
 }

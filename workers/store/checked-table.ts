@@ -1,12 +1,10 @@
-import type { Database, RangeOptions } from 'lmdb'
+import type { RangeOptions } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
 import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../src/base/row-checksum.js'
+import type { Table } from './table.js'
 
 /** The longest key that LMDB accepts with pages of 4,096 bytes; for a longer one it throws. */
 const KEY_BYTES_MAX = 1_978
-
-/** A table of LMDB: binary keys, binary values. */
-export type Table = Database<Buffer, Buffer>
 
 /**
  * A table whose rows end in a crc32 over key and value, so that a row that was damaged on disk is never served

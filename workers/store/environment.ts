@@ -10,12 +10,16 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { open, type RootDatabase } from 'lmdb'
+import { open, type Database, type RootDatabase } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
 import { beginningFault } from '../../src/base/lmdb-file.js'
 import { syncDirectory } from '../../src/base/sync-directory.js'
-import { CheckedTable, type Table } from './checked-table.js'
+import { logFolder } from '../../src/base/log-folder.js'
+import { CheckedTable } from './checked-table.js'
+import type { Memtable } from './log/memtable.js'
+import { tableIds, type LoggedTableName } from './log/table-ids.js'
 import { StrandRuns } from './strand-runs.js'
+import type { Table } from './table.js'
 
 /** The suffix of an environment that is still being made (src/data-directory/data-directory.ts). */
 const unfinishedSuffix = '.tmp'
@@ -38,13 +42,13 @@ export interface Environment {
   /** Where the records of each strand lie. */
   runs: StrandRuns
   /** runs of the hash index. */
-  hashes: Table
+  hashes: Database<Buffer, Buffer>
   /** agent number, seq of a record, seq of the mutation → what it did. */
   mutations: CheckedTable
   /** agent number, seq → body commitment of an erased record. */
   erasures: CheckedTable
   /** Rows that overwrite pages which held erased bodies. */
-  filling: Table
+  filling: Database<Buffer, Buffer>
   /** agent number, seq → proposal. */
   proposals: CheckedTable
   /** agent number, seq of an open proposal → nothing. */
@@ -64,7 +68,7 @@ export interface Environment {
   /** seq of a record of the server log, position in it → the head that it names there. */
   toldHeads: CheckedTable
   /** runs of the hash index from a strand to its rows in `toldHeads`. */
-  toldStrands: Table
+  toldStrands: Database<Buffer, Buffer>
   /** caller and idempotency key → answer. */
   idempotency: CheckedTable
   /** expiry, idempotency key → nothing. */
@@ -89,14 +93,15 @@ export interface Environment {
  * Opens the environment of one shard; for writing, it is made if it does not exist.
  *
  * `overlappingSync: false` makes a commit answer after its fsync, not before (docs/adr/0004-durable-commits.md).
+ * @param memtable is put in front of the tables that are in the log
  * @throws Error when the data file is damaged so that LMDB could not read it safely
  */
-export function openEnvironment(path: string, access: 'write' | 'read'): Environment {
+export function openEnvironment(path: string, access: 'write' | 'read', memtable?: Memtable): Environment {
   if (access === 'write') {
     if (existsSync(path)) refuseDamaged(path)
     else makeDurably(path)
   }
-  return openTables(path, access)
+  return openTables(path, access, memtable)
 }
 
 /** LMDB would crash the process on a truncated file, and make a new file in place of a missing one. */
@@ -119,8 +124,8 @@ function makeDurably(path: string): void {
   const unfinished = `${path}${unfinishedSuffix}`
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
   // The directory itself stays: it shows that the store was never made, and is not missing
-  // (src/data-directory/data-directory.ts).
-  for (const name of readdirSync(unfinished)) rmSync(join(unfinished, name))
+  // (src/data-directory/data-directory.ts). And the link to the folder of its log, if that is elsewhere.
+  for (const name of readdirSync(unfinished)) if (name !== logFolder) rmSync(join(unfinished, name))
   const { root } = openTables(unfinished, 'write')
   // Nothing is pending in it, so it is closed when this returns.
   void root.close()
@@ -153,7 +158,7 @@ function tryToOpen(path: string, access: 'write' | 'read'): void {
   }
 }
 
-function openTables(path: string, access: 'write' | 'read'): Environment {
+function openTables(path: string, access: 'write' | 'read', memtable?: Memtable): Environment {
   tryToOpen(path, access)
   const root = open<Buffer, Buffer>({
     path,
@@ -169,54 +174,63 @@ function openTables(path: string, access: 'write' | 'read'): Environment {
     noMemInit: false,
     readOnly: access === 'read',
   })
-  if (access === 'read') return tablesOf(root)
+  if (access === 'read') return tablesOf(root, memtable)
   let environment: Environment | undefined
   // One transaction: a first start syncs once, and makes all tables or none.
   root.transactionSync(() => {
-    environment = tablesOf(root)
+    environment = tablesOf(root, memtable)
   })
   assert(environment !== undefined, 'a transaction runs its body')
   return environment
 }
 
-function tablesOf(root: RootDatabase<Buffer, Buffer>): Environment {
-  const table = (name: string): Table =>
+function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undefined): Environment {
+  const database = (name: string): Database<Buffer, Buffer> =>
     root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
-  const checked = (name: string): CheckedTable => new CheckedTable(table(name))
-  const [blocks, strands, meta] = [table('blocks'), checked('strands'), checked('meta')]
+  const logged = (name: LoggedTableName): Table => {
+    const table = database(kebabCase(name))
+    return memtable?.over(table, tableIds[name]) ?? table
+  }
+  const checked = (name: LoggedTableName): CheckedTable => new CheckedTable(logged(name))
+  const [blocks, strands, meta] = [logged('blocks'), checked('strands'), checked('meta')]
   return {
     root,
     agents: checked('agents'),
     names: checked('names'),
     blocks,
-    importedBlocks: table('imported-blocks'),
+    importedBlocks: logged('importedBlocks'),
     strands,
     meta,
     runs: new StrandRuns({ blocks, strands, meta }),
-    hashes: table('hashes'),
+    hashes: database('hashes'),
     mutations: checked('mutations'),
     erasures: checked('erasures'),
-    filling: table('filling'),
+    filling: database('filling'),
     proposals: checked('proposals'),
-    proposalsOpen: checked('proposals-open'),
-    proposalTargets: checked('proposal-targets'),
-    proposalDues: checked('proposal-dues'),
-    zoneChanges: checked('zone-changes'),
+    proposalsOpen: checked('proposalsOpen'),
+    proposalTargets: checked('proposalTargets'),
+    proposalDues: checked('proposalDues'),
+    zoneChanges: checked('zoneChanges'),
     edges: checked('edges'),
-    edgesIn: checked('edges-in'),
-    edgeHistory: checked('edge-history'),
-    toldHeads: checked('told-heads'),
-    toldStrands: table('told-strands'),
+    edgesIn: checked('edgesIn'),
+    edgeHistory: checked('edgeHistory'),
+    toldHeads: checked('toldHeads'),
+    toldStrands: database('told-strands'),
     idempotency: checked('idempotency'),
     expiries: checked('expiries'),
-    publicKeys: checked('public-keys'),
-    apiKeys: checked('api-keys'),
+    publicKeys: checked('publicKeys'),
+    apiKeys: checked('apiKeys'),
     organisms: checked('organisms'),
     auth: checked('auth'),
-    authExpiries: checked('auth-expiries'),
-    authEnded: checked('auth-ended'),
+    authExpiries: checked('authExpiries'),
+    authEnded: checked('authEnded'),
     mails: checked('mails'),
   }
+}
+
+/** The name of a table in LMDB. */
+function kebabCase(name: LoggedTableName): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 /** How many rows a table has. */
@@ -231,8 +245,26 @@ export function rowCount(table: CheckedTable | Table): number {
  * @throws whatever `body` throws, with nothing written; any other failure means that the outcome is unknown
  */
 export function commitDurably(environment: Environment, body: () => void): void {
+  usedUpTo.delete(environment)
   environment.root.transactionSync(() => {
     const result: unknown = body()
     assert(result === undefined, 'the body of a transaction is synchronous')
   })
+}
+
+/** The results of `usedBytes` since the last transaction: asking LMDB takes a twentieth of a lone write. */
+const usedUpTo = new WeakMap<Environment, number>()
+
+/** Bytes of the data file up to the end of its last page that is used. */
+export function usedBytes(environment: Environment): number {
+  let bytes = usedUpTo.get(environment)
+  if (bytes === undefined) {
+    const { lastPageNumber, pageSize } = environment.root.getStats() as {
+      lastPageNumber: number
+      pageSize: number
+    }
+    bytes = (lastPageNumber + 1) * pageSize
+    usedUpTo.set(environment, bytes)
+  }
+  return bytes
 }

@@ -24,7 +24,7 @@ export function eraseRecords(environment: Environment, erasures: readonly Pendin
     assert(record.erased === undefined, 'a record is erased once')
     const commitment = Buffer.from(bodyCommitment(record.salt, record.body), 'hex')
     eraseAt(block, position)
-    blockTable(environment, blockNo).put(blockKey(blockNo), block)
+    blockTable(environment, blockNo).putSync(blockKey(blockNo), block)
     environment.erasures.put(runKey(agentNo, seq), commitment)
   }
 }

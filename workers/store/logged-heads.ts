@@ -78,10 +78,9 @@ export class LoggedHeads {
         index.add(prefixOf(head.strand), location)
       }
     }
-    index.commitStep()
   }
 
-  /** Does a part of the merging that is left, within the caller's transaction. */
+  /** Does the share of a commit: writes a full index and merges, within the caller's transaction. */
   step(): void {
     this.#opened?.commitStep()
   }

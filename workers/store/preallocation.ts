@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../../src/base/durable-file.js'
 import type { WriteSet } from './write-set.js'
-import type { Environment } from './environment.js'
+import { usedBytes, type Environment } from './environment.js'
 
 /** Bytes of room that are there before anything is decided, and for the work of an idle shard. */
 const ROOM_BYTES_MIN = 2_097_152
@@ -66,18 +66,42 @@ export class Preallocation {
   }
 }
 
-/**
- * The most bytes by which a write of one record with such a body can make the file longer: of a new agent, with its
- * idempotent answer.
- */
-export function writeBytesMax(bodyBytes: number): number {
-  return 4 * ROW_BYTES + 2 * (2 * bodyBytes + RECORD_BYTES)
+/** Bytes that a write can need: in the data file, and in the log. */
+export interface Room {
+  store: number
+  log: number
+}
+
+/** The most that a write of one record with such a body can need: of a new agent, with its idempotent answer. */
+export function roomOfWrite(bodyBytes: number): Room {
+  const log = 2 * (2 * bodyBytes + RECORD_BYTES)
+  return { store: 4 * ROW_BYTES + log, log }
 }
 
 /** The same for so many imported records with so many bytes together; their bodies are stored once each. */
-export function importBytesMax(records: number, bytes: number): number {
+export function roomOfImport(records: number, bytes: number): Room {
+  const log = bytes + (records + 4) * RECORD_BYTES
   // A large body has pages of its own, of which all but one are full.
-  return 4 * ROW_BYTES + bytes + Math.min(bytes, records * PAGE_BYTES) + records * RECORD_BYTES
+  return { store: 4 * ROW_BYTES + log + Math.min(bytes, records * PAGE_BYTES), log }
+}
+
+/**
+ * The most bytes by which a flush of changes that take so many bytes can make the file longer, however many rows they
+ * are: LMDB copies each page at most once, and new pages are half full at the least.
+ */
+export function flushBytesMax(environment: Environment, bytes: number): number {
+  return usedBytes(environment) + 3 * bytes
+}
+
+/**
+ * The same for changes that the log has and the store has not: no more than was there for them when they were written,
+ * so that a start on a full disk finds room.
+ */
+export function replayBytesMax(
+  environment: Environment,
+  { changes, bytes }: { changes: number; bytes: number },
+): number {
+  return Math.min(changes * PAGE_BYTES + 2 * bytes, flushBytesMax(environment, bytes))
 }
 
 /** The most bytes by which a group can make the file longer: LMDB copies each page that it changes. */
@@ -93,9 +117,4 @@ export function groupBytesMax(group: WriteSet): number {
   for (const { body } of records) bytes += 2 * body.length + RECORD_BYTES
   for (const { body } of imported) bytes += body.length + Math.min(body.length, PAGE_BYTES) + RECORD_BYTES
   return bytes
-}
-
-function usedBytes({ root }: Environment): number {
-  const { lastPageNumber, pageSize } = root.getStats() as { lastPageNumber: number; pageSize: number }
-  return (lastPageNumber + 1) * pageSize
 }

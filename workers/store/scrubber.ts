@@ -30,6 +30,11 @@ const mark = Buffer.alloc(7, 0xff)
 
 const filling = Buffer.alloc(ROW_BYTES)
 
+/** Notes, within the transaction of an erasure, that there is something to overwrite. */
+export function markForScrubbing({ filling }: Environment): void {
+  filling.putSync(mark, Buffer.alloc(0))
+}
+
 /**
  * Overwrites the free pages of the data file after an erasure. LMDB never changes a page in place: the one that held an
  * erased body is free from then on, and keeps its bytes until it is used again. So rows of one page each are written
@@ -52,9 +57,9 @@ export class Scrubber {
     }
   }
 
-  /** Notes, within the transaction of an erasure, that there is something to overwrite. */
-  mark(): void {
-    this.#environment.filling.put(mark, Buffer.alloc(0))
+  /** Whether something has to be overwritten. */
+  get pending(): boolean {
+    return this.#phase !== 'idle'
   }
 
   /** Begins, after the transaction of an erasure. */
@@ -83,7 +88,7 @@ export class Scrubber {
     // Small steps in the end, so that the file grows by a few pages only.
     const rows = Math.max(1, Math.min(ahead, STEP_ROWS_MAX))
     commitDurably(this.#environment, () => {
-      for (let row = 0; row < rows; row++) this.#environment.filling.put(rowKey(this.#nextRow++), filling)
+      for (let row = 0; row < rows; row++) this.#environment.filling.putSync(rowKey(this.#nextRow++), filling)
     })
     // The transaction right after the erasure may not use its pages yet: LMDB could still have to go back to before it.
     if (before.lastTxnId <= this.#freedBy) return
@@ -98,9 +103,9 @@ export class Scrubber {
       const keys = [
         ...this.#environment.filling.getKeys({ start: rowKey(0), end: lastRow, limit: CLEAR_ROWS }),
       ]
-      for (const key of keys) this.#environment.filling.remove(key)
+      for (const key of keys) this.#environment.filling.removeSync(key)
       cleared = keys.length < CLEAR_ROWS
-      if (cleared) this.#environment.filling.remove(mark)
+      if (cleared) this.#environment.filling.removeSync(mark)
     })
     if (!cleared) return
     this.#phase = 'idle'

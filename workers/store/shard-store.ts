@@ -1,12 +1,13 @@
 import { assert } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits.js'
 import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { WriteSet, ImportedRecord, PendingRecord } from './write-set.js'
 import { AgentTable } from './agents.js'
 import type { Agent } from './agent.js'
 import { ApiKeyTable } from './api-keys.js'
 import { AuthTable } from './auth-table.js'
-import type { Table } from './checked-table.js'
-import { commitDurably, openEnvironment, type Environment } from './environment.js'
+import type { Table } from './table.js'
+import { openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index/hash-index.js'
 import { IdempotencyTable } from './idempotency.js'
 import {
@@ -23,9 +24,11 @@ import {
 } from './record-codec.js'
 import { putClockFloor, readClockFloor } from './clock-floor.js'
 import { putEdges } from './edges.js'
-import { Preallocation, groupBytesMax } from './preallocation.js'
+import { Preallocation, flushBytesMax, groupBytesMax, type Room } from './preallocation.js'
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { putLastTold } from './last-told.js'
+import { Memtable } from './log/memtable.js'
+import { ShardLog } from './log/shard-log.js'
 import { LoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
@@ -44,8 +47,8 @@ import {
   type FoundRun,
 } from './tables.js'
 
-/** Records of one group between two steps of the hash index. */
-export const indexStepRecords = 8_192
+/** Records that go into the hash index between two flushes, at most. */
+export const flushRecordsMax = 16_384
 
 /** Records that are written together, in order. */
 type Laid = PendingRecord | ImportedRecord
@@ -62,6 +65,9 @@ export class ShardStore {
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
   readonly #room: Preallocation
+  readonly #log: ShardLog
+  /** Since the last flush: entries of the indexes, the most bytes by which their rows can make the data file longer, and since when. */
+  #unflushed: { records: number; bytesMax: number; sinceMs: number | undefined } = nothingUnflushed()
   /** The disk had no room for the last commit: work for idle moments waits until there is some. */
   #full = false
   /** Numbers of the next blocks, of the log and of imported records. */
@@ -70,7 +76,10 @@ export class ShardStore {
   #lastHlc: Hlc
 
   constructor(path: string, masterSeed: Uint8Array, openAgentsMax?: number) {
-    this.environment = openEnvironment(path, 'write')
+    const memtable = new Memtable()
+    this.environment = openEnvironment(path, 'write', memtable)
+    this.#room = new Preallocation(path, this.environment)
+    this.#log = new ShardLog({ path, environment: this.environment, memtable, room: this.#room })
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment)
     this.apiKeys = new ApiKeyTable(this.environment)
@@ -78,7 +87,8 @@ export class ShardStore {
     this.loggedHeads = new LoggedHeads(this.environment)
     this.#hashes = HashIndex.open(this.environment.hashes)
     this.#scrubber = new Scrubber(this.environment)
-    this.#room = new Preallocation(path, this.environment)
+    // The server may have been killed between the flush of an erasure and the end of the wiping.
+    if (this.#scrubber.pending) this.#log.wipe()
     this.#nextBlockNo = 0
     this.#nextImportedNo = importedBlocksFrom
     this.#lastHlc = readClockFloor(this.environment)
@@ -95,10 +105,16 @@ export class ShardStore {
     return !this.#full && (this.#needsMerge || this.#scrubber.ready)
   }
 
-  /** Whether the disk has room for a commit of so many bytes; asked before anything is decided. */
-  hasRoom(bytes?: number): boolean {
-    this.#full = !this.#room.reserve(bytes)
+  /** Whether the disk has room for a commit that needs so much; asked before anything is decided. */
+  hasRoom({ store, log }: Room = { store: 0, log: 0 }): boolean {
+    this.#full = !this.#room.reserve(this.#flushBytesMax(store)) || !this.#log.reserve(log)
     return !this.#full
+  }
+
+  /** The most bytes by which the next flush can make the data file longer, with such a group. */
+  #flushBytesMax(groupBytes: number): number {
+    const { bytesMax } = this.#unflushed
+    return Math.min(bytesMax + groupBytes, flushBytesMax(this.environment, this.#log.bytes + groupBytes))
   }
 
   /** The record of that hash on that agent's strand. */
@@ -131,42 +147,113 @@ export class ShardStore {
   }
 
   /**
-   * Writes a sealed group in one transaction and returns when it is fsynced.
+   * Appends a sealed group to the log. Reads see it from then on, but nobody may be told before it is durable.
    * @throws Error when it failed: the outcome is unknown and the shard must stop
    */
   commit(group: WriteSet, nowMs: number): void {
-    if (!this.#room.reserve(groupBytesMax(group))) throw new Error('The disk has no room for a commit')
-    commitDurably(this.environment, () => {
-      for (const [name, row] of group.newAgents) this.agents.put(name, row)
-      for (const [name, change] of group.agentChanges) this.agents.change(name, change)
-      this.#putRecords(group.records)
-      this.#putImported(group.imported)
-      for (const mutation of group.mutations) {
-        const key = mutationKey(mutation.agentNo, mutation.targetSeq, mutation.mutationSeq)
-        this.environment.mutations.put(key, Buffer.of(mutation.deleted ? 1 : 0))
-      }
-      for (const [publicKey, name] of group.publicKeys) {
-        this.environment.publicKeys.put(Buffer.from(publicKey, 'hex'), Buffer.from(name))
-      }
-      if (group.erasures.length > 0) {
-        eraseRecords(this.environment, group.erasures)
-        this.#scrubber.mark()
-      }
-      putProposals(this.environment, group.proposals.values())
-      putPastProposals(this.environment, group.pastProposals)
-      putZoneChanges(this.environment, group.zoneChanges)
-      putEdges(this.environment, group.edges.values())
-      putOrganisms(this.environment, group.organisms)
-      this.loggedHeads.put(group.loggedHeads)
-      this.apiKeys.put(group.apiKeys)
-      putLastTold(this.environment, group.lastTold)
-      this.idempotency.put(group.answers.values(), nowMs)
-      this.auth.put(group.authRows, group.revocations, nowMs)
-      putMails(this.environment, group.mails)
-      this.#hashes.commitStep()
-      this.environment.runs.commitStep()
-    })
-    if (group.erasures.length > 0) this.#scrubber.begin()
+    const heads = [...group.loggedHeads.values()].reduce((sum, one) => sum + one.length, 0)
+    const records = group.records.length + group.imported.length + heads
+    if (this.#unflushed.records + records > flushRecordsMax) this.flush()
+    const bytesMax = groupBytesMax(group)
+    if (!this.#room.reserve(this.#flushBytesMax(bytesMax)))
+      throw new Error('The disk has no room for a commit')
+    this.#put(group, nowMs)
+    this.#unflushed.records += records
+    this.#unflushed.bytesMax += bytesMax
+    this.#log.append()
+    if (group.erasures.length === 0) return
+    this.flush()
+    this.#log.wipe()
+    this.#scrubber.begin()
+  }
+
+  /** The numbers of the last segment of the log, and of the last one that is on disk for sure. */
+  get segments(): { written: number; durable: number } {
+    return { written: this.#log.written, durable: this.#log.durable }
+  }
+
+  /** Waits until all groups are on disk. @throws Error when that is not known: the shard must stop */
+  syncNow(): void {
+    this.#log.syncNow()
+  }
+
+  /** Has all groups brought to disk meanwhile; `then` is called as `SegmentLog.syncSoon` does. */
+  syncSoon(then: (error: Error | null) => void): void {
+    this.#log.syncSoon(then)
+  }
+
+  /**
+   * Whether it is time to bring LMDB up to the log; asked after each group, and now and then.
+   * @param patience by how much the usual bounds may be exceeded
+   */
+  flushIsDue(steadyMs: number, patience: 1 | 2): boolean {
+    if (this.#log.bytes === 0) return false
+    const { records } = this.#unflushed
+    this.#unflushed.sinceMs ??= steadyMs
+    const old = steadyMs - this.#unflushed.sinceMs >= patience * limits.flushAgeMs
+    return old || records >= patience * limits.flushRecords || this.#log.bytes >= patience * limits.flushBytes
+  }
+
+  /**
+   * Brings LMDB up to the log, so that other threads see everything.
+   * @throws Error when it failed: the shard must stop
+   */
+  flush(): void {
+    if (this.#log.bytes > 0) this.#flush(() => this.#step())
+  }
+
+  /** Bytes of rows that wait for a flush, roughly. */
+  get memtableBytes(): number {
+    return this.#log.bytes
+  }
+
+  /** Commits that the log had and LMDB had not at the opening. */
+  get replayed(): number {
+    return this.#log.replayed
+  }
+
+  /** The number of the last segment of the log that LMDB has. */
+  get flushedSegment(): number {
+    return this.#log.flushedSegment
+  }
+
+  #flush(rest: () => void): void {
+    this.#log.flush(rest)
+    this.#unflushed = nothingUnflushed()
+  }
+
+  /** The share of the indexes in a flush. */
+  #step(): void {
+    this.#hashes.commitStep()
+    this.environment.runs.commitStep()
+    this.loggedHeads.step()
+  }
+
+  /** Puts a group into the tables. */
+  #put(group: WriteSet, nowMs: number): void {
+    for (const [name, row] of group.newAgents) this.agents.put(name, row)
+    for (const [name, change] of group.agentChanges) this.agents.change(name, change)
+    this.#putRecords(group.records)
+    this.#putImported(group.imported)
+    for (const mutation of group.mutations) {
+      const key = mutationKey(mutation.agentNo, mutation.targetSeq, mutation.mutationSeq)
+      this.environment.mutations.put(key, Buffer.of(mutation.deleted ? 1 : 0))
+    }
+    for (const [publicKey, name] of group.publicKeys) {
+      this.environment.publicKeys.put(Buffer.from(publicKey, 'hex'), Buffer.from(name))
+    }
+    eraseRecords(this.environment, group.erasures)
+    putProposals(this.environment, group.proposals.values())
+    putPastProposals(this.environment, group.pastProposals)
+    putZoneChanges(this.environment, group.zoneChanges)
+    putEdges(this.environment, group.edges.values())
+    putOrganisms(this.environment, group.organisms)
+    this.loggedHeads.put(group.loggedHeads)
+    this.apiKeys.put(group.apiKeys)
+    putLastTold(this.environment, group.lastTold)
+    this.idempotency.put(group.answers.values(), nowMs)
+    this.auth.put(group.authRows, group.revocations, nowMs)
+    putMails(this.environment, group.mails)
   }
 
   /** Does a part of the work that was left for an idle moment. */
@@ -176,10 +263,7 @@ export class ShardStore {
       this.#scrubber.step()
       return
     }
-    commitDurably(this.environment, () => {
-      this.#hashes.commitStep()
-      this.loggedHeads.step()
-    })
+    this.#flush(() => this.#step())
   }
 
   get #needsMerge(): boolean {
@@ -189,12 +273,13 @@ export class ShardStore {
   /** Writes what is only in memory to disk, so that the next opening need not make it again. */
   async close(): Promise<void> {
     if (this.hasRoom()) {
-      commitDurably(this.environment, () => {
+      this.#flush(() => {
         this.#hashes.settle()
         this.loggedHeads.settle()
         this.environment.runs.settle()
       })
     }
+    await this.#log.close()
     this.#room.close()
     await this.environment.root.close()
   }
@@ -202,7 +287,6 @@ export class ShardStore {
   /** Writes imported records, which are not in the log, in blocks of their own. */
   #putImported(records: readonly ImportedRecord[]): void {
     if (records.length === 0) return
-    this.#hashes.commitStep()
     this.#putRecords(records)
     for (const { agentNo, seq, commitment } of records) {
       if (commitment !== undefined) keepCommitment(this.environment, { agentNo, seq }, commitment)
@@ -227,8 +311,6 @@ export class ShardStore {
         to++
       }
       this.#putBlock(records.slice(from, to))
-      // The newest part of the index has a smaller bound than a group.
-      if (Math.floor(to / indexStepRecords) > Math.floor(from / indexStepRecords)) this.#hashes.commitStep()
       from = to
     }
   }
@@ -294,4 +376,8 @@ export class ShardStore {
       }
     }
   }
+}
+
+function nothingUnflushed(): { records: number; bytesMax: number; sinceMs: number | undefined } {
+  return { records: 0, bytesMax: 0, sinceMs: undefined }
 }

@@ -1,7 +1,9 @@
 import type { ShardCopy } from '../../src/protocol/store-tasks.js'
 import { assert } from '../../src/base/assert.js'
-import { CheckedTable, type Table } from './checked-table.js'
+import { CheckedTable } from './checked-table.js'
+import type { Table } from './table.js'
 import { commitDurably, openEnvironment } from './environment.js'
+import { positionKey } from './log/position.js'
 import { blockCount } from './record-codec.js'
 import type { Snapshot } from './snapshots.js'
 
@@ -34,7 +36,9 @@ export async function copyStore(
       const from = sources[name] as CheckedTable | Table | undefined
       // A table that the directory does not have yet: it was made by an earlier version.
       if (from === undefined) continue
-      for (const rows of batches(rawOf(from).getRange({ transaction }))) {
+      for (const all of batches(rawOf(from).getRange({ transaction }))) {
+        // Where the copy lies, there is no log.
+        const rows = to === target.meta ? all.filter(({ key }) => !key.equals(positionKey)) : all
         onBytes(bytesOf(rows))
         commitDurably(target, () => {
           for (const { key, value } of rows) {

@@ -10,6 +10,7 @@
  *   SHIM_FAIL     file with a `struct failing`, which is looked at before each call and may change at any time: which
  *                 call fails, and whether one has
  *   SHIM_STALL    file that may come and go: while it is there, no fsync begins
+ *   SHIM_SLOW     milliseconds that each fsync takes longer
  *
  * Changes through a map (LMDB's lock file, whose content no restart reads) are not seen.
  */
@@ -63,6 +64,7 @@ static int trace = -1;
 static uint64_t entries, calls, cut_at;
 static const char *cut_file;
 static const char *stall_file;
+static useconds_t slow_us;
 static struct failing *failing;
 
 static int (*real_open)(const char *, int, ...);
@@ -109,6 +111,8 @@ __attribute__((constructor)) static void begin(void) {
   dir_length = strlen(dir);
   cut_file = getenv("SHIM_CUT");
   stall_file = getenv("SHIM_STALL");
+  const char *slow = getenv("SHIM_SLOW");
+  if (slow != NULL) slow_us = 1000 * atoi(slow);
   const char *fail_file = getenv("SHIM_FAIL");
   if (fail_file != NULL) failing = map_failing(fail_file);
   const char *file = getenv("SHIM_TRACE");
@@ -283,6 +287,7 @@ static int sync_below(int fd, int (*real)(int)) {
   count();
   if (fails(FAIL_SYNC)) return -1;
   uint64_t number = note((struct entry){.file = about.st_ino, .kind = SYNC}, "", NULL, 0);
+  usleep(slow_us);
   int result = real(fd);
   if (result == 0) note((struct entry){.file = about.st_ino, .kind = SYNCED, .offset = number}, "", NULL, 0);
   return result;

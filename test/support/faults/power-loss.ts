@@ -24,6 +24,9 @@ const FIRST_START_CALLS = 60
 /** Changes and syncs under load before the cut, at most. */
 const LOADED_CALLS_MAX = 300
 
+/** How much longer every sync takes in half of the rounds, milliseconds. */
+const SLOW_MS = 2
+
 /** How long a server is loaded at most before its power is cut, milliseconds. */
 const LOADED_MS_MAX = 1_500
 
@@ -189,6 +192,8 @@ class Life {
     const settings = {
       SHIM_TRACE: join(this.directory, 'trace'),
       SHIM_CUT: join(this.directory, 'cut'),
+      // Upon a slow disk, the next group is decided while one is on its way.
+      SHIM_SLOW: String(this.#random() < 0.5 ? 0 : SLOW_MS),
       // The shim tells files apart by their path.
       SERVICE_DATA_DIR: this.#data,
     }

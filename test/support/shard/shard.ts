@@ -35,6 +35,7 @@ export class TestShard {
   readonly #path: string
   readonly #openAgentsMax: number | undefined
   #store: ShardStore
+  #closed = false
   #shard: Shard
 
   /**
@@ -76,7 +77,9 @@ export class TestShard {
   /** Takes commands, under the numbers that their outcomes are told by, and carries out a turn's part of what there is. */
   turn(commands: readonly [id: number, command: Command][] = []): boolean {
     this.#shard.take([...commands])
-    this.#shard.turn()
+    // As its thread asks.
+    if (this.#shard.busy) this.#shard.turn()
+    this.#shard.syncNow()
     return this.#shard.busy
   }
 
@@ -94,6 +97,7 @@ export class TestShard {
 
   /** Does all that an idle shard does. */
   settle(): void {
+    this.#store.flush()
     while (this.#shard.needsStep) this.#shard.step()
   }
 
@@ -106,13 +110,15 @@ export class TestShard {
   }
 
   /** Closes the store, which stays. */
-  close(): Promise<void> {
-    return this.#store.close()
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#store.close()
   }
 
   async remove(): Promise<void> {
     // A test may have left it closed, or damaged.
-    await this.#store.environment.root.close()
+    const { environment } = this.#store
+    if (!this.#closed) await this.#store.close().catch(() => environment.root.close())
     rmSync(this.#path, { recursive: true, force: true })
   }
 

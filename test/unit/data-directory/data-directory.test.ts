@@ -97,7 +97,7 @@ describe('the first start', () => {
     for (const name of files) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600)
     for (const name of stores) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o700)
     expect(JSON.parse(readFileSync(join(dataDir, 'format.json'), 'utf8'))).toEqual({
-      format: 1,
+      format: 2,
       shards: 3,
       created_at_ms: 1_700_000_000_000,
       master_seed_fingerprint: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -181,8 +181,17 @@ describe('a later start', () => {
 
   it('refuses a format that it does not know, by its name', () => {
     close(open())
-    writeFileSync(join(dataDir, 'format.json'), '{"format": 2, "shards": "many"}')
-    expect(refusal()).toContain('has format 2')
+    writeFileSync(join(dataDir, 'format.json'), '{"format": 3, "shards": "many"}')
+    expect(refusal()).toContain('has format 3')
+  })
+
+  it('takes one of the format before, whose stores have no log, and names it so that an earlier version refuses it', () => {
+    close(open())
+    const file = join(dataDir, 'format.json')
+    const format: object = JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync(file, JSON.stringify({ ...format, format: 1 }))
+    close(open())
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ ...format, format: 2 })
   })
 
   it.each(['', '{', '[]', 'null', '{"format":1}', '{"format":1,"shards":0,"created_at_ms":1}'])(

@@ -34,6 +34,7 @@ const format: Format = {
   layout: 0,
   switching: false,
   tokenEra: 0,
+  hasLog: true,
 }
 
 function makeShards(below: string, shards: number, content: string): void {
@@ -137,7 +138,7 @@ it('reads a format that was written before directories could be moved, and refus
   writeFormat(path, format)
   const text = readFileSync(join(path, 'format.json'), 'utf8')
   expect(JSON.parse(text)).toEqual({
-    format: 1,
+    format: 2,
     shards: 2,
     created_at_ms: 1_700_000_000_000,
     master_seed_fingerprint: 'ab',

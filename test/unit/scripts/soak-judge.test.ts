@@ -17,6 +17,7 @@ function series(change: (sample: Sample) => Partial<Sample> = () => ({}), secs =
       threads: second < 5 ? 12 : 15,
       // In steps, as a file grows.
       fileBytes: Math.ceil((second * 1_000 * 600) / MEBIBYTE) * MEBIBYTE,
+      logBytes: (second < 20 ? 16 : 32) * MEBIBYTE,
       records: second * 1_000,
     }
     return { ...sample, ...change(sample) }
@@ -68,6 +69,16 @@ describe('the judge of a soak', () => {
     })
     expect(grown(series(faster))).toEqual(['file per record, late to early'])
     expect(grown(series(() => ({ fileBytes: 5 * MEBIBYTE })))).toEqual(['file per record, late to early'])
+  })
+
+  it('sees log files that become more, and starts after crashes that take longer', () => {
+    const more = ({ secs, logBytes }: Sample) => ({ logBytes: logBytes + secs * MEBIBYTE })
+    expect(grown(series(more))).toEqual(['log files'])
+    const starts = (longer: number) =>
+      Array.from({ length: 20 }, (_none, index) => ({ secs: index * 6, tookSecs: 0.7 + index * longer }))
+    const grownBy = (longer: number) => judge(series(), starts(longer)).filter(({ flat }) => !flat)
+    expect(grownBy(0.001)).toEqual([])
+    expect(grownBy(0.1)).toMatchObject([{ name: 'start after a crash' }])
   })
 
   it('judges nothing by a handful of samples', () => {

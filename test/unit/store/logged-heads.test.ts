@@ -51,7 +51,10 @@ function tell(...strands: readonly number[]): Map<number, LoggedHead[]> {
 }
 
 function commit(records: Map<number, LoggedHead[]>): void {
-  commitDurably(environment, () => heads.put(records))
+  commitDurably(environment, () => {
+    heads.put(records)
+    heads.step()
+  })
 }
 
 /** Compares what is found of each strand, by the log of any size, with what was told. */

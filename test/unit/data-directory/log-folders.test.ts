@@ -1,0 +1,183 @@
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { placeLogs, removeStore } from '../../../src/data-directory/log-folders.js'
+
+let folder: string
+let dataDir: string
+let logDir: string
+
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'log-folders-')))
+  dataDir = join(folder, 'data')
+  logDir = join(folder, 'logs')
+  for (const store of stores()) {
+    mkdirSync(join(store, 'log'), { recursive: true })
+    writeFileSync(join(store, 'log/1.log'), `log of ${store}`)
+  }
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const stores = (of = dataDir) => ['shard-0', 'shard-1'].map((name) => join(of, name))
+const place = (to: string | undefined, of = dataDir) => placeLogs(of, stores(of), to)
+const textOf = (store: string) => readFileSync(join(store, 'log/1.log'), 'utf8')
+const isLink = (path: string) => lstatSync(path).isSymbolicLink()
+
+/** Every log is whole, under the path that leads to it, and nowhere else. */
+function expectLogs(where: 'beside' | string): void {
+  for (const [shard, store] of stores().entries()) {
+    expect(textOf(store)).toContain(`shard-${shard}`)
+    expect(readdirSync(store)).toEqual(['log'])
+    expect(isLink(join(store, 'log'))).toBe(where !== 'beside')
+    if (where !== 'beside') expect(realpathSync(join(store, 'log'))).toBe(join(where, `shard-${shard}`))
+  }
+  const others = [logDir, `${logDir}-2`].filter((one) => one !== where && existsSync(one))
+  expect(others.flatMap((one) => readdirSync(one).filter((name) => name !== 'owner'))).toEqual([])
+}
+
+describe('logs', () => {
+  it('are beside their stores where nothing else is asked for', () => {
+    expect(place(undefined)).toBeUndefined()
+    expectLogs('beside')
+  })
+
+  it('move to another folder, on to a second, and back', () => {
+    for (const to of [logDir, logDir, `${logDir}-2`, undefined, logDir]) {
+      expect(place(to)).toBeUndefined()
+      expectLogs(to ?? 'beside')
+    }
+  })
+
+  it('stay where a folder is named by another path', () => {
+    place(logDir)
+    symlinkSync(logDir, join(folder, 'same'))
+    expect(place(join(folder, 'same'))).toBeUndefined()
+    expectLogs(logDir)
+  })
+
+  it('follow a data directory that has moved', () => {
+    place(logDir)
+    const moved = join(folder, 'moved')
+    renameSync(dataDir, moved)
+    expect(place(logDir, moved)).toBeUndefined()
+    expect(readFileSync(join(logDir, 'owner'), 'utf8')).toBe(`${moved}\n`)
+    expect(textOf(join(moved, 'shard-1'))).toContain('shard-1')
+  })
+
+  it('are made where a store is about to be', () => {
+    const unmade = join(dataDir, 'shard-2.tmp')
+    mkdirSync(unmade)
+    expect(placeLogs(dataDir, [...stores(), unmade], logDir)).toBeUndefined()
+    expect(realpathSync(join(unmade, 'log'))).toBe(join(logDir, 'shard-2'))
+  })
+
+  it('go with their store', () => {
+    place(logDir)
+    removeStore(join(dataDir, 'shard-1'))
+    expect(readdirSync(logDir)).toEqual(['owner', 'shard-0'])
+    expect(readdirSync(dataDir)).toEqual(['shard-0'])
+  })
+
+  // The states between two steps of a move.
+  it.each<[from: string, cutOff: (store: string) => void]>([
+    ['the old folder was set aside', (store) => renameSync(join(store, 'log'), join(store, 'log.moving'))],
+    [
+      'the old folder was not removed',
+      (store) => {
+        mkdirSync(join(store, 'log.moving'))
+        writeFileSync(join(store, 'log.moving/1.log'), 'old')
+      },
+    ],
+    [
+      'the copy was not complete',
+      (store) => {
+        mkdirSync(join(logDir, 'shard-0'), { recursive: true })
+        writeFileSync(join(logDir, 'shard-0/1.log'), 'a part')
+        writeFileSync(join(logDir, 'owner'), `${dataDir}\n`)
+        symlinkSync(join(logDir, 'shard-0'), join(store, 'log.tmp'))
+      },
+    ],
+  ])('are whole after a move that was cut off when %s', (_when, cutOff) => {
+    cutOff(join(dataDir, 'shard-0'))
+    expect(place(logDir)).toBeUndefined()
+    expectLogs(logDir)
+  })
+})
+
+describe('logs that come back', () => {
+  it.each<[when: string, cutOff: (store: string) => void]>([
+    [
+      'the copy was complete',
+      (store) => cpSync(realpathSync(join(store, 'log')), join(store, 'log.moving'), { recursive: true }),
+    ],
+    [
+      'the link was removed',
+      (store) => {
+        cpSync(realpathSync(join(store, 'log')), join(store, 'log.moving'), { recursive: true })
+        rmSync(join(store, 'log'))
+      },
+    ],
+  ])('are whole after a move that was cut off when %s', (_when, cutOff) => {
+    place(logDir)
+    cutOff(join(dataDir, 'shard-0'))
+    expect(place(undefined)).toBeUndefined()
+    for (const store of stores())
+      expect([textOf(store), readdirSync(store)]).toEqual([`log of ${store}`, ['log']])
+    expect(place(logDir)).toBeUndefined()
+    expectLogs(logDir)
+  })
+})
+
+describe('a folder for logs is refused', () => {
+  it('that holds something else', () => {
+    mkdirSync(logDir)
+    writeFileSync(join(logDir, 'photo.jpg'), '')
+    expect(place(logDir)).toContain('holds photo.jpg')
+    expect(place(dataDir)).toContain('holds shard-0')
+    for (const store of stores()) expect(isLink(join(store, 'log'))).toBe(false)
+  })
+
+  it('that holds the logs of another data directory, a copy too', () => {
+    place(logDir)
+    writeFileSync(join(dataDir, 'address'), '')
+    const other = join(folder, 'other')
+    for (const [shard, store] of stores(other).entries()) {
+      mkdirSync(store, { recursive: true })
+      symlinkSync(join(logDir, `shard-${shard}`), join(store, 'log'))
+    }
+    expect(place(logDir, other)).toContain(`holds the logs of the data directory ${dataDir}`)
+    expectLogs(logDir)
+  })
+
+  it('to which others can write', () => {
+    mkdirSync(logDir)
+    chmodSync(logDir, 0o722)
+    expect(place(logDir)).toContain(`chmod go-w ${logDir}`)
+    for (const store of stores()) expect(isLink(join(store, 'log'))).toBe(false)
+  })
+
+  it('that is gone while a log is in it', () => {
+    place(logDir)
+    renameSync(logDir, `${logDir}-away`)
+    expect(place(logDir)).toContain('expected its disk to be mounted')
+    expect(existsSync(logDir)).toBe(false)
+    renameSync(`${logDir}-away`, logDir)
+    expect(place(logDir)).toBeUndefined()
+    expectLogs(logDir)
+  })
+})

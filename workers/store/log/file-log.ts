@@ -1,0 +1,333 @@
+import {
+  closeSync,
+  fdatasync,
+  fdatasyncSync,
+  fstatSync,
+  openSync,
+  readSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { assert } from '../../../src/base/assert.js'
+import { isFileSystemError, makeDirectory, unfinishedSuffix } from '../../../src/base/durable-file.js'
+import { syncDirectory } from '../../../src/base/sync-directory.js'
+import {
+  SECTOR_BYTES,
+  contentOf,
+  decodeSegment,
+  encodeSegment,
+  segmentBytes,
+  type Segment,
+  type SegmentContent,
+  type SegmentKind,
+  type SegmentPlace,
+} from './segment.js'
+import type { SegmentLog } from './segment-log.js'
+
+/** Bytes of the first file of a log. Each further one is twice as long as the longest, up to the most. */
+const FILE_BYTES_MIN = 262_144
+const FILE_BYTES_MAX = 16_777_216
+/**
+ * Bytes that are written at once where a file is filled with zeros. Linux keeps what is written at once as one piece in
+ * its cache, and a write and sync of a few bytes in a piece of a megabyte takes a third longer than in a page. A file for
+ * one segment that no usual file can take is written in large pieces, which takes a quarter of the processor time.
+ */
+const ZERO_BYTES = 4_096
+const ZERO_BYTES_MAX = 1_048_576
+const FILE_NAME = /^(\d{1,9})\.log$/
+
+const zeros = Buffer.alloc(ZERO_BYTES_MAX)
+
+/** Where the next segment begins, and after which one. */
+export interface LogPosition extends SegmentPlace {
+  /** Number of the file. */
+  file: number
+  /** Bytes from its beginning. */
+  offset: number
+}
+
+/** A file of the log, whose bytes are all written out, so that an append changes no metadata. */
+interface LogFile {
+  no: number
+  fd: number
+  bytes: number
+  /** Between these bytes something may lie that has to be overwritten when a body is erased. */
+  dirtyFrom: number
+  dirtyTo: number
+}
+
+/**
+ * The log of one shard: segments in files of a fixed length. What is appended is on disk after the next sync. Files
+ * whose segments are all in LMDB are written again from the beginning; a segment that names the next file leads there,
+ * and the hash of the segment before tells new segments from those that an earlier use has left
+ * (docs/adr/0041-one-log.md).
+ */
+export class FileLog implements SegmentLog<LogPosition> {
+  readonly #directory: string
+  readonly #files = new Map<number, LogFile>()
+  /** The files with segments that are not released, in order; the last one is written. */
+  #live: LogFile[]
+  #end: LogPosition
+  #durable = 0
+  #syncing: Promise<void> | undefined
+
+  private constructor(directory: string, files: readonly LogFile[], from: LogPosition) {
+    this.#directory = directory
+    for (const file of files) this.#files.set(file.no, file)
+    const first = this.#files.get(from.file)
+    if (first === undefined) throw new Error(`The file ${this.#pathOf(from.file)} is missing`)
+    if (first.bytes < from.offset) throw new Error(`The file ${this.#pathOf(from.file)} was cut`)
+    this.#live = [first]
+    this.#end = from
+  }
+
+  /**
+   * Opens the log. `read` has to be called before anything is appended.
+   * @param from up to where LMDB has it; undefined for a store that has never had a log
+   * @param access `read` changes nothing, and nothing can be appended
+   * @throws Error when a file is missing, or of the file system
+   */
+  static open(directory: string, from: LogPosition | undefined, access: 'write' | 'read' = 'write'): FileLog {
+    if (access === 'write') makeDirectory(directory)
+    const files: LogFile[] = []
+    for (const name of readdirSync(directory)) {
+      const [, no] = FILE_NAME.exec(name) ?? []
+      if (no !== undefined) files.push(openFile(join(directory, name), Number(no), access))
+      else if (access === 'write' && name.endsWith(unfinishedSuffix)) rmSync(join(directory, name))
+    }
+    if (from !== undefined) return new FileLog(directory, files, from)
+    // Nothing is appended before the store says where its log begins: what is here is of another store.
+    for (const { no, fd } of files) {
+      closeSync(fd)
+      rmSync(pathOf(directory, no))
+    }
+    const file = makeFile(directory, 1, FILE_BYTES_MIN)
+    return new FileLog(directory, [file], { number: 0, hash: randomBytes(32), file: 1, offset: 0 })
+  }
+
+  get end(): LogPosition {
+    return this.#end
+  }
+
+  /**
+   * The segments from the end of the store on, in order. A segment that is not whole ends the log: it was being written
+   * when the machine stopped. What is read counts as durable once it is in the store.
+   * @throws Error where one behind it shows that it had been on disk
+   */
+  *read(): Generator<Segment> {
+    for (;;) {
+      const file = this.#current
+      const content = bytesOf(file)
+      for (;;) {
+        const segment = decodeSegment(content, this.#end.offset)
+        if (segment === undefined || !follows(segment, this.#end)) {
+          this.#assertNoneBehind(this.#end)
+          this.#durable = this.#end.number
+          return
+        }
+        const { number, hash, bytes } = segment
+        this.#end = { number, hash, file: file.no, offset: this.#end.offset + bytes }
+        if (segment.kind === 'next') {
+          const next = this.#files.get(segment.content.readUInt32BE(0))
+          if (next === undefined) throw new Error(`The file after ${this.#pathOf(file.no)} is missing`)
+          this.#live.push(next)
+          this.#end = { number, hash, file: next.no, offset: 0 }
+          break
+        }
+        yield segment
+      }
+    }
+  }
+
+  reserve(contentBytes: number): boolean {
+    const bytes = segmentBytes(contentBytes)
+    if (this.#fits(bytes) || this.#spare(bytes) !== undefined) return true
+    try {
+      this.#make(bytes)
+      return true
+    } catch (error) {
+      if (!isFileSystemError(error)) throw error
+      return false
+    }
+  }
+
+  append(content: SegmentContent): void {
+    const bytes = segmentBytes(content.bytes)
+    if (!this.#fits(bytes)) this.#goOnInNext(bytes)
+    this.#write('group', content)
+  }
+
+  get durable(): number {
+    return this.#durable
+  }
+
+  syncNow(): void {
+    if (this.#durable === this.#end.number) return
+    fdatasyncSync(this.#current.fd)
+    this.#durable = this.#end.number
+  }
+
+  syncSoon(then: (error: Error | null) => void): void {
+    if (this.#syncing !== undefined) return
+    const upTo = this.#end.number
+    this.#syncing = new Promise((resolve) => {
+      fdatasync(this.#current.fd, (error) => {
+        this.#syncing = undefined
+        if (error === null) this.#durable = Math.max(this.#durable, upTo)
+        resolve()
+        then(error)
+      })
+    })
+  }
+
+  /** The files before it may be used again. */
+  release(upTo: LogPosition): void {
+    const first = this.#live.findIndex(({ no }) => no === upTo.file)
+    assert(first >= 0, 'a log is released up to a place in it')
+    this.#live = this.#live.slice(first)
+  }
+
+  /** Overwrites it; it is off the disk when this returns. */
+  wipe(): void {
+    assert(this.#live.length === 1, 'a log is wiped when it is released')
+    for (const file of this.#files.values()) {
+      if (file.dirtyFrom >= file.dirtyTo) continue
+      writeZeros(file, file.dirtyFrom, file.dirtyTo)
+      fdatasyncSync(file.fd)
+      const clean = file === this.#current ? this.#end.offset : 0
+      file.dirtyFrom = clean
+      file.dirtyTo = clean
+    }
+  }
+
+  /** Closes the files, once no sync is under way any more. */
+  async close(): Promise<void> {
+    await this.#syncing
+    for (const { fd } of this.#files.values()) closeSync(fd)
+    this.#files.clear()
+  }
+
+  get #current(): LogFile {
+    const file = this.#live.at(-1)
+    assert(file !== undefined, 'a log has a file that is written')
+    return file
+  }
+
+  /** Whether the file that is written has room for so many bytes, and for a segment behind them that names the next file. */
+  #fits(bytes: number): boolean {
+    return this.#end.offset + bytes + SECTOR_BYTES <= this.#current.bytes
+  }
+
+  /** The shortest file that can be used again and is long enough. */
+  #spare(bytes: number): LogFile | undefined {
+    let found: LogFile | undefined
+    for (const file of this.#files.values()) {
+      if (this.#live.includes(file) || file.bytes < bytes + SECTOR_BYTES) continue
+      if (found === undefined || file.bytes < found.bytes) found = file
+    }
+    return found
+  }
+
+  #make(bytes: number): LogFile {
+    const longest = Math.max(...[...this.#files.values()].map((file) => file.bytes))
+    const length = Math.min(Math.max(2 * longest, FILE_BYTES_MIN), FILE_BYTES_MAX)
+    const file = makeFile(
+      this.#directory,
+      Math.max(...this.#files.keys()) + 1,
+      Math.max(length, bytes + SECTOR_BYTES),
+    )
+    this.#files.set(file.no, file)
+    return file
+  }
+
+  #goOnInNext(bytes: number): void {
+    const next = this.#spare(bytes) ?? this.#make(bytes)
+    const name = Buffer.alloc(4)
+    name.writeUInt32BE(next.no)
+    this.#write('next', contentOf(name))
+    this.syncNow()
+    this.#live.push(next)
+    this.#end = { ...this.#end, file: next.no, offset: 0 }
+  }
+
+  #write(kind: SegmentKind, content: SegmentContent): void {
+    const file = this.#current
+    const { offset } = this.#end
+    const { place, bytes } = encodeSegment(this.#end, { kind, content, durable: this.#durable })
+    // Before it is tried: a part of it may be there if it fails.
+    file.dirtyFrom = Math.min(file.dirtyFrom, offset)
+    file.dirtyTo = Math.max(file.dirtyTo, offset + bytes.length)
+    for (let at = 0; at < bytes.length;) at += writeSync(file.fd, bytes, at, bytes.length - at, offset + at)
+    this.#end = { ...place, file: file.no, offset: offset + bytes.length }
+  }
+
+  /** Asserts that the segment after `end` was never on disk, or that nobody was told that it was. */
+  #assertNoneBehind(end: LogPosition): void {
+    for (const file of this.#files.values()) {
+      const content = bytesOf(file)
+      for (let at = 0; at < content.length; at += SECTOR_BYTES) {
+        const segment = decodeSegment(content, at)
+        if (segment === undefined || segment.durable <= end.number) continue
+        throw new Error(
+          `The log is damaged at byte ${end.offset} of ${this.#pathOf(end.file)}: segment ${end.number + 1} is not ` +
+            `whole, and number ${segment.number} is there, which was written after it was on disk`,
+        )
+      }
+    }
+  }
+
+  #pathOf(no: number): string {
+    return pathOf(this.#directory, no)
+  }
+}
+
+function follows({ number, prev }: Segment, before: SegmentPlace): boolean {
+  return number === before.number + 1 && prev.equals(before.hash)
+}
+
+function pathOf(directory: string, no: number): string {
+  return join(directory, `${no}.log`)
+}
+
+function openFile(path: string, no: number, access: 'write' | 'read'): LogFile {
+  const fd = openSync(path, access === 'write' ? 'r+' : 'r')
+  const { size } = fstatSync(fd)
+  return { no, fd, bytes: size, dirtyFrom: 0, dirtyTo: size }
+}
+
+/** Makes a file of zeros that is there whole, on disk, or not at all. */
+function makeFile(directory: string, no: number, bytes: number): LogFile {
+  const path = pathOf(directory, no)
+  const unfinished = path + unfinishedSuffix
+  const fd = openSync(unfinished, 'w+', 0o600)
+  try {
+    writeZeros({ fd, bytes }, 0, bytes)
+    fdatasyncSync(fd)
+    renameSync(unfinished, path)
+    syncDirectory(directory)
+  } catch (error) {
+    closeSync(fd)
+    rmSync(unfinished, { force: true })
+    throw error
+  }
+  return { no, fd, bytes, dirtyFrom: 0, dirtyTo: 0 }
+}
+
+function writeZeros({ fd, bytes }: Pick<LogFile, 'fd' | 'bytes'>, from: number, to: number): void {
+  const piece = bytes > FILE_BYTES_MAX ? ZERO_BYTES_MAX : ZERO_BYTES
+  for (let at = from; at < to;) at += writeSync(fd, zeros, 0, Math.min(piece, to - at), at)
+}
+
+function bytesOf({ fd, bytes }: LogFile): Buffer {
+  const content = Buffer.allocUnsafe(bytes)
+  for (let at = 0; at < bytes;) {
+    const read = readSync(fd, content, at, bytes - at, at)
+    assert(read > 0, 'a file of the log has the length that it had')
+    at += read
+  }
+  return content
+}

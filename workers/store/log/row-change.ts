@@ -1,0 +1,56 @@
+import { assert } from '../../../src/base/assert.js'
+import type { SegmentContent } from './segment.js'
+
+/** One change of a row: what is put under a key, or nothing where the row is removed. */
+export interface RowChange {
+  /** As in table-ids.ts. */
+  table: number
+  key: Buffer
+  /** As it is stored, with its checksum. */
+  value: Buffer | undefined
+}
+
+const HEAD_BYTES = 7
+
+/** Bytes of a change in a segment. */
+export function changeBytes({ key, value }: RowChange): number {
+  return HEAD_BYTES + key.length + (value?.length ?? 0)
+}
+
+/**
+ * Writes changes one behind the other: number of the table u8, length of the key u16, length of the value and one u32, or
+ * zero where the row is removed; key, value.
+ */
+export function encodeChanges(changes: readonly RowChange[]): SegmentContent {
+  const bytes = changes.reduce((sum, change) => sum + changeBytes(change), 0)
+  return { bytes, write: (into) => writeChanges(into, changes) }
+}
+
+function writeChanges(encoded: Buffer, changes: readonly RowChange[]): void {
+  let at = 0
+  for (const { table, key, value } of changes) {
+    encoded[at] = table
+    encoded.writeUInt16BE(key.length, at + 1)
+    encoded.writeUInt32BE(value === undefined ? 0 : value.length + 1, at + 3)
+    encoded.set(key, at + HEAD_BYTES)
+    at += HEAD_BYTES + key.length
+    if (value === undefined) continue
+    encoded.set(value, at)
+    at += value.length
+  }
+}
+
+/** Reads them; keys and values are views of `encoded`. @throws Error when they are cut off */
+export function* decodeChanges(encoded: Buffer): Generator<RowChange> {
+  for (let at = 0; at < encoded.length;) {
+    const keyAt = at + HEAD_BYTES
+    assert(keyAt <= encoded.length, 'a change is whole')
+    const valueAt = keyAt + encoded.readUInt16BE(at + 1)
+    const valueBytes = encoded.readUInt32BE(at + 3) - 1
+    const end = valueAt + Math.max(0, valueBytes)
+    assert(end <= encoded.length, 'a change is whole')
+    const value = valueBytes < 0 ? undefined : encoded.subarray(valueAt, end)
+    yield { table: encoded[at] ?? 0, key: encoded.subarray(keyAt, valueAt), value }
+    at = end
+  }
+}
