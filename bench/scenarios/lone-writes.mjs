@@ -7,14 +7,17 @@ import { checkCounts, singleWrites } from '../writers.mjs'
 import { startEcho } from './alternation.mjs'
 
 const TIMES_TARGET = 2
+const NAME = 'median of a lone durable write, by those of an echo and a sync'
 
 /**
  * Durable writes one after the other. A write cannot take less than an echo and what the disk takes to write and sync
  * 1 KiB; its median is measured against the sum of those two.
  * @param {import('./alternation.mjs').Bench} bench
- * @returns {Promise<import('../report.mjs').Measured[]>}
+ * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
  */
 export async function loneWrites(bench) {
+  if (bench.plan.generator !== 'wrk')
+    return [{ name: NAME, notMeasured: 'autocannon tells whole milliseconds, install wrk' }]
   const { agents, load } = singleWrites(bench)
   const product = await startProduct(join(bench.directory, 'lone-writes'))
   const echo = await startEcho()
@@ -28,7 +31,7 @@ export async function loneWrites(bench) {
     const of = (part, name) => rounded(median(rounds.map((round) => round[part][name])))
     return [
       {
-        name: 'median of a lone durable write, by those of an echo and a sync',
+        name: NAME,
         value: median(rounds.map(timesOf)),
         unit: 'times',
         target: { below: TIMES_TARGET },

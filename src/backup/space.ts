@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { isFileSystemError } from '../base/durable-file.js'
 import { limits } from '../base/limits.js'
 import { freeBytes } from '../data-directory/data-directory.js'
 import type { StorePool } from '../dispatch/store-pool.js'
@@ -77,8 +78,17 @@ export async function copyWithinSpace(
   }
 }
 
+/** Why the copy has to be given up. A command that was interrupted has removed its directory by then. */
 function lowSpace(to: readonly string[], source: BackedUp): string | undefined {
-  const target = to[0] ?? source.dataDir
+  try {
+    return lowSpaceNow(to[0] ?? source.dataDir, source)
+  } catch (error) {
+    if (!isFileSystemError(error)) throw error
+    return `Given up, as free space cannot be told: ${error.message}`
+  }
+}
+
+function lowSpaceNow(target: string, source: BackedUp): string | undefined {
   const free = freeBytes(source.dataDir)
   if (free < leftToServer(source))
     return `Given up, so that the server can go on writing: ${mebibytes(free)} are free on the disk of ${source.dataDir}`

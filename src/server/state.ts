@@ -1,4 +1,5 @@
 import { refuse, type Refusal } from '../base/errors.js'
+import { isFileSystemError } from '../base/durable-file.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
@@ -44,10 +45,23 @@ export class ServerState {
 
   #look(): void {
     const { freeBytesMin } = this.#settings
-    const free = freeBytesOf(this.#settings)
-    const readOnly = freeBytesMin > 0 && free < freeBytesMin
-    if (readOnly !== this.#readOnly)
-      this.#log.warn({ free_bytes: free, read_only: readOnly }, 'free space crossed its mark')
+    if (freeBytesMin === 0) return
+    const { free, err } = this.#freeBytes()
+    const readOnly = free < freeBytesMin
+    if (readOnly !== this.#readOnly) {
+      const text = err === undefined ? 'free space crossed its mark' : 'free space cannot be told'
+      this.#log.warn({ free_bytes: free, read_only: readOnly, err }, text)
+    }
     this.#readOnly = readOnly
+  }
+
+  /** None where the disk does not tell. */
+  #freeBytes(): { free: number; err?: Error } {
+    try {
+      return { free: freeBytesOf(this.#settings) }
+    } catch (error) {
+      if (!isFileSystemError(error)) throw error
+      return { free: 0, err: error }
+    }
   }
 }

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.js'
 import { backUp } from '../support/server/backup.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
@@ -55,6 +56,26 @@ describe('the control socket', { timeout: 180_000 }, () => {
     const written = await call(server, 'POST /v1/collections/c/records', { body: { data: { n: 1 } } })
     expect(written.status).toBe(201)
     expect((await backUp(server.dataDir, join(directory, 'after'))).code).toBe(0)
+  })
+
+  it('gives up a copy whose directories are removed, and the server goes on', async () => {
+    // This once ended the whole process: the copy's free space was looked up in a timer.
+    const raw = `${JSON.stringify({ text: 'x'.repeat(400) })}\n`.repeat(60_000)
+    const headers = { 'content-type': 'application/x-ndjson' }
+    await call(server, 'POST /v1/ingest/big?signing=group', { raw, headers })
+    const answers: string[] = []
+    for (let round = 0; round < 4; round++) {
+      const copy = join(directory, `removed-${round}`)
+      const to = [0, 1].map((shard) => join(copy, String(shard)))
+      for (const path of to) mkdirSync(path, { recursive: true })
+      const answered = answerTo(`${JSON.stringify({ copy_to: to })}\n`)
+      await eventually(() => to.some((path) => existsSync(join(path, 'data.mdb'))))
+      rmSync(copy, { recursive: true })
+      answers.push((await answered).trimEnd().split('\n').at(-1) ?? '')
+      expect((await call(server, 'GET /readyz', { key: null })).status).toBe(200)
+    }
+    expect(answers.join('\n')).toContain('free space cannot be told')
+    expect(server.stderr()).toBe('')
   })
 
   it('goes with the server, and comes back behind one that was killed', async () => {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 /** A real server in a process of its own, on a data directory of its own. */
@@ -45,6 +46,9 @@ const engineOfRun = engine === undefined ? {} : { SERVICE_HTTP_ENGINE: engine }
 /** The root key of test servers, unless `env` names another. */
 export const testRootKey = 'test-root-key-0123456789abcdefghij'
 
+/** The servers that this process has started, by their addresses: a call that is not answered says what became of its own. */
+const started = new Map<string, TestServer>()
+
 /** Starts the built server and resolves when it listens. Rate limits are off unless `env` sets them. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
@@ -74,7 +78,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     await exited
     return child.exitCode
   }
-  return {
+  const server: TestServer = {
     url,
     rootKey: env.SERVICE_ROOT_API_KEY,
     dataDir,
@@ -86,6 +90,22 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
+  started.set(url, server)
+  return server
+}
+
+/** Why a request has no answer: the socket's error, and whether the server still runs. */
+async function whyUnanswered(url: string, { message, cause }: TypeError): Promise<string> {
+  const reason = cause instanceof Error ? `${message} (${cause.message})` : message
+  const server = started.get(url)
+  if (server === undefined) return reason
+  // Its sockets close a little before its end is known.
+  const { process } = server
+  const ended = process.exitCode ?? process.signalCode ?? once(process, 'exit')
+  const state = await Promise.race([ended, delay(200, 'runs')])
+  return state === 'runs'
+    ? `${reason}, the server runs`
+    : `${reason}, the server has ended: ${server.stderr()}`
 }
 
 async function listeningUrl(child: ChildProcess): Promise<string | undefined> {
@@ -130,10 +150,10 @@ export async function call(
   const json = options.body === undefined ? undefined : JSON.stringify(options.body)
   // A copy: fetch takes no bytes that could be shared between threads.
   const body = options.raw instanceof Uint8Array ? new Uint8Array(options.raw) : (options.raw ?? json)
-  const response = await fetch(server.url + path, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body }),
+  const init = { method, headers, ...(body === undefined ? {} : { body }) }
+  const response = await fetch(server.url + path, init).catch(async (error: unknown) => {
+    if (!(error instanceof TypeError)) throw error
+    throw new TypeError(`${route}: ${await whyUnanswered(server.url, error)}`, { cause: error.cause })
   })
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.includes('json') === true
