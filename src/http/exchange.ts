@@ -15,8 +15,11 @@ const NO_CONTENT = 204
 
 /** What watches an exchange. */
 export interface ExchangeWatch {
-  /** Called once, when the answer was sent or the client has gone; status 0: it has gone. */
-  done(status: number): void
+  /**
+   * Called once, when the answer was handed over whole or the client has gone; status 0: it has gone.
+   * @param tookMs since the request's head was there
+   */
+  done(status: number, tookMs: number): void
 }
 
 /** One request and its answer. After the client has gone, answering does nothing. */
@@ -34,6 +37,7 @@ export class Exchange {
   readonly #unsent: UnsentBytes
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
+  readonly #beganMs = performance.now()
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
   readonly headOnly: boolean
   /** The connection takes no further request after this one (src/http/head.ts). */
@@ -358,7 +362,7 @@ export class Exchange {
 
   #finish(status: number): void {
     this.#open = false
-    this.#watch.done(status)
+    this.#watch.done(status, performance.now() - this.#beganMs)
     this.onDone?.()
   }
 

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import { countInBucket, emptyBuckets } from '../base/bucket-counts.js'
 import { systemClock } from '../base/clock.js'
 import type { ServerLogFigures } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
@@ -24,13 +25,27 @@ export interface MetricsSources {
 /** Counts one request of one route. */
 export interface RouteWatch {
   begin(): void
-  done(status: number): void
+  done(status: number, tookMs: number): void
+}
+
+/** Bounds of the times that requests take, from an answer from memory to a large upload. */
+const requestBoundsSecs: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
+]
+
+/** What was counted of the requests of one route: how many by status, and how long they took. */
+interface RouteCounts {
+  route: Route
+  statuses: Map<number, number>
+  /** By `requestBoundsSecs`; the last one is the rest. */
+  times: number[]
+  secs: number
 }
 
 /** Prometheus metrics (docs/OPERATIONS.md, Health and metrics). Hot counts are plain numbers, read at a scrape. */
 export class HttpMetrics {
   readonly #registry = new Registry()
-  readonly #requests: { route: Route; statuses: Map<number, number> }[] = []
+  readonly #requests: RouteCounts[] = []
   readonly #refusedLines = new Map<string, number>()
   #inFlight = 0
 
@@ -40,6 +55,7 @@ export class HttpMetrics {
     for (const what of ['handles', 'requests', 'resources'])
       this.#registry.removeSingleMetric(`nodejs_active_${what}_total`)
     this.#countRequests()
+    this.#showRequestTimes()
     this.#countRefusedLines()
     this.#showShards(sources)
     this.#showPools(sources)
@@ -64,15 +80,19 @@ export class HttpMetrics {
   }
 
   watch(route: Route): RouteWatch {
-    const statuses = new Map<number, number>()
-    this.#requests.push({ route, statuses })
+    const times = emptyBuckets(requestBoundsSecs)
+    const counts: RouteCounts = { route, statuses: new Map(), times, secs: 0 }
+    this.#requests.push(counts)
     return {
       begin: () => {
         this.#inFlight++
       },
-      done: (status) => {
+      done: (status, tookMs) => {
         this.#inFlight--
-        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1)
+        const secs = tookMs / 1_000
+        counts.secs += secs
+        countInBucket(times, requestBoundsSecs, secs)
       },
     }
   }
@@ -94,11 +114,23 @@ export class HttpMetrics {
     }
     this.#show(about, (set) => {
       for (const { route, statuses } of this.#requests) {
-        const method = route.method === 'del' ? 'delete' : route.method
-        for (const [status, count] of statuses)
-          set({ method, route: route.path, status: String(status) }, count)
+        for (const [status, count] of statuses) set({ ...labelsOf(route), status: String(status) }, count)
       }
     })
+  }
+
+  #showRequestTimes(): void {
+    const about = {
+      name: 'strandfast_http_request_seconds',
+      help: 'How long requests took from their head to the end of their answer, without event streams',
+      labelNames: ['method', 'route'],
+      bounds: requestBoundsSecs,
+    }
+    const answered = () =>
+      this.#requests.filter(({ route, statuses }) => route.kind !== 'stream' && statuses.size > 0)
+    const read = () =>
+      answered().map(({ route, times, secs }) => ({ labels: labelsOf(route), counts: times, sum: secs }))
+    this.#registry.registerMetric(new CountedHistogram(about, read))
   }
 
   #countRefusedLines(): void {
@@ -250,6 +282,10 @@ export class HttpMetrics {
       },
     })
   }
+}
+
+function labelsOf({ method, path }: Route): { method: string; route: string } {
+  return { method: method === 'del' ? 'delete' : method, route: path }
 }
 
 /** Sets what a metric shows under some labels. */

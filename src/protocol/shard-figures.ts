@@ -1,3 +1,5 @@
+import { emptyBuckets } from '../base/bucket-counts.js'
+
 /** Figures of one shard since it started. */
 export interface ShardFigures {
   records: number
@@ -28,7 +30,7 @@ export const noFigures = (): ShardFigures => ({
   records: 0,
   commits: 0,
   commitSecs: 0,
-  appendCounts: Array.from({ length: appendBoundsSecs.length + 1 }, () => 0),
+  appendCounts: emptyBuckets(appendBoundsSecs),
   appendSecs: 0,
   agents: 0,
   memtableBytes: 0,

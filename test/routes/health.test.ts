@@ -56,6 +56,36 @@ it('tells how long commits take, and when the store has what is in the log', asy
   expect(sum(await figures('strandfast_flushes_total'))).toBeGreaterThan(0)
 })
 
+it('tells how long requests of each route took, and not how long streams were open', async () => {
+  const told = async () => (await ask(server, 'GET /metrics', { key: null })).text
+  const count = async (route: string, part: string) => {
+    const labels = `\\{[^}]*route="${route}"[^}]*\\}`
+    const found = (await told()).matchAll(
+      new RegExp(`^strandfast_http_request_seconds_${part}${labels} (\\S+)$`, 'gm'),
+    )
+    return Array.from(found, ([, value]) => Number(value))
+  }
+  const route = '/v1/collections/:name/records'
+  const [before = 0] = await count(route, 'count')
+  const { body } = await ask(server, 'POST /v1/collections/timed/records', { body: { data: { n: 9 } } })
+  expect(body.seq).toBeGreaterThan(0)
+  expect((await ask(server, 'POST /v1/collections/timed/records', { body: {} })).status).toBe(400)
+  expect(await count(route, 'count')).toEqual([before + 2])
+  expect((await count(route, 'sum'))[0]).toBeGreaterThan(0)
+  const buckets = await count(route, 'bucket')
+  expect(buckets.at(-1)).toBe(before + 2)
+  expect(buckets).toEqual(buckets.toSorted((one, other) => one - other))
+  const stream = new AbortController()
+  const opened = await fetch(`${server.url}/v1/agents/timed/stream`, {
+    headers: { authorization: `Bearer ${server.rootKey}` },
+    signal: stream.signal,
+  })
+  expect(opened.status).toBe(200)
+  stream.abort()
+  await eventually(async () => (await told()).includes('route="/v1/agents/:agent/stream",status='))
+  expect(await count('/v1/agents/:agent/stream', 'count')).toEqual([])
+})
+
 it('answers another method with 405 and Allow', async () => {
   const refused = await ask(server, 'POST /healthz', { key: null })
   expect(refused.status).toBe(405)

@@ -1,3 +1,4 @@
+import { countInBucket } from '../../src/base/bucket-counts.js'
 import type { Clock } from '../../src/base/clock.js'
 import { appendBoundsSecs, type ShardFigures } from '../../src/protocol/shard-figures.js'
 
@@ -31,10 +32,7 @@ export class CommitTimes {
   }
 
   #count(tookSecs: number): void {
-    const { appendCounts } = this.#figures
-    const place = appendBoundsSecs.findIndex((bound) => tookSecs <= bound)
-    const at = place < 0 ? appendBoundsSecs.length : place
-    appendCounts[at] = (appendCounts[at] ?? 0) + 1
+    countInBucket(this.#figures.appendCounts, appendBoundsSecs, tookSecs)
     this.#figures.appendSecs += tookSecs
   }
 }
