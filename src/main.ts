@@ -12,6 +12,7 @@ import { listen, type HttpServer } from './http/server.js'
 import { allRoutes } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
+import { readConsole } from './server/console.js'
 import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
@@ -108,10 +109,11 @@ async function start(server: Server, opened: Opened): Promise<HttpServer> {
   }
   opened.add(() => serverLog?.stop())
   serverLog?.start()
-  const routes = allRoutes(config.agentId)
+  const files = await readConsole(config, log)
+  const routes = allRoutes(config.agentId, files !== undefined)
   const max = connectionsMax(config.connectionsMax, shards.count)
   const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
-  const handling = handlingOf(config, { directory, routes, parts, state, auth, log })
+  const handling = handlingOf(config, { directory, routes, parts, state, auth, files, log })
   return listen({ ...config, connections: { max, onFull } }, routes, handling)
 }
 

@@ -1,3 +1,4 @@
+import { answerLimits } from './answer-limits.js'
 import { assertRelated } from './limit-relations.js'
 import { outboundLimits } from './outbound-limits.js'
 
@@ -71,14 +72,6 @@ export const limits = {
   streamUnsentBytesPerPrincipalMax: 67_108_864,
   /** Bytes of any request body except records, batches and ingest. */
   requestBytesMax: 65_536,
-  /** Bytes of an answer that are worth compressing; fewer are sent as they are. */
-  codedAnswerBytesMin: 4_096,
-  /** Answers that are compressed at once. */
-  codedAnswersMax: 2,
-  /** Bytes of a compressed answer or export that the front thread gets in one piece. */
-  codedPieceBytes: 262_144,
-  /** Exports that are compressed at once. */
-  codedExportsMax: 8,
   /** Faults that a refusal of one body lists. */
   faultsMax: 20,
   /** Of a body that is no JSON and in which the place of the fault is looked for. */
@@ -394,6 +387,7 @@ export const limits = {
   reshardGroupRows: 16_384,
   /** Bytes of them, after which the transaction ends: this much is in memory for each new shard. */
   reshardGroupBytes: 8_388_608,
+  ...answerLimits,
   ...outboundLimits,
 } as const
 assertRelated(limits)

@@ -10,8 +10,8 @@ import { sendPaced, type Pace } from './paced.js'
 import type { UnsentBytes } from './unsent.js'
 import type { HttpResponse } from '../door/door.js'
 
-/** No body, and no length of one (RFC 9110, 8.6). */
-const NO_CONTENT = 204
+/** No body, and no length of one: 204, and 304, whose length would be that of the body left out (RFC 9110, 8.6). */
+const isBodiless = (status: number) => status === 204 || status === 304
 
 /** What watches an exchange. */
 export interface ExchangeWatch {
@@ -332,13 +332,13 @@ export class Exchange {
       writeHead()
       this.#keepAlive()
       this.#finish(status)
-      if (!this.headOnly && status !== NO_CONTENT) {
+      if (!this.headOnly && !isBodiless(status)) {
         this.#response.end(body)
         return
       }
       // Written as a header: if uWebSockets.js knew the length, it would consider the answer unfinished until that many
       // bytes were sent.
-      if (status !== NO_CONTENT) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(body)))
+      if (!isBodiless(status)) this.#response.writeHeader('Content-Length', String(Buffer.byteLength(body)))
       this.#response.endWithoutBody()
     })
   }

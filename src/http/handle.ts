@@ -6,6 +6,7 @@ import type { AuthRoute } from '../routes/auth-route.js'
 import type {
   Answer,
   CommandRoute,
+  FileRoute,
   HandlerRoute,
   Principal,
   RouteRequest,
@@ -15,6 +16,7 @@ import type { Route } from '../routes/routes.js'
 import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'
 import type { Exchange } from './exchange.js'
+import { answerFile } from './file.js'
 import type { Handling } from './handling.js'
 import { openRequest, readParameters, type HandlerRules } from './head.js'
 import type { HttpRequest, HttpResponse } from '../door/door.js'
@@ -95,6 +97,8 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
       return runCommand(route, { exchange, request }, handling)
     case 'handler':
       return finishLater(exchange, runHandler(route, request, handling))
+    case 'file':
+      return sendFile(exchange, route, answerFile(route, request, handling.files))
     case 'auth':
       return runAuth(route, { exchange, admitted, request }, handling)
     case 'ingest':
@@ -142,6 +146,11 @@ function reply(exchange: Exchange, outcome: Outcome): void {
   if (outcome.kind !== 'reply') finish(exchange, answerOf(outcome))
   else if (outcome.replayed === true) exchange.answer({ ...outcome, headers: replayedHeaders })
   else exchange.answer(outcome)
+}
+
+function sendFile(exchange: Exchange, { headers }: FileRoute, answer: Answer | Refusal): void {
+  if ('code' in answer) exchange.refuse(answer, { headers })
+  else exchange.answer(answer)
 }
 
 function runAuth(

@@ -177,6 +177,8 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
 /** Headers that few requests have, or few routes look at. */
 function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
+  else if (name === 'if-none-match')
+    headers.ifNoneMatch = headers.ifNoneMatch === '' ? value : `${headers.ifNoneMatch},${value}`
   else if (name === 'accept-encoding')
     headers.acceptEncoding = headers.acceptEncoding === '' ? value : `${headers.acceptEncoding},${value}`
 }
@@ -198,6 +200,7 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
     contentEncoding: '',
     acceptEncoding: '',
     ifMatch: '',
+    ifNoneMatch: '',
     idempotencyKey: '',
     requestId: '',
     lastEventId: '',

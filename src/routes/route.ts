@@ -43,6 +43,7 @@ export interface RequestHeaders {
   contentEncoding: string
   acceptEncoding: string
   ifMatch: string
+  ifNoneMatch: string
   idempotencyKey: string
   requestId: string
   lastEventId: string
@@ -269,6 +270,16 @@ export interface ImportRequest {
 export interface ExportRoute extends RouteBase {
   kind: 'export'
   toExport(request: RouteRequest): ExportRequest | Refusal
+}
+
+/** A file that is the same for everyone as long as the server runs (src/http/file.ts). */
+export interface FileRoute extends RouteBase {
+  kind: 'file'
+  /** The name of the file among those that the server keeps in memory; 404 where there is none. */
+  toName(request: RouteRequest): string
+  cacheControl: string
+  /** Sent with the file, with 304, and with a refusal by the file's absence. */
+  headers: readonly (readonly [name: string, value: string])[]
 }
 
 /** Which part of which strand is exported; both ends included. */

@@ -4,6 +4,7 @@ import { apiKeyRoutes } from './api-keys.js'
 import type { AuthRoute } from './auth-route.js'
 import { authRoutes } from './auth/auth-routes.js'
 import { asOfRoute } from './as-of.js'
+import { consoleRoutes } from './console.js'
 import { docsRoutes } from './docs.js'
 import { graphRoutes } from './graph.js'
 import { healthRoutes } from './health.js'
@@ -20,6 +21,7 @@ import { recordRoutes } from './records.js'
 import type {
   CommandRoute,
   ExportRoute,
+  FileRoute,
   HandlerRoute,
   ImportRoute,
   IngestRoute,
@@ -31,8 +33,11 @@ import { importRoute } from './strand-import.js'
 import { streamRoutes } from './stream.js'
 import { whoamiRoute } from './whoami.js'
 
-/** Every route of the server. What is not here is not there. */
-export function allRoutes(defaultAgent: string): readonly Route[] {
+/**
+ * Every route of the server. What is not here is not there.
+ * @param withConsole false where the console is switched off, or the build has none
+ */
+export function allRoutes(defaultAgent: string, withConsole = true): readonly Route[] {
   return [
     ...recordRoutes,
     ...mutationRoutes,
@@ -56,6 +61,7 @@ export function allRoutes(defaultAgent: string): readonly Route[] {
     ...organismAuthRoutes,
     ...healthRoutes,
     ...docsRoutes,
+    ...(withConsole ? consoleRoutes : []),
     ...linkPageRoutes,
   ]
 }
@@ -67,5 +73,6 @@ export type Route =
   | IngestRoute
   | ImportRoute
   | ExportRoute
+  | FileRoute
   | StreamRoute
   | AuthRoute

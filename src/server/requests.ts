@@ -10,6 +10,7 @@ import { parseAddressRanges } from '../http/client-address.js'
 import { AnswerCoder } from '../http/content-coding.js'
 import { Credentials } from '../http/credentials.js'
 import { ExportSender } from '../http/export.js'
+import type { ServedFiles } from '../http/file.js'
 import type { Handling } from '../http/handling.js'
 import { ImportReceiver } from '../http/import/receiver.js'
 import { IngestReceiver } from '../http/ingest/receiver.js'
@@ -32,12 +33,14 @@ interface Surroundings {
   parts: Parts
   state: ServerState
   auth: AuthParts | undefined
+  /** Absent without a console. */
+  files: ServedFiles | undefined
   log: Logger
 }
 
 /** Makes the handling of requests. */
 export function handlingOf(config: Config, around: Surroundings): Handling {
-  const { parts, state, auth, log } = around
+  const { parts, state, auth, files, log } = around
   const { shards, readers, streams, tickets, uploads, metrics, serverLog } = parts
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
@@ -46,6 +49,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
   return {
     shards,
     coder: new AnswerCoder(),
+    files: files ?? new Map(),
     streams,
     tickets,
     uploads,

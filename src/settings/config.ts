@@ -15,6 +15,7 @@ import { unknownNames } from './nearest-name.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkeys.js'
 import { connectionSettings } from './connections.js'
+import { consoleSettings } from './console.js'
 import { directorySettings } from './directories.js'
 import { shardSettings } from './shards.js'
 import * as parsers from './parsers.js'
@@ -75,6 +76,7 @@ export const settings = {
   ...directorySettings,
   ...shardSettings,
   ...connectionSettings,
+  ...consoleSettings,
   agentId: setting({
     name: 'SERVICE_AGENT_ID',
     default: 'default',
@@ -258,6 +260,7 @@ export interface Config {
   /** CIDR texts, each valid. */
   readonly trustedProxies: readonly string[]
   readonly corsOrigins: readonly string[]
+  readonly console: boolean
   readonly signing: 'record' | 'group'
   readonly dataOpen: boolean
   readonly environment: 'development' | 'production'
@@ -362,6 +365,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     rateLimitExempt: value(settings.rateLimitExempt),
     trustedProxies: value(settings.trustedProxies),
     corsOrigins: value(settings.corsOrigins),
+    console: value(settings.console),
     signing: value(settings.signing),
     dataOpen: value(settings.dataOpen),
     environment: value(settings.environment),

@@ -36,6 +36,11 @@ const pathSchemas: Readonly<Record<string, TSchema>> = {
     description: 'Id of a session',
     example: '8d1f6c3a5b7e4920a1c3e5f708192a3b',
   }),
+  file: Type.String({
+    minLength: 1,
+    description: 'A file that the page at /console names',
+    example: 'main-4fJx2Qab.js',
+  }),
   passkey_id: { ...PasskeyId, example: 'F6h2Qm0bT3yUeXo4tWzJ1w' },
 }
 

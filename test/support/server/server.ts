@@ -33,6 +33,8 @@ export interface TestServerOptions {
   node?: string
   /** What node itself is given, before the program. */
   nodeOptions?: readonly string[]
+  /** The program to run, in place of the built one. */
+  program?: string
   /** The most files that the server may have open (`ulimit -n`). */
   openFilesMax?: number
 }
@@ -63,7 +65,12 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     ...engineOfRun,
     ...options.env,
   }
-  const command = [options.node ?? process.execPath, ...(options.nodeOptions ?? []), entry, 'serve']
+  const command = [
+    options.node ?? process.execPath,
+    ...(options.nodeOptions ?? []),
+    options.program ?? entry,
+    'serve',
+  ]
   const limited = `ulimit -n ${options.openFilesMax ?? ''} && exec "$@"`
   const [program = '', ...args] =
     options.openFilesMax === undefined ? command : ['sh', '-c', limited, 'sh', ...command]

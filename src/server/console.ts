@@ -1,0 +1,77 @@
+import { hash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { brotliDecompress, gzip, type BrotliOptions, type ZlibOptions } from 'node:zlib'
+import { assert } from '../base/assert.js'
+import { limits } from '../base/limits.js'
+import type { Logger } from '../base/log.js'
+import { packageFile } from '../base/version.js'
+import type { ServedFile, ServedFiles } from '../http/file.js'
+import { consolePage } from '../routes/console.js'
+import type { Config } from '../settings/config.js'
+
+/** Where a build leaves the console, each file compressed with brotli. */
+const builtFolder = fileURLToPath(new URL('dist/program/console/', packageFile()))
+
+/**
+ * Reads the console into memory, unless a setting switches it off. The server runs without it where the build has none,
+ * or a damaged one: records matter more than the page that shows them. Then the log says so, once.
+ */
+export async function readConsole(
+  config: Pick<Config, 'console'>,
+  log: Logger,
+  folder: string = builtFolder,
+): Promise<ServedFiles | undefined> {
+  if (!config.console) return undefined
+  try {
+    const names = await namesIn(folder)
+    if (names.includes(consolePage)) return await readFiles(folder, names)
+    log.info('this build has no console: /console answers 404')
+  } catch (error) {
+    log.error(
+      { err: error },
+      'the console cannot be read: /console answers 404 until the build is made again',
+    )
+  }
+  return undefined
+}
+
+/** The names of the files, without the ending of brotli; none where there is no folder. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => name.endsWith('.br')).map((name) => name.slice(0, -3))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function readFiles(folder: string, names: readonly string[]): Promise<ServedFiles> {
+  assert(names.length <= limits.consoleFilesMax, `a console has at most ${limits.consoleFilesMax} files`)
+  const read = async (name: string) =>
+    [name, await fileOf(name, await readFile(join(folder, `${name}.br`)))] as const
+  return new Map(await Promise.all(names.map(read)))
+}
+
+const contentTypes = new Map([
+  ['js', 'text/javascript; charset=utf-8'],
+  ['css', 'text/css; charset=utf-8'],
+  ['svg', 'image/svg+xml'],
+])
+
+/** A name that changes with its content, which browsers keep for a year. */
+const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg)$/
+
+async function fileOf(name: string, br: Uint8Array): Promise<ServedFile> {
+  const contentType =
+    name === consolePage ? 'text/html; charset=utf-8' : contentTypes.get(partPattern.exec(name)?.[1] ?? '')
+  assert(contentType !== undefined, `a file of the console is named NAME-HASH.js, .css or .svg, not ${name}`)
+  const plain = await inflated(br, { maxOutputLength: limits.consoleFileBytesMax })
+  const tag = hash('sha256', plain, 'base64url').slice(0, 22)
+  return { contentType, tag, plain, coded: { br, gzip: await gzipped(plain, { level: 9 }) } }
+}
+
+const inflated = promisify<Uint8Array, BrotliOptions, Buffer>(brotliDecompress)
+const gzipped = promisify<Uint8Array, ZlibOptions, Buffer>(gzip)
