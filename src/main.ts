@@ -76,7 +76,14 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const proposals = new ProposalClock({ shards, readOnly })
   const { freeBytesMin } = config
   const flush = storeFlushOf(shards)
-  const control = new Control({ ...directory, freeBytesMin, serving: () => shards.serving, flush, log })
+  const control = new Control({
+    ...directory,
+    freeBytesMin,
+    serving: () => shards.serving,
+    flush,
+    nowMs: systemClock,
+    log,
+  })
   const auth = await makeAuth(config, { ...parts, directory, log, told })
   if (auth !== undefined) parts.pools.push(auth.passwords)
   return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth }
@@ -113,7 +120,7 @@ async function start(server: Server, opened: Opened): Promise<HttpServer> {
   const routes = allRoutes(config.agentId, files !== undefined)
   const max = connectionsMax(config.connectionsMax, shards.count)
   const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
-  const handling = handlingOf(config, { directory, routes, parts, state, auth, files, log })
+  const handling = handlingOf(config, { directory, routes, parts, state, auth, files, control, log })
   return listen({ ...config, connections: { max, onFull } }, routes, handling)
 }
 

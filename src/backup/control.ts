@@ -5,6 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { isAbsolute, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { copyWithinSpace, type Flush } from './space.js'
+import type { Clock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { shardDirectory } from '../data-directory/data-directory.js'
@@ -27,6 +28,7 @@ interface Controlled {
   /** Whether every shard serves. */
   serving(): boolean
   flush: Flush
+  nowMs: Clock
   log: Logger
 }
 
@@ -46,10 +48,16 @@ export class Control {
   #socket: Socket | undefined
   #pool: StorePool | undefined
   #copying: Promise<void> = Promise.resolve()
+  #copiedAtMs: number | undefined
 
   constructor(controlled: Controlled) {
     this.#controlled = controlled
     this.#server = createServer((socket) => void this.#serve(socket))
+  }
+
+  /** When the stores were last copied for a backup, Unix milliseconds; whether it was finished, its command knows. */
+  get copiedAtMs(): number | undefined {
+    return this.#copiedAtMs
   }
 
   /**
@@ -113,9 +121,10 @@ export class Control {
     socket.once('close', () => pool.stop())
     const timer = setInterval(() => tell({ copied_bytes: pool.done }), limits.backupProgressMs)
     try {
-      const { path, freeBytesMin, flush } = this.#controlled
+      const { path, freeBytesMin, flush, nowMs } = this.#controlled
       const from = to.map((_path, shard) => join(path, shardDirectory(shard)))
       const copied = await copyWithinSpace(pool, { from, to, source: { dataDir: path, freeBytesMin }, flush })
+      this.#copiedAtMs = nowMs()
       tell({ copied })
     } catch (error) {
       tell({ failed: error instanceof Error ? error.message : String(error) })

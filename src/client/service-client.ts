@@ -24,7 +24,9 @@ import type {
   ConsistencyResponse,
   IngestSummary,
   ProofResponse,
+  ServerInfoResponse,
   StreamTicket,
+  WhoAmIResponse,
   WriteResponse,
   Zone,
 } from './types.js'
@@ -145,6 +147,19 @@ export class ServiceClient {
     } catch {
       return false
     }
+  }
+
+  /** Whose the credential of this client is, and what it may do. Errors: 401 `unauthorized` without one */
+  whoAmI(options: CallOptions = {}): Promise<WhoAmIResponse> {
+    return this.#transport.json(readCall('/v1/whoami', options))
+  }
+
+  /**
+   * What the server is and how it is set, without secrets: what it says about itself, which nothing proves. Needs the
+   * scope `admin:*`.
+   */
+  server(options: CallOptions = {}): Promise<ServerInfoResponse> {
+    return this.#transport.json(readCall('/v1/server', options))
   }
 
   /**

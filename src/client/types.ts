@@ -1,4 +1,5 @@
 import type * as agents from '../wire/agents.js'
+import type * as keys from '../wire/api-keys.js'
 import type * as graph from '../wire/graph.js'
 import type * as ingest from '../wire/ingest.js'
 import type * as organisms from '../wire/organisms.js'
@@ -6,6 +7,7 @@ import type * as queries from '../wire/query.js'
 import type * as proposals from '../wire/proposals.js'
 import type * as records from '../wire/records.js'
 import type * as serverLog from '../wire/server-log.js'
+import type * as server from '../wire/server.js'
 import type * as strand from '../wire/strand.js'
 
 /** Options that every call takes. */
@@ -71,6 +73,12 @@ export interface SaqlQueryResult<T = Record<string, unknown>> extends Partial<Ch
   records: NucleotideRecord<T>[]
   next_cursor: string | null
 }
+
+/** Whose a credential is, and what it may do. */
+export interface WhoAmIResponse extends keys.WhoAmI {}
+
+/** What a server is and how it is set. */
+export interface ServerInfoResponse extends server.ServerInfo {}
 
 /** State of an agent. */
 export interface AgentStatusResponse extends agents.AgentStatus {}

@@ -1,4 +1,3 @@
-import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { ProposedAs } from '../protocol/proposal-messages.js'
 import type { ApiKeyMadeOutcome, ApiKeyRow } from '../protocol/api-key-messages.js'
@@ -14,16 +13,17 @@ import { reader } from '../wire/validate.js'
 import { Cursor } from '../wire/primitives.js'
 import type { Proposed } from '../wire/proposals.js'
 import { answerOf, json, replayedHeaders, unexpected } from './answers.js'
-import { badCursor, decodeText, encodeCursor, integerQuery, writeOptions } from './parameters.js'
-import type { Answer, ApiKeyRegistry, HandlerRoute, RouteRequest } from './route.js'
+import {
+  badCursor,
+  decodeText,
+  encodeCursor,
+  integerQuery,
+  limitedRefusal,
+  writeOptions,
+} from './parameters.js'
+import type { Answer, ApiKeyRegistry, HandlerRoute } from './route.js'
 
 const createBody = reader(ApiKeyCreateBody)
-
-/** 403 for a key that is limited to agents: it could make itself one that is not. */
-function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
-  if (principal.agents.length === 0) return undefined
-  return refuse('forbidden', 'Expected a key that is not limited to agents')
-}
 
 /**
  * POST /v1/admin/api-keys: the key is in this answer and nowhere else; only its SHA-256 is kept. One that may decide about

@@ -219,3 +219,12 @@ export function reachableAgent(request: RouteRequest, text: string | undefined):
   if (typeof agent !== 'string') return agent
   return agentRefusal(request, agent) ?? agent
 }
+
+/**
+ * 403 for a key that is limited to agents, on routes about the whole server: it could make itself one that is not, or learn
+ * what lies beyond them.
+ */
+export function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
+  if (principal.agents.length === 0) return undefined
+  return refuse('forbidden', 'Expected a key that is not limited to agents')
+}

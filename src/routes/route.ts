@@ -8,6 +8,7 @@ import type { ApiKeyRow } from '../protocol/api-key-messages.js'
 import type { Command, Outcome } from '../protocol/messages.js'
 import type { Signing, UserAccess } from '../protocol/command-options.js'
 import type { Scope } from '../wire/api-keys.js'
+import type { ServerInfo } from '../wire/server.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
 export interface Principal {
@@ -95,6 +96,8 @@ export interface RouteContext {
   apiKeys: ApiKeyRegistry
   tickets: TicketIssuer
   readiness(): Refusal | undefined
+  /** What the server is and how it is set, without secrets. */
+  server(): ServerInfo
   metrics(): Promise<{ text: string; contentType: string }>
   /** The OpenAPI document, JSON in UTF-8. */
   openApi(): Promise<Uint8Array>

@@ -27,6 +27,7 @@ import type {
   IngestRoute,
   StreamRoute,
 } from './route.js'
+import { serverRoute } from './server.js'
 import { serverLogRoutes } from './server-log.js'
 import { exportRoute } from './strand-export.js'
 import { importRoute } from './strand-import.js'
@@ -56,6 +57,7 @@ export function allRoutes(defaultAgent: string, withConsole = true): readonly Ro
     ...graphRoutes,
     ...apiKeyRoutes,
     whoamiRoute,
+    serverRoute,
     ...organismRoutes,
     ...authRoutes,
     ...organismAuthRoutes,

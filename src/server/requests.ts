@@ -23,6 +23,7 @@ import type { Route } from '../routes/routes.js'
 import type { Config } from '../settings/config.js'
 import { tellAudit } from './audit.js'
 import { authOff, type AuthParts } from './auth.js'
+import { serverInfo } from './info.js'
 import type { Parts } from './parts.js'
 import type { ServerState } from './state.js'
 
@@ -35,6 +36,8 @@ interface Surroundings {
   auth: AuthParts | undefined
   /** Absent without a console. */
   files: ServedFiles | undefined
+  /** When the stores were last copied for a backup. */
+  control: { copiedAtMs: number | undefined }
   log: Logger
 }
 
@@ -57,7 +60,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
     onError,
     rates: ratesOf(config),
     credentials: credentialsOf(config, around),
-    context: contextOf(around),
+    context: contextOf(config, around),
     ingest: ingestBy(config, parts, onError),
     exports: new ExportSender({ shards, readers, uploads, onError }),
     imports: new ImportReceiver({
@@ -79,7 +82,8 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
   }
 }
 
-function contextOf({ parts, state, routes }: Surroundings): RouteContext {
+function contextOf(config: Config, around: Surroundings): RouteContext {
+  const { parts, state, routes, auth, files, control } = around
   const { shards, readers, apiKeys, tickets, metrics } = parts
   return {
     ask: (agent, command) => shards.ask(agent, command),
@@ -92,6 +96,13 @@ function contextOf({ parts, state, routes }: Surroundings): RouteContext {
     apiKeys,
     tickets,
     readiness: () => state.stoppingRefusal() ?? unready(parts, state),
+    server: serverInfo(config, {
+      parts,
+      state,
+      license: auth?.license,
+      hasConsole: files !== undefined,
+      copiedAtMs: () => control.copiedAtMs,
+    }),
     metrics: () => metrics.text(),
     openApi: madeOnce(() => openApiOf(routes, parts)),
     nowMs: systemClock,

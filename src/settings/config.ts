@@ -18,6 +18,7 @@ import { connectionSettings } from './connections.js'
 import { consoleSettings } from './console.js'
 import { directorySettings } from './directories.js'
 import { shardSettings } from './shards.js'
+import { shownSettings, type ShownSetting } from './shown.js'
 import * as parsers from './parsers.js'
 import {
   describeGiven,
@@ -261,6 +262,7 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   readonly corsOrigins: readonly string[]
   readonly console: boolean
+  readonly shown: readonly ShownSetting[]
   readonly signing: 'record' | 'group'
   readonly dataOpen: boolean
   readonly environment: 'development' | 'production'
@@ -366,6 +368,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     trustedProxies: value(settings.trustedProxies),
     corsOrigins: value(settings.corsOrigins),
     console: value(settings.console),
+    shown: shownSettings(Object.values(settings), env),
     signing: value(settings.signing),
     dataOpen: value(settings.dataOpen),
     environment: value(settings.environment),

@@ -45,6 +45,23 @@ async function seqsOf(rows: AsyncIterable<{ seq: number }>): Promise<number[]> {
   return seqs
 }
 
+describe('the server and who asks it', () => {
+  it('are told to an administrator', async () => {
+    const { kind, scopes } = await client.whoAmI()
+    expect([kind, scopes]).toEqual(['root', ['admin:*']])
+    const { version, shards, settings } = await client.server()
+    expect(version).toMatch(/^\d+\.\d+\.\d+/)
+    expect(shards.length).toBeGreaterThan(0)
+    expect(settings.find(({ name }) => name === 'SERVICE_ROOT_API_KEY')).toMatchObject({ value: null })
+  })
+
+  it('are not told without a credential', async () => {
+    const nobody = new ServiceClient({ url: server.url })
+    await expect(nobody.whoAmI()).rejects.toMatchObject({ status: 401 })
+    await expect(nobody.server()).rejects.toMatchObject({ status: 401 })
+  })
+})
+
 describe('records, against a running server', () => {
   it('answers ping', async () => {
     expect(await client.ping()).toBe(true)

@@ -33,6 +33,7 @@ const folders: Record<string, Exceptions> = {
       console: 'answered by the front',
       'link-pages': 'answered by the front',
       whoami: 'answered by the front',
+      server: 'answered by the front',
       'strand-export': 'made by workers/reader.ts, behind the commands of proof',
     },
     withoutRoute: {

@@ -213,12 +213,10 @@ describe('the console', () => {
   it('counts for the rate limit', async () => {
     const env = { SERVICE_RATE_LIMIT_RPS: '1', SERVICE_RATE_LIMIT_BURST: '2' }
     const slow = await startServer({ program: built.program, env })
-    const statuses = []
-    for (let n = 0; n < 6; n++)
-      statuses.push((await ask(slow, `GET /console/${script}`, { key: null })).status)
+    const asked = Array.from({ length: 20 }, () => ask(slow, `GET /console/${script}`, { key: null }))
+    const statuses = (await Promise.all(asked)).map(({ status }) => status)
     await slow.stop()
-    expect(statuses).toContain(429)
-    expect(statuses[0]).toBe(200)
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
   })
 })
 

@@ -4,14 +4,21 @@ import { limits } from '../../src/base/limits.js'
 import { docsRoutes } from '../../src/routes/docs.js'
 import { allRoutes } from '../../src/routes/routes.js'
 import { ask, leavesUnchanged, unseenSuccesses } from '../support/http/answers.js'
+import { programWith, type ConsoleProgram } from '../support/server/console-program.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
+let built: ConsoleProgram
 let server: TestServer
 
 beforeAll(async () => {
-  server = await startServer()
+  // A build without a console has no routes of it.
+  built = programWith({ 'index.html': '<!doctype html>' })
+  server = await startServer({ program: built.program })
 })
-afterAll(() => server.stop())
+afterAll(async () => {
+  await server.stop()
+  built.remove()
+})
 
 it('shows every route as OpenAPI 3.1, without a credential', async () => {
   const { body } = await ask(server, 'GET /openapi.json', { key: null })

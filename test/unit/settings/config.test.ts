@@ -58,6 +58,8 @@ describe('readConfig', () => {
       rateLimitExempt: [],
       trustedProxies: [],
       corsOrigins: [],
+      console: true,
+      shown: expect.any(Array),
       signing: 'record',
       dataOpen: false,
       environment: 'development',

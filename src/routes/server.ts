@@ -1,0 +1,24 @@
+import { ServerInfo } from '../wire/server.js'
+import { json } from './answers.js'
+import { limitedRefusal } from './parameters.js'
+import type { HandlerRoute } from './route.js'
+
+/** GET /v1/server: what the server is and how it is set, for those who run it. No secret is part of it. */
+export const serverRoute: HandlerRoute = {
+  kind: 'handler',
+  method: 'get',
+  path: '/v1/server',
+  scope: 'admin:*',
+  bodyBytesMax: 0,
+  errors: [],
+  docs: {
+    summary: 'Version, shards, features, license and settings, without secrets',
+    tag: 'Administration',
+    answers: { 200: ServerInfo },
+  },
+  async handle(request, context) {
+    const refusal = limitedRefusal(request)
+    if (refusal !== undefined) return refusal
+    return { ...json(200, context.server()), headers: [['Cache-Control', 'no-store']] }
+  },
+}

@@ -1,0 +1,67 @@
+import { systemClock } from '../base/clock.js'
+import { version } from '../base/version.js'
+import type { LicenseTold } from '../protocol/audit-messages.js'
+import type { Config } from '../settings/config.js'
+import type { ServerInfo } from '../wire/server.js'
+import type { Parts } from './parts.js'
+import type { ServerState } from './state.js'
+
+/** What the server tells of itself is taken from these. */
+export interface InfoSources {
+  parts: Pick<Parts, 'shards'>
+  state: Pick<ServerState, 'readOnly'>
+  /** As it was at the start; absent while the auth add-on is off. */
+  license: LicenseTold | undefined
+  hasConsole: boolean
+  /** When the stores were last copied for a backup, Unix milliseconds. */
+  copiedAtMs(): number | undefined
+}
+
+/** Makes what GET /v1/server answers with. Of the settings only what is shown of them goes in. */
+export function serverInfo(config: Config, sources: InfoSources): () => ServerInfo {
+  const startedAtMs = systemClock()
+  const settings = config.shown.map(({ name, given, byDefault, isSecret, isSet }) => ({
+    name,
+    value: given ?? null,
+    default: byDefault,
+    is_secret: isSecret,
+    is_set: isSet,
+  }))
+  const features = featuresOf(config, sources.hasConsole)
+  const { shards } = sources.parts
+  return () => ({
+    version,
+    node: process.versions.node,
+    started_at_ms: startedAtMs,
+    read_only: sources.state.readOnly,
+    serving: shards.serving,
+    shards: shards.figures().map(({ agents, records, deaths }) => ({ agents, records, deaths })),
+    features,
+    license: licenseNow(sources.license, systemClock()),
+    last_backup_copy_at_ms: sources.copiedAtMs() ?? null,
+    settings,
+  })
+}
+
+function featuresOf(config: Config, hasConsole: boolean): ServerInfo['features'] {
+  const { auth, mail, oauth, passkeys, ingestPostgresUrl, logIntervalSecs, tls, dataOpen } = config
+  return {
+    auth: auth.enabled,
+    mail: mail !== undefined,
+    oauth_google: oauth?.google !== undefined,
+    oauth_github: oauth?.github !== undefined,
+    passkeys: passkeys !== undefined,
+    postgres: ingestPostgresUrl !== undefined,
+    server_log: logIntervalSecs > 0,
+    tls: tls !== undefined,
+    console: hasConsole,
+    data_open: dataOpen,
+  }
+}
+
+/** A license that was valid at the start may have expired since. */
+function licenseNow(told: LicenseTold | undefined, nowMs: number): ServerInfo['license'] {
+  if (told === undefined) return null
+  const expired = told.state === 'valid' && told.expires_at_ms !== null && told.expires_at_ms <= nowMs
+  return { ...told, state: expired ? 'expired' : told.state }
+}

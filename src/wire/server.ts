@@ -1,0 +1,109 @@
+import { Type, type Static } from 'typebox'
+import { documented } from './documented.js'
+import { UnixMs } from './primitives.js'
+
+const Count = Type.Integer({ minimum: 0 })
+
+/** Answer of GET /v1/server. */
+export const ServerInfo = Type.Object({
+  version: Type.String(),
+  node: Type.String({ description: 'Version of Node that it runs on' }),
+  started_at_ms: UnixMs,
+  read_only: Type.Boolean({ description: 'The data disk is nearly full' }),
+  serving: Type.Boolean({ description: 'Every shard serves' }),
+  shards: Type.Array(
+    Type.Object({
+      agents: Count,
+      records: Type.Integer({ minimum: 0, description: 'Written since the thread of the shard started' }),
+      deaths: Type.Integer({
+        minimum: 0,
+        description: 'Times that its thread ended by a fault and was started again',
+      }),
+    }),
+  ),
+  features: Type.Object({
+    auth: Type.Boolean(),
+    mail: Type.Boolean(),
+    oauth_google: Type.Boolean(),
+    oauth_github: Type.Boolean(),
+    passkeys: Type.Boolean(),
+    postgres: Type.Boolean(),
+    server_log: Type.Boolean(),
+    tls: Type.Boolean(),
+    console: Type.Boolean(),
+    data_open: Type.Boolean(),
+  }),
+  license: Type.Union(
+    [
+      Type.Object({
+        state: Type.Enum(['valid', 'expired', 'invalid', 'absent']),
+        licensee: Type.Union([Type.String(), Type.Null()]),
+        expires_at_ms: Type.Union([UnixMs, Type.Null()]),
+        features: Type.Array(Type.String()),
+        authority: Type.Union([Type.String(), Type.Null()], {
+          description: 'Public key that it is checked by',
+        }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'Null while the auth add-on is off' },
+  ),
+  last_backup_copy_at_ms: Type.Union([UnixMs, Type.Null()], {
+    description:
+      'When the server had last copied its stores for a backup; null for never since its start. Whether that backup was ' +
+      'checked and finished, strandfast backup tells',
+  }),
+  settings: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      value: Type.Union([Type.String(), Type.Null()], {
+        description:
+          'The text that it was given; null where it was not, and for what is secret or looks like a key',
+      }),
+      default: Type.String({ description: 'In words' }),
+      is_secret: Type.Boolean(),
+      is_set: Type.Boolean(),
+    }),
+  ),
+})
+export type ServerInfo = Static<typeof ServerInfo>
+documented('ServerInfo', ServerInfo, {
+  server: {
+    version: '0.4.0',
+    node: '22.12.0',
+    started_at_ms: 1_760_000_000_000,
+    read_only: false,
+    serving: true,
+    shards: [{ agents: 3, records: 1_200, deaths: 0 }],
+    features: {
+      auth: true,
+      mail: false,
+      oauth_google: false,
+      oauth_github: false,
+      passkeys: false,
+      postgres: false,
+      server_log: true,
+      tls: false,
+      console: true,
+      data_open: false,
+    },
+    license: {
+      state: 'valid',
+      licensee: 'Example Ltd',
+      expires_at_ms: 1_790_000_000_000,
+      features: ['auth'],
+      authority: null,
+    },
+    last_backup_copy_at_ms: null,
+    settings: [
+      { name: 'SERVICE_PORT', value: '8787', default: '8787', is_secret: false, is_set: true },
+      {
+        name: 'SERVICE_ROOT_API_KEY',
+        value: null,
+        default: 'made at the first start',
+        is_secret: true,
+        is_set: true,
+      },
+    ],
+  },
+})
