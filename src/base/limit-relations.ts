@@ -10,6 +10,7 @@ const relations = [
   ['batchRecordsMax', 'commitRecordsMax', 'a batch is written in one commit'],
   ['smallChunkBytes', 'chunksGatheredBytes', 'chunks that are put together are larger than small ones'],
   ['pageRowsDefault', 'pageRowsMax', 'the default of a page is within its range'],
+  ['agentStatusesMax', 'pageRowsMax', 'a page of agents with their status is no longer than one without'],
   ['pageRowsMax', 'pageScanRecordsMax', 'a page call looks at as many records as it may answer with'],
   ['pageEnoughBytes', 'pageBytesMax', 'a page has enough before it is full'],
   ['pageBytesMax', 'pageWorkBytesMax', 'a page call reads as much as it may answer with'],

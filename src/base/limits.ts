@@ -50,6 +50,8 @@ export const limits = {
   chunksPerTurnMax: 4_096,
   /** Rows in one page. */
   pageRowsMax: 1_000,
+  /** Rows in a page of agents with their status. */
+  agentStatusesMax: 100,
   /** Rows in a page when the request does not say how many. */
   pageRowsDefault: 20,
   /** Records that one page call looks at before it answers with a cursor, matches or not. */

@@ -1,6 +1,7 @@
 // The entry of the package export `strandfast/client`.
 export { ServiceClient } from './service-client.js'
 export type {
+  AgentStatusesOptions,
   CreateAgentOptions,
   ExportOptions,
   ListAgentsOptions,

@@ -19,6 +19,7 @@ import type { Refreshed } from './auth-types.js'
 import type {
   AgentListResponse,
   AgentResponse,
+  AgentStatusPage,
   CallOptions,
   ChangeOptions,
   ConsistencyResponse,
@@ -71,6 +72,16 @@ export interface ListAgentsOptions extends CallOptions {
   limit?: number | undefined
   /** Only names that begin with this. */
   prefix?: string | undefined
+}
+
+/** Options of agentStatuses. */
+export interface AgentStatusesOptions extends CallOptions {
+  /** Only names that begin with this. */
+  prefix?: string | undefined
+  /** The `next_cursor` of the page before. */
+  cursor?: string | undefined
+  /** Rows of the page, at most 100; 100 unless given. */
+  limit?: number | undefined
 }
 
 /** Options of an export. */
@@ -219,6 +230,18 @@ export class ServiceClient {
       cursor = page.next_cursor ?? undefined
     } while (cursor !== undefined && agents.length < wanted)
     return { agents, total }
+  }
+
+  /**
+   * One page of agents with what a table shows of them, as the service says it: only an export proves a count or a head.
+   * A page may be shorter than `limit` and still have a `next_cursor`.
+   */
+  agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
+    const { prefix, cursor, limit } = options
+    return this.#transport.json({
+      ...readCall('/v1/agents', options),
+      query: { include: 'status', prefix, cursor, limit },
+    })
   }
 
   /** Appends one record through the ingest route, which can also feed an external database. */

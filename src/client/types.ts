@@ -90,7 +90,12 @@ export type Zone = agents.AgentStatus['zone']
 export interface AgentResponse extends agents.AgentCreated {}
 
 /** Names of agents; `total` counts all that match, on this page or not. */
-export interface AgentListResponse extends Omit<agents.AgentPage, 'next_cursor'> {}
+export interface AgentListResponse extends Omit<agents.AgentPage, 'next_cursor' | 'statuses'> {}
+
+/** One page of agents with their status. */
+export interface AgentStatusPage extends agents.AgentPage {
+  statuses: AgentStatusResponse[]
+}
 
 /** A deletion, restoration or erasure that took effect at once. */
 export interface AppliedMutation extends records.MutationDone {}

@@ -1,3 +1,4 @@
+import type { AgentList, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
 import type { Policy } from '../auth/row-policy.js'
 import type { Condition } from '../strand/condition.js'
@@ -54,14 +55,6 @@ export interface AgentCreate {
   zone: Zone
   seed?: Uint8Array
   options: WriteOptions
-}
-
-/** The shard's agents by name, after `after`, with `prefix`. */
-export interface AgentList {
-  kind: 'agentList'
-  prefix: string
-  after: string
-  limit: number
 }
 
 export interface AgentStatus {
@@ -223,13 +216,6 @@ export interface ReplyOutcome {
   replayed?: boolean
   /** It shows a record that is deleted or erased. */
   gone?: true
-}
-
-/** Names of one shard, in order, and how many it has in all that match. */
-export interface NamesOutcome {
-  kind: 'names'
-  names: string[]
-  total: number
 }
 
 /**

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import type { NamesOutcome } from '../protocol/agent-messages.js'
 import type { Outcome } from '../protocol/messages.js'
 import { AgentCreateBody, AgentCreated, AgentPage, AgentStatus, ChainHead } from '../wire/agents.js'
 import { Cursor } from '../wire/primitives.js'
@@ -13,7 +14,7 @@ import {
   decodeText,
   encodeCursor,
   faultyParameter,
-  pageLimit,
+  integerQuery,
   reachableAgent,
   reachesPrefix,
   withAccess,
@@ -68,9 +69,18 @@ const list: HandlerRoute = {
     summary: 'List agents',
     tag: 'Agents',
     query: {
-      limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
+      limit: Type.Integer({
+        minimum: 1,
+        maximum: limits.pageRowsMax,
+        default: 100,
+        description: `At most ${limits.agentStatusesMax} with include=status`,
+      }),
       cursor: Cursor,
       prefix: Type.String({ description: 'Only names that begin with it' }),
+      include: Type.Enum(['status'], {
+        description:
+          'The status of each agent too; a page may then be shorter than its limit and still have a cursor',
+      }),
     },
     answers: { 200: AgentPage },
   },
@@ -78,7 +88,10 @@ const list: HandlerRoute = {
 }
 
 async function listAgents(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
-  const limit = pageLimit(request)
+  const include = request.query.get('include')
+  if (include !== null && include !== 'status') return faultyParameter('?include', 'Expected status')
+  const max = include === null ? limits.pageRowsMax : limits.agentStatusesMax
+  const limit = integerQuery(request, 'limit', { min: 1, max, fallback: 100 })
   if (typeof limit !== 'number') return limit
   const prefix = request.query.get('prefix') ?? ''
   // Both become keys of the store, which have a bound on their length.
@@ -89,21 +102,36 @@ async function listAgents(request: RouteRequest, context: RouteContext): Promise
   if (!reachesPrefix(request.principal.agents, prefix)) {
     return refuse('forbidden', 'Expected a prefix that the key reaches')
   }
-  const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit })
-  const names: string[] = []
-  let total = 0
+  const statuses = include === null ? {} : ({ statuses: true } as const)
+  const outcomes = await context.askAll({ kind: 'agentList', prefix, after, limit, ...statuses })
+  const pages: NamesOutcome[] = []
   for (const outcome of outcomes) {
     if (outcome.kind !== 'names') return answerOf(outcome)
-    names.push(...outcome.names)
-    total += outcome.total
+    pages.push(outcome)
   }
-  // The order of UTF-8 bytes, which is the order of the shards' keys; names are ASCII.
-  names.sort((left, right) => (left < right ? -1 : 1))
-  const agents = names.slice(0, limit)
-  const last = agents.at(-1)
+  return agentPage(pages, limit, include !== null)
+}
+
+/** One page of those of all shards. */
+function agentPage(pages: readonly NamesOutcome[], limit: number, withStatus: boolean): Answer {
+  // Behind the last name of a shard that has not told all of its names, some may be missing.
+  const ends = pages.flatMap(({ cut, names }) => (cut === true ? names.slice(-1) : []))
+  const rows = pages
+    .flatMap(({ names, statuses }) => names.map((name, at) => ({ name, status: statuses?.[at] ?? '' })))
+    .filter(({ name }) => ends.every((end) => name <= end))
+    // The order of UTF-8 bytes, which is the order of the shards' keys; names are ASCII.
+    .sort((left, right) => (left.name < right.name ? -1 : 1))
+  const shown = rows.slice(0, limit)
+  const names = shown.map(({ name }) => name)
+  const last = names.at(-1)
   const more =
-    names.length > limit || outcomes.some((one) => one.kind === 'names' && one.names.length === limit)
-  return json(200, { agents, total, next_cursor: more && last !== undefined ? encodeCursor([last]) : null })
+    rows.length > limit || pages.some(({ cut, names: told }) => cut === true || told.length === limit)
+  const total = pages.reduce((sum, page) => sum + page.total, 0)
+  const next = more && last !== undefined ? encodeCursor([last]) : null
+  if (!withStatus) return json(200, { agents: names, total, next_cursor: next })
+  const statuses = shown.map(({ status: text }) => text).join(',')
+  const body = `{"agents":${JSON.stringify(names)},"statuses":[${statuses}],"total":${total},"next_cursor":${JSON.stringify(next)}}`
+  return { status: 200, body }
 }
 
 /** GET /v1/agents/:agent/status */

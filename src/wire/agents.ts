@@ -52,14 +52,6 @@ documented('AgentCreated', AgentCreated, {
 })
 
 /** Answer of GET /v1/agents. */
-export const AgentPage = Type.Object({
-  agents: Type.Array(Type.String()),
-  total: Type.Integer({ minimum: 0 }),
-  next_cursor: NextCursor,
-})
-export type AgentPage = Static<typeof AgentPage>
-documented('AgentPage', AgentPage, { page: { agents: ['default', 'sensors'], total: 2, next_cursor: null } })
-
 /** State of an agent. */
 export const AgentStatus = Type.Object({
   agent_id: AgentAddress,
@@ -73,18 +65,34 @@ export const AgentStatus = Type.Object({
   created_at_ms: UnixMs,
 })
 export type AgentStatus = Static<typeof AgentStatus>
-documented('AgentStatus', AgentStatus, {
-  status: {
-    agent_id: 'sensors',
-    zone: 'governed',
-    record_count: 2,
-    chain_head: second,
-    public_key: publicKey,
-    strand,
-    timestamp_hlc: '0199c5b8f2a4-0000',
-    bytes: 94,
-    created_at_ms: 1_760_000_000_000,
-  },
+const statusExample = {
+  agent_id: 'sensors',
+  zone: 'governed',
+  record_count: 2,
+  chain_head: second,
+  public_key: publicKey,
+  strand,
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  bytes: 94,
+  created_at_ms: 1_760_000_000_000,
+}
+documented('AgentStatus', AgentStatus, { status: statusExample })
+
+/** Answer of GET /v1/agents. */
+export const AgentPage = Type.Object({
+  agents: Type.Array(Type.String()),
+  statuses: Type.Optional(
+    Type.Array(AgentStatus, {
+      description: 'With `include=status`: that of each agent, in the same order, as the server says it',
+    }),
+  ),
+  total: Type.Integer({ minimum: 0 }),
+  next_cursor: NextCursor,
+})
+export type AgentPage = Static<typeof AgentPage>
+documented('AgentPage', AgentPage, {
+  page: { agents: ['default', 'sensors'], total: 2, next_cursor: null },
+  'with status': { agents: ['sensors'], statuses: [statusExample], total: 1, next_cursor: null },
 })
 
 /** The head of an agent's strand. */

@@ -55,6 +55,20 @@ describe('the server and who asks it', () => {
     expect(settings.find(({ name }) => name === 'SERVICE_ROOT_API_KEY')).toMatchObject({ value: null })
   })
 
+  it('has a page of agents with their status', async () => {
+    await client.createAgent('table-a', undefined, 'free')
+    await client.createAgent('table-b', undefined, 'free')
+    await client.agent('table-b').write({ n: 1 })
+    const {
+      agents,
+      statuses,
+      next_cursor: cursor,
+    } = await client.agentStatuses({ prefix: 'table-', limit: 1 })
+    expect([agents, statuses.map(({ record_count }) => record_count)]).toEqual([['table-a'], [0]])
+    const next = await client.agentStatuses({ prefix: 'table-', limit: 1, cursor: cursor ?? undefined })
+    expect(next.statuses).toMatchObject([{ agent_id: 'table-b', record_count: 1 }])
+  })
+
   it('are not told without a credential', async () => {
     const nobody = new ServiceClient({ url: server.url })
     await expect(nobody.whoAmI()).rejects.toMatchObject({ status: 401 })

@@ -253,6 +253,77 @@ describe('the list of agents', () => {
   })
 })
 
+describe('the list of agents with their status', () => {
+  const pages = async (on: TestServer, query: string) => {
+    const found: { agents: string[]; statuses: { agent_id: string }[]; total: number }[] = []
+    for (let cursor: string | null = ''; cursor !== null && found.length < 100;) {
+      const after: string = cursor === '' ? '' : `&cursor=${cursor}`
+      const { body } = await ask(on, `GET /v1/agents?include=status&${query}${after}`)
+      found.push(body)
+      cursor = body.next_cursor
+    }
+    return found
+  }
+
+  it('says of each what its own route says, over all shards and pages', async () => {
+    const made = Array.from({ length: 12 }, (_none, n) => `seen-${String(n).padStart(2, '0')}`)
+    await Promise.all(made.map((name) => newAgent(server, name)))
+    for (const name of made.slice(0, 5))
+      await ask(server, `POST /v1/agents/${name}/records`, { body: { data: { name } } })
+    expect((await ask(server, 'POST /v1/agents/seen-03/rotate-key', { body: {} })).status).toBe(200)
+    const expected = await Promise.all(
+      made.map(async (name) => (await ask(server, `GET /v1/agents/${name}/status`)).body),
+    )
+    for (const limit of [1, 5, 12, 100]) {
+      const found = await pages(server, `prefix=seen-&limit=${limit}`)
+      expect(found.flatMap(({ agents }) => agents)).toEqual(made)
+      expect(found.flatMap(({ statuses }) => statuses)).toEqual(expected)
+      expect(new Set(found.map(({ total }) => total))).toEqual(new Set([12]))
+    }
+  })
+
+  it('has at most 100 rows, and nothing else to include', async () => {
+    for (const query of ['include=status&limit=101', 'include=', 'include=Status', 'include=head']) {
+      const refused = await ask(server, `GET /v1/agents?${query}`)
+      expect([query, refused.status, refused.body.code]).toEqual([query, 400, 'validation_failed'])
+    }
+    expect((await ask(server, 'GET /v1/agents?prefix=seen-')).body.statuses).toBeUndefined()
+  })
+
+  it('shows a limited key what its prefix covers, and nothing else', async () => {
+    const { key } = await scopedKey(server, ['records:read'], ['seen-1*'])
+    const { body } = await ask(server, 'GET /v1/agents?include=status&prefix=seen-1', { key })
+    expect(body.statuses.map((one: { agent_id: string }) => one.agent_id)).toEqual(['seen-10', 'seen-11'])
+    for (const query of ['', '&prefix=seen-', '&prefix=default'])
+      expect((await ask(server, `GET /v1/agents?include=status${query}`, { key })).status).toBe(403)
+    expect((await ask(server, 'GET /v1/agents?include=status', { key: null })).status).toBe(401)
+    const { key: writer } = await scopedKey(server, ['records:write'])
+    expect((await ask(server, 'GET /v1/agents?include=status', { key: writer })).status).toBe(403)
+  })
+
+  // A page of agents that are not in memory reads the last block of each, which has all that was committed with it.
+  it('is cut where it would read too much at once, and goes on from there', async () => {
+    const first = await startServer({ env: { SERVICE_SHARDS: '2' } })
+    const names = Array.from({ length: 90 }, (_none, n) => `large-${String(n).padStart(2, '0')}`)
+    for (const name of names) {
+      await newAgent(first, name)
+      const body = { data: { text: 'x'.repeat(250_000) } }
+      expect((await ask(first, `POST /v1/agents/${name}/records`, { body })).status).toBe(201)
+    }
+    await first.halt()
+    const second = await startServer({ env: { SERVICE_SHARDS: '2' }, dataDir: first.dataDir })
+    const found = await pages(second, 'prefix=large-')
+    expect(found.length).toBeGreaterThan(1)
+    expect(found.flatMap(({ agents }) => agents)).toEqual(names)
+    const statuses = found.flatMap((page) => page.statuses)
+    for (const [at, name] of names.entries())
+      expect(statuses[at]).toEqual((await ask(second, `GET /v1/agents/${name}/status`)).body)
+    // Now that all are in memory, nothing has to be read.
+    expect(await pages(second, 'prefix=large-')).toHaveLength(1)
+    await second.stop()
+  })
+})
+
 it('answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(agentRoutes)).toEqual([])

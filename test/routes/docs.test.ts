@@ -53,7 +53,9 @@ it('answers 404 for a path that nothing is at, whoever asks', async () => {
 it('refuses query parameters that a route does not have, with those that it has', async () => {
   const wide = await ask(server, 'GET /v1/agents?limt=3&prefix=a&sorted')
   expect([wide.status, wide.body.code]).toEqual([400, 'validation_failed'])
-  expect(wide.body.detail).toBe('Unknown query parameter "limt", expected "limit", "cursor", "prefix"')
+  expect(wide.body.detail).toBe(
+    'Unknown query parameter "limt", expected "limit", "cursor", "prefix", "include"',
+  )
   expect(wide.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual(['?limt', '?sorted'])
   const none = await ask(server, 'GET /v1/agents/default/head?at=1')
   expect([none.status, none.body.detail]).toEqual([400, 'Unknown query parameter "at", expected none'])

@@ -1,4 +1,5 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import { genesisBody } from '../../src/strand/genesis.js'
@@ -89,8 +90,26 @@ export function keyClaim(state: ShardState, command: CommandOf<'keyClaim'>, grou
   return () => ({ kind: 'done' })
 }
 
+/** Names of agents, and their status where that is asked for; fewer than asked for where that reads too much. */
 export function agentList(state: ShardState, command: CommandOf<'agentList'>): Outcome {
-  return { kind: 'names', ...state.store.agents.names(command) }
+  const { names, total } = state.store.agents.names(command)
+  if (command.statuses !== true) return { kind: 'names', names, total }
+  const statuses: string[] = []
+  let readBytes = 0
+  for (const name of names) {
+    if (readBytes >= limits.pageWorkBytesMax) break
+    const looked = state.store.agents.look(name)
+    readBytes += looked.readBytes
+    statuses.push(renderStatus(looked.agent, looked.head, looked.strandBytes))
+  }
+  const cut = statuses.length < names.length ? ({ cut: true } as const) : {}
+  return {
+    kind: 'names',
+    names: names.slice(0, statuses.length),
+    total,
+    statuses,
+    ...cut,
+  }
 }
 
 export function agentStatus(state: ShardState, command: CommandOf<'agentStatus'>): Outcome {

@@ -31,6 +31,16 @@ export function publicKeyOf(agent: Agent, keyIndex: number): string {
   return agent.retiredKeys[keyIndex]?.publicKey ?? agent.publicKey
 }
 
+/** An agent as lists show it. */
+export interface LookedAt {
+  agent: Pick<Agent, 'name' | 'zone' | 'publicKey' | 'strand' | 'createdAtMs'>
+  head: Agent['head']
+  /** Bytes of its bodies. */
+  strandBytes: number
+  /** What was read to find it; 0 for an agent in memory. */
+  readBytes: number
+}
+
 /** The agents of one shard: all on disk, those used last in memory. */
 export class AgentTable {
   readonly #environment: Environment
@@ -70,6 +80,19 @@ export class AgentTable {
     const agent = this.#load(name, row)
     this.keep(agent)
     return agent
+  }
+
+  /**
+   * What lists show of an agent that there is. It is not opened for that: its key pair would have to be derived, and agents
+   * that are in use would have to make room for it.
+   */
+  look(name: string): LookedAt {
+    const row = this.row(name)
+    assert(row !== undefined, 'an agent that is listed has its row')
+    const open = this.#open.byNo(row.no)
+    if (open !== undefined)
+      return { agent: open, head: open.head, strandBytes: open.strandBytes, readBytes: 0 }
+    return { agent: { ...row, name }, ...this.#endOf(row.no) }
   }
 
   /** The row of the agent; `undefined` when there is none. */
@@ -160,10 +183,7 @@ export class AgentTable {
   }
 
   #load(name: string, row: AgentRow): Agent {
-    const end = strandEnd(this.#environment, row.no)
-    assert(end !== undefined, 'an agent has its genesis record')
-    const { record, strandBytes } = end
-    assert(record.signature !== undefined, 'the last record of a strand is signed')
+    const { head, strandBytes } = this.#endOf(row.no)
     const importing = row.importing === true
     const keyPair = importing ? noKeyPair(row.publicKey) : this.#keyPair(name, row)
     return {
@@ -176,12 +196,7 @@ export class AgentTable {
       // The last record may be the rotation itself, which the key before it signed.
       keyIndex: row.retiredKeys?.length ?? 0,
       keyPair,
-      head: {
-        seq: record.seq,
-        hash: record.hash,
-        hlc: record.hlc,
-        signature: Buffer.from(record.signature).toString('hex'),
-      },
+      head,
       strandBytes,
       mutated: this.#everMutated(row.no),
       policies: row.policies ?? [],
@@ -190,6 +205,16 @@ export class AgentTable {
       fresh: row.fresh === true,
       owedErasures: row.owedErasures ?? [],
     }
+  }
+
+  #endOf(no: number): Pick<LookedAt, 'head' | 'strandBytes' | 'readBytes'> {
+    const end = strandEnd(this.#environment, no)
+    assert(end !== undefined, 'an agent has its genesis record')
+    const { record, strandBytes, readBytes } = end
+    assert(record.signature !== undefined, 'the last record of a strand is signed')
+    const { seq, hash, hlc } = record
+    const signature = Buffer.from(record.signature).toString('hex')
+    return { head: { seq, hash, hlc, signature }, strandBytes, readBytes }
   }
 
   #everMutated(no: number): boolean {

@@ -15,6 +15,8 @@ import { blockKey, isImportedBlock, placeInRun, runKey, runLength, seqMax, type 
 export interface StrandEnd {
   record: StoredRecord
   strandBytes: number
+  /** What was read to find it. */
+  readBytes: number
 }
 
 /** The last record of a strand and its size; `undefined` for a strand without records. */
@@ -24,8 +26,9 @@ export function strandEnd(environment: Environment, agentNo: number): StrandEnd 
   environment.strands.assertNone(runKey(agentNo, seqMax))
   if (run === undefined) return undefined
   const seq = run.firstSeq + runLength(run) - 1
-  const record = recordOfRun(readBlock(environment, run.blockNo), run, { agentNo, seq })
-  return { record, strandBytes: run.strandBytes }
+  const block = readBlock(environment, run.blockNo)
+  const record = recordOfRun(block, run, { agentNo, seq })
+  return { record, strandBytes: run.strandBytes, readBytes: block.length }
 }
 
 /** The record of an agent at `seq`; `undefined` when the strand does not reach it. */
