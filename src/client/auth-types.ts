@@ -93,6 +93,9 @@ export interface SessionEnded extends auth.SessionEnded {}
 /** One page of users; `total` counts all. */
 export interface UserPage extends auth.UserPage {}
 
+/** Where a user is signed in. */
+export interface UserSessions extends auth.UserSessions {}
+
 /** A user as the service's administrator sees it. */
 export type User = auth.UserPage['users'][number]
 
@@ -115,6 +118,8 @@ export interface LogoutOptions extends CallOptions {
 export interface ListUsersOptions extends CallOptions {
   /** Users in the page. */
   limit?: number | undefined
+  /** Only users whose e-mails begin with this. */
+  prefix?: string | undefined
   /** `next_cursor` of the page before. */
   cursor?: string | undefined
 }

@@ -27,6 +27,7 @@ import type {
   UserDeleted,
   UserMetadataUpdated,
   UserPage,
+  UserSessions,
 } from './auth-types.js'
 import { ServiceError } from './errors.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
@@ -109,10 +110,16 @@ export class AuthClient {
   /** Administration of users, with the API key of the client. */
   readonly users = {
     /** One page of users. */
-    list: ({ signal, limit, cursor }: ListUsersOptions = {}): Promise<UserPage> =>
+    list: ({ signal, limit, cursor, prefix }: ListUsersOptions = {}): Promise<UserPage> =>
       this.#asAdmin(
-        { method: 'GET', path: '/users', query: { limit, cursor }, repeatable: true },
+        { method: 'GET', path: '/users', query: { limit, cursor, prefix }, repeatable: true },
         { signal },
+      ),
+    /** The sessions of a user. Errors: NotFoundError. */
+    sessions: (email: string, options: CallOptions = {}): Promise<UserSessions> =>
+      this.#asAdmin(
+        { method: 'GET', path: `/users/${pathSegment(email)}/sessions`, repeatable: true },
+        options,
       ),
     /** Deletes a user, whose tokens are not valid any more. Errors: NotFoundError. */
     delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>

@@ -145,8 +145,10 @@ export type Lookup =
   /** The lockout state for a login by password, for a known or unknown e-mail, from a known device or a stranger's. */
   | { kind: 'loginState'; email: string; device?: DeviceClaim }
   | { kind: 'user'; userId: string }
-  | { kind: 'users'; after: string; limit: number }
+  /** Users whose e-mails begin with `prefix`. */
+  | { kind: 'users'; prefix: string; after: string; limit: number }
   | { kind: 'sessions'; userId: string }
+  | { kind: 'userSessions'; email: string }
   /** Whether a link can be used. */
   | { kind: 'link'; hash: string; purpose: LinkPurpose }
   | { kind: 'passkeys'; userId: string }
@@ -157,6 +159,9 @@ export type LookupOf<K extends Lookup['kind']> = Extract<Lookup, { kind: K }>
 
 /** A user as the front thread sees it: without the password's hash. */
 export type AuthUser = Omit<UserRow, 'passwordHash'>
+
+/** A user as administrators see it. `emailHmac` names it in audit records of logins. */
+export type ListedUser = AuthUser & { lockedUntilMs: number; emailHmac: string }
 
 /** Somebody is signed in: a session, with the generation of the refresh token in the answer. */
 export interface SignedIn {
@@ -180,8 +185,9 @@ export type AuthAnswer =
   /** Registered, but the e-mail must be verified before anything else; the same where it was taken. */
   | { kind: 'registered' }
   | { kind: 'user'; user: AuthUser }
-  | { kind: 'users'; users: (AuthUser & { lockedUntilMs: number })[]; total: number; after?: string }
+  | { kind: 'users'; users: ListedUser[]; total: number; after?: string }
   | { kind: 'sessions'; sessions: SessionRow[] }
+  | { kind: 'userSessions'; userId: string; sessions: SessionRow[] }
   /** How many sessions ended. */
   | { kind: 'ended'; sessions: number }
   /** `device`: the device belongs to the account, and this is its own lockout. */

@@ -216,17 +216,25 @@ export const UserPage = Type.Object({
   users: Type.Array(
     Type.Object({
       ...shownUser,
+      email_hmac: Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description: 'What audit records of logins name the e-mail by, those that failed too',
+      }),
       locked_until_ms: Type.Union([UnixMs, Type.Null()], {
         description: 'Until when logins by password are refused after failed ones; null when they are not',
       }),
     }),
   ),
-  total: Type.Integer({ minimum: 0, description: 'All users, on this page or not' }),
+  total: Type.Integer({ minimum: 0, description: 'All users that match, on this page or not' }),
   next_cursor: NextCursor,
 })
 export type UserPage = Static<typeof UserPage>
 documented('UserPage', UserPage, {
-  page: { users: [{ ...userExample, locked_until_ms: null }], total: 1, next_cursor: null },
+  page: {
+    users: [{ ...userExample, email_hmac: '5b'.repeat(32), locked_until_ms: null }],
+    total: 1,
+    next_cursor: null,
+  },
 })
 
 /** Answer to deleting a user. */
@@ -311,14 +319,29 @@ export const PasswordWasReset = Type.Object({ reset: Type.Literal(true), ...whos
 export type PasswordWasReset = Static<typeof PasswordWasReset>
 documented('PasswordWasReset', PasswordWasReset, { reset: { reset: true, ...ada } })
 
+const shownSession = {
+  sid: SessionId,
+  created_at_ms: UnixMs,
+  last_used_at_ms: UnixMs,
+  amr: Type.Array(Type.String(), { description: 'How the user came in (RFC 8176)' }),
+}
+const sessionExample = {
+  sid,
+  created_at_ms: 1_760_000_000_000,
+  last_used_at_ms: 1_760_000_360_000,
+  amr: ['pwd'],
+}
+
+/** Answer of GET /v1/auth/users/:email/sessions. */
+export const UserSessions = Type.Object({ ...whose, sessions: Type.Array(Type.Object(shownSession)) })
+export type UserSessions = Static<typeof UserSessions>
+documented('UserSessions', UserSessions, { sessions: { ...ada, sessions: [sessionExample] } })
+
 /** Answer of GET /v1/auth/sessions. */
 export const SessionPage = Type.Object({
   sessions: Type.Array(
     Type.Object({
-      sid: SessionId,
-      created_at_ms: UnixMs,
-      last_used_at_ms: UnixMs,
-      amr: Type.Array(Type.String(), { description: 'How the user came in (RFC 8176)' }),
+      ...shownSession,
       current: Type.Boolean({ description: 'Whether the token of the request belongs to it' }),
     }),
   ),
@@ -326,15 +349,7 @@ export const SessionPage = Type.Object({
 export type SessionPage = Static<typeof SessionPage>
 documented('SessionPage', SessionPage, {
   sessions: {
-    sessions: [
-      {
-        sid,
-        created_at_ms: 1_760_000_000_000,
-        last_used_at_ms: 1_760_000_360_000,
-        amr: ['pwd'],
-        current: true,
-      },
-    ],
+    sessions: [{ ...sessionExample, current: true }],
   },
 })
 

@@ -94,6 +94,8 @@ const calls: [name: string, call: (auth: Auth) => Promise<unknown>, request: str
     (auth) => auth.users.list({ limit: 5, cursor: 'c&1' }),
     'GET /users?limit=5&cursor=c%261 key-1',
   ],
+  ['users.list by prefix', (auth) => auth.users.list({ prefix: 'a+b' }), 'GET /users?prefix=a%2Bb key-1'],
+  ['users.sessions', (auth) => auth.users.sessions('a@b.c'), 'GET /users/a%40b.c/sessions key-1'],
   ['users.delete', (auth) => auth.users.delete('a+x/y@b.c'), 'DELETE /users/a%2Bx%2Fy%40b.c key-1'],
   [
     'users.setAppMetadata',

@@ -92,7 +92,7 @@ it('ends a page of users at its bytes, and goes on behind the last', () => {
   const counts: number[] = []
   let after: string | undefined = ''
   while (after !== undefined) {
-    const page = look({ kind: 'users', after, limit: 1_000 })
+    const page = look({ kind: 'users', prefix: '', after, limit: 1_000 })
     if (page.kind !== 'users') throw new Error(codeOf(page))
     counts.push(page.users.length)
     after = page.after

@@ -108,8 +108,9 @@ export class NamespaceState {
     return [...keys].map((key) => key.slice(before.length))
   }
 
-  count(kind: AuthKind): number {
-    return this.state.store.auth.count(authKey(this.id, kind, ''))
+  /** How many rows of a kind have ids that begin with `prefix`. */
+  count(kind: AuthKind, prefix: string): number {
+    return this.state.store.auth.count(authKey(this.id, kind, prefix))
   }
 
   /** Writes a row. @param expiresAtMs when it may be swept; absent: it stays */
@@ -157,7 +158,7 @@ export class NamespaceState {
   }
 
   #auditBody({ email, outcome = 'success', origin = this.origin, ...event }: Audited): Buffer {
-    const emailHmac = email === undefined ? undefined : this.#emailHmac(email)
+    const emailHmac = email === undefined ? undefined : this.emailHmac(email)
     return Buffer.from(auditBody({ ...event, ...origin, outcome, emailHmac }))
   }
 
@@ -171,7 +172,7 @@ export class NamespaceState {
   }
 
   /** The name of a mailbox in audit records; two namespaces name it differently. */
-  #emailHmac(email: string): string {
+  emailHmac(email: string): string {
     return emailHmac(this.state.emailHmacKey, `${this.id}\0${email}`)
   }
 

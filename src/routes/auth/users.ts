@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
-import { normalizeEmail } from '../../auth/email.js'
+import { emailBytesMax, normalizeEmail } from '../../auth/email.js'
 import { limits } from '../../base/limits.js'
-import { AppMetadataUpdated, UserDeleted, UserMetadataBody, UserPage } from '../../wire/auth.js'
+import { AppMetadataUpdated, UserDeleted, UserMetadataBody, UserPage, UserSessions } from '../../wire/auth.js'
 import { Cursor } from '../../wire/primitives.js'
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRequest, AuthRoute } from '../auth-route.js'
-import { badCursor, decodeText, encodeCursor, pageLimit } from '../parameters.js'
+import { badCursor, decodeText, encodeCursor, faultyParameter, pageLimit } from '../parameters.js'
 import { unexpectedAnswer } from './answers.js'
 import { shownUser } from './me.js'
 
@@ -29,6 +29,7 @@ const list: AuthRoute = {
     query: {
       limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
       cursor: Cursor,
+      prefix: Type.String({ description: 'Only users whose e-mails begin with it, in any case' }),
     },
     answers: { 200: UserPage },
   },
@@ -39,16 +40,52 @@ const list: AuthRoute = {
     const after = cursor === null ? '' : decodeText(cursor)
     // It becomes a key of the store.
     if (after === undefined || (after !== '' && normalizeEmail(after) !== after)) return badCursor
-    const answer = await context.look(request, { kind: 'users', after, limit })
+    const prefix = emailPrefix(request.query.get('prefix') ?? '')
+    if (prefix === undefined) return faultyParameter('?prefix', 'Expected the beginning of an e-mail')
+    const answer = await context.look(request, { kind: 'users', prefix, after, limit })
     if ('code' in answer || answer.kind !== 'users') return unexpectedAnswer(answer)
     return json(200, {
       users: answer.users.map((user) => ({
         ...shownUser(user),
+        email_hmac: user.emailHmac,
         locked_until_ms: user.lockedUntilMs || null,
       })),
       total: answer.total,
       next_cursor: answer.after === undefined ? null : encodeCursor([answer.after]),
     })
+  },
+}
+
+/** The beginning of an e-mail in the form in which they are kept; it becomes a key of the store. */
+function emailPrefix(text: string): string | undefined {
+  if (text.length > emailBytesMax) return undefined
+  const folded = text.normalize('NFC').toLowerCase().normalize('NFC')
+  return Buffer.byteLength(folded) <= emailBytesMax && /^[^\p{C}\s]*$/u.test(folded) ? folded : undefined
+}
+
+/** GET /v1/auth/users/:email/sessions: where a user is signed in. */
+const sessions: AuthRoute = {
+  kind: 'auth',
+  method: 'get',
+  path: '/v1/auth/users/:email/sessions',
+  scope: 'none',
+  caller: 'admin',
+  endsAccess: true,
+  bodyBytesMax: 0,
+  errors: ['not_found'],
+  docs: { summary: 'The sessions of a user', tag: 'Authentication', answers: { 200: UserSessions } },
+  async handle(request, context) {
+    const email = emailParameter(request)
+    if (typeof email !== 'string') return email
+    const answer = await context.look(request, { kind: 'userSessions', email })
+    if ('code' in answer || answer.kind !== 'userSessions') return unexpectedAnswer(answer)
+    const shown = answer.sessions.map(({ sid, createdAtMs, lastUsedAtMs, amr }) => ({
+      sid,
+      created_at_ms: createdAtMs,
+      last_used_at_ms: lastUsedAtMs,
+      amr,
+    }))
+    return json(200, { user_id: answer.userId, email, sessions: shown })
   },
 }
 
@@ -108,4 +145,4 @@ function emailParameter({ params }: AuthRequest): string | Refusal {
   return normalizeEmail(params.at(-1) ?? '') ?? refuse('not_found', 'Expected the e-mail of a user')
 }
 
-export const userRoutes = [list, remove, metadata]
+export const userRoutes = [list, sessions, remove, metadata]

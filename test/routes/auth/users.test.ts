@@ -49,6 +49,7 @@ describe('listing users', () => {
         user_metadata: {},
         created_at_ms: expect.any(Number),
         last_login_at_ms: expect.any(Number),
+        email_hmac: expect.stringMatching(/^[0-9a-f]{64}$/),
         locked_until_ms: null,
       },
     ])
@@ -92,12 +93,71 @@ describe('listing users', () => {
     }
   })
 
+  it('finds users by the beginning of their e-mails, in any case, page by page', async () => {
+    const found = async (prefix: string, more = '') => {
+      const { body } = await ask(server, `${list}?prefix=${encodeURIComponent(prefix)}${more}`)
+      return { emails: body.users.map((user: { email: string }) => user.email), ...body }
+    }
+    const all = await found('PAGE-0')
+    expect(all.emails).toEqual(Array.from({ length: 10 }, (_none, at) => `page-0${at}@example.org`))
+    expect([all.total, all.next_cursor]).toEqual([10, null])
+    const first = await found('page-0', '&limit=7')
+    const rest = await found('page-0', `&limit=7&cursor=${first.next_cursor}`)
+    expect([...first.emails, ...rest.emails]).toEqual(all.emails)
+    expect((await found('page-03@example.org')).total).toBe(1)
+    for (const nobody of ['page-03@example.org.', 'zzz', '%', '_', '~'])
+      expect([nobody, (await found(nobody)).emails]).toEqual([nobody, []])
+    // A cursor of another search leads nowhere else.
+    expect((await found('ada', `&cursor=${first.next_cursor}`)).emails).toEqual([])
+  })
+
+  it.each(['\u0000', 'a b', 'a\n', '\u00ff\u0000', 'x'.repeat(255), 'é'.repeat(200)])(
+    'answers 400 for a prefix that no e-mail has: %j',
+    async (prefix) => {
+      const route = `${list}?prefix=${encodeURIComponent(prefix)}`
+      await refused(server, route, { key: rootKey(), outcome: '400 validation_failed' })
+    },
+  )
+
+  it('names each e-mail as its audit records do', async () => {
+    const account = await register(server, 'named@example.org')
+    const { records } = await auditsOf(server, () => tryLogin(server, account.email, 'a wrong password'))
+    const { body } = await ask(server, `${list}?prefix=named`)
+    expect(records.map(({ payload }) => payload['email_hmac'])).toEqual([body.users[0].email_hmac])
+    expect(records[0]?.payload).toMatchObject({ outcome: 'failure' })
+    expect((await ask(server, `DELETE /v1/auth/users/${account.email}`)).status).toBe(200)
+  })
+
   it('takes a scoped key with admin:*', async () => {
     const { key } = await scopedKey(server, ['admin:*'])
     expect((await ask(server, list, { key })).status).toBe(200)
   })
 
   takesAdminsOnly({ server: () => server, route: list, user: () => ada.token })
+})
+
+describe('the sessions of a user', () => {
+  const sessionsOf = (email: string) => `GET /v1/auth/users/${email}/sessions`
+
+  it('are told without anything that opens them, the newest first', async () => {
+    const account = await register(server, 'signed-in@example.org')
+    const other = await logIn(server, account)
+    const { body, text } = await ask(server, sessionsOf('SIGNED-IN@example.org'))
+    expect(body).toMatchObject({ user_id: account.userId, email: account.email })
+    const sids = [other, account].map(({ token }) => decodeJwt(token)['sid'])
+    expect(body.sessions.map(({ sid }: { sid: string }) => sid)).toEqual(sids)
+    expect(Object.keys(body.sessions[0]).sort()).toEqual(['amr', 'created_at_ms', 'last_used_at_ms', 'sid'])
+    expect(text).not.toContain(other.token)
+    await ask(server, `DELETE /v1/auth/users/${account.email}`)
+    await refused(server, sessionsOf(account.email), { key: rootKey(), outcome: '404 not_found' })
+  })
+
+  it('answers 404 for nobody', async () => {
+    for (const email of ['nobody@example.org', 'no-address'])
+      await refused(server, sessionsOf(email), { key: rootKey(), outcome: '404 not_found' })
+  })
+
+  takesAdminsOnly({ server: () => server, route: sessionsOf('ada@example.org'), user: () => ada.token })
 })
 
 describe('deleting a user', () => {

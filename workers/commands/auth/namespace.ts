@@ -33,7 +33,7 @@ import { refresh } from './refresh.js'
 import { register } from './register.js'
 import { revoke } from './revoke.js'
 import { sessionEnd, sessionList } from './sessions.js'
-import { appMetadata, userDelete, userList } from './users.js'
+import { appMetadata, userDelete, userList, userSessionList } from './users.js'
 import { emailVerify } from './verify-email.js'
 
 /** Carries out one change of an auth namespace, with its audit records. */
@@ -136,6 +136,8 @@ function look(namespace: NamespaceState, lookup: Lookup): AuthOutcome['answer'] 
       return userList(namespace, lookup)
     case 'sessions':
       return sessionList(namespace, lookup)
+    case 'userSessions':
+      return userSessionList(namespace, lookup)
     case 'link':
       return { kind: 'link', usable: findLink(namespace, lookup.hash, lookup.purpose) !== undefined }
     case 'passkeys':

@@ -1,19 +1,20 @@
 import { metadataRefusal } from '../../../src/auth/metadata.js'
+import type { Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits.js'
-import type { AuthAnswer, AuthUser, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import type { AuthAnswer, ChangeOf, ListedUser, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'
 import { dropLockouts, lockedUntilMs } from '../../auth/lockouts.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
-import { endSessions, tokensEndAtMs } from '../../auth/sessions.js'
+import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import { noSuchUser } from './me.js'
 
 /** One page of the users of a namespace, in the order of their e-mails; it ends early at its limit of bytes. */
-export function userList(namespace: NamespaceState, { after, limit }: LookupOf<'users'>): AuthAnswer {
-  const emails = namespace.ids('email', '', { after, limit: limit + 1 })
-  const users: (AuthUser & { lockedUntilMs: number })[] = []
+export function userList(namespace: NamespaceState, { prefix, after, limit }: LookupOf<'users'>): AuthAnswer {
+  const emails = namespace.ids('email', prefix, { after, limit: limit + 1 })
+  const users: ListedUser[] = []
   let shown = 0
   let bytes = 0
   for (const email of emails.slice(0, limit)) {
@@ -21,12 +22,33 @@ export function userList(namespace: NamespaceState, { after, limit }: LookupOf<'
     shown++
     const user = userByEmail(namespace, email)
     if (user === undefined) continue
-    const row = { ...withoutPassword(user), lockedUntilMs: lockedUntilMs(namespace, user.email) }
+    const row = {
+      ...withoutPassword(user),
+      lockedUntilMs: lockedUntilMs(namespace, user.email),
+      emailHmac: namespace.emailHmac(user.email),
+    }
     users.push(row)
     bytes += JSON.stringify(row).length
   }
   const last = emails.length > shown ? emails[shown - 1] : undefined
-  return { kind: 'users', users, total: namespace.count('email'), ...(last !== undefined && { after: last }) }
+  return {
+    kind: 'users',
+    users,
+    total: namespace.count('email', prefix),
+    ...(last !== undefined && { after: last }),
+  }
+}
+
+/** The sessions of a user, the newest first; 404. */
+export function userSessionList(
+  namespace: NamespaceState,
+  { email }: LookupOf<'userSessions'>,
+): AuthAnswer | Refusal {
+  const user = userByEmail(namespace, email)
+  if (user === undefined) return noSuchUser
+  const { userId } = user
+  const sessions = sessionsOf(namespace, userId).toSorted((one, other) => other.createdAtMs - one.createdAtMs)
+  return { kind: 'userSessions', userId, sessions }
 }
 
 /** Replaces app_metadata, which only the root key writes. Tokens that are out keep what they carry. */
