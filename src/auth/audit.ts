@@ -21,6 +21,8 @@ export const auditTypes = [
   'auth/app_metadata_updated',
   'auth/user_metadata_updated',
   'auth/user_deleted',
+  'auth/unlocked',
+  'auth/sessions_ended',
   'auth/namespace_initialised',
   'auth/key_rotated',
 ] as const
@@ -41,7 +43,7 @@ export interface AuditEvent {
    * stands for more than one request.
    */
   requestId?: string | undefined
-  /** How many events a combined record stands for, or how many passkeys `auth/passkey_removed` is about. */
+  /** How many events a combined record stands for, or how many passkeys or sessions one is about that ends them. */
   count?: number | undefined
 }
 

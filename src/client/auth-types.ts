@@ -93,6 +93,12 @@ export interface SessionEnded extends auth.SessionEnded {}
 /** One page of users; `total` counts all. */
 export interface UserPage extends auth.UserPage {}
 
+/** A user's failed logins are forgotten. */
+export interface UserUnlocked extends auth.UserUnlocked {}
+
+/** A user's sessions were ended. */
+export interface UserLoggedOut extends auth.UserLoggedOut {}
+
 /** Where a user is signed in. */
 export interface UserSessions extends auth.UserSessions {}
 

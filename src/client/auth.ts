@@ -25,9 +25,11 @@ import type {
   SessionEnded,
   SessionPage,
   UserDeleted,
+  UserLoggedOut,
   UserMetadataUpdated,
   UserPage,
   UserSessions,
+  UserUnlocked,
 } from './auth-types.js'
 import { ServiceError } from './errors.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
@@ -121,6 +123,12 @@ export class AuthClient {
         { method: 'GET', path: `/users/${pathSegment(email)}/sessions`, repeatable: true },
         options,
       ),
+    /** Forgets a user's failed logins, so that a locked one can sign in. Errors: NotFoundError. */
+    unlock: (email: string, options: CallOptions = {}): Promise<UserUnlocked> =>
+      this.#asAdmin({ method: 'POST', path: `/users/${pathSegment(email)}/unlock` }, options),
+    /** Ends a user's sessions, whose tokens are not valid any more. Errors: NotFoundError. */
+    endSessions: (email: string, options: CallOptions = {}): Promise<UserLoggedOut> =>
+      this.#asAdmin({ method: 'POST', path: `/users/${pathSegment(email)}/logout` }, options),
     /** Deletes a user, whose tokens are not valid any more. Errors: NotFoundError. */
     delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>
       this.#asAdmin({ method: 'DELETE', path: `/users/${pathSegment(email)}` }, options),

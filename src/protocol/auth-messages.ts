@@ -110,6 +110,8 @@ export type Change =
   | { kind: 'userMetadata'; userId: string; sid: string; metadata: Metadata }
   | { kind: 'appMetadata'; email: string; metadata: Metadata }
   | { kind: 'userDelete'; email: string }
+  | { kind: 'userUnlock'; email: string }
+  | { kind: 'userLogout'; email: string }
   | { kind: 'linkSend'; email: string; link: LinkDraft }
   | { kind: 'magicLinkVerify'; hash: string }
   | { kind: 'emailVerify'; hash: string }
@@ -190,6 +192,10 @@ export type AuthAnswer =
   | { kind: 'userSessions'; userId: string; sessions: SessionRow[] }
   /** How many sessions ended. */
   | { kind: 'ended'; sessions: number }
+  /** The sessions of a user were ended by an administrator. */
+  | { kind: 'loggedOut'; userId: string; sessions: number }
+  /** `untilMs`: until when logins were locked, Unix milliseconds; 0 where they were not. */
+  | { kind: 'unlocked'; userId: string; untilMs: number }
   /** `device`: the device belongs to the account, and this is its own lockout. */
   | { kind: 'loginState'; device?: true; lockedForMs: number; failures: number; passwordHash?: string }
   | { kind: 'link'; usable: boolean }

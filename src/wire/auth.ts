@@ -242,6 +242,22 @@ export const UserDeleted = Type.Object({ deleted: Type.Literal(true), ...whose }
 export type UserDeleted = Static<typeof UserDeleted>
 documented('UserDeleted', UserDeleted, { deleted: { deleted: true, ...ada } })
 
+/** Answer to forgetting a user's failed logins. */
+export const UserUnlocked = Type.Object({
+  unlocked: Type.Boolean({ description: 'Whether logins were locked' }),
+  ...whose,
+})
+export type UserUnlocked = Static<typeof UserUnlocked>
+documented('UserUnlocked', UserUnlocked, { unlocked: { unlocked: true, ...ada } })
+
+/** Answer to ending a user's sessions. */
+export const UserLoggedOut = Type.Object({
+  sessions_ended: Type.Integer({ minimum: 0, description: 'How many sessions there were' }),
+  ...whose,
+})
+export type UserLoggedOut = Static<typeof UserLoggedOut>
+documented('UserLoggedOut', UserLoggedOut, { ended: { sessions_ended: 2, ...ada } })
+
 /** Answer to replacing a user's app_metadata. */
 export const AppMetadataUpdated = Type.Object({ email: Email, app_metadata: AppMetadata })
 export type AppMetadataUpdated = Static<typeof AppMetadataUpdated>

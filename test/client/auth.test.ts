@@ -96,6 +96,8 @@ const calls: [name: string, call: (auth: Auth) => Promise<unknown>, request: str
   ],
   ['users.list by prefix', (auth) => auth.users.list({ prefix: 'a+b' }), 'GET /users?prefix=a%2Bb key-1'],
   ['users.sessions', (auth) => auth.users.sessions('a@b.c'), 'GET /users/a%40b.c/sessions key-1'],
+  ['users.unlock', (auth) => auth.users.unlock('a@b.c'), 'POST /users/a%40b.c/unlock key-1'],
+  ['users.endSessions', (auth) => auth.users.endSessions('a@b.c'), 'POST /users/a%40b.c/logout key-1'],
   ['users.delete', (auth) => auth.users.delete('a+x/y@b.c'), 'DELETE /users/a%2Bx%2Fy%40b.c key-1'],
   [
     'users.setAppMetadata',

@@ -105,6 +105,23 @@ export function clearFailures(namespace: NamespaceState, guesser: Guesser): void
   namespace.remove(...place)
 }
 
+/**
+ * Clears the failures of all who guessed at the password of an account, and records those that no audit record counts
+ * yet. @returns whether there were any
+ */
+export function unlock(namespace: NamespaceState, user: UserRow): boolean {
+  const { email, userId } = user
+  const devices = namespace.ids('device-lockout', `${userId}:`)
+  const rows = [
+    namespace.find('lockout', email),
+    ...devices.map((id) => namespace.find('device-lockout', id)),
+  ]
+  const count = rows.reduce((sum, row) => sum + (row?.unreported ?? 0), 0)
+  if (count > 0) namespace.audit('auth/login_failed', { userId, email, outcome: 'failure', count })
+  dropLockouts(namespace, user)
+  return rows.some((row) => row !== undefined)
+}
+
 /** Removes all counts of an e-mail whose account is deleted, those of strangers and of its devices. */
 export function dropLockouts(
   namespace: NamespaceState,

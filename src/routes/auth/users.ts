@@ -2,7 +2,15 @@ import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { emailBytesMax, normalizeEmail } from '../../auth/email.js'
 import { limits } from '../../base/limits.js'
-import { AppMetadataUpdated, UserDeleted, UserMetadataBody, UserPage, UserSessions } from '../../wire/auth.js'
+import {
+  AppMetadataUpdated,
+  UserDeleted,
+  UserLoggedOut,
+  UserMetadataBody,
+  UserPage,
+  UserSessions,
+  UserUnlocked,
+} from '../../wire/auth.js'
 import { Cursor } from '../../wire/primitives.js'
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
@@ -110,6 +118,46 @@ const remove: AuthRoute = {
   },
 }
 
+/** POST /v1/auth/users/:email/unlock: failed logins are forgotten, so that a locked user can sign in at once. */
+const unlock: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/users/:email/unlock',
+  scope: 'none',
+  caller: 'admin',
+  bodyBytesMax: 0,
+  errors: ['not_found'],
+  docs: { summary: 'Unlock a user', tag: 'Authentication', answers: { 200: UserUnlocked } },
+  async handle(request, context) {
+    const email = emailParameter(request)
+    if (typeof email !== 'string') return email
+    const answer = await context.change(request, { kind: 'userUnlock', email })
+    if ('code' in answer || answer.kind !== 'unlocked') return unexpectedAnswer(answer)
+    return json(200, { unlocked: answer.untilMs > 0, user_id: answer.userId, email })
+  },
+}
+
+/** POST /v1/auth/users/:email/logout: the tokens of all sessions are refused from now on. */
+const logout: AuthRoute = {
+  kind: 'auth',
+  method: 'post',
+  path: '/v1/auth/users/:email/logout',
+  scope: 'none',
+  caller: 'admin',
+  whileFull: true,
+  endsAccess: true,
+  bodyBytesMax: 0,
+  errors: ['not_found'],
+  docs: { summary: 'End the sessions of a user', tag: 'Authentication', answers: { 200: UserLoggedOut } },
+  async handle(request, context) {
+    const email = emailParameter(request)
+    if (typeof email !== 'string') return email
+    const answer = await context.change(request, { kind: 'userLogout', email })
+    if ('code' in answer || answer.kind !== 'loggedOut') return unexpectedAnswer(answer)
+    return json(200, { sessions_ended: answer.sessions, user_id: answer.userId, email })
+  },
+}
+
 /** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object; tokens that are out keep what they carry. */
 const metadata: AuthRoute = {
   kind: 'auth',
@@ -145,4 +193,4 @@ function emailParameter({ params }: AuthRequest): string | Refusal {
   return normalizeEmail(params.at(-1) ?? '') ?? refuse('not_found', 'Expected the e-mail of a user')
 }
 
-export const userRoutes = [list, sessions, remove, metadata]
+export const userRoutes = [list, sessions, remove, unlock, logout, metadata]

@@ -221,6 +221,73 @@ describe('deleting a user', () => {
   })
 })
 
+describe('unlocking a user', () => {
+  const unlockOf = (email: string) => `POST /v1/auth/users/${email}/unlock`
+
+  it('lets a locked user sign in at once, and is written down with the failures that were not yet', async () => {
+    const account = await register(server, 'locked@example.org')
+    for (let tries = 0; tries < 5; tries++) await tryLogin(server, account.email, 'a wrong password')
+    expect(await outcomeOf(tryLogin(server, account.email, usualPassword))).toBe('429 account_locked')
+    const { result, records, types } = await auditsOf(server, () => ask(server, unlockOf(account.email)))
+    expect(result.body).toEqual({ unlocked: true, user_id: account.userId, email: account.email })
+    expect(types.at(-1)).toBe('auth/unlocked')
+    expect(records.at(-1)?.payload).toMatchObject({ user_id: account.userId, outcome: 'success' })
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(200)
+    expect((await ask(server, `${list}?prefix=locked`)).body.users[0].locked_until_ms).toBeNull()
+  })
+
+  it('counts failures that did not lock yet, and writes nothing where there are none', async () => {
+    const account = await register(server, 'failed@example.org')
+    for (let tries = 0; tries < 3; tries++) await tryLogin(server, account.email, 'a wrong password')
+    const { result, records, types } = await auditsOf(server, () => ask(server, unlockOf(account.email)))
+    expect(result.body).toMatchObject({ unlocked: false })
+    // The first failure has a record of its own.
+    expect(types).toEqual(['auth/login_failed', 'auth/unlocked'])
+    expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'failure', count: 2 })
+    const again = await auditsOf(server, () => ask(server, unlockOf(account.email)))
+    expect(again.result.body).toMatchObject({ unlocked: false })
+    expect(again.types).toEqual([])
+  })
+
+  it('answers 404 for nobody', async () => {
+    for (const email of ['nobody@example.org', 'no-address'])
+      await refused(server, unlockOf(email), { key: rootKey(), outcome: '404 not_found' })
+  })
+
+  takesAdminsOnly({ server: () => server, route: unlockOf('ada@example.org'), user: () => ada.token })
+})
+
+describe('ending the sessions of a user', () => {
+  const logoutOf = (email: string) => `POST /v1/auth/users/${email}/logout`
+
+  it('refuses all tokens from then on, and is written down with how many there were', async () => {
+    const account = await register(server, 'signed-out@example.org')
+    const other = await logIn(server, account)
+    const { result, records, types } = await auditsOf(server, () => ask(server, logoutOf(account.email)))
+    expect(result.body).toEqual({ sessions_ended: 2, user_id: account.userId, email: account.email })
+    expect(types).toEqual(['auth/sessions_ended'])
+    expect(records[0]?.payload).toMatchObject({ user_id: account.userId, outcome: 'success', count: 2 })
+    for (const token of [account.token, other.token])
+      await refused(server, 'GET /v1/auth/me', { key: token, outcome: '401 token_revoked' })
+    for (const refresh_token of [account.refreshToken, other.refreshToken])
+      await refused(server, 'POST /v1/auth/refresh', {
+        body: { refresh_token },
+        outcome: '401 refresh_invalid',
+      })
+    expect((await tryLogin(server, account.email, usualPassword)).status).toBe(200)
+    expect((await ask(server, logoutOf(account.email))).body.sessions_ended).toBe(1)
+    const none = await auditsOf(server, () => ask(server, logoutOf(account.email)))
+    expect([none.result.body.sessions_ended, none.types]).toEqual([0, []])
+  })
+
+  it('answers 404 for nobody', async () => {
+    for (const email of ['nobody@example.org', 'no-address'])
+      await refused(server, logoutOf(email), { key: rootKey(), outcome: '404 not_found' })
+  })
+
+  takesAdminsOnly({ server: () => server, route: logoutOf('ada@example.org'), user: () => ada.token })
+})
+
 describe('replacing app_metadata', () => {
   it('replaces the whole object, is written down without it, and is in the next tokens only', async () => {
     const account = await register(server, 'bob@example.org')

@@ -33,7 +33,7 @@ import { refresh } from './refresh.js'
 import { register } from './register.js'
 import { revoke } from './revoke.js'
 import { sessionEnd, sessionList } from './sessions.js'
-import { appMetadata, userDelete, userList, userSessionList } from './users.js'
+import { appMetadata, userDelete, userList, userLogout, userSessionList, userUnlock } from './users.js'
 import { emailVerify } from './verify-email.js'
 
 /** Carries out one change of an auth namespace, with its audit records. */
@@ -80,6 +80,10 @@ function change(namespace: NamespaceState, change: Exclude<Change, { kind: 'name
       return appMetadata(namespace, change)
     case 'userDelete':
       return userDelete(namespace, change)
+    case 'userUnlock':
+      return userUnlock(namespace, change)
+    case 'userLogout':
+      return userLogout(namespace, change)
     case 'linkSend':
       return linkSend(namespace, change)
     case 'magicLinkVerify':

@@ -4,7 +4,7 @@ import { limits } from '../../../src/base/limits.js'
 import type { AuthAnswer, ChangeOf, ListedUser, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'
-import { dropLockouts, lockedUntilMs } from '../../auth/lockouts.js'
+import { dropLockouts, lockedUntilMs, unlock } from '../../auth/lockouts.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
@@ -64,6 +64,26 @@ export function appMetadata(
   putUser(namespace, changed)
   namespace.audit('auth/app_metadata_updated', { userId: user.userId, email })
   return { kind: 'user', user: withoutPassword(changed) }
+}
+
+/** Forgets the failed logins of a user, so that a locked one can sign in again. Written down if there were any. */
+export function userUnlock(namespace: NamespaceState, { email }: ChangeOf<'userUnlock'>): Changed {
+  const user = userByEmail(namespace, email)
+  if (user === undefined) return noSuchUser
+  const { userId } = user
+  const untilMs = lockedUntilMs(namespace, email)
+  if (unlock(namespace, user)) namespace.audit('auth/unlocked', { userId, email })
+  return { kind: 'unlocked', userId, untilMs }
+}
+
+/** Ends all sessions of a user, whose tokens are refused from now on. Written down if there were any. */
+export function userLogout(namespace: NamespaceState, { email }: ChangeOf<'userLogout'>): Changed {
+  const user = userByEmail(namespace, email)
+  if (user === undefined) return noSuchUser
+  const { userId } = user
+  const sessions = endSessions(namespace, userId)
+  if (sessions > 0) namespace.audit('auth/sessions_ended', { userId, email, count: sessions })
+  return { kind: 'loggedOut', userId, sessions }
 }
 
 /** Removes a user with all that belongs to it; the audit record is the tombstone. */
