@@ -3,8 +3,8 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages packages
 RUN npm ci
-COPY tsconfig.json ./
-COPY scripts/bundle.mjs scripts/client-package.mjs scripts/put-files.mjs scripts/wire-types.mjs scripts/
+COPY tsconfig.json tsconfig.console.json tsconfig.declared.json ./
+COPY scripts/bundle.mjs scripts/client-package.mjs scripts/console.mjs scripts/put-files.mjs scripts/wire-types.mjs scripts/
 COPY src src
 COPY workers workers
 RUN npm run build && npm prune --omit=dev

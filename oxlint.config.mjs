@@ -23,6 +23,7 @@ export const layers = {
   http: words('base strand proof auth wire settings protocol dispatch routes door'),
   server: words('base auth wire settings protocol outbound dispatch data-directory backup routes http'),
   client: ['proof'],
+  console: ['strand', 'proof', 'auth', 'client'],
   cli: words('base strand proof auth wire settings protocol dispatch data-directory backup door client'),
 }
 const workersMayImport = ['base', 'strand', 'proof', 'auth', 'wire', 'protocol']
@@ -109,6 +110,21 @@ const onlyTypesOfWire = [
   ...layer('client', ['wire', 'strand', ...layers.client]),
 ]
 
+/** The console runs in browsers: what it takes needs no Node, and what it shows is text. */
+const runsInBrowsers = [
+  // Any package whose name does not begin as preact or @preact: the linter's expressions cannot look ahead.
+  {
+    regex: '^([^.@p]|p([^r]|r[^e]|re[^a])|@([^p]|p[^r]))',
+    message: 'The console imports preact and its signals alone',
+  },
+  { regex: upTo('wire/'), allowTypeImports: true, message: 'The console takes types of wire' },
+  { regex: upTo('proof/node/'), message: 'The console runs where there is no Node' },
+  ...layer('console', ['wire', ...layers.console]),
+]
+const asHtml = words(
+  'innerHTML outerHTML insertAdjacentHTML setHTMLUnsafe dangerouslySetInnerHTML createContextualFragment',
+)
+
 /** What checks are made of runs anywhere: bytes are Uint8Array, and hashing and verifying are handed in. */
 const runsAnywhere = [
   { regex: '^[^.]', message: 'Checks import no package and nothing of Node: proof/node does' },
@@ -171,6 +187,29 @@ export default {
     restrict(['src/door/uws.ts'], [...layer('door', layers.door), ...doors('uWebSockets.js')]),
     restrict(['src/strand/keys.ts'], [...layer('strand', layers.strand), ...doors('sodium-native')]),
     restrict(['src/client/**'], onlyTypesOfWire),
+    restrict(['src/console/**'], runsInBrowsers),
+    {
+      files: ['src/console/**'],
+      plugins: ['react'],
+      rules: {
+        'react/no-danger': 'error',
+        // The compiler puts in what the elements need; Preact takes names of attributes as HTML has them.
+        'react/react-in-jsx-scope': 'off',
+        'react/no-unknown-property': 'off',
+        // Signals and refs are there to be written; what an effect depends on is chosen.
+        'react/immutability': 'off',
+        'react/exhaustive-deps': 'off',
+        'react/rules-of-hooks': 'error',
+        'no-restricted-properties': [
+          'error',
+          ...asHtml.map((property) => ({
+            property,
+            message: 'The console shows text, never HTML of its own making',
+          })),
+          { object: 'document', property: 'write', message: 'The console shows text' },
+        ],
+      },
+    },
     restrict(['src/proof/*.ts'], runsAnywhere),
     restrict(['workers/**'], [...inWorkers, ...doors()]),
     ...Object.keys(rooms.workers).map((name) =>

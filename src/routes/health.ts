@@ -1,8 +1,14 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { json } from './answers.js'
-import type { HandlerRoute } from './route.js'
+import type { HandlerRoute, RouteContext } from './route.js'
 
 const State = Type.Object({ status: Type.String() })
+const Ready = Type.Object({
+  status: Type.String(),
+  data_open: Type.Optional(
+    Type.Literal(true, { description: 'The server asks for no credential (SERVICE_DATA_OPEN)' }),
+  ),
+})
 
 /** GET /healthz: the process is alive. */
 const alive: HandlerRoute = {
@@ -26,8 +32,12 @@ const ready: HandlerRoute = {
   anyQuery: true,
   bodyBytesMax: 0,
   errors: [],
-  docs: { summary: 'Serving', tag: 'Operation', answers: { 200: State } },
-  handle: async (_request, context) => context.readiness() ?? json(200, { status: 'ready' }),
+  docs: { summary: 'Serving', tag: 'Operation', answers: { 200: Ready } },
+  handle: async (_request, context) => context.readiness() ?? json(200, readyText(context)),
+}
+
+function readyText(context: RouteContext): Static<typeof Ready> {
+  return context.server().features.data_open ? { status: 'ready', data_open: true } : { status: 'ready' }
 }
 
 /** GET /metrics: Prometheus text. */

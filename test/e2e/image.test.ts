@@ -58,6 +58,7 @@ describe.skipIf(leftOut(missing))('the image of the Dockerfile', { timeout: 600_
     const body = JSON.stringify({ data: { n: 1 } })
     const written = await fetch(`${url}/v1/agents/default/records`, { method: 'POST', headers, body })
     expect(written.status).toBe(201)
+    expect((await fetch(`${url}/console`)).status).toBe(200)
     const healthy = () => spawnSync(...inImage(image, image.health), { env }).status
     expect(healthy()).toBe(0)
     env = { ...env, SERVICE_PORT: '1' }

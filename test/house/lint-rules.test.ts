@@ -54,6 +54,8 @@ const forbiddenImports: [string, string[]][] = [
     'src/client',
     ['../wire/x.js', '../base/x.js', '../strand/x.js', '../proof/node/x.js', 'msgpackr', 'node:fs'],
   ],
+  ['src/console', ['../wire/x.js', '../base/x.js', '../http/x.js', '../proof/node/x.js', 'react', 'node:fs']],
+  ['src/console/deeper', ['../../wire/x.js', '../../routes/x.js', '../../../workers/x.js']],
   ['workers', ['../src/dispatch/x.js', '../src/http/x.js', '../src/routes/x.js', '../src/outbound/x.js']],
   ['workers/commands', ['../../src/http/x.js', '../../src/client/x.js', '../../src/settings/config.js']],
   ['workers/store', ['../../src/http/x.js', '../../src/dispatch/x.js', '../shard/x.js', '../commands/x.js']],
@@ -74,6 +76,11 @@ const allowedImports: [string, string[]][] = [
   ['src/proof', ['../strand/header.js', '../strand/strand-export.js', './x.js']],
   ['src/proof/node', ['../x.js', '../../strand/keys.js', '../../base/x.js', 'node:crypto']],
   ['src/client', ['../proof/x.js', './x.js']],
+  [
+    'src/console',
+    ['../client/x.js', '../proof/x.js', '../strand/x.js', './x.js', 'preact/hooks', '@preact/signals'],
+  ],
+  ['src/console/deeper', ['../../client/x.js', '../x.js']],
   ['src/dispatch', ['../base/x.js', '../protocol/x.js', 'node:worker_threads']],
   ['src/routes', ['../wire/x.js', '../outbound/x.js', '../protocol/x.js']],
   ['src/http', ['../routes/x.js', '../dispatch/x.js', '../settings/x.js', './streams/x.js']],
@@ -139,6 +146,9 @@ const fourParameters =
 const assertion = 'export const text = (value: unknown) => value as string\n'
 const environment = "export const home = process.env['HOME']\n"
 
+const setsHtml = (member: string) =>
+  `export const show = (place: Element) => {\n  place.${member} = '<b>'\n}\n`
+
 const violations: Violation[] = [
   ...forbiddenImports.flatMap(([folder, specifiers]) =>
     specifiers.map((specifier, index) => ({
@@ -176,6 +186,17 @@ const violations: Violation[] = [
   { path: 'src/auth/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
   { path: 'src/protocol/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
   { path: 'workers/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
+  { path: 'src/console/inner.ts', code: setsHtml('innerHTML'), rule: 'eslint(no-restricted-properties)' },
+  {
+    path: 'src/console/parts/outer.ts',
+    code: setsHtml('outerHTML'),
+    rule: 'eslint(no-restricted-properties)',
+  },
+  {
+    path: 'src/console/danger.tsx',
+    code: "export const bold = <p dangerouslySetInnerHTML={{ __html: '<b>' }} />\n",
+    rule: 'react(no-danger)',
+  },
   {
     path: 'src/auth/cycle.ts',
     code: "import { two } from './cycle-two.js'\n\nexport const one = () => two\n",
@@ -215,6 +236,8 @@ const clean: Planted[] = [
   { path: 'workers/sink/outbound.ts', code: imports('../../src/outbound/x.js') },
   { path: 'src/client/types.ts', code: importsType('../wire/x.js') },
   { path: 'src/client/index.ts', code: "export * from './types.js'\n" },
+  { path: 'src/console/wire-types.ts', code: importsType('../wire/x.js') },
+  { path: 'src/console/text.tsx', code: 'export const bold = <p>plain</p>\n' },
   { path: 'src/dispatch/config-type.ts', code: importsType('../settings/config.js') },
   { path: 'src/settings/config.ts', code: environment },
   { path: 'src/cli/print.ts', code: "console.log('x')\n" },

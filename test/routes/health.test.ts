@@ -18,6 +18,13 @@ it('says that it is alive and ready, without a credential', async () => {
   expect(ready.body).toEqual({ status: 'ready' })
 })
 
+it('says when it asks for no credential', async () => {
+  const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
+  const { body } = await ask(open, 'GET /readyz', { key: null })
+  expect(body).toEqual({ status: 'ready', data_open: true })
+  await open.stop()
+})
+
 it('tells its figures as Prometheus text', async () => {
   const { text, headers } = await ask(server, 'GET /metrics', { key: null })
   expect(headers.get('content-type')).toMatch(/^text\/plain/)

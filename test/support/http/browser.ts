@@ -9,8 +9,8 @@ export const noBrowser = !existsSync(CHROMIUM) && process.env['CI'] !== 'true'
 // Left out, but never in silence.
 if (noBrowser) console.warn(`Skipped: no browser at ${CHROMIUM}`)
 
-/** Starts a browser without a window. */
-export function launchBrowser(): Promise<Browser> {
-  const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking']
+/** Starts a browser without a window, with more `switches` of its command line. */
+export function launchBrowser(switches: readonly string[] = []): Promise<Browser> {
+  const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', ...switches]
   return chromium.launch({ executablePath: CHROMIUM, args })
 }

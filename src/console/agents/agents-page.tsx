@@ -1,0 +1,176 @@
+import { useState } from 'preact/hooks'
+import type { ServiceClient } from '../../client/index.js'
+import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
+import { type Loaded, useLoaded } from '../parts/load.js'
+import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
+import { agentLink } from '../route.js'
+import { type SignedIn, may } from '../shell/session.js'
+import { zoneMeanings } from '../shell/words.js'
+import { NewAgent } from './new-agent.js'
+
+type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
+
+const PAGE_AGENTS = 50
+
+/** All agents that the key reaches, by their names. */
+export function AgentsPage({ session }: { session: SignedIn }) {
+  const [prefix, setPrefix] = useState('')
+  // The cursors that led to this page: the last one is its own, and none is the first page's.
+  const [cursors, setCursors] = useState<string[]>([])
+  const [making, setMaking] = useState(false)
+  const cursor = cursors.at(-1)
+  const { loaded, reload } = useLoaded<StatusPage>(`${prefix} ${cursor ?? ''}`, (signal) =>
+    session.service.agentStatuses({
+      prefix: prefix === '' ? undefined : prefix,
+      cursor,
+      limit: PAGE_AGENTS,
+      signal,
+    }),
+  )
+  const search = (text: string): void => {
+    setPrefix(text)
+    setCursors([])
+  }
+  return (
+    <div class="page">
+      <div class="head">
+        <h1>Agents</h1>
+        <ScopedButton
+          class="primary"
+          allowed={may(session.who, 'agents:admin')}
+          scope="agents:admin"
+          onClick={() => setMaking(true)}
+        >
+          New agent
+        </ScopedButton>
+      </div>
+      <p class="lead">An agent keeps one strand: records in a chain, each signed with the agent’s key.</p>
+      <div class="tools">
+        <label class="field" for="prefix">
+          Name begins with
+          <input
+            id="prefix"
+            type="search"
+            autocomplete="off"
+            spellcheck={false}
+            value={prefix}
+            onInput={(event) => search(event.currentTarget.value)}
+          />
+        </label>
+        <Total loaded={loaded} />
+      </div>
+      <Agents loaded={loaded} prefix={prefix} retry={reload} />
+      <Pages
+        hasBefore={cursors.length > 0}
+        next={loaded.value?.next_cursor ?? undefined}
+        goBack={() => setCursors(cursors.slice(0, -1))}
+        goOn={(to) => setCursors([...cursors, to])}
+      />
+      {making && <NewAgent service={session.service} close={() => setMaking(false)} />}
+    </div>
+  )
+}
+
+function Total({ loaded: { value } }: { loaded: Loaded<StatusPage> }) {
+  return (
+    <p class="muted total" role="status">
+      {value === undefined ? '' : counted(value.total, 'agent')}
+    </p>
+  )
+}
+
+function Agents({
+  loaded,
+  prefix,
+  retry,
+}: {
+  loaded: Loaded<StatusPage>
+  prefix: string
+  retry: () => void
+}) {
+  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
+  if (loaded.value === undefined) return <Loading what="agents" />
+  const { statuses } = loaded.value
+  if (statuses.length === 0 && loaded.value.next_cursor === null) {
+    return prefix === '' ? (
+      <Empty title="No agents yet">
+        Make one with “New agent”, or write to a collection: its agent is made then.
+      </Empty>
+    ) : (
+      <Empty title={`No agent’s name begins with “${prefix}”`}>
+        Capital and small letters differ. Shorten the beginning, or make a new agent.
+      </Empty>
+    )
+  }
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Agents">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Zone</th>
+            <th scope="col" class="number">
+              Records
+            </th>
+            <th scope="col" class="number">
+              Size
+            </th>
+            <th scope="col">Last write</th>
+            <th scope="col">Key</th>
+          </tr>
+        </thead>
+        <tbody>
+          {statuses.map((agent) => (
+            <AgentRow key={agent.agent_id} agent={agent} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function AgentRow({ agent }: { agent: StatusPage['statuses'][number] }) {
+  return (
+    <tr>
+      <th scope="row">
+        <a class="whole" href={agentLink(agent.agent_id)}>
+          {agent.agent_id}
+        </a>
+      </th>
+      <td>
+        <span class="zone" title={zoneMeanings[agent.zone]}>
+          {agent.zone}
+        </span>
+      </td>
+      <td class="number">{countText(agent.record_count)}</td>
+      <td class="number">{bytesText(agent.bytes)}</td>
+      <td>
+        <Time ms={msOf(agent.timestamp_hlc)} />
+      </td>
+      <td>
+        <code title={agent.public_key}>…{keyDigits(agent.public_key)}</code>
+      </td>
+    </tr>
+  )
+}
+
+/** Buttons to the pages before and behind; none where there is one page. */
+export function Pages(props: {
+  hasBefore: boolean
+  next: string | undefined
+  goBack: () => void
+  goOn: (cursor: string) => void
+}) {
+  const { hasBefore, next, goBack, goOn } = props
+  if (!hasBefore && next === undefined) return null
+  return (
+    <nav class="pages" aria-label="Pages">
+      <button type="button" disabled={!hasBefore} onClick={goBack}>
+        Back
+      </button>
+      <button type="button" disabled={next === undefined} onClick={() => next !== undefined && goOn(next)}>
+        Next
+      </button>
+    </nav>
+  )
+}

@@ -1,0 +1,87 @@
+import { render } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { AgentPage } from './agents/agent-page.js'
+import { AgentsPage } from './agents/agents-page.js'
+import { VerifyPage } from './proof/verify-page.js'
+import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
+import { applyAppearance } from './shell/appearance.js'
+import { Frame } from './shell/frame.js'
+import { watchServer } from './shell/server-state.js'
+import { resume, session, watchIdle } from './shell/session.js'
+import { SignedInPage } from './shell/signed-in.js'
+import { SignIn } from './shell/sign-in.js'
+
+const scrubbed = scrubAddress()
+applyAppearance()
+followAddress()
+watchServer()
+watchIdle()
+void resume(
+  scrubbed
+    ? 'A key in an address stays in histories and logs, so it was removed and not used. Make a new key if it was a real one'
+    : undefined,
+)
+
+const place = document.querySelector('#console')
+if (place !== null) render(<Console />, place)
+
+function Console() {
+  const { kind } = session.value
+  const name = titleOf(route.value)
+  const shown = `${kind} ${name}`
+  const before = useRef(shown)
+  useEffect(() => {
+    document.title = name === '' ? 'Strandfast' : `${name} · Strandfast`
+    // On another screen the link that led there is gone; the field for the key takes the focus itself.
+    if (before.current !== shown && kind === 'in') document.querySelector<HTMLElement>('#main')?.focus()
+    before.current = shown
+  }, [shown])
+  return (
+    <Frame>
+      <Screen />
+    </Frame>
+  )
+}
+
+function titleOf(shown: Route): string {
+  switch (shown.screen) {
+    case 'start':
+    case 'unknown':
+      return ''
+    case 'agents':
+      return 'Agents'
+    case 'agent':
+      return shown.agent
+    case 'verify':
+      return 'Verify'
+  }
+}
+
+function Screen() {
+  const shown = route.value
+  const { value } = session
+  if (shown.screen === 'verify') return <VerifyPage />
+  if (value.kind === 'starting') return null
+  if (value.kind === 'out') return <SignIn notice={value.notice} />
+  switch (shown.screen) {
+    case 'start':
+      return <SignedInPage session={value} />
+    case 'agents':
+      return <AgentsPage session={value} />
+    case 'agent':
+      return <AgentPage key={agentLink(shown.agent)} session={value} route={shown} />
+    case 'unknown':
+      return <UnknownPage />
+  }
+}
+
+function UnknownPage() {
+  return (
+    <div class="page narrow">
+      <h1>There is no such screen</h1>
+      <p>
+        The address may be of another version. <a href="#/agents">Go to the agents</a>
+      </p>
+    </div>
+  )
+}

@@ -1,0 +1,42 @@
+/** Saves bytes or a text as a file. */
+export function saveFile(name: string, content: Blob | string): void {
+  const blob = typeof content === 'string' ? new Blob([content], { type: 'text/plain' }) : content
+  const address = URL.createObjectURL(blob)
+  const link = document.createElement('a')
+  link.href = address
+  link.download = name
+  link.click()
+  // The download has begun by the next turn of the event loop, and the address is not needed any more.
+  setTimeout(() => URL.revokeObjectURL(address), 0)
+}
+
+/** The name of an agent as part of a file's name. */
+export function fileName(agent: string): string {
+  return agent.replaceAll(/[^A-Za-z0-9_.-]+/g, '-')
+}
+
+/**
+ * Reads a stream to its end, for saving it.
+ * @throws what reading throws; the signal's reason
+ */
+export async function gather(
+  stream: ReadableStream<Uint8Array>,
+  { signal, onBytes }: { signal: AbortSignal; onBytes: (bytes: number) => void },
+): Promise<Blob> {
+  const reader = stream.getReader()
+  const pieces: Uint8Array<ArrayBuffer>[] = []
+  let bytes = 0
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const { done, value } = await reader.read()
+      if (done) return new Blob(pieces, { type: 'application/octet-stream' })
+      pieces.push(new Uint8Array(value))
+      bytes += value.length
+      onBytes(bytes)
+    }
+  } catch (error) {
+    await reader.cancel().catch(() => undefined)
+    throw error
+  }
+}

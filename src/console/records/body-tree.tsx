@@ -1,0 +1,61 @@
+import { useState } from 'preact/hooks'
+
+const NODES_SHOWN = 2_000
+const OPEN_LEVELS = 3
+
+/** A node of a body, with the nodes below it that are still to be shown. */
+interface Node {
+  name: string | undefined
+  value: unknown
+  level: number
+}
+
+/** A body as a tree that opens and closes. More than 2,000 nodes are shown on demand. */
+export function BodyTree({ value }: { value: unknown }) {
+  const [limit, setLimit] = useState(NODES_SHOWN)
+  const budget = { left: limit, cut: false }
+  const tree = branch({ name: undefined, value, level: 0 }, budget)
+  return (
+    <div class="tree">
+      <ul>{tree}</ul>
+      {budget.cut && (
+        <button type="button" onClick={() => setLimit(limit + NODES_SHOWN)}>
+          Show 2,000 more
+        </button>
+      )}
+    </div>
+  )
+}
+
+function branch({ name, value, level }: Node, budget: { left: number; cut: boolean }) {
+  if (budget.left === 0) {
+    budget.cut = true
+    return null
+  }
+  budget.left -= 1
+  const label = name !== undefined && <span class="member">{name}: </span>
+  if (typeof value !== 'object' || value === null) {
+    return (
+      <li key={name}>
+        {label}
+        <code class={value === null ? 'null' : typeof value}>{JSON.stringify(value)}</code>
+      </li>
+    )
+  }
+  const isList = Array.isArray(value)
+  const entries = Object.entries(value)
+  const size = isList ? `[${entries.length}]` : `{${entries.length}}`
+  return (
+    <li key={name}>
+      <details open={level < OPEN_LEVELS}>
+        <summary>
+          {label}
+          <span class="muted">{size}</span>
+        </summary>
+        <ul>
+          {entries.map(([key, inner]) => branch({ name: key, value: inner, level: level + 1 }, budget))}
+        </ul>
+      </details>
+    </li>
+  )
+}

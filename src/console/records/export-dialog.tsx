@@ -1,0 +1,144 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
+import { Dialog } from '../parts/dialog.js'
+import { fileName, gather, saveFile } from '../parts/download.js'
+import { explain } from '../parts/explain.js'
+import { bytesText, countText } from '../parts/format.js'
+
+type State =
+  | { kind: 'idle' }
+  | { kind: 'busy'; bytes: number }
+  | { kind: 'done' }
+  | { kind: 'failed'; message: string }
+
+/** Saves a part of a strand, as a file that anybody can check. */
+export function ExportDialog(props: {
+  service: ServiceClient
+  status: AgentStatusResponse
+  close: () => void
+}) {
+  const { service, status, close } = props
+  const { agent_id: agent, record_count: headSeq } = status
+  const [from, setFrom] = useState('0')
+  const [to, setTo] = useState(String(headSeq))
+  const [isPacked, setPacked] = useState(false)
+  const { state, save, stop } = useSaving(service, agent)
+  return (
+    <Dialog title="Export" class="dialog" close={close}>
+      <h2>Export records of {agent}</h2>
+      <p>
+        A file with every record, signature and a checkpoint. Anybody can check it without this server: on{' '}
+        <a href="#/verify">Verify</a>, or with <code>strandfast verify</code>.
+      </p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void save({ from: Number(from), to: Number(to), isPacked })
+        }}
+      >
+        <div class="filter-line">
+          <SeqField name="First record" value={from} max={headSeq} set={setFrom} />
+          <SeqField name="Last record" value={to} max={headSeq} set={setTo} />
+        </div>
+        <label class="tick">
+          <input
+            type="checkbox"
+            checked={isPacked}
+            onChange={(event) => setPacked(event.currentTarget.checked)}
+          />
+          Compressed (.gz)
+        </label>
+        {Number(from) > 0 && (
+          <p class="muted">
+            An export that does not begin at record 0 proves its own links, not what came before.
+          </p>
+        )}
+        <p role="status">{stateText(state, Number(to) - Number(from) + 1)}</p>
+        <div class="buttons">
+          <button type="submit" class="primary" disabled={state.kind === 'busy'}>
+            Save the file
+          </button>
+          <button type="button" onClick={state.kind === 'busy' ? stop : close}>
+            {state.kind === 'busy' ? 'Stop' : 'Close'}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface Saving {
+  from: number
+  to: number
+  isPacked: boolean
+}
+
+function useSaving(service: ServiceClient, agent: string) {
+  const [state, setState] = useState<State>({ kind: 'idle' })
+  const running = useRef<AbortController | undefined>(undefined)
+  useEffect(() => () => running.current?.abort(), [])
+  const save = async ({ from, to, isPacked }: Saving): Promise<void> => {
+    const controller = new AbortController()
+    const { signal } = controller
+    running.current = controller
+    setState({ kind: 'busy', bytes: 0 })
+    try {
+      const stream = await service.exportStrand({ agent, fromSeq: from, toSeq: to, signal })
+      const coded = isPacked ? stream.pipeThrough(new GzipStream()) : stream
+      const content = await gather(coded, { signal, onBytes: (bytes) => setState({ kind: 'busy', bytes }) })
+      saveFile(`${fileName(agent)}-${from}-${to}.ndjson${isPacked ? '.gz' : ''}`, content)
+      setState({ kind: 'done' })
+    } catch (error) {
+      setState(signal.aborted ? { kind: 'idle' } : { kind: 'failed', message: explain(error) })
+    }
+  }
+  return { state, save, stop: () => running.current?.abort() }
+}
+
+/** The DOM's types let a compressor take more than bytes, which no stream of bytes can be piped through. */
+class GzipStream {
+  readonly readable: ReadableStream<Uint8Array>
+  readonly writable: WritableStream<Uint8Array>
+
+  constructor() {
+    const compressor = new CompressionStream('gzip')
+    const writer = compressor.writable.getWriter()
+    this.readable = compressor.readable
+    this.writable = new WritableStream({
+      write: (bytes) => writer.write(new Uint8Array(bytes)),
+      close: () => writer.close(),
+      abort: (reason) => writer.abort(reason),
+    })
+  }
+}
+
+function SeqField(props: { name: string; value: string; max: number; set: (value: string) => void }) {
+  const { name, value, max, set } = props
+  return (
+    <label class="field">
+      {name}
+      <input
+        type="number"
+        required
+        min={0}
+        max={max}
+        step={1}
+        value={value}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </label>
+  )
+}
+
+function stateText(state: State, records: number): string {
+  switch (state.kind) {
+    case 'idle':
+      return records > 0 ? `${countText(records)} records` : 'The last record comes before the first'
+    case 'busy':
+      return `${bytesText(state.bytes)} so far…`
+    case 'done':
+      return 'Saved'
+    case 'failed':
+      return state.message
+  }
+}

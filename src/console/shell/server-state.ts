@@ -1,0 +1,93 @@
+import { signal } from '@preact/signals'
+import { serviceUrl } from './service-url.js'
+
+/** Whether the server answers, as far as this page has seen. */
+export type ServerState =
+  | { kind: 'unknown' }
+  | { kind: 'ready' }
+  /** It answers, and serves less than usual. */
+  | { kind: 'limited'; detail: string }
+  | { kind: 'away' }
+  /** It answers again. */
+  | { kind: 'back' }
+
+export const serverState = signal<ServerState>({ kind: 'unknown' })
+
+let isOpen = false
+let sayLooked = (): void => undefined
+const looked = new Promise<void>((resolve) => {
+  sayLooked = resolve
+})
+
+/** Whether the server asks for no key; known once it was looked at. */
+export async function asksForNoKey(): Promise<boolean> {
+  await looked
+  return isOpen
+}
+
+const LOOK_MS = 15_000
+const LOOK_AWAY_MS = 2_000
+
+/** Looks at the server now and then while the page is seen, more often while the server is away. */
+export function watchServer(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const look = async (): Promise<void> => {
+    clearTimeout(timer)
+    if (document.visibilityState === 'hidden') return
+    took(await readiness())
+    clearTimeout(timer)
+    timer = setTimeout(() => void look(), serverState.value.kind === 'away' ? LOOK_AWAY_MS : LOOK_MS)
+  }
+  document.addEventListener('visibilitychange', () => void look())
+  lookNow = () => void look()
+  void look()
+}
+
+let lookNow: (() => void) | undefined
+
+/** Takes note that a call got no answer. */
+export function gotNoAnswer(): void {
+  if (serverState.value.kind === 'away') return
+  took({ kind: 'away' })
+  lookNow?.()
+}
+
+/** Takes note of an answer while the server was away. */
+export function gotAnswer(): void {
+  if (serverState.value.kind === 'away') lookNow?.()
+}
+
+function took(next: ServerState): void {
+  // `back` stays until the next look, so that the banner is seen.
+  const isBack = next.kind === 'ready' && serverState.value.kind === 'away'
+  serverState.value = isBack ? { kind: 'back' } : next
+  sayLooked()
+}
+
+async function readiness(): Promise<ServerState> {
+  try {
+    const response = await fetch(`${serviceUrl()}/readyz`, { cache: 'no-store' })
+    const text = await response.text()
+    if (!response.ok) return { kind: 'limited', detail: detailOf(text, response.status) }
+    isOpen = membersOf(text)['data_open'] === true
+    return { kind: 'ready' }
+  } catch {
+    // A fetch rejects only where no answer came.
+    return { kind: 'away' }
+  }
+}
+
+function detailOf(text: string, status: number): string {
+  const { detail } = membersOf(text)
+  return typeof detail === 'string' ? detail : `It answers with status ${status}`
+}
+
+/** The members of a JSON object; none for any other text, such as a proxy's page. */
+function membersOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}

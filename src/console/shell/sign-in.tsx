@@ -1,0 +1,110 @@
+import { useSignal } from '@preact/signals'
+import type { TargetedEvent } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { serverState } from './server-state.js'
+import { signIn } from './session.js'
+
+/** The field for the key. Over http to another host nothing can be typed before the risk is accepted. */
+export function SignIn({ notice }: { notice: string | undefined }) {
+  const problem = useSignal<string | undefined>(undefined)
+  const busy = useSignal(false)
+  const accepted = useSignal(globalThis.isSecureContext)
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus(), [])
+  const submit = async (event: TargetedEvent<HTMLFormElement, SubmitEvent>): Promise<void> => {
+    event.preventDefault()
+    const key = field.current?.value.trim() ?? ''
+    if (key === '') problem.value = 'Type the root key or an API key'
+    else {
+      busy.value = true
+      problem.value = await signIn(key)
+      busy.value = false
+    }
+    if (problem.value !== undefined) field.current?.focus()
+  }
+  return (
+    <div class="sign-in">
+      <h1>Sign in</h1>
+      <p class="lead">
+        Strandfast keeps records that nobody can change unnoticed. Here you read them, watch them arrive and
+        check them.
+      </p>
+      {notice !== undefined && (
+        <p class="notice" role="status">
+          {notice}
+        </p>
+      )}
+      {!globalThis.isSecureContext && <InsecureNotice accepted={accepted} />}
+      <form onSubmit={(event) => void submit(event)}>
+        <label for="key">Root key or API key</label>
+        <input
+          id="key"
+          ref={field}
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          disabled={!accepted.value}
+          aria-describedby={problem.value === undefined ? 'key-note' : 'key-problem'}
+          aria-invalid={problem.value !== undefined}
+        />
+        <p id="key-note" class="muted">
+          Forgotten when this tab closes
+        </p>
+        {problem.value !== undefined && (
+          <p id="key-problem" class="problem" role="alert">
+            {problem.value}
+          </p>
+        )}
+        <button type="submit" class="primary" disabled={busy.value || !accepted.value}>
+          Sign in
+        </button>
+      </form>
+      <p class="server-line">
+        <ServerLine />
+      </p>
+      <p>
+        <a href="#/verify">Check a file without signing in</a>
+      </p>
+    </div>
+  )
+}
+
+function InsecureNotice({ accepted }: { accepted: { value: boolean } }) {
+  return (
+    <div class="notice bad">
+      <p>
+        <strong>This connection is not encrypted.</strong> Anybody on the way can read the key and everything
+        shown here. Proofs cannot be checked on this page either: browsers allow that over https only.
+      </p>
+      <label class="tick">
+        <input
+          type="checkbox"
+          checked={accepted.value}
+          onChange={(event) => {
+            accepted.value = event.currentTarget.checked
+          }}
+        />
+        I trust this network and want to sign in all the same
+      </label>
+    </div>
+  )
+}
+
+/** The state of the server, and its version. */
+export function ServerLine() {
+  const state = serverState.value
+  const version = document.querySelector<HTMLMetaElement>('meta[name="version"]')?.content ?? ''
+  const words = {
+    unknown: 'Looking for the server…',
+    ready: 'The server is ready',
+    back: 'The server is ready',
+    away: 'The server does not answer',
+    limited: state.kind === 'limited' ? state.detail : '',
+  }
+  return (
+    <>
+      <span class={`dot ${state.kind}`} aria-hidden="true" /> {words[state.kind]}
+      <span class="muted"> · version {version}</span>
+    </>
+  )
+}

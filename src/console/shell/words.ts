@@ -1,0 +1,32 @@
+import type { Zone } from '../../client/index.js'
+import type { Scope, WhoAmI } from './session.js'
+
+/** What each scope lets a key do. */
+export const scopeMeanings: Record<Scope, string> = {
+  'records:read': 'Read agents, records, live streams and proofs',
+  'records:write': 'Write records, delete and restore them',
+  ingest: 'Send records through the ingest routes',
+  'agents:admin': 'Make agents, change their zones, rules and keys',
+  'proposals:decide': 'Approve and reject changes that wait',
+  'admin:organisms': 'Manage organisms and their users',
+  'admin:*': 'Everything',
+}
+
+/** What each zone means for records once they are written (docs/OPERATIONS.md, Zones and proposals). */
+export const zoneMeanings: Record<Zone, string> = {
+  free: 'A change takes effect at once',
+  governed: 'A change waits a minute or so, in which anybody who may decide can reject it',
+  protected: 'A change waits until somebody else approves it',
+  immutable_core: 'No record is ever changed; changes of the agent itself need two approvals',
+}
+
+/** Zones from the strictest to the loosest, without the order of any object. */
+export const zones: readonly Zone[] = ['free', 'governed', 'protected', 'immutable_core']
+
+/** Whose key it is, in words. */
+export function whoText({ kind, name, principal, user }: WhoAmI): string {
+  if (kind === 'root') return 'Root key'
+  if (kind === 'open') return 'No key needed'
+  if (kind === 'user') return user?.email ?? principal
+  return name === null ? `Key ${principal}` : `Key “${name}”`
+}

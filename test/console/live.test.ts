@@ -1,0 +1,124 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { writeMany } from '../support/console/strands.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('live records in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  /** Opens the tail of an agent that has one record. */
+  const open = async (agent: string): Promise<Page> => {
+    await writeMany(server, agent, [{ number: 0 }])
+    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/live` })
+    await isSaid(opened.page, 'Live')
+    return opened.page
+  }
+  const isSaid = (page: Page, text: string) =>
+    page.getByRole('status').getByText(text, { exact: true }).waitFor()
+  const write = (agent: string, from: number, count: number) =>
+    writeMany(
+      server,
+      agent,
+      Array.from({ length: count }, (_, index) => ({ number: from + index })),
+    )
+  const seqs = (page: Page) =>
+    page
+      .getByRole('list', { name: /^Live records/ })
+      .getByRole('link')
+      .allTextContents()
+  const shown = (page: Page, seq: number) =>
+    page.getByRole('link', { name: `Record ${seq}`, exact: true }).waitFor()
+  const see = (page: Page, state: 'hidden' | 'visible') =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'visibilityState', { value, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, state)
+
+  it('shows records as they are written, newest first, at most 500', async () => {
+    const page = await open('steady')
+    await page.getByText('Nothing has come yet').waitFor()
+    await write('steady', 1, 3)
+    await shown(page, 4)
+    expect(await seqs(page)).toEqual(['4', '3', '2'])
+    await write('steady', 4, 600)
+    await shown(page, 604)
+    expect(await seqs(page)).toHaveLength(500)
+    await page.getByText('{"number":603}').waitFor()
+    await page.getByRole('button', { name: 'Pretty' }).click()
+    await page.getByText('"number": 603').waitFor()
+  })
+
+  it('goes on from where it was paused, without a gap', async () => {
+    const page = await open('paused')
+    await write('paused', 1, 2)
+    await shown(page, 3)
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await isSaid(page, 'Paused. Nothing is missed: it goes on from here')
+    await write('paused', 3, 2)
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await shown(page, 5)
+    expect(await seqs(page)).toEqual(['5', '4', '3', '2'])
+  })
+
+  it('closes its connection while the page is hidden', async () => {
+    const page = await open('hidden')
+    await write('hidden', 1, 1)
+    await shown(page, 2)
+    const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/hidden/stream'))
+    await see(page, 'hidden')
+    await closed
+    await write('hidden', 2, 1)
+    await see(page, 'visible')
+    await shown(page, 3)
+    expect(await seqs(page)).toEqual(['3', '2'])
+  })
+
+  it('begins at a record, and looks at one field', async () => {
+    await write('earlier', 1, 5)
+    const page = await open('earlier')
+    await page.getByLabel('From record').fill('3')
+    await page.getByRole('button', { name: 'Begin there' }).click()
+    await shown(page, 6)
+    expect(await seqs(page)).toEqual(['6', '5', '4', '3'])
+    await page.getByLabel('With the field').fill('rare')
+    await page.getByLabel('With the field').press('Tab')
+    await isSaid(page, 'Live')
+    await writeMany(server, 'earlier', [{ number: 7 }, { rare: true }])
+    await shown(page, 8)
+    expect(await seqs(page)).toEqual(['8', '6', '5', '4', '3'])
+  })
+
+  it('leaves what is being read in place, and says how many are new', async () => {
+    const page = await open('read')
+    await write('read', 1, 200)
+    await shown(page, 201)
+    const list = page.getByRole('list', { name: /^Live records/ })
+    await list.evaluate((element) => element.scrollTo({ top: 400 }))
+    await page.waitForFunction(() => document.querySelector('.live-rows')?.scrollTop === 400)
+    await write('read', 201, 7)
+    await page.getByRole('button', { name: 'Show 7 new' }).click()
+    await shown(page, 208)
+    expect(await list.evaluate((element) => element.scrollTop)).toBe(0)
+  })
+})

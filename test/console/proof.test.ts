@@ -1,0 +1,227 @@
+import { writeFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openConsole, openSignedIn, verdict } from '../support/console/console-page.js'
+import { writeMany } from '../support/console/strands.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+const RECORDS = 3_000
+
+describe.skipIf(noBrowser)('checks in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+  let folder: string
+  let publicKey: string
+  let proxy: ChangingProxy | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    folder = mkdtempSync(join(tmpdir(), 'strandfast-files-'))
+    for (let at = 0; at < RECORDS; at += 1_000) {
+      await writeMany(
+        server,
+        'long',
+        Array.from({ length: 1_000 }, (_, index) => ({ number: at + index })),
+      )
+    }
+    publicKey = (await call(server, 'GET /v1/agents/long/status')).body.public_key
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    proxy?.stop()
+    opened = proxy = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const open = async (at: string, url = server.url): Promise<Page> => {
+    opened = await openSignedIn(browser, url, { at })
+    return opened.page
+  }
+  const verify = (page: Page) => page.getByRole('button', { name: 'Verify', exact: true }).click()
+
+  it('checks a whole strand, and later only what was added', async () => {
+    const page = await open('#/agents/long/proof')
+    await page.getByLabel('Public key that you trust').fill(publicKey)
+    await verify(page)
+    expect(await verdict(page)).toBe('Verified: all 3,001 records of long, 0 to 3000')
+    await page.getByText('It is signed by the key that you trust').waitFor()
+    await writeMany(server, 'long', [{ later: 1 }, { later: 2 }])
+    await page.reload()
+    await page.getByText('Only what was added since').waitFor()
+    const before = opened?.asked.length ?? 0
+    await verify(page)
+    expect(await verdict(page)).toBe('Verified: 2 records added to long since the last check, up to 3002')
+    const exports = opened?.asked.slice(before).filter((url) => url.includes('/export')) ?? []
+    expect(exports.map((url) => new URL(url).searchParams.get('from_seq'))).toEqual(['3000'])
+  })
+
+  it('follows a key that was changed since the last check, and one that was changed before', async () => {
+    await call(server, 'POST /v1/agents', { body: { name: 'rotated', zone: 'free' } })
+    await writeMany(server, 'rotated', [{ number: 1 }])
+    const { public_key: first } = (await call(server, 'GET /v1/agents/rotated/status')).body
+    const page = await open('#/agents/rotated/proof')
+    await page.getByLabel('Public key that you trust').fill(first)
+    await verify(page)
+    expect(await verdict(page)).toBe('Verified: all 2 records of rotated, 0 to 1')
+    expect((await call(server, 'POST /v1/agents/rotated/rotate-key', { body: {} })).status).toBe(200)
+    await writeMany(server, 'rotated', [{ number: 2 }])
+    await page.reload()
+    await page.getByText('Only what was added since').waitFor()
+    await verify(page)
+    expect(await verdict(page)).toBe('Verified: 2 records added to rotated since the last check, up to 3')
+    await page.getByRole('button', { name: 'Check everything again' }).click()
+    await page.getByText('Verified: all 4 records of rotated').waitFor()
+    await page.getByText('2, each named by the one before').waitFor()
+    await page.goto(`${server.url}/console#/agents/rotated/1`)
+    await page.getByRole('button', { name: 'Prove' }).click()
+    expect(await verdict(page)).toContain('Verified: record 1 of rotated')
+  })
+
+  it('does not take another key for the one that is trusted', async () => {
+    const other = (await call(server, 'GET /v1/agents/default/status')).body.public_key
+    const page = await open('#/agents/long/proof')
+    await page.getByLabel('Public key that you trust').fill(other)
+    await verify(page)
+    expect(await verdict(page)).toContain('Not verified: long: No record is signed by the key given')
+  })
+
+  it('names a strand that was cut, and one that was written anew, by the check that was kept', async () => {
+    const page = await open('#/agents/long/proof')
+    await verify(page)
+    await verdict(page)
+    const kept = await page.evaluate(() => ({ ...localStorage }))
+    const [name = '', text = ''] = Object.entries(kept).find(([key]) => key.includes('checked.')) ?? []
+    const check = JSON.parse(text)
+    const keep = async (changed: object): Promise<void> => {
+      await page.evaluate(
+        ([key = '', value = '']) => localStorage.setItem(key, value),
+        [name, JSON.stringify({ ...check, ...changed })],
+      )
+      await page.reload()
+      await page.getByText('Only what was added since').waitFor()
+      await verify(page)
+    }
+    await keep({ size: check.size + 5 })
+    expect(await verdict(page)).toContain('The tail was cut')
+    await keep({ chainHead: 'ab'.repeat(32) })
+    expect(await verdict(page)).toContain(
+      `Not verified: record ${check.size - 1} of long: The record is another than the one that was checked before`,
+    )
+  })
+
+  it('stops when it is told to', async () => {
+    const page = await open('#/agents/long/proof')
+    await page.route('**/v1/strand/export*', () => undefined)
+    await verify(page)
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    expect(await verdict(page)).toBe('Not verified: the check was stopped')
+  })
+
+  describe('behind a proxy that changes answers', () => {
+    const through = async (at: string, concerns: RegExp, change: Change): Promise<Page> => {
+      proxy = await startChangingProxy(server.url, { concerns: (path) => concerns.test(path), change })
+      return open(at, proxy.url)
+    }
+
+    it.each([
+      ['a body', '{\\"number\\":1233}', '{\\"number\\":1234}'],
+      ['a header', '\\nseq 1234\\n', '\\nseq 1235\\n'],
+    ])('names the record of an export in which one byte of %s was changed', async (_part, found, put) => {
+      let isChanged = false
+      const page = await through('#/agents/long/proof', /\/export/, (_path, body) => {
+        const text = body.toString()
+        isChanged = text.includes(found)
+        return text.replace(found, put)
+      })
+      await verify(page)
+      expect(await verdict(page)).toContain('Not verified: record 1234 of long')
+      expect(isChanged).toBe(true)
+    })
+
+    it('names the record of a proof in which one sibling was changed', async () => {
+      const page = await through('#/agents/long/77', /\/strand\/proof/, (_path, body) => {
+        const proof = JSON.parse(body.toString())
+        proof.path[3] = `${proof.path[3].startsWith('0') ? '1' : '0'}${proof.path[3].slice(1)}`
+        return JSON.stringify(proof)
+      })
+      await page.getByRole('button', { name: 'Prove' }).click()
+      expect(await verdict(page)).toBe(
+        'Not verified: record 77 of long: its path does not lead to the root of the tree',
+      )
+    })
+
+    it('names the record whose body was changed', async () => {
+      const page = await through('#/agents/long/77', /\/export/, (_path, body) =>
+        body.toString().replace('{\\"number\\":76}', '{\\"number\\":77}'),
+      )
+      await page.getByRole('button', { name: 'Prove' }).click()
+      expect(await verdict(page)).toBe(
+        'Not verified: record 77 of long: its body is not the one that its header commits to',
+      )
+    })
+  })
+
+  describe('of files, without a key of the server', () => {
+    const put = (name: string, content: string | Buffer): string => {
+      const path = join(folder, name)
+      writeFileSync(path, content)
+      return path
+    }
+    const check = async (page: Page, path: string): Promise<string> => {
+      await page.getByLabel('Drop a file here, or choose one').setInputFiles(path)
+      return verdict(page)
+    }
+
+    it('takes exports, plain and compressed, and names the record at fault', async () => {
+      const { text } = await call(server, 'GET /v1/strand/export?agent=long&to_seq=50')
+      opened = await openConsole(browser, server.url, { at: '#/verify' })
+      const { page } = opened
+      await page.getByLabel('Public key that you trust').fill(publicKey)
+      expect(await check(page, put('plain.ndjson', text))).toBe('Verified: 51 records of long, 0 to 50')
+      expect(await check(page, put('packed.ndjson.gz', gzipSync(text)))).toContain('Verified: 51 records')
+      const changed = put('changed.ndjson', text.replace('{\\"number\\":40}', '{\\"number\\":41}'))
+      expect(await check(page, changed)).toBe('Not verified: record 41: The body is not the one committed to')
+      expect(await check(page, put('cut.ndjson', text.split('\n').slice(0, 9).join('\n')))).toContain(
+        'The export is cut off',
+      )
+    })
+
+    it('takes checkpoints and proofs, by the key that is given', async () => {
+      const checkpoint = await call(server, 'GET /v1/strand/checkpoint?agent=long')
+      const { records } = (
+        await call(server, 'POST /v1/agents/long/query', { body: { type: 'latest', limit: 1 } })
+      ).body
+      const proof = await call(server, `GET /v1/strand/proof?agent=long&hash=${records[0].content_hash}`)
+      opened = await openConsole(browser, server.url, { at: '#/verify' })
+      const { page } = opened
+      const note = put('checkpoint.txt', checkpoint.text)
+      expect(await check(page, note)).toContain('Not verified: a checkpoint says nothing without a key')
+      await page.getByLabel('Public key that you trust').fill(publicKey)
+      await page.getByRole('button', { name: 'Check checkpoint.txt again' }).click()
+      await page.getByText('records is signed by key').waitFor()
+      expect(await check(page, put('proof.json', proof.text))).toContain(`Verified: record ${records[0].seq}`)
+      const broken = JSON.stringify({ ...proof.body, seq: proof.body.seq - 1 })
+      expect(await check(page, put('broken.json', broken))).toContain(
+        `Not verified: record ${records[0].seq - 1}`,
+      )
+      expect(await check(page, put('other.txt', 'no such thing'))).toContain(
+        'Not verified: this is no export',
+      )
+    })
+  })
+})

@@ -1,0 +1,199 @@
+import { readFileSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { verifyExport } from '../../src/client/verify-export.js'
+import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { makeMixedStrand, writeMany } from '../support/console/strands.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+const html = '<img src=x onerror="document.title=1">'
+
+describe.skipIf(noBrowser)('agents and records in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    await makeMixedStrand(server, 'mixed')
+    for (let number = 0; number < 60; number += 1) {
+      const name = `fleet-${String(number).padStart(2, '0')}`
+      await call(server, 'POST /v1/agents', { body: { name, zone: 'governed' } })
+    }
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const open = async (at: string, key?: string): Promise<Page> => {
+    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    return opened.page
+  }
+  const row = (page: Page, seq: number) =>
+    page.getByRole('row').filter({ has: page.getByRole('link', { name: `Record ${seq}`, exact: true }) })
+
+  it('shows agents by page and by the beginning of their names', async () => {
+    const page = await open('#/agents')
+    await page.getByText('62 agents').waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(50)
+    await page.getByRole('button', { name: 'Next' }).click()
+    await page.getByRole('rowheader', { name: 'mixed' }).waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(12)
+    await page.getByRole('button', { name: 'Back' }).click()
+    await page.getByRole('rowheader', { name: 'fleet-00' }).waitFor()
+    await page.getByLabel('Name begins with').fill('mix')
+    await page.getByText('1 agent', { exact: true }).waitFor()
+    const cells = await page.getByRole('row', { name: 'mixed' }).getByRole('cell').allTextContents()
+    expect(cells.slice(0, 2)).toEqual(['free', '8'])
+    await page.getByLabel('Name begins with').fill('nobody')
+    await page.getByText('No agent’s name begins with “nobody”').waitFor()
+  })
+
+  it('makes an agent in the zone that is chosen, and goes to it', async () => {
+    const page = await open('#/agents')
+    await page.getByRole('button', { name: 'New agent' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('.wrong')
+    await page.getByRole('button', { name: 'Make the agent' }).click()
+    await page.getByText('Expected 1 to 128 of').waitFor()
+    await page.getByLabel('Name', { exact: true }).fill('made.here')
+    await page.getByRole('radio', { name: /^protected/ }).check()
+    await page.getByRole('button', { name: 'Make the agent' }).click()
+    await page.getByRole('heading', { name: 'made.here' }).waitFor()
+    const { body } = await call(server, 'GET /v1/agents/made.here/status')
+    expect(body.zone).toBe('protected')
+  })
+
+  it('names the scope that making an agent needs, to a key without it', async () => {
+    const { key } = await scopedKey(server, ['records:read'])
+    const page = await open('#/agents', key)
+    expect(await page.getByRole('button', { name: 'New agent' }).isDisabled()).toBe(true)
+    await page.getByText('needs agents:admin').waitFor()
+  })
+
+  it('shows every record newest first, and which are deleted, erased and sealed', async () => {
+    const page = await open('#/agents/mixed')
+    await row(page, 0).waitFor()
+    const seqs = await page.getByRole('rowheader').allTextContents()
+    expect(seqs).toEqual(['8', '7', '6', '5', '4', '3', '2', '1', '0'])
+    expect(await row(page, 2).locator('.state').textContent()).toBe('deleted')
+    expect(await row(page, 3).locator('.state').textContent()).toBe('erased')
+    expect(await row(page, 3).locator('.body').textContent()).toBe('The body is gone for good')
+    expect(await row(page, 6).locator('.state').textContent()).toBe('sealed by 8')
+    expect(await row(page, 8).locator('.state').textContent()).toBe('')
+    expect(await row(page, 1).locator('.body').textContent()).toBe('{"celsius":1,"place":"roof"}')
+  })
+
+  it('filters by type, field and value, and says what filters leave out', async () => {
+    const page = await open('#/agents/mixed')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.getByLabel('Types').fill('reading')
+    await page.getByRole('button', { name: 'Add a condition' }).click()
+    await page.getByLabel('Field').fill('celsius')
+    await page.getByLabel('Comparison').selectOption('is at least')
+    await page.getByLabel('Type of the value').selectOption('number')
+    await page.getByLabel('Value', { exact: true }).fill('7')
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await page.getByText('deleted and erased records are left out').waitFor()
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 2)
+    expect(await page.getByRole('rowheader').allTextContents()).toEqual(['8', '7'])
+    await page.getByLabel('Value', { exact: true }).fill('seven')
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await page.getByText('Expected a number for celsius, got “seven”').waitFor()
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await row(page, 0).waitFor()
+  })
+
+  it('makes columns of fields, kept while the tab is open', async () => {
+    const page = await open('#/agents/mixed')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByRole('button', { name: 'celsius' }).click()
+    await page.getByRole('columnheader', { name: 'celsius' }).waitFor()
+    expect(await row(page, 7).locator('[data-name=celsius]').textContent()).toBe('7')
+    await page.reload()
+    await page.getByRole('columnheader', { name: 'celsius' }).waitFor()
+  })
+
+  it('saves an export that verifies, plain and compressed', async () => {
+    const page = await open('#/agents/mixed')
+    for (const isPacked of [false, true]) {
+      await page.getByRole('button', { name: 'Export' }).click()
+      await page.getByRole('checkbox').setChecked(isPacked)
+      const download = page.waitForEvent('download')
+      await page.getByRole('button', { name: 'Save the file' }).click()
+      const file = await download
+      expect(file.suggestedFilename()).toBe(`mixed-0-8.ndjson${isPacked ? '.gz' : ''}`)
+      const bytes = readFileSync(await file.path())
+      const text = (isPacked ? gunzipSync(bytes) : bytes).toString()
+      expect(await verifyExport(text)).toMatchObject({ ok: true, records: 9, erased: 1 })
+      await page.getByRole('button', { name: 'Close' }).click()
+    }
+  })
+
+  it('proves active, deleted, erased and sealed records, line by line up to the checkpoint', async () => {
+    const page = await open('#/agents/mixed')
+    for (const seq of [0, 1, 2, 3, 6, 8]) {
+      await page.goto(`${server.url}/console#/agents/mixed/${seq}`)
+      await page.getByRole('heading', { name: `Record ${seq}` }).waitFor()
+      await page.getByRole('button', { name: 'Prove' }).click()
+      expect(await verdict(page)).toContain(`Verified: record ${seq} of mixed is one of the 9 records`)
+      const siblings = page.getByRole('listitem').filter({ hasText: /^.?Holds: Step \d of \d: the sibling/ })
+      expect(await siblings.count()).toBe(seq === 8 ? 1 : 4)
+      expect(await page.locator('.steps .fails').count()).toBe(0)
+    }
+  })
+
+  it('shows a record’s header and body, and says where the strand ends', async () => {
+    const page = await open('#/agents/mixed/1')
+    await page.getByText('strand-record/v1').waitFor()
+    await page.getByText('"roof"', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Raw' }).click()
+    await page.locator('pre').getByText('{"celsius":1,"place":"roof"}').waitFor()
+    await page.getByRole('link', { name: 'Newer' }).click()
+    await page.getByRole('heading', { name: 'Record 2' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(new URL(page.url()).hash).toBe('#/agents/mixed')
+    await page.goto(`${server.url}/console#/agents/mixed/99`)
+    await page.getByText('There is no record 99: the last one is 8').waitFor()
+  })
+
+  it('shows 2,000 nodes of a body, and more on demand', async () => {
+    await writeMany(server, 'wide', [{ list: Array.from({ length: 2_500 }, (_, index) => index) }])
+    const page = await open('#/agents/wide/1')
+    await page.getByRole('button', { name: 'Show 2,000 more' }).click()
+    await page.getByRole('button', { name: 'Show 2,000 more' }).waitFor({ state: 'detached' })
+    expect(await page.locator('.tree code').count()).toBe(2_500)
+    await page.locator('.tree').getByText('2499', { exact: true }).waitFor()
+  })
+
+  it('shows what records hold as text, whatever it would be as HTML', async () => {
+    await writeMany(server, 'hostile', [{ [html]: html, nested: [{ [html]: html }] }])
+    const page = await open('#/agents/hostile')
+    await row(page, 1).waitFor()
+    expect(await row(page, 1).locator('.body').textContent()).toContain('<img src=x')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByRole('button', { name: html }).click()
+    await page.getByRole('columnheader', { name: html }).waitFor()
+    await page.goto(`${server.url}/console#/agents/hostile/1`)
+    await page.locator('.tree').getByText(html).first().waitFor()
+    // No agent can have such a name.
+    opened?.allow('status of 400')
+    await page.goto(`${server.url}/console#/agents/${encodeURIComponent(html)}`)
+    await page.getByRole('heading', { name: html }).waitFor()
+    expect(await page.locator('img').count()).toBe(0)
+    expect(await page.title()).toBe(`${html} · Strandfast`)
+  })
+})

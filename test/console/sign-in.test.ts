@@ -1,0 +1,166 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { freePort } from '../support/server/free-port.js'
+import { type TestServer, startServer, testRootKey } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('signing in to the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser(['--host-resolver-rules=MAP console.example 127.0.0.1'])
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const kept = (page: ConsolePage['page']) =>
+    page.evaluate(() => ({
+      lasting: JSON.stringify({ ...localStorage }),
+      passing: JSON.stringify({ ...sessionStorage }),
+      cookie: document.cookie,
+      address: location.href,
+    }))
+
+  it('says whose the key is and what it may do, and keeps the key in the tab alone', async () => {
+    opened = await openConsole(browser, server.url)
+    const { page, asked } = opened
+    await page.getByText('The server is ready').waitFor()
+    await signIn(page)
+    await page.getByRole('heading', { name: 'Root key' }).waitFor()
+    await page.getByText('Everything').waitFor()
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    const { lasting, passing, cookie, address } = await kept(page)
+    expect(passing).toContain(testRootKey)
+    expect(lasting + cookie + address).not.toContain(testRootKey)
+    expect(asked.filter((url) => url.includes(testRootKey))).toEqual([])
+    await page.reload()
+    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByText('The key is forgotten').waitFor()
+    expect((await kept(page)).passing).toBe('{}')
+  })
+
+  it('refuses an unknown key and says so', async () => {
+    opened = await openConsole(browser, server.url)
+    const { page } = opened
+    opened.allow('status of 401')
+    await page.getByLabel('Root key or API key').fill('no-such-key-0123456789abcdefghijklmn')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('The server does not know this key').waitFor()
+    expect((await kept(page)).passing).toBe('{}')
+  })
+
+  it('shows a screen that the key may not use as disabled, with the scope that is missing', async () => {
+    const { key } = await scopedKey(server, ['ingest'])
+    opened = await openSignedIn(browser, server.url, { key })
+    const { page } = opened
+    await page.getByRole('heading', { name: 'Key “test”' }).waitFor()
+    const link = page.getByRole('link', { name: 'Agents', exact: true })
+    expect(await link.getAttribute('aria-disabled')).toBe('true')
+    expect(await page.getByRole('navigation').textContent()).toContain('needs records:read')
+  })
+
+  it('lets each scope to its screens, and no other', async () => {
+    for (const scope of ['records:read', 'records:write', 'ingest', 'agents:admin', 'admin:*'] as const) {
+      const { key } = await scopedKey(server, [scope])
+      const { page, context, complaints } = await openSignedIn(browser, server.url, { key })
+      const link = page.getByRole('link', { name: 'Agents', exact: true })
+      const isShut = (await link.getAttribute('aria-disabled')) === 'true'
+      expect([scope, isShut]).toEqual([scope, scope !== 'records:read' && scope !== 'admin:*'])
+      if (!isShut) {
+        await link.click()
+        await page.getByRole('rowheader', { name: 'default' }).waitFor()
+        expect(await page.getByRole('button', { name: 'New agent' }).isEnabled()).toBe(scope === 'admin:*')
+      }
+      expect(complaints).toEqual([])
+      await context.close()
+    }
+  })
+
+  it('removes a key from the address and does not use it', async () => {
+    opened = await openConsole(browser, server.url, { at: `?key=${testRootKey}` })
+    const { page } = opened
+    await page.getByText('it was removed and not used').waitFor()
+    expect(page.url()).toBe(`${server.url}/console`)
+    await page.evaluate((key) => {
+      location.hash = `#key=${key}`
+    }, testRootKey)
+    await page.waitForFunction(() => location.hash === '')
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0)
+  })
+
+  it('signs out after 30 minutes without use, and when the server no longer accepts the key', async () => {
+    const { key, key_id: keyId } = await scopedKey(server, ['records:read'])
+    opened = await openConsole(browser, server.url)
+    const { page } = opened
+    await page.clock.install()
+    await signIn(page)
+    await page.clock.fastForward('29:00')
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1)
+    await page.clock.fastForward('02:00')
+    await page.getByText('Signed out after 30 minutes').waitFor()
+    await signIn(page, key)
+    const gone = await fetch(`${server.url}/v1/admin/api-keys/${keyId}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${testRootKey}` },
+    })
+    expect(gone.status).toBe(200)
+    opened.allow('status of 401')
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByText('The server no longer accepts this key').waitFor()
+    expect((await kept(page)).passing).toBe('{}')
+  })
+
+  it('wants the risk of a connection without TLS to be accepted before a key is typed', async () => {
+    // The browser tells of a header that it passes over at an address without TLS.
+    const allowed = 'Cross-Origin-Opener-Policy'
+    opened = await openConsole(browser, server.url.replace('127.0.0.1', 'console.example'), { allowed })
+    const { page } = opened
+    await page.getByText('This connection is not encrypted').waitFor()
+    expect(await page.getByLabel('Root key or API key').isDisabled()).toBe(true)
+    await page.getByRole('checkbox').check()
+    await signIn(page)
+  })
+
+  it('asks for no key where the server wants none, and warns', async () => {
+    const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
+    opened = await openConsole(browser, open.url)
+    const { page } = opened
+    await page.getByText('This server asks for no key').waitFor()
+    expect(await page.getByLabel('Root key or API key').count()).toBe(0)
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByRole('rowheader', { name: 'default' }).waitFor()
+    await open.stop()
+  })
+
+  it('says that the server is away, and that it is back', async () => {
+    const env = { SERVICE_PORT: String(await freePort()) }
+    const first = await startServer({ env })
+    opened = await openSignedIn(browser, first.url)
+    const { page, allow } = opened
+    allow('ERR_CONNECTION_REFUSED')
+    await first.halt()
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByText('The server does not answer').waitFor()
+    const second = await startServer({ env, dataDir: first.dataDir })
+    await page.getByText('The server is back').waitFor()
+    await page.getByRole('rowheader', { name: 'default' }).waitFor()
+    await second.stop()
+  })
+})

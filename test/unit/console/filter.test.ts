@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import {
+  type ConditionDraft,
+  emptyCondition,
+  noFilter,
+  queryOf,
+} from '../../../src/console/records/filter.js'
+
+const withCondition = (condition: Partial<ConditionDraft>) =>
+  queryOf({ ...noFilter, conditions: [{ ...emptyCondition, field: 'celsius', ...condition }] })
+
+describe('the filter of records', () => {
+  it('is no query while it narrows nothing', () => {
+    expect(queryOf(noFilter)).toBeUndefined()
+  })
+
+  it('takes types apart by commas and spaces, newest first', () => {
+    expect(queryOf({ ...noFilter, types: ' reading, auth/*  sys/erase' })).toEqual({
+      query: { type: 'time_range', order: 'desc', types: ['reading', 'auth/*', 'sys/erase'] },
+    })
+  })
+
+  it('takes moments in the zone of the reader', () => {
+    const from = '2026-03-01T08:30'
+    expect(queryOf({ ...noFilter, from })).toMatchObject({ query: { from_ts: new Date(from).getTime() } })
+  })
+
+  it.each<[Partial<ConditionDraft>, unknown]>([
+    [{ value: '7' }, '7'],
+    [{ valueType: 'number', value: '7' }, 7],
+    [{ valueType: 'yes or no', value: 'no' }, false],
+    [{ valueType: 'JSON', value: 'null' }, null],
+    [{ op: 'in', value: 'a, b' }, ['a', 'b']],
+    [{ op: 'in', valueType: 'number', value: '1,2' }, [1, 2]],
+    [{ op: 'exists', value: 'no' }, false],
+  ])('compares with a value of the chosen type: %j', (condition, value) => {
+    expect(withCondition(condition)).toMatchObject({ query: { where: [{ field: 'celsius', value }] } })
+  })
+
+  it.each([
+    [queryOf({ ...noFilter, types: 'Reading' }), 'Expected types of'],
+    [withCondition({ field: ' ' }), 'Expected the name of a field'],
+    [withCondition({ valueType: 'number', value: 'warm' }), 'Expected a number for celsius'],
+    [withCondition({ op: 'in', valueType: 'number', value: '1, warm' }), 'Expected a number for celsius'],
+    [withCondition({ valueType: 'JSON', value: '{' }), 'Expected JSON for celsius'],
+  ])('says what is wrong: %j', (query, fault) => {
+    expect(query).toMatchObject({ fault: expect.stringContaining(fault) })
+  })
+})
