@@ -84,8 +84,7 @@ async function runUntil(
   const { serve } = await import('../main.js')
   const server = await serve(config, directory, canEnd)
   process.stdout.write(`listening on ${server.url}\n`)
-  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY)
-    tell(nextSteps(server.url, config.dataDir))
+  if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) tell(nextSteps(server.url, config))
   await signalled
   const timer = setTimeout(() => {
     tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
@@ -97,15 +96,15 @@ async function runUntil(
 }
 
 /** Where to look next, for whoever starts the server by hand or for the first time. */
-function nextSteps(url: string, dataDir: string): string {
+function nextSteps(url: string, { dataDir, console: withConsole }: Config): string {
   const [, program = ''] = process.argv
   // As it was started: where the package is not installed, there is no command of this name.
   const command = program.endsWith('.js') ? `node ${relative('.', program)}` : 'strandfast'
   const where = dataDir === resolve('data') ? '' : ` --data-dir ${relative('.', dataDir)}`
-  return (
-    `next: ${reachedAt(url)}/docs shows every operation; a first record: ${command} write hello --data ` +
-    `'{"text":"world"}'${where}`
-  )
+  const pages = withConsole
+    ? `${reachedAt(url)}/ in a browser shows the records, /docs every operation`
+    : `${reachedAt(url)}/docs shows every operation`
+  return `next: ${pages}; a first record: ${command} write hello --data '{"text":"world"}'${where}`
 }
 
 interface Signals {

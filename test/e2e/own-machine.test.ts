@@ -182,7 +182,7 @@ describe('the first start', () => {
     }
     expect(told).toEqual([
       expect.stringMatching(
-        /^next: http:\/\/127\.0\.0\.1:\d+\/docs shows every operation; a first record: node \S+strandfast\.js write hello --data '\{"text":"world"\}' --data-dir first$/,
+        /^next: http:\/\/127\.0\.0\.1:\d+\/ in a browser shows the records, \/docs every operation; a first record: node \S+strandfast\.js write hello --data '\{"text":"world"\}' --data-dir first$/,
       ),
     ])
   })

@@ -1,0 +1,94 @@
+/**
+ * Makes the pictures of docs/CONSOLE.md from a running server with public data: `npm run screenshots`. Needs Chromium.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+import { startServer } from '../bench/child.mjs'
+import { dataSets } from './demo/data-sets.mjs'
+import { upload } from './demo/upload.mjs'
+
+const pictures = fileURLToPath(new URL('../docs/console/', import.meta.url))
+const program = fileURLToPath(new URL('../dist/program/strandfast.js', import.meta.url))
+/** Pictures show it as dots, and nothing but this server knows it. */
+const key = 'root-key-of-the-server-in-the-pictures'
+const AGENT = 'earthquakes.us'
+const NAMES = ['airports of the United States', 'earthquakes of one week', 'weather of two stations by day']
+
+const directory = mkdtempSync(join(tmpdir(), 'strandfast-pictures-'))
+process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+const server = await startServer([program, 'serve'], {
+  SERVICE_DATA_DIR: join(directory, 'data'),
+  SERVICE_PORT: '0',
+  SERVICE_ROOT_API_KEY: key,
+  SERVICE_LOG_LEVEL: 'warn',
+})
+const browser = await chromium.launch({
+  executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
+})
+try {
+  await upload({ ...server, key, gzip: false }, rows(), () => {})
+  mkdirSync(pictures, { recursive: true })
+  await wide()
+  await narrow()
+} finally {
+  await browser.close()
+  await server.stop()
+}
+
+function* rows() {
+  for (const { name, rows: all } of dataSets) if (NAMES.includes(name)) yield* all()
+}
+
+/** The screens as they are on a desk. */
+async function wide() {
+  const page = await opened({ viewport: { width: 1200, height: 760 }, colorScheme: 'light' })
+  await page.getByRole('link', { name: 'Agents', exact: true }).click()
+  await page.getByRole('row').nth(8).waitFor()
+  await take(page, 'agents')
+  await page.getByLabel('Name begins with').fill(AGENT)
+  await page.getByRole('link', { name: AGENT, exact: true }).click()
+  await page.getByRole('row').nth(8).waitFor()
+  await take(page, 'records')
+  await page.goto(`${server.url}/console#/agents/${AGENT}/7`)
+  await page.getByRole('button', { name: 'Prove' }).click()
+  await page.getByRole('status').filter({ hasText: 'Verified' }).waitFor()
+  await take(page, 'proof-of-a-record')
+  await page.goto(`${server.url}/console#/agents/${AGENT}/proof`)
+  await page.getByRole('button', { name: 'Verify', exact: true }).click()
+  await page.getByRole('status').filter({ hasText: 'Verified' }).waitFor()
+  await take(page, 'proof-of-a-strand')
+}
+
+/** One of them on a phone. */
+async function narrow() {
+  const page = await opened({ viewport: { width: 390, height: 760 }, colorScheme: 'dark' })
+  await page.goto(`${server.url}/console#/agents/${AGENT}`)
+  await page.getByRole('row').nth(8).waitFor()
+  await take(page, 'phone')
+}
+
+/** A page that is signed in. */
+async function opened(settings) {
+  const context = await browser.newContext({ ...settings, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  await page.goto(server.url)
+  await page.getByLabel('Root key or API key').fill(key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+  return page
+}
+
+async function take(page, name) {
+  // A focus ring, or a pointer over a row, is of no use to a reader.
+  await page.mouse.move(0, 0)
+  await page.evaluate(async () => {
+    document.activeElement?.blur()
+    await Promise.all(document.getAnimations().map(({ finished }) => finished))
+  })
+  await page.screenshot({ path: join(pictures, `${name}.png`) })
+  process.stdout.write(`docs/console/${name}.png\n`)
+}
