@@ -10,6 +10,7 @@ import { watchServer } from './shell/server-state.js'
 import { resume, session, watchIdle } from './shell/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn } from './shell/sign-in.js'
+import { FirstPage } from './start/first-page.js'
 
 const scrubbed = scrubAddress()
 applyAppearance()
@@ -48,6 +49,8 @@ function titleOf(shown: Route): string {
     case 'start':
     case 'unknown':
       return ''
+    case 'first':
+      return 'A first record'
     case 'agents':
       return 'Agents'
     case 'agent':
@@ -66,6 +69,8 @@ function Screen() {
   switch (shown.screen) {
     case 'start':
       return <SignedInPage session={value} />
+    case 'first':
+      return <FirstPage session={value} />
     case 'agents':
       return <AgentsPage session={value} />
     case 'agent':

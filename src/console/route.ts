@@ -8,6 +8,7 @@ export type AgentTab = (typeof agentTabs)[number]
 /** The screen that an address names. */
 export type Route =
   | { screen: 'start' }
+  | { screen: 'first' }
   | { screen: 'agents' }
   | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined }
   | { screen: 'verify' }
@@ -20,6 +21,7 @@ export function parseRoute(hash: string): Route {
   if (first === 'agents' && second !== undefined && second !== '') return agentRoute(second, third)
   if (second !== undefined) return { screen: 'unknown' }
   if (first === '') return { screen: 'start' }
+  if (first === 'start') return { screen: 'first' }
   return first === 'agents' || first === 'verify' ? { screen: first } : { screen: 'unknown' }
 }
 

@@ -27,6 +27,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
 
   const settled: Record<string, (page: Page) => Promise<unknown>> = {
     '': (page) => page.getByText('What it may do').waitFor(),
+    '#/start': (page) => page.getByText('From a program').click(),
     '#/agents': async (page) => {
       await page.getByRole('rowheader', { name: 'mixed' }).waitFor()
     },

@@ -4,13 +4,10 @@ import { webCryptoJobs } from '../../client/webcrypto.js'
 import type { ReadRecord } from '../../proof/record.js'
 import { toHex } from '../../proof/hex.js'
 import { Dialog } from '../parts/dialog.js'
-import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
-import { Result } from '../parts/result.js'
 import { CopyButton, Failure, Loading, Time } from '../parts/texts.js'
-import { type Step, type Verdict, proveRecord } from '../proof/prove-record.js'
-import { Steps } from '../proof/steps.js'
+import { ProveButton } from '../proof/prove-button.js'
 import { agentLink } from '../route.js'
 import { BodyTree } from './body-tree.js'
 import { readRows, readStrandPart, type RecordRow } from './record-row.js'
@@ -89,40 +86,13 @@ function Contents({ service, status, seq, shown }: DrawerProps & { shown: Shown 
 
 function Proof({ service, status, seq, record }: DrawerProps & { record: ReadRecord }) {
   const { agent_id: agent, strand } = status
-  const [steps, setSteps] = useState<readonly Step[]>([])
-  const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
-  const prove = async (): Promise<void> => {
-    setBusy(true)
-    setSteps([])
-    setVerdict(undefined)
-    try {
-      // The key in force signs the checkpoint, and may be newer than the list.
-      const { public_key: publicKey } = await service.agent(agent).status()
-      const askForPath = (hash: string) => service.proof(agent, hash)
-      const material = { agent, seq, strand, record, askForPath, publicKey }
-      setVerdict(await proveRecord(material, (step) => setSteps((before) => [...before, step])))
-    } catch (error) {
-      setVerdict({ ok: false, text: `Not verified: record ${seq} of ${agent}: ${explain(error)}` })
-    }
-    setBusy(false)
-  }
   return (
     <section class="prove" aria-labelledby="prove-title">
       <h3 id="prove-title">Proof</h3>
       <p class="muted">
         This browser computes every hash from the record up to a checkpoint that the agent’s key has signed.
       </p>
-      <button type="button" class="primary" disabled={isBusy} onClick={() => void prove()}>
-        Prove
-      </button>
-      <Result verdict={verdict}>
-        <p>
-          It relies on the key that this server names. To check a key that you know from elsewhere, and all
-          records, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
-        </p>
-      </Result>
-      <Steps steps={steps} />
+      <ProveButton service={service} provable={{ agent, strand, seq, record }} name="Prove" />
     </section>
   )
 }

@@ -1,0 +1,52 @@
+/** One way to write a record from a program. */
+export interface WayToWrite {
+  name: string
+  text: string
+}
+
+/**
+ * Ways to write a record to a collection, as texts to copy.
+ * @param url of the service, as this page reaches it
+ */
+export function waysToWrite(url: string, collection: string): WayToWrite[] {
+  const records = `${url}/v1/collections/${collection}/records`
+  return [
+    {
+      name: 'curl',
+      text: `curl ${records} \\
+  -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"data": {"celsius": 21.5}}'`,
+    },
+    {
+      name: 'JavaScript',
+      text: `import { ServiceClient } from '@strandfast/client'
+
+const service = new ServiceClient({ url: '${url}', apiKey: process.env.KEY })
+await service.collection('${collection}').write({ celsius: 21.5 })`,
+    },
+    {
+      name: 'Python',
+      text: `import json, os, urllib.request
+
+request = urllib.request.Request(
+    "${records}",
+    data=json.dumps({"data": {"celsius": 21.5}}).encode(),
+    headers={"Authorization": "Bearer " + os.environ["KEY"], "Content-Type": "application/json"},
+)
+print(urllib.request.urlopen(request).read().decode())`,
+    },
+    {
+      name: 'Vector',
+      text: `[sinks.strandfast]
+type = "http"
+inputs = ["logs"]
+uri = "${url}/v1/ingest/${collection}?on_error=keep&dedupe=body"
+method = "post"
+compression = "gzip"
+encoding.codec = "json"
+auth.strategy = "bearer"
+auth.token = "KEY"
+acknowledgements.enabled = true`,
+    },
+  ]
+}

@@ -1,0 +1,207 @@
+import type { ComponentChildren, TargetedEvent } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import type { ServiceClient } from '../../client/index.js'
+import { saveFile } from '../parts/download.js'
+import { explain } from '../parts/explain.js'
+import { countText, lineText } from '../parts/format.js'
+import { CopyButton, Time } from '../parts/texts.js'
+import { type Provable, ProveButton } from '../proof/prove-button.js'
+import { readStrandPart } from '../records/record-row.js'
+import { Tail } from '../records/tail.js'
+import { agentLink } from '../route.js'
+import { serviceUrl } from '../shell/service-url.js'
+import { type SignedIn, may } from '../shell/session.js'
+import { waysToWrite } from './commands.js'
+
+/** The collection that first records go to. */
+const COLLECTION = 'first'
+const READ_MS = 30_000
+/** Before any record: a stream from here on tells all of them. */
+const BEGINNING = '1970-01-01T00:00:00Z'
+const ROWS_SHOWN = 5
+
+/** A first record, from being written to being proved. */
+export function FirstPage({ session: { service, who } }: { session: SignedIn }) {
+  const [written, setWritten] = useState<Provable | undefined>(undefined)
+  const mayWrite = may(who, 'records:write') && may(who, 'records:read')
+  return (
+    <div class="page narrow">
+      <h1>A first record</h1>
+      <p class="lead">
+        Write something down, see it arrive, and have this browser prove that nobody can change it unnoticed.
+      </p>
+      {!mayWrite && (
+        <p class="notice">
+          This key does not write and read records: it needs <code>records:write</code> and{' '}
+          <code>records:read</code>.
+        </p>
+      )}
+      <ol class="first-steps">
+        <Part title="Write it">
+          <WriteForm service={service} mayWrite={mayWrite} done={setWritten} />
+          <OtherWays />
+        </Part>
+        <Part title="See it arrive">
+          {written === undefined ? (
+            <p class="muted">It comes here as soon as it is on disk.</p>
+          ) : (
+            <Arrived service={service} />
+          )}
+        </Part>
+        <Part title="Prove it">
+          {written === undefined ? (
+            <p class="muted">Its hash, its signature and its path to a signed checkpoint.</p>
+          ) : (
+            <ProveButton key={written.seq} service={service} provable={written} name="Verify" />
+          )}
+        </Part>
+        <Part title="Keep what a check needs">
+          <Kit service={service} written={written} />
+        </Part>
+      </ol>
+    </div>
+  )
+}
+
+function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <li>
+      <h2>{title}</h2>
+      {children}
+    </li>
+  )
+}
+
+function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (provable: Provable) => void }) {
+  const { service, mayWrite, done } = props
+  const [text, setText] = useState('It rained in the morning')
+  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const [isBusy, setBusy] = useState(false)
+  const write = async (event: TargetedEvent<HTMLFormElement, SubmitEvent>): Promise<void> => {
+    event.preventDefault()
+    setBusy(true)
+    try {
+      const { seq } = await service.collection(COLLECTION).write({ text })
+      const range = { fromSeq: seq, toSeq: seq, signal: AbortSignal.timeout(READ_MS) }
+      const { records, strand } = await readStrandPart(service, COLLECTION, range)
+      const [record] = records
+      if (record === undefined) throw new Error(`The export of ${COLLECTION} lacks record ${seq}`)
+      done({ agent: COLLECTION, strand, seq, record })
+      setProblem(undefined)
+    } catch (error) {
+      setProblem(explain(error))
+    }
+    setBusy(false)
+  }
+  return (
+    <form onSubmit={(event) => void write(event)}>
+      <label for="first-text">What is to be kept</label>
+      <input
+        id="first-text"
+        class="long-input"
+        autocomplete="off"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <p class="muted">
+        It becomes a record of the agent <code>{COLLECTION}</code>, which is made with its key by the first
+        write.
+      </p>
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      <button type="submit" class="primary" disabled={isBusy || !mayWrite}>
+        Write the record
+      </button>
+    </form>
+  )
+}
+
+function OtherWays() {
+  return (
+    <details class="ways">
+      <summary>From a program</summary>
+      <p class="muted">
+        Put a key into <code>KEY</code>. Programs that collect logs and events send to <code>/v1/ingest</code>
+        . <a href="docs">Every operation</a>
+      </p>
+      {waysToWrite(serviceUrl(), COLLECTION).map(({ name, text }) => (
+        <section key={name}>
+          <div class="section-head">
+            <h3>{name}</h3>
+            <CopyButton text={text} name={`the lines for ${name}`} />
+          </div>
+          <pre class="raw" tabIndex={0} aria-label={name}>
+            {text}
+          </pre>
+        </section>
+      ))}
+    </details>
+  )
+}
+
+/** The records of the collection, the newest first, as its stream tells them. */
+function Arrived({ service }: { service: ServiceClient }) {
+  const tail = useMemo(() => new Tail(service, COLLECTION), [service])
+  useEffect(() => {
+    tail.begin({ since: BEGINNING, field: '' })
+    return () => tail.close()
+  }, [tail])
+  const rows = tail.blocks.value.flatMap((block) => block.rows).slice(0, ROWS_SHOWN)
+  return (
+    <>
+      <ol class="live-rows" aria-label="Records that have arrived">
+        {rows.map(({ seq, ms, type, payload }) => (
+          <li key={seq}>
+            <a href={agentLink(COLLECTION, seq)} aria-label={`Record ${seq}`}>
+              {countText(seq)}
+            </a>
+            <Time ms={ms} />
+            <code class="type">{type}</code>
+            <code class="body">{lineText(JSON.stringify(payload))}</code>
+          </li>
+        ))}
+      </ol>
+      <p>
+        <a href={agentLink(COLLECTION)}>All records of {COLLECTION}</a>
+      </p>
+    </>
+  )
+}
+
+/** What somebody needs who does not trust this server: to be kept elsewhere. */
+function Kit({ service, written }: { service: ServiceClient; written: Provable | undefined }) {
+  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const save = async (): Promise<void> => {
+    try {
+      const { strand, public_key: publicKey } = await service.agent(COLLECTION).status()
+      const checkpoint = await service.checkpoint(COLLECTION)
+      saveFile(
+        `${COLLECTION}-trust.json`,
+        `${JSON.stringify({ agent: COLLECTION, strand, public_key: publicKey, checkpoint }, null, 2)}\n`,
+      )
+      setProblem(undefined)
+    } catch (error) {
+      setProblem(explain(error))
+    }
+  }
+  return (
+    <>
+      <p class="muted">
+        The public key, and a checkpoint of what is there now. Kept where this server cannot reach it, it
+        shows later whether anything was changed: on the page <a href="#/verify">Verify</a>, or by{' '}
+        <code>strandfast verify</code>.
+      </p>
+      <button type="button" disabled={written === undefined} onClick={() => void save()}>
+        Download key and checkpoint
+      </button>
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { axeFindings, openConsole, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
+import { ask, scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('a first record, in the console', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  it('is written, arrives, and is proved, from the sign-in on', async () => {
+    const { page, context, complaints } = await openConsole(browser, server.url)
+    await signIn(page)
+    await page.getByRole('link', { name: 'Write a first record' }).click()
+    await page.getByLabel('What is to be kept').fill('<b>first</b>')
+    await page.getByRole('button', { name: 'Write the record' }).click()
+    const arrived = page.getByRole('list', { name: 'Records that have arrived' })
+    await arrived.getByText('{"text":"<b>first</b>"}').waitFor()
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    expect(await verdict(page)).toMatch(/^Verified: record 1 of first is one of the 2 records/)
+    expect(await axeFindings(page)).toEqual([])
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download key and checkpoint' }).click(),
+    ])
+    const kit = JSON.parse(readFileSync(await download.path(), 'utf8'))
+    const { body } = await ask(server, 'GET /v1/agents/first/status')
+    expect(kit).toMatchObject({ agent: 'first', strand: body.strand, public_key: body.public_key })
+    expect(kit.checkpoint).toContain(body.strand)
+    await page.goto(`${server.url}/console#/`)
+    await page.getByRole('link', { name: 'Look at the agents' }).waitFor()
+    expect(await page.getByRole('link', { name: 'Write a first record' }).count()).toBe(0)
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('shows texts for programs with the address of this server', async () => {
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/start' })
+    await page.getByText('From a program').click()
+    const texts = await page.locator('.ways pre').allTextContents()
+    expect(texts).toHaveLength(4)
+    for (const text of texts) expect(text).toContain(server.url)
+    await context.close()
+  })
+
+  it('says what a key lacks that does not write', async () => {
+    const { key } = await scopedKey(server, ['records:read'])
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/start', key })
+    await page.getByText('This key does not write and read records').waitFor()
+    expect(await page.getByRole('button', { name: 'Write the record' }).isDisabled()).toBe(true)
+    await context.close()
+  })
+})
