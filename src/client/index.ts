@@ -7,6 +7,7 @@ export type {
   ListAgentsOptions,
   ServiceClientOptions,
 } from './service-client.js'
+export type { ApiKeyListOptions, ApiKeysClient } from './api-keys.js'
 export type { AuthClient } from './auth.js'
 export type { OnSessionChange } from './auth-session.js'
 export type { NewMember, OrganismsClient } from './organisms.js'

@@ -1,3 +1,4 @@
+import { ApiKeysClient } from './api-keys.js'
 import { AuthClient, fixedSource, refreshCall } from './auth.js'
 import { SessionKeeper } from './auth-session.js'
 import { type Timing, systemTiming } from './backoff.js'
@@ -114,6 +115,8 @@ export class ServiceClient {
   readonly log: LogClient
   /** Administration of organisms. */
   readonly organisms: OrganismsClient
+  /** Administration of scoped API keys. */
+  readonly apiKeys: ApiKeysClient
   readonly #options: ServiceClientOptions
   readonly #byOrganism = new Map<string, ServiceClient>()
   readonly #transport: Transport
@@ -138,6 +141,7 @@ export class ServiceClient {
     this.log = new LogClient(transport)
     this.proposals = new ProposalsClient(transport)
     const apiKey = fixedSource(async () => options.apiKey)
+    this.apiKeys = new ApiKeysClient(transport, apiKey)
     this.organisms = new OrganismsClient(transport, apiKey)
     this.graph = new GraphClient(transport, options.apiKey === undefined ? undefined : apiKey)
     this.auth = new AuthClient({

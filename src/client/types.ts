@@ -86,6 +86,21 @@ export interface AgentStatusResponse extends agents.AgentStatus {}
 /** What may happen to an agent's records once they are written (docs/OPERATIONS.md, Zones and proposals). */
 export type Zone = agents.AgentStatus['zone']
 
+/** A scoped API key, without what it opens with. */
+export type ApiKey = keys.ApiKeyPage['api_keys'][number]
+
+/** One page of API keys. */
+export interface ApiKeyPageResponse extends keys.ApiKeyPage {}
+
+/** An API key to be made. */
+export interface NewApiKey extends keys.ApiKeyCreateBody {}
+
+/** A newly made API key, shown this once; one that waits for approval names its proposal. */
+export type ApiKeyMade = keys.ApiKeyCreated | keys.ApiKeyProposed
+
+/** An API key that was deleted. */
+export interface ApiKeyDeletedResponse extends keys.ApiKeyDeleted {}
+
 /** A newly made agent. */
 export interface AgentResponse extends agents.AgentCreated {}
 

@@ -2,7 +2,10 @@ import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
+import { AuditPage } from './audit/audit-page.js'
+import { KeysPage } from './keys/keys-page.js'
 import { VerifyPage } from './proof/verify-page.js'
+import { ProposalsPage } from './proposals/proposals-page.js'
 import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
@@ -11,6 +14,7 @@ import { resume, session, watchIdle } from './shell/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn } from './shell/sign-in.js'
 import { FirstPage } from './start/first-page.js'
+import { UsersPage } from './users/users-page.js'
 
 const scrubbed = scrubAddress()
 applyAppearance()
@@ -55,6 +59,14 @@ function titleOf(shown: Route): string {
       return 'Agents'
     case 'agent':
       return shown.agent
+    case 'proposals':
+      return 'Proposals'
+    case 'keys':
+      return 'Keys'
+    case 'users':
+      return shown.email ?? 'Users'
+    case 'audit':
+      return 'Audit'
     case 'verify':
       return 'Verify'
   }
@@ -75,6 +87,14 @@ function Screen() {
       return <AgentsPage session={value} />
     case 'agent':
       return <AgentPage key={agentLink(shown.agent)} session={value} route={shown} />
+    case 'proposals':
+      return <ProposalsPage session={value} route={shown} />
+    case 'keys':
+      return <KeysPage session={value} />
+    case 'users':
+      return <UsersPage session={value} route={shown} />
+    case 'audit':
+      return <AuditPage session={value} route={shown} />
     case 'unknown':
       return <UnknownPage />
   }

@@ -5,13 +5,26 @@ export const agentTabs = ['records', 'live', 'proof'] as const
 
 export type AgentTab = (typeof agentTabs)[number]
 
+/** Lists of proposals. */
+export const proposalLists = ['waiting', 'mine', 'decided'] as const
+
+export type ProposalList = (typeof proposalLists)[number]
+
+const wholeNumber = /^(0|[1-9][0-9]{0,14})$/
+
 /** The screen that an address names. */
 export type Route =
   | { screen: 'start' }
   | { screen: 'first' }
   | { screen: 'agents' }
   | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined }
+  | { screen: 'proposals'; list: ProposalList | undefined; id: string | undefined }
+  | { screen: 'keys' }
   | { screen: 'verify' }
+  /** Without an agent, the audit strand of users outside organisms. */
+  | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
+  /** Without an organism, users outside organisms. */
+  | { screen: 'users'; organism: string | undefined; email: string | undefined }
   | { screen: 'unknown' }
 
 /** Reads the part of an address behind `#`, with it. */
@@ -19,18 +32,48 @@ export function parseRoute(hash: string): Route {
   const [first, second, third, ...rest] = hash.replace(/^#?\/?/, '').split('/')
   if (rest.length > 0) return { screen: 'unknown' }
   if (first === 'agents' && second !== undefined && second !== '') return agentRoute(second, third)
+  if (first === 'proposals' && third === undefined) return proposalsRoute(second)
+  if (first === 'audit') return auditRoute(second, third)
+  if (first === 'users') return usersRoute(second, third)
   if (second !== undefined) return { screen: 'unknown' }
   if (first === '') return { screen: 'start' }
   if (first === 'start') return { screen: 'first' }
-  return first === 'agents' || first === 'verify' ? { screen: first } : { screen: 'unknown' }
+  return first === 'agents' || first === 'verify' || first === 'keys'
+    ? { screen: first }
+    : { screen: 'unknown' }
+}
+
+function proposalsRoute(part: string | undefined): Route {
+  const list = part === undefined ? 'waiting' : proposalLists.find((one) => one === part)
+  if (list !== undefined) return { screen: 'proposals', list, id: undefined }
+  const id = decoded(part ?? '')
+  return id !== undefined && /^p_[0-9]+_./.test(id)
+    ? { screen: 'proposals', list: undefined, id }
+    : { screen: 'unknown' }
+}
+
+function auditRoute(name: string | undefined, part: string | undefined): Route {
+  const agent = name === undefined ? undefined : decoded(name)
+  if (name !== undefined && (agent === undefined || agent === '')) return { screen: 'unknown' }
+  if (part !== undefined && !wholeNumber.test(part)) return { screen: 'unknown' }
+  return { screen: 'audit', agent, seq: part === undefined ? undefined : Number(part) }
+}
+
+/** An e-mail has an @, which no organism's id has. */
+function usersRoute(first: string | undefined, second: string | undefined): Route {
+  const parts = [first, second].flatMap((part) => (part === undefined ? [] : [decoded(part) ?? '']))
+  if (parts.includes('')) return { screen: 'unknown' }
+  const email = parts.find((part) => part.includes('@'))
+  const organism = parts.find((part) => !part.includes('@'))
+  const isInOrder = second === undefined || (organism === parts[0] && email === parts[1])
+  return isInOrder ? { screen: 'users', organism, email } : { screen: 'unknown' }
 }
 
 function agentRoute(name: string, part: string | undefined): Route {
   const agent = decoded(name)
   if (agent === undefined) return { screen: 'unknown' }
   if (part === undefined) return { screen: 'agent', agent, tab: 'records', seq: undefined }
-  if (/^(0|[1-9][0-9]{0,14})$/.test(part))
-    return { screen: 'agent', agent, tab: 'records', seq: Number(part) }
+  if (wholeNumber.test(part)) return { screen: 'agent', agent, tab: 'records', seq: Number(part) }
   const tab = agentTabs.find((one) => one === part)
   return tab === undefined ? { screen: 'unknown' } : { screen: 'agent', agent, tab, seq: undefined }
 }
@@ -47,6 +90,23 @@ function decoded(text: string): string | undefined {
 export function agentLink(agent: string, part: AgentTab | number = 'records'): string {
   const address = `#/agents/${encodeURIComponent(agent)}`
   return part === 'records' ? address : `${address}/${part}`
+}
+
+/** The address of a proposal, or of a list of them. */
+export function proposalLink(part: string): string {
+  return part === 'waiting' ? '#/proposals' : `#/proposals/${encodeURIComponent(part)}`
+}
+
+/** The address of an audit strand's screen, or of a record there. */
+export function auditLink(agent: string, seq?: number): string {
+  const address = `#/audit/${encodeURIComponent(agent)}`
+  return seq === undefined ? address : `${address}/${seq}`
+}
+
+/** The address of a namespace's users, or of one of them. */
+export function usersLink(organism: string | undefined, email?: string): string {
+  const parts = [organism, email].flatMap((part) => (part === undefined ? [] : [encodeURIComponent(part)]))
+  return ['#/users', ...parts].join('/')
 }
 
 /** The screen that is shown. */

@@ -51,6 +51,7 @@ export const ApiKeyCreateBody = Type.Object(
   },
   { additionalProperties: false },
 )
+export type ApiKeyCreateBody = Static<typeof ApiKeyCreateBody>
 documented('ApiKeyCreateBody', ApiKeyCreateBody, {
   key: { name: 'Sensor gateway', scopes: ['ingest'], agents: ['sensor-*'] },
   'for a day': { name: 'Auditor', scopes: ['records:read'], expires_in_secs: 86_400 },
@@ -77,6 +78,7 @@ documented('ApiKeyCreated', ApiKeyCreated, {
 
 /** Answer to making a key that may decide about proposals: it works when the proposal is applied. */
 export const ApiKeyProposed = Type.Object({ ...shown, key: Type.String(), ...Proposed.properties })
+export type ApiKeyProposed = Static<typeof ApiKeyProposed>
 documented('ApiKeyProposed', ApiKeyProposed, {
   key: {
     ...key,

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** The browser's own dialog: it keeps the focus inside, closes on Escape, and gives the focus back. */
 export function Dialog(props: {
@@ -10,7 +10,8 @@ export function Dialog(props: {
 }) {
   const { title, close, children } = props
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // Another kind of effect would end after the dialog has gone, and the focus would be nowhere until then.
+  useLayoutEffect(() => {
     const before = document.activeElement
     const { current } = dialog
     current?.showModal()

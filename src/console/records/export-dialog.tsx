@@ -15,12 +15,14 @@ type State =
 export function ExportDialog(props: {
   service: ServiceClient
   status: AgentStatusResponse
+  /** What the dialog begins with; the whole strand unless given. */
+  range?: { from: number; to: number } | undefined
   close: () => void
 }) {
-  const { service, status, close } = props
+  const { service, status, range, close } = props
   const { agent_id: agent, record_count: headSeq } = status
-  const [from, setFrom] = useState('0')
-  const [to, setTo] = useState(String(headSeq))
+  const [from, setFrom] = useState(String(range?.from ?? 0))
+  const [to, setTo] = useState(String(range?.to ?? headSeq))
   const [isPacked, setPacked] = useState(false)
   const { state, save, stop } = useSaving(service, agent)
   return (

@@ -84,7 +84,8 @@ export function FilterForm({
   )
 }
 
-function Moment({ name, value, set }: { name: string; value: string; set: (value: string) => void }) {
+/** A moment in the zone of the reader. */
+export function Moment({ name, value, set }: { name: string; value: string; set: (value: string) => void }) {
   return (
     <label class="field">
       {name}

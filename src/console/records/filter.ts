@@ -96,7 +96,8 @@ function jsonOf({ field, value: text }: ConditionDraft): { value: unknown } | { 
   }
 }
 
-function msOfField(text: string): number | undefined {
+/** The moment of a field of type datetime-local; undefined for an empty one. */
+export function msOfField(text: string): number | undefined {
   const ms = new Date(text).getTime()
   return text === '' || Number.isNaN(ms) ? undefined : ms
 }

@@ -3,6 +3,7 @@ import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { webCryptoJobs } from '../../client/webcrypto.js'
 import type { ReadRecord } from '../../proof/record.js'
 import { toHex } from '../../proof/hex.js'
+import { RecordChanges } from '../erasing/record-changes.js'
 import { Dialog } from '../parts/dialog.js'
 import { countText } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
@@ -17,6 +18,10 @@ interface DrawerProps {
   service: ServiceClient
   status: AgentStatusResponse
   seq: number
+  /** Called when the strand has grown by what was done here. */
+  changed: () => void
+  /** The address of a record, or of what is behind the drawer; those of the agent's screen unless given. */
+  linkTo?: ((seq?: number) => string) | undefined
 }
 
 interface Shown {
@@ -27,8 +32,9 @@ interface Shown {
 }
 
 /** One record: its body, what it is made of, and its proof. */
-export function RecordDrawer({ service, status, seq }: DrawerProps) {
+export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerProps) {
   const { agent_id: agent, record_count: headSeq } = status
+  const link = linkTo ?? ((to?: number) => agentLink(agent, to))
   const { loaded, reload } = useLoaded<Shown | undefined>(`${agent} ${seq}`, async (signal) => {
     if (seq > headSeq) return undefined
     const range = { fromSeq: seq, toSeq: seq, signal }
@@ -42,49 +48,59 @@ export function RecordDrawer({ service, status, seq }: DrawerProps) {
     return { record, row, hash }
   })
   const close = (): void => {
-    location.hash = agentLink(agent)
+    location.hash = link()
   }
   return (
     <Dialog title={`Record ${seq}`} class="drawer" close={close}>
       <div class="drawer-head">
         <h2>Record {countText(seq)}</h2>
         <nav aria-label="Neighbours">
-          {seq > 0 && <a href={agentLink(agent, seq - 1)}>Older</a>}
-          {seq < headSeq && <a href={agentLink(agent, seq + 1)}>Newer</a>}
+          {seq > 0 && <a href={link(seq - 1)}>Older</a>}
+          {seq < headSeq && <a href={link(seq + 1)}>Newer</a>}
         </nav>
         <button type="button" class="quiet" onClick={close}>
           Close
         </button>
       </div>
       {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {loaded.kind === 'loading' && <Loading what="the record" />}
+      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the record" />}
       {loaded.kind === 'loaded' && loaded.value === undefined && (
         <p class="notice">
           There is no record {countText(seq)}: the last one is {countText(headSeq)}.
         </p>
       )}
-      {loaded.kind === 'loaded' && loaded.value !== undefined && (
-        <Contents service={service} status={status} seq={seq} shown={loaded.value} />
+      {loaded.value !== undefined && (
+        <Contents
+          service={service}
+          status={status}
+          seq={seq}
+          shown={loaded.value}
+          changed={() => {
+            reload()
+            changed()
+          }}
+        />
       )}
     </Dialog>
   )
 }
 
-function Contents({ service, status, seq, shown }: DrawerProps & { shown: Shown }) {
+function Contents({ service, status, seq, shown, changed }: DrawerProps & { shown: Shown }) {
   const { row, record, hash } = shown
   return (
     <>
       <p class="record-line">
         <code>{row.type}</code> <Time ms={row.ms} /> <StateText row={row} />
       </p>
-      <Proof service={service} status={status} seq={seq} record={record} />
+      <Proof key={row.state} service={service} status={status} seq={seq} record={record} />
       <Body row={row} />
       <MadeOf record={record} hash={hash} />
+      <RecordChanges status={status} row={row} record={record} changed={changed} />
     </>
   )
 }
 
-function Proof({ service, status, seq, record }: DrawerProps & { record: ReadRecord }) {
+function Proof({ service, status, seq, record }: Omit<DrawerProps, 'changed'> & { record: ReadRecord }) {
   const { agent_id: agent, strand } = status
   return (
     <section class="prove" aria-labelledby="prove-title">

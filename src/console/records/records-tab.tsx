@@ -69,7 +69,9 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
         goOn={page.goOlder}
       />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
-      {seq !== undefined && <RecordDrawer key={seq} service={service} status={status} seq={seq} />}
+      {seq !== undefined && (
+        <RecordDrawer key={seq} service={service} status={status} seq={seq} changed={reload} />
+      )}
     </>
   )
 }

@@ -14,6 +14,10 @@ interface Place {
 
 const places: Place[] = [
   { name: 'Agents', href: '#/agents', screens: ['agents', 'agent'], scope: 'records:read' },
+  { name: 'Proposals', href: '#/proposals', screens: ['proposals'], scope: 'proposals:decide' },
+  { name: 'Users', href: '#/users', screens: ['users'], scope: 'admin:organisms' },
+  { name: 'Audit', href: '#/audit', screens: ['audit'], scope: 'records:read' },
+  { name: 'Keys', href: '#/keys', screens: ['keys'], scope: 'admin:*' },
   { name: 'Verify', href: '#/verify', screens: ['verify'], scope: undefined },
   { name: 'API', href: 'docs', screens: [], scope: undefined },
 ]

@@ -1,0 +1,116 @@
+import { useId, useState } from 'preact/hooks'
+import { msOfField } from '../records/filter.js'
+import { Moment } from '../records/filter-form.js'
+import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from './audit-events.js'
+
+const periods = {
+  day: 'Last 24 hours',
+  week: 'Last 7 days',
+  month: 'Last 30 days',
+  all: 'All',
+  own: 'Between',
+}
+
+type Period = keyof typeof periods
+
+const DAY_MS = 86_400_000
+const daysOf: Partial<Record<Period, number>> = { day: 1, week: 7, month: 30 }
+
+/** What is listed when the screen is first shown: the last seven days. */
+export function firstFilter(): AuditFilter {
+  return { span: spanOf('week', '', ''), type: '', outcome: '', user: '' }
+}
+
+/** Narrows the list; each field takes effect at once. */
+export function AuditFilters(props: {
+  agent: string
+  filter: AuditFilter
+  set: (filter: AuditFilter) => void
+}) {
+  const { agent, filter, set } = props
+  const [period, setPeriod] = useState<Period>('week')
+  const [between, setBetween] = useState({ from: '', to: '' })
+  const isServer = agent === serverAudit
+  const choose = (chosen: Period, { from, to } = between): void => {
+    setPeriod(chosen)
+    setBetween({ from, to })
+    set({ ...filter, span: spanOf(chosen, from, to) })
+  }
+  return (
+    <div class="filter" role="group" aria-label="Filter">
+      <div class="filter-line">
+        <Choice name="Time" value={period} options={periods} set={(text) => choose(periodOf(text))} />
+        <Choice
+          name="Event"
+          value={filter.type}
+          options={{ '': 'All', ...(isServer ? serverMeanings : authMeanings) }}
+          set={(type) => set({ ...filter, type })}
+        />
+        {!isServer && (
+          <>
+            <Choice
+              name="Outcome"
+              value={filter.outcome}
+              options={{ '': 'All', failure: 'failure', success: 'success' }}
+              set={(text) => {
+                const outcome = text === 'failure' || text === 'success' ? text : ''
+                set({ ...filter, outcome })
+              }}
+            />
+            <label class="field">
+              User id or e-mail HMAC
+              <input
+                type="search"
+                autocomplete="off"
+                spellcheck={false}
+                value={filter.user}
+                onInput={(event) => set({ ...filter, user: event.currentTarget.value.trim() })}
+              />
+            </label>
+          </>
+        )}
+      </div>
+      {period === 'own' && (
+        <div class="filter-line">
+          <Moment name="From" value={between.from} set={(from) => choose('own', { ...between, from })} />
+          <Moment name="To" value={between.to} set={(to) => choose('own', { ...between, to })} />
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** One of some choices, each with its words. */
+export function Choice(props: {
+  name: string
+  value: string
+  options: Readonly<Record<string, string>>
+  set: (value: string) => void
+}) {
+  const { name, value, options, set } = props
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{name}</label>
+      <select id={id} value={value} onChange={(event) => set(event.currentTarget.value)}>
+        {Object.entries(options).map(([option, words]) => (
+          <option key={option} value={option}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+function periodOf(text: string): Period {
+  return text === 'day' || text === 'month' || text === 'all' || text === 'own' ? text : 'week'
+}
+
+function spanOf(period: Period, from: string, to: string): AuditFilter['span'] {
+  const days = daysOf[period]
+  if (days !== undefined) return { fromMs: Date.now() - days * DAY_MS, toMs: undefined }
+  return period === 'all'
+    ? { fromMs: undefined, toMs: undefined }
+    : { fromMs: msOfField(from), toMs: msOfField(to) }
+}

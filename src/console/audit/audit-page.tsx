@@ -1,0 +1,257 @@
+import { useState } from 'preact/hooks'
+import type { AgentStatusResponse } from '../../client/index.js'
+import { NotFoundError } from '../../client/index.js'
+import { Pages } from '../agents/agents-page.js'
+import { explain } from '../parts/explain.js'
+import { type Loaded, useLoaded } from '../parts/load.js'
+import { Empty, Failure, Loading } from '../parts/texts.js'
+import { ExportDialog } from '../records/export-dialog.js'
+import { RecordDrawer } from '../records/record-drawer.js'
+import { agentLink, auditLink, type Route } from '../route.js'
+import { type SignedIn, may } from '../shell/session.js'
+import {
+  type AuditFilter,
+  type AuditRows,
+  auditAgentOf,
+  auditQuery,
+  readAudit,
+  readFailures,
+  seqsOfSpan,
+  serverAudit,
+} from './audit-events.js'
+import { AuditFilters, Choice, firstFilter } from './audit-filter.js'
+import { AuditTable } from './audit-table.js'
+import { FailuresPlot } from './failures-plot.js'
+import { useDefaultAgent, useOrganisms } from './namespaces.js'
+
+type AuditRoute = Extract<Route, { screen: 'audit' }>
+
+const PAGE_RECORDS = 50
+
+/** Who signed in, and what was done to users and keys: signed records like any other. */
+export function AuditPage({ session, route }: { session: SignedIn; route: AuditRoute }) {
+  const { who } = session
+  const defaultAgent = useDefaultAgent(session)
+  if (who.kind !== 'user' && !may(who, 'records:read')) return <NeedsScope />
+  return (
+    <div class="page">
+      <h1>Audit</h1>
+      <p class="lead">
+        Sign-ins and changes of users and keys. Each is a signed record: open one to see it and to prove it.
+      </p>
+      {defaultAgent === undefined ? (
+        <Loading what="the strands" />
+      ) : (
+        <Strands session={session} route={route} defaultAgent={defaultAgent} />
+      )}
+    </div>
+  )
+}
+
+/** The choice of a strand, and the records of the chosen one. */
+function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: string }) {
+  const { session, route, defaultAgent } = props
+  const { service } = session
+  const agent = route.agent ?? defaultAgent
+  const organisms = useOrganisms(session)
+  const strand = useLoaded<AgentStatusResponse | undefined>(agent, (signal) =>
+    service.agent(agent).status({ signal }).catch(absent),
+  )
+  const { loaded } = strand
+  return (
+    <>
+      <div class="tools">
+        <Choice
+          name="Strand"
+          value={agent}
+          options={strandNames(agent, defaultAgent, organisms.value ?? [])}
+          set={(chosen) => {
+            location.hash = auditLink(chosen)
+          }}
+        />
+      </div>
+      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={strand.reload} />}
+      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the strand" />}
+      {loaded.kind === 'loaded' && loaded.value === undefined && <NoStrand agent={agent} />}
+      {loaded.value !== undefined && (
+        <AuditOf key={agent} session={session} status={loaded.value} seq={route.seq} reload={strand.reload} />
+      )}
+    </>
+  )
+}
+
+function strandNames(agent: string, root: string, organisms: readonly string[]): Record<string, string> {
+  return {
+    [agent]: agent,
+    [root]: `Users outside organisms (${root})`,
+    [serverAudit]: `The server and its keys (${serverAudit})`,
+    ...Object.fromEntries(organisms.map((id) => [auditAgentOf(id), `Users of ${id}`])),
+  }
+}
+
+function absent(error: unknown): undefined {
+  if (error instanceof NotFoundError) return undefined
+  throw error
+}
+
+function NeedsScope() {
+  return (
+    <div class="page narrow">
+      <h1>Audit</h1>
+      <p class="notice">
+        This needs a key with the scope <code>records:read</code>.
+      </p>
+    </div>
+  )
+}
+
+function NoStrand({ agent }: { agent: string }) {
+  const [name, setName] = useState('')
+  if (agent === serverAudit) {
+    return (
+      <Empty title="Nothing yet">
+        The server writes here once an API key is made or deleted, a strand imported or a license changed.
+      </Empty>
+    )
+  }
+  return (
+    <Empty title={`There is no agent “${agent}”, or this key does not reach it`}>
+      <form
+        class="go-to centered"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (name !== '') location.hash = auditLink(name)
+        }}
+      >
+        <label>
+          <span class="hidden">Name of the default agent</span>
+          <input
+            placeholder="SERVICE_AGENT_ID"
+            autocomplete="off"
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value.trim())}
+          />
+        </label>
+        <button type="submit">Open its audit records</button>
+      </form>
+    </Empty>
+  )
+}
+
+interface AuditOfProps {
+  session: SignedIn
+  status: AgentStatusResponse
+  seq: number | undefined
+  reload: () => void
+}
+
+function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
+  const { agent_id: agent, record_count: headSeq } = status
+  const [filter, setFilter] = useState(firstFilter)
+  const [cursors, setCursors] = useState<string[]>([])
+  const key = `${headSeq} ${JSON.stringify(filter)}`
+  const cursor = cursors.at(-1)
+  const page = useLoaded<AuditRows>(`${key} ${cursor ?? ''}`, (signal) => {
+    const query = auditQuery(agent, filter)
+    const place = cursor === undefined ? {} : { cursor }
+    return readAudit(service, agent, { query: { ...query, ...place, limit: PAGE_RECORDS }, signal })
+  })
+  const failures = useLoaded(key, (signal) => readFailures(service, agent, { filter, signal }))
+  const linkTo = (to?: number): string => auditLink(agent, to)
+  return (
+    <>
+      <AuditFilters
+        agent={agent}
+        filter={filter}
+        set={(next) => {
+          setCursors([])
+          setFilter(next)
+        }}
+      />
+      {agent !== serverAudit && failures.loaded.kind === 'loaded' && filter.outcome !== 'success' && (
+        <FailuresPlot {...failures.loaded.value} span={filter.span} />
+      )}
+      <div class="tools">
+        <ExportRange service={service} status={status} filter={filter} />
+        <button type="button" class="quiet" onClick={reload}>
+          Refresh
+        </button>
+        <a class="whole-check" href={agentLink(agent, 'proof')}>
+          Check the whole strand
+        </a>
+      </div>
+      <Rows loaded={page.loaded} agent={agent} retry={page.reload} />
+      <Pages
+        hasBefore={cursors.length > 0}
+        next={page.loaded.value?.next}
+        goBack={() => setCursors(cursors.slice(0, -1))}
+        goOn={(to) => setCursors([...cursors, to])}
+      />
+      {seq !== undefined && (
+        <RecordDrawer
+          key={seq}
+          service={service}
+          status={status}
+          seq={seq}
+          linkTo={linkTo}
+          changed={reload}
+        />
+      )}
+    </>
+  )
+}
+
+function Rows({ loaded, agent, retry }: { loaded: Loaded<AuditRows>; agent: string; retry: () => void }) {
+  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
+  if (loaded.value === undefined) return <Loading what="audit records" />
+  const { rows } = loaded.value
+  if (rows.length === 0) {
+    return (
+      <Empty title="No audit record fits">
+        Choose a longer time or all events. Users leave records here once they register or sign in.
+      </Empty>
+    )
+  }
+  return <AuditTable name={`Audit records of ${agent}`} rows={rows} linkTo={(to) => auditLink(agent, to)} />
+}
+
+type ExportState =
+  | { kind: 'closed' | 'looking' | 'empty' }
+  | { kind: 'open'; range: { from: number; to: number } }
+  | { kind: 'failed'; message: string }
+
+/** Exports what the strand has in the chosen time: all of its records, of any type, with a checkpoint. */
+function ExportRange(props: {
+  service: SignedIn['service']
+  status: AgentStatusResponse
+  filter: AuditFilter
+}) {
+  const { service, status, filter } = props
+  const [state, setState] = useState<ExportState>({ kind: 'closed' })
+  const open = async (): Promise<void> => {
+    setState({ kind: 'looking' })
+    try {
+      const range = await seqsOfSpan(service, status.agent_id, filter.span)
+      setState(range === undefined ? { kind: 'empty' } : { kind: 'open', range })
+    } catch (error) {
+      setState({ kind: 'failed', message: explain(error) })
+    }
+  }
+  return (
+    <>
+      <button type="button" disabled={state.kind === 'looking'} onClick={() => void open()}>
+        Export this time
+      </button>
+      {state.kind === 'empty' && <span role="status">There is no record in this time.</span>}
+      {state.kind === 'failed' && <Failure message={state.message} />}
+      {state.kind === 'open' && (
+        <ExportDialog
+          service={service}
+          status={status}
+          range={state.range}
+          close={() => setState({ kind: 'closed' })}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,92 @@
+import { counted, timeText } from '../parts/format.js'
+import type { Failed, Span } from './audit-events.js'
+
+const BARS = 48
+const WIDTH = 960
+const HEIGHT = 96
+const GAP = 4
+
+/** Failures over a span of time, as bars of equal spans; the numbers are below it, for whoever cannot see it. */
+export function FailuresPlot({ failures, span, isCut }: Plotted) {
+  const bars = barsOf(failures, span)
+  const total = bars.reduce((sum, { count }) => sum + count, 0)
+  const most = Math.max(1, ...bars.map(({ count }) => count))
+  const [first, last] = [bars[0], bars.at(-1)]
+  if (first === undefined || last === undefined || total === 0) {
+    return <p class="muted">No failures in this time.</p>
+  }
+  const step = WIDTH / BARS
+  const width = durationText(first.toMs - first.fromMs)
+  const said = `${isCut ? 'The newest ' : ''}${counted(total, 'failure')}; a bar is ${width}, with at most ${most}`
+  return (
+    <figure class="plot">
+      <figcaption>
+        Failures over time <span class="muted">{said}</span>
+      </figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={said}>
+        {bars.map(({ fromMs, count }, at) => {
+          const height = (count / most) * (HEIGHT - 1)
+          return (
+            <rect key={fromMs} x={at * step + GAP / 2} y={HEIGHT - height} width={step - GAP} height={height}>
+              <title>{`${timeText(fromMs)}: ${count}`}</title>
+            </rect>
+          )
+        })}
+      </svg>
+      <p class="plot-ends muted">
+        <span>{timeText(first.fromMs)}</span>
+        <span>{timeText(last.toMs)}</span>
+      </p>
+      <details>
+        <summary>The same as a list</summary>
+        <ul class="plain">
+          {bars
+            .filter(({ count }) => count > 0)
+            .map(({ fromMs, toMs, count }) => (
+              <li key={fromMs}>
+                {timeText(fromMs)} to {timeText(toMs)}: {counted(count, 'failure')}
+              </li>
+            ))}
+        </ul>
+      </details>
+    </figure>
+  )
+}
+
+/** What the plot shows. */
+interface Plotted {
+  failures: readonly Failed[]
+  span: Span
+  isCut: boolean
+}
+
+interface Bar {
+  fromMs: number
+  toMs: number
+  count: number
+}
+
+function barsOf(failures: readonly Failed[], span: Span): Bar[] {
+  const oldest = failures.at(-1)?.ms
+  if (oldest === undefined) return []
+  const fromMs = span.fromMs ?? oldest
+  const toMs = Math.max(span.toMs ?? Date.now(), failures[0]?.ms ?? 0, fromMs + BARS)
+  const width = (toMs - fromMs) / BARS
+  const bars = Array.from({ length: BARS }, (_, at) => ({
+    fromMs: fromMs + at * width,
+    toMs: fromMs + (at + 1) * width,
+    count: 0,
+  }))
+  for (const { ms, count } of failures) {
+    const bar = bars[Math.min(BARS - 1, Math.max(0, Math.floor((ms - fromMs) / width)))]
+    if (bar !== undefined) bar.count += count
+  }
+  return bars
+}
+
+function durationText(ms: number): string {
+  const units = { day: 86_400_000, hour: 3_600_000, minute: 60_000, second: 1_000 }
+  const [unit, unitMs] = Object.entries(units).find(([, size]) => ms >= size) ?? ['second', units.second]
+  const amount = Math.round((ms / unitMs) * 10) / 10
+  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
+}

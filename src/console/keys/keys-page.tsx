@@ -1,0 +1,172 @@
+import { useState } from 'preact/hooks'
+import type { ApiKey, ApiKeyPageResponse } from '../../client/index.js'
+import { Pages } from '../agents/agents-page.js'
+import { keyDigits } from '../parts/format.js'
+import { type Loaded, useLoaded } from '../parts/load.js'
+import { useNow } from '../parts/now.js'
+import { principalText } from '../parts/principal.js'
+import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
+import { type SignedIn, may, type WhoAmI } from '../shell/session.js'
+import { scopeMeanings } from '../shell/words.js'
+import { DeleteKey } from './delete-key.js'
+import { NewKey } from './new-key.js'
+
+const PAGE_KEYS = 100
+
+/** The API keys of the server: who may do what, and until when. */
+export function KeysPage({ session }: { session: SignedIn }) {
+  const { service, who } = session
+  // The cursors that led to this page, as on the list of agents.
+  const [cursors, setCursors] = useState<string[]>([])
+  const [isMaking, setMaking] = useState(false)
+  const [leaving, setLeaving] = useState<ApiKey | undefined>(undefined)
+  const cursor = cursors.at(-1)
+  const isAllowed = may(who, 'admin:*') && who.agents.length === 0
+  const { loaded, reload } = useLoaded<ApiKeyPageResponse | undefined>(cursor ?? '', async (signal) =>
+    isAllowed ? service.apiKeys.list({ cursor, limit: PAGE_KEYS, signal }) : undefined,
+  )
+  return (
+    <div class="page">
+      <div class="head">
+        <h1>Keys</h1>
+        <ScopedButton class="primary" allowed={isAllowed} scope="admin:*" onClick={() => setMaking(true)}>
+          New key
+        </ScopedButton>
+      </div>
+      <p class="lead">
+        A key lets a program or a person in, and says what they may do. The strands record who did what by the
+        id of the key, so give everybody their own.
+      </p>
+      {isAllowed ? (
+        <Keys loaded={loaded} who={who} retry={reload} remove={setLeaving} />
+      ) : (
+        <Empty title="This key may not see other keys">
+          Sign in with the root key, or with a key that has <code>admin:*</code> and is not limited to agents.
+        </Empty>
+      )}
+      <Pages
+        hasBefore={cursors.length > 0}
+        next={loaded.value?.next_cursor ?? undefined}
+        goBack={() => setCursors(cursors.slice(0, -1))}
+        goOn={(to) => setCursors([...cursors, to])}
+      />
+      {isMaking && <NewKey session={session} made={reload} close={() => setMaking(false)} />}
+      {leaving && (
+        <DeleteKey session={session} apiKey={leaving} done={reload} close={() => setLeaving(undefined)} />
+      )}
+    </div>
+  )
+}
+
+function Keys(props: {
+  loaded: Loaded<ApiKeyPageResponse | undefined>
+  who: WhoAmI
+  retry: () => void
+  remove: (key: ApiKey) => void
+}) {
+  const { loaded, who, retry, remove } = props
+  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
+  if (loaded.value === undefined) return <Loading what="keys" />
+  const { api_keys: keys } = loaded.value
+  if (keys.length === 0) {
+    return (
+      <Empty title="No keys yet">
+        The root key may do everything. Make a key with “New key” for each program and person, and put the
+        root key away.
+      </Empty>
+    )
+  }
+  const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="All keys">
+      <table class="rows cards keys" role="table" aria-label="Keys">
+        <thead role="rowgroup">
+          <tr role="row">
+            {['Name', 'May', 'Agents', 'Made by', 'Made', 'Last used', 'Expires'].map((name) => (
+              <th key={name} role="columnheader" scope="col">
+                {name}
+              </th>
+            ))}
+            <th role="columnheader" scope="col">
+              <span class="hidden">Delete</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {keys.map((key) => (
+            <KeyRow
+              key={key.key_id}
+              apiKey={key}
+              isOwn={key.key_id === who.principal}
+              maker={names.get(key.made_by)}
+              remove={() => remove(key)}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function KeyRow(props: { apiKey: ApiKey; isOwn: boolean; maker: string | undefined; remove: () => void }) {
+  const { apiKey, isOwn, maker, remove } = props
+  const { key_id: id, name, scopes, agents, made_by: madeBy } = apiKey
+  const { created_at_ms: createdAtMs, last_used_at_ms: lastUsedAtMs, expires_at_ms: expiresAtMs } = apiKey
+  return (
+    <tr role="row">
+      <th role="rowheader" scope="row">
+        <span class="key-name">{name}</span>
+        <span class="muted">
+          {' '}
+          <code title={id}>…{keyDigits(id)}</code>
+          {isOwn && <span class="badge">this one</span>}
+        </span>
+      </th>
+      <td role="cell" data-name="May">
+        <Words words={scopes} titleOf={(scope) => scopeMeanings[scope]} />
+      </td>
+      <td role="cell" data-name="Agents">
+        {agents.length === 0 ? 'All' : <Words words={agents} titleOf={() => undefined} />}
+      </td>
+      <td role="cell" data-name="Made by">
+        {maker ?? principalText(madeBy)}
+      </td>
+      <td role="cell" data-name="Made">
+        <Time ms={createdAtMs} />
+      </td>
+      <td role="cell" data-name="Last used">
+        {lastUsedAtMs === null ? <span class="muted">Never</span> : <Time ms={lastUsedAtMs} />}
+      </td>
+      <td role="cell" data-name="Expires">
+        <Expiry ms={expiresAtMs} />
+      </td>
+      <td role="cell">
+        <button type="button" class="quiet" aria-label={`Delete ${name}`} onClick={remove}>
+          Delete
+        </button>
+      </td>
+    </tr>
+  )
+}
+
+function Expiry({ ms }: { ms: number | null }) {
+  const nowMs = useNow()
+  if (ms === null) return <span class="muted">Never</span>
+  return (
+    <span>
+      <Time ms={ms} /> {ms <= nowMs && <span class="badge erased">expired</span>}
+    </span>
+  )
+}
+
+function Words<W extends string>(props: { words: readonly W[]; titleOf: (word: W) => string | undefined }) {
+  return (
+    <span class="words">
+      {props.words.map((word) => (
+        <code key={word} title={props.titleOf(word)}>
+          {word}
+        </code>
+      ))}
+    </span>
+  )
+}

@@ -1,0 +1,223 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Proposal } from '../../client/index.js'
+import { countText } from '../parts/format.js'
+import { type Loaded, useLoaded } from '../parts/load.js'
+import { leftText, useNow } from '../parts/now.js'
+import { principalText } from '../parts/principal.js'
+import { Empty, Failure, Loading, Time } from '../parts/texts.js'
+import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
+import { type SignedIn, may } from '../shell/session.js'
+import { ProposalDrawer } from './proposal-drawer.js'
+import { type ReadList, readList } from './read.js'
+import { approvalsNeeded, approvalsOf, whatText } from './words.js'
+
+type ProposalsRoute = Extract<Route, { screen: 'proposals' }>
+
+const LOOKED_AT = 1_000
+/** The server looks for due proposals once a second. */
+const AFTER_DUE_MS = 1_500
+
+const listNames: Record<ProposalList, string> = { waiting: 'Waiting', mine: 'Mine', decided: 'Decided' }
+
+/** Changes that wait for their time or for somebody else, and what became of others. */
+export function ProposalsPage({ session, route }: { session: SignedIn; route: ProposalsRoute }) {
+  const { who } = session
+  // Behind the drawer of a proposal stays the list that led to it.
+  const lastList = useRef<ProposalList>('waiting')
+  const list = route.list ?? lastList.current
+  lastList.current = list
+  const isLimited = who.agents.length > 0
+  const [agent, setAgent] = useState(() => who.agents.find((one) => !one.endsWith('*')) ?? '')
+  const [most, setMost] = useState(LOOKED_AT)
+  const mayRead = may(who, 'proposals:decide') && (!isLimited || agent !== '')
+  const { loaded, reload } = useLoaded(`${list} ${agent} ${most}`, async (signal) => {
+    const wanted = { list, principal: who.principal, agent: agent === '' ? undefined : agent }
+    return mayRead ? readList(session.service, wanted, { most, signal }) : undefined
+  })
+  useReloadWhenDue(loaded.value?.proposals, reload)
+  return (
+    <div class="page">
+      <h1>Proposals</h1>
+      <p class="lead">
+        Where an agent’s zone does not let a change happen at once, it waits here. Each step, from the
+        proposal to its end, is a signed record.
+      </p>
+      <Lists list={list} />
+      <div class="tools">
+        <label class="field">
+          Agent
+          <input
+            type="search"
+            placeholder={isLimited ? 'Name an agent of this key' : 'All'}
+            autocomplete="off"
+            spellcheck={false}
+            value={agent}
+            onChange={(event) => setAgent(event.currentTarget.value.trim())}
+          />
+        </label>
+        <button type="button" class="quiet" onClick={reload}>
+          Refresh
+        </button>
+      </div>
+      {mayRead ? (
+        <List loaded={loaded} list={list} retry={reload} />
+      ) : (
+        <Shut isLimited={isLimited && may(who, 'proposals:decide')} />
+      )}
+      {loaded.value?.isCut === true && (
+        <p class="muted">
+          Of the first {countText(most)} proposals. Name an agent to narrow the list, or{' '}
+          <button type="button" onClick={() => setMost(most + LOOKED_AT)}>
+            Read on
+          </button>
+        </p>
+      )}
+      {route.id !== undefined && (
+        <ProposalDrawer
+          key={route.id}
+          session={session}
+          id={route.id}
+          decided={reload}
+          close={() => {
+            location.hash = proposalLink(list)
+          }}
+        />
+      )}
+    </div>
+  )
+}
+
+function Lists({ list }: { list: ProposalList }) {
+  return (
+    <nav class="tabs" aria-label="Lists of proposals">
+      {proposalLists.map((one) => (
+        <a key={one} href={proposalLink(one)} aria-current={one === list ? 'page' : undefined}>
+          {listNames[one]}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+function Shut({ isLimited }: { isLimited: boolean }) {
+  return isLimited ? (
+    <Empty title="Which agent?">This key is limited to agents. Name one of them above.</Empty>
+  ) : (
+    <Empty title="This key may not see proposals">
+      Sign in with a key that has <code>proposals:decide</code>.
+    </Empty>
+  )
+}
+
+/** Reads the list again when the first of the proposals in it has applied itself. */
+function useReloadWhenDue(proposals: readonly Proposal[] | undefined, reload: () => void): void {
+  useEffect(() => {
+    const due = (proposals ?? []).flatMap(({ state, effective_at_ms: ms }) =>
+      state === 'proposed' && ms !== null ? [ms] : [],
+    )
+    if (due.length === 0) return undefined
+    const waitMs = Math.max(0, Math.min(...due) - Date.now()) + AFTER_DUE_MS
+    const timer = setTimeout(reload, waitMs)
+    return () => clearTimeout(timer)
+  }, [proposals])
+}
+
+function List(props: { loaded: Loaded<ReadList | undefined>; list: ProposalList; retry: () => void }) {
+  const { loaded, list, retry } = props
+  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
+  if (loaded.value === undefined) return <Loading what="proposals" />
+  const { proposals } = loaded.value
+  if (proposals.length === 0) return <EmptyList list={list} />
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={`${listNames[list]} proposals`}>
+      <table class="rows cards" role="table" aria-label={listNames[list]}>
+        <thead role="rowgroup">
+          <tr role="row">
+            {['What', 'Agent', 'Proposed by', 'Proposed', list === 'waiting' ? 'Takes effect' : 'State'].map(
+              (name) => (
+                <th key={name} role="columnheader" scope="col">
+                  {name}
+                </th>
+              ),
+            )}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {proposals.map((proposal) => (
+            <Row key={proposal.proposal_id} proposal={proposal} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function EmptyList({ list }: { list: ProposalList }) {
+  switch (list) {
+    case 'waiting':
+      return (
+        <Empty title="Nothing waits">
+          Changes of agents in the zones governed, protected and immutable_core appear here.
+        </Empty>
+      )
+    case 'mine':
+      return <Empty title="You have proposed nothing">What you change in such zones is listed here.</Empty>
+    case 'decided':
+      return <Empty title="Nothing was decided yet">Look at what is waiting.</Empty>
+  }
+}
+
+function Row({ proposal }: { proposal: Proposal }) {
+  const { proposal_id: id, agent, proposer, created_at_ms: createdAtMs } = proposal
+  return (
+    <tr role="row">
+      <th role="rowheader" scope="row">
+        <a class="whole" href={proposalLink(id)}>
+          {whatText(proposal)}
+        </a>
+      </th>
+      <td role="cell" data-name="Agent">
+        {agent}
+      </td>
+      <td role="cell" data-name="Proposed by">
+        {principalText(proposer)}
+      </td>
+      <td role="cell" data-name="Proposed">
+        <Time ms={createdAtMs} />
+      </td>
+      <td role="cell" data-name={proposal.state === 'proposed' ? 'Takes effect' : 'State'}>
+        <When proposal={proposal} />
+      </td>
+    </tr>
+  )
+}
+
+/** When an open proposal takes effect, or what became of it. */
+export function When({ proposal }: { proposal: Proposal }) {
+  const { state, ended_at_ms: endedAtMs, effective_at_ms: effectiveAtMs } = proposal
+  if (state !== 'proposed') {
+    return (
+      <span>
+        <span class={`badge ${state}`}>{state}</span>
+        {endedAtMs !== null && <Time ms={endedAtMs} />}
+      </span>
+    )
+  }
+  if (effectiveAtMs !== null) return <Countdown untilMs={effectiveAtMs} />
+  const needed = approvalsNeeded(proposal)
+  if (needed === 1) return <span>When somebody else approves</span>
+  return (
+    <span>
+      After {needed} approvals, {approvalsOf(proposal)} so far
+    </span>
+  )
+}
+
+function Countdown({ untilMs }: { untilMs: number }) {
+  const leftMs = untilMs - useNow()
+  return (
+    <span role="timer" class="countdown">
+      {leftMs > 0 ? `By itself in ${leftText(leftMs)}` : 'Now'}
+    </span>
+  )
+}

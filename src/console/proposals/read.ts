@@ -1,0 +1,140 @@
+import type { NucleotideRecord, Proposal, ServiceClient } from '../../client/index.js'
+import { msOf } from '../parts/format.js'
+import { principalText } from '../parts/principal.js'
+import type { ProposalList } from '../route.js'
+import { reasonText } from './words.js'
+
+const PAGE_ROWS = 1_000
+const PAGES_MAX = 20
+const STEPS_OF_PAGE = 100
+
+/** A list of proposals, newest first. */
+export interface ReadList {
+  proposals: Proposal[]
+  /** Whether there are more than were looked at. */
+  isCut: boolean
+}
+
+/** Reads a list of proposals; at most `most` of all are looked at. */
+export async function readList(
+  service: ServiceClient,
+  wanted: { list: ProposalList; principal: string; agent: string | undefined },
+  { most, signal }: { most: number; signal: AbortSignal },
+): Promise<ReadList> {
+  const { list, principal, agent } = wanted
+  const state = list === 'waiting' ? ('proposed' as const) : undefined
+  const found: ReadList = { proposals: [], isCut: false }
+  let looked = 0
+  for await (const one of service.proposals.listAll({ agent, state, limit: PAGE_ROWS, signal })) {
+    looked += 1
+    if (looked > most) {
+      found.isCut = true
+      break
+    }
+    const isShown =
+      list === 'mine' ? one.proposer === principal : list === 'waiting' || one.state !== 'proposed'
+    if (isShown) found.proposals.push(one)
+  }
+  found.proposals.sort((one, other) => whenOf(other) - whenOf(one))
+  return found
+}
+
+function whenOf({ ended_at_ms: endedAtMs, created_at_ms: createdAtMs }: Proposal): number {
+  return endedAtMs ?? createdAtMs
+}
+
+/** One proposal; undefined where there is none of this id. */
+export async function readProposal(
+  service: ServiceClient,
+  id: string,
+  signal: AbortSignal,
+): Promise<Proposal | undefined> {
+  const { agent } = placeOf(id)
+  for await (const one of service.proposals.listAll({ agent, limit: PAGE_ROWS, signal }))
+    if (one.proposal_id === id) return one
+  return undefined
+}
+
+/** The agent and the seq of the record that an id names: `p_<seq>_<agent>`. */
+export function placeOf(id: string): { agent: string; seq: number } {
+  const [, seq, agent = ''] = /^p_([0-9]+)_(.*)$/.exec(id) ?? []
+  return { agent, seq: Number(seq) }
+}
+
+/** A signed record that tells of a step of a proposal. */
+export interface SignedStep {
+  seq: number
+  ms: number
+  text: string
+}
+
+/** The records behind a proposal's own that tell of it: votes, the change itself, and the end (docs/FORMAT.md, Proposals). */
+export async function readSteps(
+  service: ServiceClient,
+  { proposal_id: id, created_at_ms: createdAtMs }: Proposal,
+  signal: AbortSignal,
+): Promise<SignedStep[]> {
+  const { agent, seq } = placeOf(id)
+  const steps: SignedStep[] = []
+  let cursor: string | undefined
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const page = await service.agent(agent).query(
+      {
+        type: 'time_range',
+        from_ts: createdAtMs,
+        types: ['sys/*', 'edge/remove'],
+        where: [{ field: 'proposal_seq', op: 'eq', value: seq }],
+        order: 'asc',
+        limit: STEPS_OF_PAGE,
+        ...(cursor !== undefined && { cursor }),
+      },
+      { signal },
+    )
+    steps.push(...page.records.map(stepOf))
+    cursor = page.next_cursor ?? undefined
+    if (cursor === undefined || page.records.some(({ type }) => type === 'sys/applied')) break
+  }
+  return steps
+}
+
+function stepOf({ seq, type, timestamp_hlc: hlc, payload }: NucleotideRecord): SignedStep {
+  return { seq, ms: msOf(hlc), text: stepText(type, payload) }
+}
+
+function stepText(type: string, body: Record<string, unknown>): string {
+  if (type === 'sys/vote')
+    return `${voteWords[String(body['vote'])]} by ${principalText(String(body['principal']))}`
+  if (type !== 'sys/applied') return `The change itself, ${type}`
+  const reason = typeof body['reason'] === 'string' ? `: ${reasonText(body['reason'])}` : ''
+  return `Ended as ${String(body['state'])}${reason}`
+}
+
+const voteWords: Record<string, string> = {
+  approve: 'Approved',
+  reject: 'Rejected',
+  cancel: 'Taken back',
+}
+
+/** One rule for users. */
+export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
+
+/** The rules in force before a proposal: those of the newest record that replaced them, without its own. */
+export async function readPoliciesBefore(
+  service: ServiceClient,
+  { proposal_id: id, ended_at_ms: endedAtMs }: Proposal,
+  signal: AbortSignal,
+): Promise<Policy[]> {
+  const { agent, seq } = placeOf(id)
+  const records = service.agent<{ policies: Policy[]; proposal_seq?: number }>(agent).queryAll(
+    {
+      type: 'time_range',
+      ...(endedAtMs !== null && { to_ts: endedAtMs }),
+      types: ['sys/policy'],
+      order: 'desc',
+      limit: 2,
+    },
+    { signal },
+  )
+  for await (const { payload } of records) if (payload.proposal_seq !== seq) return payload.policies
+  return []
+}

@@ -1,0 +1,105 @@
+import { useState } from 'preact/hooks'
+import type { ServiceClient, User } from '../../client/index.js'
+import { explain } from '../parts/explain.js'
+import { countText } from '../parts/format.js'
+
+/** What the server takes for both objects of a user together, unless SERVICE_AUTH_METADATA_MAX_BYTES says otherwise. */
+const BYTES_MAX = 4_096
+
+/** The two objects that every token of the user carries: one to be edited here, one that is the user's own. */
+export function Metadata(props: { service: ServiceClient; user: User; reload: () => void }) {
+  const { service, user, reload } = props
+  return (
+    <section class="metadata">
+      <h2>Metadata</h2>
+      <p class="muted">
+        Whoever holds a token of this user can read both. Tokens carry a change from the next one on.
+      </p>
+      <div class="metadata-pair">
+        <AppMetadata service={service} user={user} reload={reload} />
+        <div>
+          <h3>user_metadata</h3>
+          <pre class="raw" tabIndex={0}>
+            {JSON.stringify(user.user_metadata, null, 2)}
+          </pre>
+          <p class="muted">Only the user changes this one.</p>
+        </div>
+      </div>
+    </section>
+  )
+}
+
+type State = { kind: 'idle' | 'busy' | 'saved' } | { kind: 'failed'; message: string }
+
+function AppMetadata({ service, user, reload }: { service: ServiceClient; user: User; reload: () => void }) {
+  const [text, setText] = useState(() => JSON.stringify(user.app_metadata, null, 2))
+  const [state, setState] = useState<State>({ kind: 'idle' })
+  const value = objectOf(text)
+  const left = value === undefined ? undefined : BYTES_MAX - bytesOf(value) - bytesOf(user.user_metadata)
+  const save = async (): Promise<void> => {
+    if (value === undefined) return
+    setState({ kind: 'busy' })
+    try {
+      await service.auth.users.setAppMetadata(user.email, value)
+      setState({ kind: 'saved' })
+      reload()
+    } catch (error) {
+      setState({ kind: 'failed', message: explain(error) })
+    }
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save()
+      }}
+    >
+      <h3>
+        <label for="app-metadata">app_metadata</label>
+      </h3>
+      <textarea
+        id="app-metadata"
+        rows={8}
+        spellcheck={false}
+        value={text}
+        aria-describedby="app-metadata-left"
+        aria-invalid={value === undefined}
+        onInput={(event) => {
+          setText(event.currentTarget.value)
+          setState({ kind: 'idle' })
+        }}
+      />
+      <p id="app-metadata-left" class={left === undefined || left < 0 ? 'problem' : 'muted'}>
+        {leftText(left)}
+      </p>
+      <div class="buttons">
+        <button type="submit" class="primary" disabled={value === undefined || state.kind === 'busy'}>
+          Replace app_metadata
+        </button>
+        <span role="status" class={state.kind === 'failed' ? 'problem' : 'muted'}>
+          {state.kind === 'saved' ? 'Saved' : state.kind === 'failed' ? state.message : ''}
+        </span>
+      </div>
+    </form>
+  )
+}
+
+function leftText(left: number | undefined): string {
+  if (left === undefined) return 'Expected a JSON object'
+  const both = `of ${countText(BYTES_MAX)} bytes for both objects together`
+  return left < 0 ? `${countText(-left)} too many ${both}` : `${countText(left)} left ${both}`
+}
+
+function objectOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The canonical form has other orders of members, and as many bytes (RFC 8785). */
+function bytesOf(value: object): number {
+  return new TextEncoder().encode(JSON.stringify(value)).length
+}

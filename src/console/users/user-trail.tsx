@@ -1,0 +1,115 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ServiceClient, User } from '../../client/index.js'
+import { type AuditRows, auditQuery, readAudit } from '../audit/audit-events.js'
+import { AuditTable } from '../audit/audit-table.js'
+import { Pages } from '../agents/agents-page.js'
+import { explain } from '../parts/explain.js'
+import { countText, counted } from '../parts/format.js'
+import { useLoaded } from '../parts/load.js'
+import { Result } from '../parts/result.js'
+import { Failure, Loading } from '../parts/texts.js'
+import type { Verdict } from '../proof/prove-record.js'
+import { auditLink } from '../route.js'
+import { verifyRows } from './verify-rows.js'
+
+const PAGE_RECORDS = 50
+
+interface TrailProps {
+  service: ServiceClient
+  /** Whose strand has the audit records. */
+  agent: string
+  user: User
+  /** Another number reads the trail again. */
+  turn: number
+}
+
+/** Every audit record of a user, found by the HMAC of the e-mail: failed sign-ins name nothing else. */
+export function UserTrail({ service, agent, user, turn }: TrailProps) {
+  const [cursors, setCursors] = useState<string[]>([])
+  const cursor = cursors.at(-1)
+  const { loaded, reload } = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${turn}`, (signal) => {
+    const span = { fromMs: undefined, toMs: undefined }
+    const query = auditQuery(agent, { span, type: '', outcome: '', user: user.email_hmac })
+    const place = cursor === undefined ? {} : { cursor }
+    return readAudit(service, agent, { query: { ...query, ...place, limit: PAGE_RECORDS }, signal })
+  })
+  return (
+    <section class="user-trail">
+      <h2>Audit trail</h2>
+      <p class="muted">
+        Every record of sign-ins and changes with this e-mail, newest first, also of an earlier user that had
+        it.
+      </p>
+      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
+      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the audit trail" />}
+      {loaded.value !== undefined && loaded.value.rows.length === 0 && (
+        <p class="notice">There is no audit record of this user on the strand of {agent}.</p>
+      )}
+      {loaded.value !== undefined && loaded.value.rows.length > 0 && (
+        <>
+          <VerifyThese key={`${cursor} ${turn}`} service={service} agent={agent} rows={loaded.value.rows} />
+          <AuditTable
+            name={`Audit records of ${user.email}`}
+            rows={loaded.value.rows}
+            linkTo={(seq) => auditLink(agent, seq)}
+          />
+        </>
+      )}
+      <Pages
+        hasBefore={cursors.length > 0}
+        next={loaded.value?.next}
+        goBack={() => setCursors(cursors.slice(0, -1))}
+        goOn={(to) => setCursors([...cursors, to])}
+      />
+    </section>
+  )
+}
+
+function VerifyThese({
+  service,
+  agent,
+  rows,
+}: Pick<TrailProps, 'service' | 'agent'> & Pick<AuditRows, 'rows'>) {
+  const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
+  const [done, setDone] = useState<number | undefined>(undefined)
+  const running = useRef<AbortController | undefined>(undefined)
+  useEffect(() => () => running.current?.abort(), [])
+  const verify = async (): Promise<void> => {
+    const controller = new AbortController()
+    const { signal } = controller
+    running.current = controller
+    setVerdict(undefined)
+    setDone(0)
+    try {
+      setVerdict(await verifyRows({ service, agent, rows, signal, onProgress: setDone }))
+    } catch (error) {
+      if (!signal.aborted) setVerdict({ ok: false, text: `Not verified: ${explain(error)}` })
+    }
+    setDone(undefined)
+  }
+  return (
+    <>
+      <div class="buttons">
+        <button type="button" class="primary" disabled={done !== undefined} onClick={() => void verify()}>
+          Verify these
+        </button>
+        {done !== undefined && (
+          <>
+            <span class="muted">
+              {countText(done)} of {counted(rows.length, 'record')}
+            </span>
+            <button type="button" class="quiet" onClick={() => running.current?.abort()}>
+              Stop
+            </button>
+          </>
+        )}
+      </div>
+      <Result verdict={verdict}>
+        <p>
+          This browser computed each hash and signature, and the path of each up to a checkpoint signed by the
+          agent’s key. It does not show that no record is missing: the check of the whole strand does.
+        </p>
+      </Result>
+    </>
+  )
+}

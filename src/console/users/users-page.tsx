@@ -1,0 +1,200 @@
+import { useState } from 'preact/hooks'
+import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
+import { Pages } from '../agents/agents-page.js'
+import { Choice } from '../audit/audit-filter.js'
+import { useOrganisms } from '../audit/namespaces.js'
+import { counted, keyDigits } from '../parts/format.js'
+import { type Loaded, useLoaded } from '../parts/load.js'
+import { Empty, Failure, Loading, Time } from '../parts/texts.js'
+import { usersLink } from '../route.js'
+import { may, type Scope, type SignedIn } from '../shell/session.js'
+import { namespaceOf, type UsersRoute } from './read-users.js'
+import { UserPage } from './user-page.js'
+
+/** The users of a namespace, or one of them. */
+export function UsersPage({ session, route }: { session: SignedIn; route: UsersRoute }) {
+  const { organism, email } = route
+  const place = usersLink(organism, email)
+  if (email !== undefined) return <UserPage key={place} session={session} organism={organism} email={email} />
+  return <UserList key={place} session={session} organism={organism} />
+}
+
+const PAGE_USERS = 50
+
+function UserList({ session, organism }: { session: SignedIn; organism: string | undefined }) {
+  const [prefix, setPrefix] = useState('')
+  const [cursors, setCursors] = useState<string[]>([])
+  const cursor = cursors.at(-1)
+  const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
+  // A server that asks for no key for data asks for one here.
+  const isAllowed = session.who.kind !== 'open' && may(session.who, needed)
+  const { loaded, reload } = useLoaded<Found | 'off' | undefined>(
+    `${prefix} ${cursor ?? ''}`,
+    async (signal) => {
+      if (!isAllowed) return undefined
+      return namespaceOf(session.service, organism)
+        .auth.users.list({ prefix: prefix === '' ? undefined : prefix, cursor, limit: PAGE_USERS, signal })
+        .catch(offWhereDisabled)
+    },
+  )
+  const found = loaded.value === 'off' ? undefined : loaded.value
+  const search = (text: string): void => {
+    setPrefix(text.trim())
+    setCursors([])
+  }
+  return (
+    <div class="page">
+      <h1>Users</h1>
+      <p class="lead">
+        Who can sign in. Each organism has users of its own; nothing of one works in another.
+      </p>
+      <div class="tools">
+        <NamespaceChoice session={session} organism={organism} />
+        <label class="field">
+          E-mail begins with
+          <input
+            type="search"
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            onInput={(event) => search(event.currentTarget.value)}
+          />
+        </label>
+        <p class="muted total" role="status">
+          {found === undefined ? '' : counted(found.total, 'user')}
+        </p>
+      </div>
+      {isAllowed ? (
+        <Users loaded={loaded} organism={organism} prefix={prefix} retry={reload} />
+      ) : (
+        <NeedsScope scope={needed} />
+      )}
+      <Pages
+        hasBefore={cursors.length > 0}
+        next={found?.next_cursor ?? undefined}
+        goBack={() => setCursors(cursors.slice(0, -1))}
+        goOn={(to) => setCursors([...cursors, to])}
+      />
+    </div>
+  )
+}
+
+function NamespaceChoice({ session, organism }: { session: SignedIn; organism: string | undefined }) {
+  const organisms = useOrganisms(session).value ?? []
+  return (
+    <Choice
+      name="Namespace"
+      value={organism ?? ''}
+      options={{
+        '': 'Outside organisms',
+        ...named(organism),
+        ...Object.fromEntries(organisms.map((id) => [id, id])),
+      }}
+      set={(chosen) => {
+        location.hash = usersLink(chosen === '' ? undefined : chosen)
+      }}
+    />
+  )
+}
+
+function NeedsScope({ scope }: { scope: Scope }) {
+  return (
+    <p class="notice">
+      These users need a key with the scope <code>{scope}</code>.
+      {scope === 'admin:*' && ' Those of an organism need admin:organisms: choose it above.'}
+    </p>
+  )
+}
+
+/** The organism of the address, which whoever may not list organisms can still choose. */
+function named(organism: string | undefined): Record<string, string> {
+  return organism === undefined ? {} : { [organism]: organism }
+}
+
+/** @throws what else went wrong */
+function offWhereDisabled(error: unknown): 'off' {
+  if (error instanceof ServiceError && error.code === 'auth_disabled') return 'off'
+  throw error
+}
+
+function Users(props: {
+  loaded: Loaded<Found | 'off' | undefined>
+  organism: string | undefined
+  prefix: string
+  retry: () => void
+}) {
+  const { loaded, organism, prefix, retry } = props
+  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
+  if (loaded.value === undefined) return <Loading what="users" />
+  if (loaded.value === 'off') {
+    return (
+      <Empty title="Sign-in is off on this server">
+        Start it with <code>SERVICE_AUTH_ENABLED=true</code> and a license to have users.
+      </Empty>
+    )
+  }
+  const { users } = loaded.value
+  if (users.length === 0) {
+    return prefix === '' ? (
+      <Empty title="No users yet">
+        They appear once they register by <code>POST …/register</code>, a magic link or a provider.
+      </Empty>
+    ) : (
+      <Empty title={`No e-mail begins with “${prefix}”`}>Shorten the beginning.</Empty>
+    )
+  }
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Users">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">E-mail</th>
+            <th scope="col">Verified</th>
+            <th scope="col">Last sign-in</th>
+            <th scope="col">Locked until</th>
+            <th scope="col">Made</th>
+            <th scope="col">Id</th>
+          </tr>
+        </thead>
+        <tbody>
+          {users.map((user) => (
+            <Row key={user.user_id} user={user} organism={organism} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Row({ user, organism }: { user: User; organism: string | undefined }) {
+  return (
+    <tr>
+      <th scope="row">
+        <a class="whole" href={usersLink(organism, user.email)}>
+          {user.email}
+        </a>
+      </th>
+      <td>{user.verified ? 'yes' : 'no'}</td>
+      <td>{user.last_login_at_ms === null ? 'never' : <Time ms={user.last_login_at_ms} />}</td>
+      <td>
+        <LockedUntil user={user} />
+      </td>
+      <td>
+        <Time ms={user.created_at_ms} />
+      </td>
+      <td>
+        <code title={user.user_id}>…{keyDigits(user.user_id)}</code>
+      </td>
+    </tr>
+  )
+}
+
+/** Until when the user's password is refused. */
+export function LockedUntil({ user: { locked_until_ms: lockedUntilMs } }: { user: User }) {
+  if (lockedUntilMs === null) return <span class="muted">not locked</span>
+  return (
+    <span class="badge failure">
+      <Time ms={lockedUntilMs} />
+    </span>
+  )
+}

@@ -1,0 +1,156 @@
+import { readFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { auditTypes } from '../../src/auth/audit.js'
+import { verifyExport } from '../../src/client/verify-export.js'
+import { authMeanings } from '../../src/console/audit/audit-events.js'
+import { logIn, register, tryLogin, type Account } from '../support/auth/accounts.js'
+import { newOrganism, registerIn } from '../support/auth/organisms.js'
+import { axeFindings, type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { type TestServer, call } from '../support/server/server.js'
+
+describe('the words for audit records', () => {
+  it('are there for every type that the server writes', () => {
+    expect(Object.keys(authMeanings).sort()).toEqual([...auditTypes].sort())
+  })
+})
+
+describe.skipIf(noBrowser)('the audit screen of the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let ada: Account
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startAuthServer()
+    browser = await launchBrowser()
+    ada = await register(server, 'ada@example.com')
+    await logIn(server, ada)
+    await tryLogin(server, ada.email, 'wrong and wrong again')
+    await newOrganism(server, 'acme')
+    await registerIn(server, 'acme', 'bob@acme.example')
+    await scopedKey(server, ['records:read'])
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const open = async (at: string, key?: string): Promise<Page> => {
+    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    return opened.page
+  }
+  const events = (page: Page) => page.locator('td.event').allTextContents()
+  const rowsOf = (page: Page, agent: string) => page.getByRole('table', { name: `Audit records of ${agent}` })
+  const settleAt = (page: Page, count: number) =>
+    page.waitForFunction((wanted) => document.querySelectorAll('.audit tbody tr').length === wanted, count)
+
+  it('lists who signed in and who failed, newest first, with the plot of failures', async () => {
+    const page = await open('#/audit')
+    await rowsOf(page, 'default').waitFor()
+    expect(await events(page)).toEqual(['Sign-in failed', 'Signed in by password', 'Registered'])
+    const [first] = await page.locator('.audit tbody tr').all()
+    const cells = (await first?.getByRole('cell').allTextContents()) ?? []
+    expect(cells[2]).toBe(`…${ada.userId.slice(-8)}`)
+    expect(cells[3]).toMatch(/127\.0\.0\.1|::1/)
+    expect(cells.at(-1)).toBe('failure')
+    await page.getByRole('img', { name: /^1 failure/ }).waitFor()
+  })
+
+  it('narrows by event, outcome and user, each at once', async () => {
+    const page = await open('#/audit')
+    await rowsOf(page, 'default').waitFor()
+    await page.getByLabel('Outcome').selectOption('failure')
+    await settleAt(page, 1)
+    await page.getByLabel('Outcome').selectOption('success')
+    await settleAt(page, 2)
+    await page.getByLabel('Event').selectOption('Registered')
+    await settleAt(page, 1)
+    await page.getByLabel('User id or e-mail HMAC').fill(ada.userId)
+    await settleAt(page, 1)
+    await page.getByLabel('User id or e-mail HMAC').fill('usr_none')
+    await page.getByText('No audit record fits').waitFor()
+  })
+
+  it('opens the drawer of a record in its place, where it is proved', async () => {
+    const page = await open('#/audit')
+    await rowsOf(page, 'default').waitFor()
+    const link = page.getByRole('link', { name: /^Record \d+$/ }).first()
+    const name = (await link.getAttribute('aria-label')) ?? ''
+    await link.click()
+    await page.getByRole('heading', { name }).waitFor()
+    await page.getByRole('button', { name: 'Prove' }).click()
+    expect(await verdict(page)).toMatch(/^Verified: record \d+ of default/)
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(new URL(page.url()).hash).toBe('#/audit/default')
+  })
+
+  it('exports the chosen time with a checkpoint, so that the file verifies', async () => {
+    const page = await open('#/audit')
+    await page.getByLabel('Time', { exact: true }).selectOption('All')
+    await rowsOf(page, 'default').waitFor()
+    await page.getByRole('button', { name: 'Export this time' }).click()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Save the file' }).click()
+    const file = await download
+    const text = readFileSync(await file.path(), 'utf8')
+    const { body } = await call(server, 'GET /v1/agents/default/status')
+    expect(await verifyExport(text, { publicKey: body.public_key })).toMatchObject({ ok: true })
+    expect(text).toContain('"checkpoint"')
+  })
+
+  it('has the strands of organisms and of the server’s keys', async () => {
+    const page = await open('#/audit')
+    await page.getByLabel('Strand').selectOption('Users of acme')
+    await rowsOf(page, 'acme::auth').waitFor()
+    expect(await events(page)).toEqual(['Registered', 'Users of an organism began'])
+    await page.getByLabel('Strand').selectOption('The server and its keys (server::audit)')
+    await rowsOf(page, 'server::audit').waitFor()
+    expect((await events(page))[0]).toMatch(/^API key made /)
+  })
+
+  it('finds the strand of a default agent with another name', async () => {
+    const named = await startAuthServer({ env: { SERVICE_AGENT_ID: 'office' } })
+    await register(named, 'ada@example.com')
+    opened = await openSignedIn(browser, named.url, { at: '#/audit' })
+    await rowsOf(opened.page, 'office').waitFor()
+    expect(await events(opened.page)).toEqual(['Registered'])
+    await opened.context.close()
+    await named.stop()
+  })
+
+  it('says what is missing: an agent, a scope', async () => {
+    opened = await openSignedIn(browser, server.url, { at: '#/audit/elsewhere', allowed: 'status of 404' })
+    await opened.page.getByText('There is no agent “elsewhere”').waitFor()
+    await opened.page.getByLabel('Name of the default agent').fill('default')
+    await opened.page.keyboard.press('Enter')
+    await rowsOf(opened.page, 'default').waitFor()
+    await opened.context.close()
+    const { key } = await scopedKey(server, ['ingest'])
+    opened = await openSignedIn(browser, server.url, { key })
+    await opened.page.getByRole('navigation').getByText('needs records:read').first().waitFor()
+  })
+
+  describe.each([1440, 360])('%i pixels wide', (width) => {
+    it.each(['light', 'dark'] as const)('is accessible by axe and fits, %s', async (colorScheme) => {
+      const options = { viewport: { width, height: 800 }, colorScheme, reducedMotion: 'reduce' } as const
+      opened = await openSignedIn(browser, server.url, { at: '#/audit', options })
+      await rowsOf(opened.page, 'default').waitFor()
+      await opened.page.getByRole('img', { name: /^1 failure/ }).waitFor()
+      expect(await axeFindings(opened.page)).toEqual([])
+      expect(await opened.page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+    })
+  })
+})

@@ -1,0 +1,130 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { newAgent, scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  /** Opens the drawer of the first record of a new agent. */
+  const open = async (
+    agent: string,
+    { zone = 'free', key = server.rootKey } = {},
+  ): Promise<{ page: Page; hash: string }> => {
+    await newAgent(server, agent, zone)
+    const [hash = ''] = await writeMany(server, agent, [{ celsius: 21, place: 'roof' }])
+    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/1`, key })
+    await opened.page.getByRole('heading', { name: 'Change' }).waitFor()
+    return { page: opened.page, hash }
+  }
+  const shown = async (agent: string, hash: string) =>
+    (await call(server, `GET /v1/agents/${agent}/records/${hash}`)).body
+  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+
+  it('erases once the digits are typed, says what is left, and proves the record again', async () => {
+    const { page, hash } = await open('gone')
+    await press(page, 'Erase')
+    await page.getByText('The body, 29 B').waitFor()
+    for (const text of ['What goes', 'What stays', 'Backups and snapshots', 'it takes effect at once'])
+      await page.getByText(text).waitFor()
+    const button = page.getByRole('button', { name: 'Erase it for good' })
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('To confirm, type').fill(hash.slice(0, 8))
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('To confirm, type').fill(hash.slice(-8))
+    await button.click()
+    await page.getByText('The body is erased, by the signed record 2').waitFor()
+    expect(await verdict(page)).toContain('Verified: record 1 of gone is one of the 3 records')
+    await page.getByText('The body and its salt are erased').waitFor()
+    expect(await shown('gone', hash)).toMatchObject({ erased: true, payload: null })
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Done')
+    await page.keyboard.press('Enter')
+    await page.getByText('nothing more can be done').waitFor()
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Change')
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'Record 2', exact: true }).waitFor()
+  })
+
+  it('deletes and restores, and shows the record as it is then', async () => {
+    const { page, hash } = await open('back')
+    await press(page, 'Delete')
+    await page.getByText('It can be restored').waitFor()
+    await press(page, 'Leave it as it is')
+    expect(await shown('back', hash)).toMatchObject({ deleted: false })
+    await press(page, 'Delete')
+    await press(page, 'Delete it')
+    await page.getByText('The record is deleted, by the signed record 2').waitFor()
+    await press(page, 'Done')
+    await press(page, 'Restore')
+    await press(page, 'Restore it')
+    await page.getByText('The record is active again').waitFor()
+    expect(await shown('back', hash)).toMatchObject({ deleted: false })
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Delete', exact: true }).waitFor()
+  })
+
+  it('proposes where the zone wants that, leads to the proposal, and says that one waits already', async () => {
+    const { page, hash } = await open('asked', { zone: 'protected' })
+    await press(page, 'Erase')
+    await page.getByText('when somebody else with proposals:decide approves it').waitFor()
+    await page.getByLabel('To confirm, type').fill(hash.slice(-8))
+    await press(page, 'Propose it')
+    await page.getByText('It waits as a proposal').waitFor()
+    expect(await shown('asked', hash)).toMatchObject({ erased: false })
+    await press(page, 'Done')
+    // The server refuses the second one, which the browser reports.
+    opened?.allow('status of 409')
+    await press(page, 'Delete')
+    await press(page, 'Propose it')
+    await page.getByText('A proposal about this record waits already').waitFor()
+    await page.keyboard.press('Escape')
+    await page.goto(`${server.url}/console#/proposals/p_2_asked`)
+    await page.getByRole('heading', { name: 'Erase a record for good' }).waitFor()
+  })
+
+  it('says where nothing can be done: records of the server, immutable agents, keys without the scope', async () => {
+    const { page } = await open('fixed', { zone: 'immutable_core' })
+    await page.getByText('no record of it is ever changed').waitFor()
+    await page.goto(`${server.url}/console#/agents/fixed/0`)
+    await page.getByText('Records of the server cannot be deleted or erased').waitFor()
+    await opened?.context.close()
+    const { key } = await scopedKey(server, ['records:read'])
+    const other = await open('read-only', { key })
+    expect(await other.page.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true)
+    expect(await other.page.getByText('needs records:write').count()).toBe(2)
+  })
+
+  it('is accessible by axe and fits, before and after', async () => {
+    const { page, hash } = await open('looked-at')
+    expect(await faultsEverywhere(page)).toEqual([])
+    await press(page, 'Erase')
+    await page.getByLabel('To confirm, type').fill(hash.slice(-8))
+    expect(await faultsEverywhere(page)).toEqual([])
+    await press(page, 'Erase it for good')
+    await verdict(page)
+    expect(await faultsEverywhere(page)).toEqual([])
+  })
+})

@@ -1,0 +1,158 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { withoutCovered } from '../../src/console/keys/reached.js'
+import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+describe('patterns of agents', () => {
+  it('are left out where another one names the same agents', () => {
+    expect(withoutCovered(['a-*', 'a-1', 'a-b*', 'b', 'a*', 'ab'])).toEqual(['b', 'a*'])
+    expect(withoutCovered(['a', 'a*'])).toEqual(['a*'])
+    expect(withoutCovered(['a', 'b'])).toEqual(['a', 'b'])
+    expect(withoutCovered(['*', 'a*', 'b'])).toEqual(['*'])
+  })
+})
+
+describe.skipIf(noBrowser)('keys in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    for (const name of ['sensor-1', 'sensor-2', 'weather'])
+      await call(server, 'POST /v1/agents', { body: { name, zone: 'free' } })
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const open = async (key?: string): Promise<Page> => {
+    const at = '#/keys'
+    opened = await openSignedIn(browser, server.url, key === undefined ? { at } : { at, key })
+    await opened.page.getByRole('heading', { name: 'Keys' }).waitFor()
+    return opened.page
+  }
+  const row = (page: Page, name: string) =>
+    page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: new RegExp(name) }) })
+  const whoIs = (key: string) => call(server, 'GET /v1/whoami', { key })
+
+  it('says what to do where there are none', async () => {
+    const page = await open()
+    await page.getByText('No keys yet').waitFor()
+  })
+
+  it('makes a key, counts the agents that it reaches, and shows it once', async () => {
+    const page = await open()
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByText('Expected a name').waitFor()
+    await page.getByLabel('Name', { exact: true }).fill('Gateway')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByText('Expected something that the key may do').waitFor()
+    await page.getByLabel('Send records through the ingest routes').check()
+    await page.getByText('4 agents today').waitFor()
+    await page.getByLabel('Only these').check()
+    await page.getByLabel('Names, or beginnings and *').fill('sensor-*, weather, sensor-1, nobody')
+    await page.getByText('3 agents today').waitFor()
+    await page.getByLabel('Names, or beginnings and *').fill('sensor-*, wea*ther')
+    await page.getByText('got “wea*ther”').first().waitFor()
+    await page.getByLabel('Names, or beginnings and *').fill('sensor-*')
+    await page.getByLabel('Expires').selectOption('In 7 days')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    const key = await page.getByLabel('Key', { exact: true }).inputValue()
+    await page.keyboard.press('Escape')
+    await page.getByText('It is not shown again').waitFor()
+    await page.getByRole('button', { name: 'I have kept it' }).click()
+    const { body } = await whoIs(key)
+    expect(body).toMatchObject({ name: 'Gateway', scopes: ['ingest'], agents: ['sensor-*'] })
+    expect(Math.round((body.expires_at_ms - body.created_at_ms) / 86_400_000)).toBe(7)
+    await row(page, 'Gateway').waitFor()
+    const cells = await row(page, 'Gateway').getByRole('cell').allTextContents()
+    expect(cells.slice(0, 3)).toEqual(['ingest', 'sensor-*', 'Root key'])
+    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
+    expect(kept).not.toContain(key)
+  })
+
+  it('deletes a key once its digits are typed, and says what ends', async () => {
+    const { key, key_id: keyId } = await scopedKey(server, ['records:read'])
+    const page = await open()
+    await page.getByRole('button', { name: 'Delete test' }).click()
+    await page.getByText('the streams that it opened end').waitFor()
+    await page.getByText('It has made no other keys').waitFor()
+    const button = page.getByRole('button', { name: 'Delete the key' })
+    await page.getByLabel('To confirm, type').fill(keyId.slice(-7))
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
+    await button.click()
+    await row(page, 'test').waitFor({ state: 'detached' })
+    expect((await whoIs(key)).status).toBe(401)
+  })
+
+  it('signs out whoever deletes the own key, after saying so', async () => {
+    const { key, key_id: keyId } = await scopedKey(server, ['admin:*'])
+    const page = await open(key)
+    await page.getByText('this one').waitFor()
+    await page.getByRole('button', { name: 'Delete test' }).click()
+    await page.getByText('will be signed out').waitFor()
+    await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
+    opened?.allow('401 (Unauthorized)')
+    await page.getByRole('button', { name: 'Delete the key' }).click()
+    await page.getByText('The server no longer accepts this key').waitFor()
+  })
+
+  it('names the scope that is missing, to a key without it', async () => {
+    const { key } = await scopedKey(server, ['records:read'])
+    const page = await open(key)
+    await page.getByText('This key may not see other keys').waitFor()
+    expect(await page.getByRole('button', { name: 'New key' }).isDisabled()).toBe(true)
+    expect(await page.getByRole('link', { name: 'Keys', exact: true }).getAttribute('aria-disabled')).toBe(
+      'true',
+    )
+  })
+
+  it('says that a key needs approval, and leads to its proposal', async () => {
+    const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
+    const page = await open(admins[0]?.key)
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Decider')
+    await page.getByLabel('Approve and reject changes that wait').check()
+    await page.getByText('needs approval itself').waitFor()
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByText('It does not work yet').waitFor()
+    const key = await page.getByLabel('Key', { exact: true }).inputValue()
+    expect((await whoIs(key)).status).toBe(401)
+    await page.getByRole('link', { name: 'Look at its proposal' }).click()
+    await page.getByRole('heading', { name: 'Make the API key “Decider”' }).waitFor()
+    await page.getByText('You proposed this yourself').waitFor()
+    expect(await page.getByRole('button', { name: 'Approve' }).isDisabled()).toBe(true)
+  })
+
+  it('is accessible by axe and fits, with its dialogs', async () => {
+    await call(server, 'POST /v1/admin/api-keys', { body: { name: 'Shown', scopes: ['ingest'] } })
+    const page = await open()
+    await row(page, 'Shown').waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Only these').check()
+    await page.getByLabel('Everything').check()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Delete Shown' }).click()
+    await page.getByText('It has made no other keys').waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+  })
+})

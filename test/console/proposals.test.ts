@@ -1,0 +1,286 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Proposal, WhoAmIResponse } from '../../src/client/index.js'
+import { approvalBar } from '../../src/console/proposals/may-approve.js'
+import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { keyMadeBy, newAgent, scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+const reads = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }
+const writes = { actions: ['write'], conditions: [] }
+
+describe('who can approve a proposal', () => {
+  const proposal: Proposal = {
+    proposal_id: 'p_3_sensors',
+    agent: 'sensors',
+    action: 'zone',
+    target: null,
+    change: { zone: 'free' },
+    zone: 'immutable_core',
+    state: 'proposed',
+    proposer: 'key_a',
+    line: 'key_a',
+    votes: [{ principal: 'key_b', line: 'key_b', vote: 'approve', at_ms: 20 }],
+    created_at_ms: 10,
+    effective_at_ms: null,
+    expires_at_ms: 1_000,
+    ended_at_ms: null,
+    reason: null,
+  }
+  const key = (principal: string, more: Partial<WhoAmIResponse> = {}): WhoAmIResponse => ({
+    principal,
+    kind: 'api_key',
+    scopes: ['admin:*'],
+    agents: [],
+    name: 'test',
+    made_by: 'root',
+    created_at_ms: 5,
+    expires_at_ms: null,
+    user: null,
+    ...more,
+  })
+
+  it('is somebody else, of another line, with an older key that may decide about such a change', () => {
+    expect(approvalBar(proposal, key('key_c'))).toBeUndefined()
+    expect(
+      approvalBar(proposal, key('root', { kind: 'root', made_by: null, created_at_ms: null })),
+    ).toBeUndefined()
+    expect(approvalBar(proposal, key('key_a'))).toContain('You proposed this yourself')
+    expect(approvalBar(proposal, key('key_d', { made_by: 'key_a' }))).toContain('come from the same key')
+    expect(approvalBar(proposal, key('key_c', { created_at_ms: 11 }))).toContain('younger')
+    expect(approvalBar(proposal, key('key_c', { scopes: ['records:read'] }))).toContain(
+      'needs proposals:decide',
+    )
+    expect(approvalBar(proposal, key('key_c', { scopes: ['proposals:decide'] }))).toContain(
+      'Only a key with admin:*',
+    )
+    expect(approvalBar(proposal, key('key_b'))).toContain('You have approved this already')
+    expect(approvalBar(proposal, key('key_e', { made_by: 'key_b' }))).toContain('has approved it already')
+  })
+})
+
+describe.skipIf(noBrowser)('proposals in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+  /** Decides about what the root key proposes. */
+  let decider: string
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    decider = (await scopedKey(server, ['proposals:decide', 'records:read'])).key
+    for (const zone of ['governed', 'protected', 'immutable_core']) await newAgent(server, zone, zone)
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const open = async (at: string, key: string = decider): Promise<Page> => {
+    opened = await openSignedIn(browser, server.url, { at, key })
+    return opened.page
+  }
+  const propose = async (agent: string, action: 'delete' | 'erase' = 'delete'): Promise<string> => {
+    const [hash] = await writeMany(server, agent, [{ celsius: 21, place: 'roof' }])
+    const path = `/v1/agents/${agent}/records/${hash}`
+    const route = action === 'delete' ? `DELETE ${path}` : `POST ${path}/erase`
+    const { status, body } = await call(server, route)
+    expect(status).toBe(202)
+    return body.proposal_id
+  }
+  const stateOf = async (id: string) => {
+    const { body } = await call(server, `GET /v1/proposals?agent=${id.replace(/^p_\d+_/, '')}`)
+    return body.proposals.find((one: { proposal_id: string }) => one.proposal_id === id)?.state
+  }
+  const rows = (page: Page) => page.getByRole('rowheader')
+
+  it('says that nothing waits where nothing does', async () => {
+    const page = await open('#/proposals')
+    await page.getByText('Nothing waits').waitFor()
+    await page.getByRole('link', { name: 'Mine' }).click()
+    await page.getByText('You have proposed nothing').waitFor()
+  })
+
+  it('counts down to the moment at which a change applies itself, and lists it as decided then', async () => {
+    const quick = await startServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '9' } })
+    await newAgent(quick, 'quick', 'governed')
+    const [hash] = await writeMany(quick, 'quick', [{ n: 1 }])
+    await call(quick, `DELETE /v1/agents/quick/records/${hash}`)
+    opened = await openSignedIn(browser, quick.url, { at: '#/proposals' })
+    const { page } = opened
+    await page
+      .getByRole('timer')
+      .filter({ hasText: /^By itself in 0:0[1-9]$/ })
+      .waitFor()
+    await page.getByText('Nothing waits').waitFor()
+    await page.getByRole('link', { name: 'Decided' }).click()
+    await page.locator('.badge').getByText('applied').waitFor()
+    await quick.stop()
+  })
+
+  it('approves what somebody else proposed, after saying what follows, and leads to each signed record', async () => {
+    const id = await propose('protected')
+    const page = await open('#/proposals')
+    await page.getByRole('link', { name: 'Delete a record' }).click()
+    await page.getByText('"roof"').waitFor()
+    expect(await page.getByRole('listitem').filter({ hasText: 'Proposed by Root key' }).count()).toBe(1)
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await page.getByText('It takes effect at once').waitFor()
+    await page.getByRole('button', { name: 'Do not approve' }).click()
+    expect(await stateOf(id)).toBe('proposed')
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await page.getByRole('button', { name: 'Approve it' }).click()
+    await page.getByText('it has taken effect').waitFor()
+    expect(await stateOf(id)).toBe('applied')
+    await page.getByText('Ended as applied').waitFor()
+    const steps = await page.locator('.signed-steps li span').allTextContents()
+    expect(steps[0]).toBe('Proposed by Root key')
+    expect(steps[1]).toMatch(/^Approved by Key …[0-9a-f]{8}$/)
+    expect(steps.slice(2)).toEqual(['The change itself, sys/tombstone', 'Ended as applied'])
+    await page.getByRole('link', { name: 'Record 5' }).click()
+    await page.getByRole('dialog').getByText('sys/applied', { exact: true }).waitFor()
+  })
+
+  it('rejects, and lists what was decided with its end', async () => {
+    const id = await propose('governed')
+    const page = await open(`#/proposals/${id}`)
+    await page.getByRole('button', { name: 'Reject', exact: true }).click()
+    await page.getByText('It ends without an effect').waitFor()
+    await page.getByRole('button', { name: 'Reject it' }).click()
+    await page.getByText('You have rejected it').waitFor()
+    expect(await stateOf(id)).toBe('rejected')
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'Decided' }).click()
+    await page.locator('.badge').getByText('rejected').waitFor()
+  })
+
+  it('says that nobody approves their own proposals, by whatever keys, and lets them take them back', async () => {
+    const id = await propose('protected')
+    const page = await open('#/proposals/mine', server.rootKey)
+    await rows(page).first().waitFor()
+    await page.goto(`${server.url}/console#/proposals/${id}`)
+    await page.getByText('You proposed this yourself').waitFor()
+    expect(await page.getByRole('button', { name: 'Approve', exact: true }).isDisabled()).toBe(true)
+    await page.getByRole('button', { name: 'Take back' }).click()
+    await page.getByRole('button', { name: 'Take it back' }).click()
+    await page.getByText('You have taken it back').waitFor()
+    expect(await stateOf(id)).toBe('cancelled')
+  })
+
+  it('tells keys of one line, and keys that are younger than the proposal, why they cannot approve', async () => {
+    const maker = await scopedKey(server, ['admin:*'])
+    const made = await keyMadeBy(server, maker.key, { scopes: ['records:write', 'proposals:decide'] })
+    const [hash] = await writeMany(server, 'protected', [{ n: 1 }])
+    const asked = await call(server, `DELETE /v1/agents/protected/records/${hash}`, { key: made.key })
+    const younger = await scopedKey(server, ['proposals:decide'])
+    const at = `#/proposals/${asked.body.proposal_id}`
+    const ofLine = await open(at, maker.key)
+    await ofLine.getByText('come from the same key').waitFor()
+    await opened?.context.close()
+    const ofYounger = await open(at, younger.key)
+    await ofYounger.getByText('Your key is younger than the proposal').waitFor()
+    await ofYounger.getByText('showing it needs').waitFor()
+  })
+
+  it('shows changes of rules and of the zone as what goes and what comes', async () => {
+    await newAgent(server, 'ruled')
+    await call(server, 'PUT /v1/agents/ruled/policies', { body: { policies: [reads, writes] } })
+    await call(server, 'PUT /v1/agents/ruled/zone', { body: { zone: 'protected' } })
+    const deletes = { actions: ['delete'], conditions: [{ field: 'draft', op: 'exists', value: true }] }
+    const policies = { policies: [deletes, reads] }
+    const rules = await call(server, 'PUT /v1/agents/ruled/policies', { body: policies })
+    const zone = await call(server, 'PUT /v1/agents/ruled/zone', { body: { zone: 'immutable_core' } })
+    const page = await open(`#/proposals/${rules.body.proposal_id}`)
+    await page.locator('.diff li').first().waitFor()
+    expect(await page.locator('.diff li').allTextContents()).toEqual([
+      '−Goes: write every record',
+      '+Comes: delete records whose draft is there',
+      ' Stays: read records whose owner is "$jwt.sub"',
+    ])
+    await page.goto(`${server.url}/console#/proposals/${zone.body.proposal_id}`)
+    await page.getByText('Goes: protected').waitFor()
+    await page.getByText('Comes: immutable_core').waitFor()
+  })
+
+  it('wants the digits of a record to be typed before its erasure is approved', async () => {
+    const id = await propose('protected', 'erase')
+    const page = await open(`#/proposals/${id}`)
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    const field = page.getByLabel('To confirm, type')
+    const digits = await page.locator('.typed code').textContent()
+    await field.fill('00000000')
+    expect(await page.getByRole('button', { name: 'Approve it' }).isDisabled()).toBe(true)
+    await field.fill(digits ?? '')
+    await page.getByRole('button', { name: 'Approve it' }).click()
+    await page.getByText('it has taken effect').waitFor()
+    expect(await stateOf(id)).toBe('applied')
+  })
+
+  it('counts the approvals of a change that needs two, and is decided by the keyboard alone', async () => {
+    const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
+    const asked = await call(server, 'PUT /v1/agents/immutable_core/zone', { body: { zone: 'free' } })
+    for (const [at, said] of ['waits for another approval', 'it has taken effect'].entries()) {
+      const page = await open('#/proposals', admins[at]?.key)
+      await page.getByText(`After 2 approvals, ${at} so far`).waitFor()
+      await page.getByRole('link', { name: 'Change the zone to free' }).focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'Approve', exact: true }).waitFor()
+      for (const name of ['Approve', 'Approve it']) {
+        const button = page.getByRole('button', { name, exact: true })
+        const isThere = () => button.evaluate((element) => element === document.activeElement)
+        for (let presses = 0; presses < 20 && !(await isThere()); presses += 1)
+          await page.keyboard.press('Tab')
+        await page.keyboard.press('Enter')
+      }
+      await page.getByText(said).waitFor()
+      await page.waitForFunction(() => document.activeElement?.getAttribute('role') === 'status')
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      if (at === 0) await opened?.context.close()
+    }
+    expect(await stateOf(asked.body.proposal_id)).toBe('applied')
+  })
+
+  it('asks a key that is limited to agents which of them, and names the scope to one without it', async () => {
+    await propose('protected')
+    const limited = await scopedKey(server, ['proposals:decide'], ['prot*'])
+    const page = await open('#/proposals', limited.key)
+    await page.getByText('Which agent?').waitFor()
+    await page.getByLabel('Agent').fill('protected')
+    await page.getByLabel('Agent').press('Enter')
+    await rows(page).first().waitFor()
+    await opened?.context.close()
+    const { key } = await scopedKey(server, ['records:read'])
+    const other = await open('#/proposals', key)
+    await other.getByText('This key may not see proposals').waitFor()
+  })
+
+  it('is accessible by axe and fits, with its drawer and its question', async () => {
+    const id = await propose('governed')
+    await call(server, `POST /v1/proposals/${await propose('protected')}/reject`)
+    const page = await open('#/proposals/decided')
+    await rows(page).first().waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.getByRole('link', { name: 'Waiting' }).click()
+    await page.getByRole('timer').first().waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.goto(`${server.url}/console#/proposals/${id}`)
+    await page.getByText('"roof"').waitFor()
+    await page.getByRole('listitem').filter({ hasText: 'Proposed by Root key' }).waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.getByRole('button', { name: 'Reject', exact: true }).click()
+    expect(await faultsEverywhere(page)).toEqual([])
+  })
+})
