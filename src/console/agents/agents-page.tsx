@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
+import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
@@ -103,54 +104,50 @@ function Agents({
     )
   }
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Agents">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Zone</th>
-            <th scope="col" class="number">
-              Records
-            </th>
-            <th scope="col" class="number">
-              Size
-            </th>
-            <th scope="col">Last write</th>
-            <th scope="col">Key</th>
-          </tr>
-        </thead>
-        <tbody>
-          {statuses.map((agent) => (
-            <AgentRow key={agent.agent_id} agent={agent} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <CardTable name="Agents" columns={columns}>
+      {statuses.map((agent) => (
+        <AgentRow key={agent.agent_id} agent={agent} />
+      ))}
+    </CardTable>
   )
 }
 
+const columns = [
+  'Name',
+  'Zone',
+  { name: 'Records', look: 'number' },
+  { name: 'Size', look: 'number' },
+  'Last write',
+  'Key',
+] as const
+
 function AgentRow({ agent }: { agent: StatusPage['statuses'][number] }) {
   return (
-    <tr>
-      <th scope="row">
+    <CardRow
+      head={
         <a class="whole" href={agentLink(agent.agent_id)}>
           {agent.agent_id}
         </a>
-      </th>
-      <td>
+      }
+    >
+      <CardCell name="Zone">
         <span class="zone" title={zoneMeanings[agent.zone]}>
           {agent.zone}
         </span>
-      </td>
-      <td class="number">{countText(agent.record_count)}</td>
-      <td class="number">{bytesText(agent.bytes)}</td>
-      <td>
+      </CardCell>
+      <CardCell name="Records" isNumber>
+        {countText(agent.record_count)}
+      </CardCell>
+      <CardCell name="Size" isNumber>
+        {bytesText(agent.bytes)}
+      </CardCell>
+      <CardCell name="Last write">
         <Time ms={msOf(agent.timestamp_hlc)} />
-      </td>
-      <td>
+      </CardCell>
+      <CardCell name="Key">
         <code title={agent.public_key}>…{keyDigits(agent.public_key)}</code>
-      </td>
-    </tr>
+      </CardCell>
+    </CardRow>
   )
 }
 

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ApiKey, ApiKeyPageResponse } from '../../client/index.js'
 import { Pages } from '../agents/agents-page.js'
+import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { keyDigits } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { useNow } from '../parts/now.js'
@@ -78,74 +79,70 @@ function Keys(props: {
   }
   const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="All keys">
-      <table class="rows cards keys" role="table" aria-label="Keys">
-        <thead role="rowgroup">
-          <tr role="row">
-            {['Name', 'May', 'Agents', 'Made by', 'Made', 'Last used', 'Expires'].map((name) => (
-              <th key={name} role="columnheader" scope="col">
-                {name}
-              </th>
-            ))}
-            <th role="columnheader" scope="col">
-              <span class="hidden">Delete</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {keys.map((key) => (
-            <KeyRow
-              key={key.key_id}
-              apiKey={key}
-              isOwn={key.key_id === who.principal}
-              maker={names.get(key.made_by)}
-              remove={() => remove(key)}
-            />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <CardTable name="Keys" class="keys" columns={columns}>
+      {keys.map((key) => (
+        <KeyRow
+          key={key.key_id}
+          apiKey={key}
+          isOwn={key.key_id === who.principal}
+          maker={names.get(key.made_by)}
+          remove={() => remove(key)}
+        />
+      ))}
+    </CardTable>
   )
 }
+
+const columns = [
+  'Name',
+  'May',
+  'Agents',
+  'Made by',
+  'Made',
+  'Last used',
+  'Expires',
+  { name: 'Delete', look: 'hidden' },
+] as const
 
 function KeyRow(props: { apiKey: ApiKey; isOwn: boolean; maker: string | undefined; remove: () => void }) {
   const { apiKey, isOwn, maker, remove } = props
   const { key_id: id, name, scopes, agents, made_by: madeBy } = apiKey
   const { created_at_ms: createdAtMs, last_used_at_ms: lastUsedAtMs, expires_at_ms: expiresAtMs } = apiKey
   return (
-    <tr role="row">
-      <th role="rowheader" scope="row">
-        <span class="key-name">{name}</span>
-        <span class="muted">
-          {' '}
-          <code title={id}>…{keyDigits(id)}</code>
-          {isOwn && <span class="badge">this one</span>}
-        </span>
-      </th>
-      <td role="cell" data-name="May">
+    <CardRow
+      head={
+        <>
+          <span class="key-name">{name}</span>
+          <span class="muted">
+            {' '}
+            <code title={id}>…{keyDigits(id)}</code>
+            {isOwn && <span class="badge">this one</span>}
+          </span>
+        </>
+      }
+    >
+      <CardCell name="May">
         <Words words={scopes} titleOf={(scope) => scopeMeanings[scope]} />
-      </td>
-      <td role="cell" data-name="Agents">
+      </CardCell>
+      <CardCell name="Agents">
         {agents.length === 0 ? 'All' : <Words words={agents} titleOf={() => undefined} />}
-      </td>
-      <td role="cell" data-name="Made by">
-        {maker ?? principalText(madeBy)}
-      </td>
-      <td role="cell" data-name="Made">
+      </CardCell>
+      <CardCell name="Made by">{maker ?? principalText(madeBy)}</CardCell>
+      <CardCell name="Made">
         <Time ms={createdAtMs} />
-      </td>
-      <td role="cell" data-name="Last used">
+      </CardCell>
+      <CardCell name="Last used">
         {lastUsedAtMs === null ? <span class="muted">Never</span> : <Time ms={lastUsedAtMs} />}
-      </td>
-      <td role="cell" data-name="Expires">
+      </CardCell>
+      <CardCell name="Expires">
         <Expiry ms={expiresAtMs} />
-      </td>
+      </CardCell>
       <td role="cell">
         <button type="button" class="quiet" aria-label={`Delete ${name}`} onClick={remove}>
           Delete
         </button>
       </td>
-    </tr>
+    </CardRow>
   )
 }
 

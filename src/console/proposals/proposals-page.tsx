@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
+import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { countText } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { leftText, useNow } from '../parts/now.js'
@@ -129,26 +130,14 @@ function List(props: { loaded: Loaded<ReadList | undefined>; list: ProposalList;
   const { proposals } = loaded.value
   if (proposals.length === 0) return <EmptyList list={list} />
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={`${listNames[list]} proposals`}>
-      <table class="rows cards" role="table" aria-label={listNames[list]}>
-        <thead role="rowgroup">
-          <tr role="row">
-            {['What', 'Agent', 'Proposed by', 'Proposed', list === 'waiting' ? 'Takes effect' : 'State'].map(
-              (name) => (
-                <th key={name} role="columnheader" scope="col">
-                  {name}
-                </th>
-              ),
-            )}
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {proposals.map((proposal) => (
-            <Row key={proposal.proposal_id} proposal={proposal} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <CardTable
+      name={`${listNames[list]} proposals`}
+      columns={['What', 'Agent', 'Proposed by', 'Proposed', list === 'waiting' ? 'Takes effect' : 'State']}
+    >
+      {proposals.map((proposal) => (
+        <Row key={proposal.proposal_id} proposal={proposal} />
+      ))}
+    </CardTable>
   )
 }
 
@@ -170,25 +159,24 @@ function EmptyList({ list }: { list: ProposalList }) {
 function Row({ proposal }: { proposal: Proposal }) {
   const { proposal_id: id, agent, proposer, created_at_ms: createdAtMs } = proposal
   return (
-    <tr role="row">
-      <th role="rowheader" scope="row">
-        <a class="whole" href={proposalLink(id)}>
-          {whatText(proposal)}
-        </a>
-      </th>
-      <td role="cell" data-name="Agent">
-        {agent}
-      </td>
-      <td role="cell" data-name="Proposed by">
-        {principalText(proposer)}
-      </td>
-      <td role="cell" data-name="Proposed">
+    <CardRow
+      head={
+        <>
+          <a class="whole" href={proposalLink(id)}>
+            {whatText(proposal)}
+          </a>
+        </>
+      }
+    >
+      <CardCell name="Agent">{agent}</CardCell>
+      <CardCell name="Proposed by">{principalText(proposer)}</CardCell>
+      <CardCell name="Proposed">
         <Time ms={createdAtMs} />
-      </td>
-      <td role="cell" data-name={proposal.state === 'proposed' ? 'Takes effect' : 'State'}>
+      </CardCell>
+      <CardCell name={proposal.state === 'proposed' ? 'Takes effect' : 'State'}>
         <When proposal={proposal} />
-      </td>
-    </tr>
+      </CardCell>
+    </CardRow>
   )
 }
 

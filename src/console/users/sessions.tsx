@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient, User, UserSessions } from '../../client/index.js'
+import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { Dialog } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { counted, keyDigits } from '../parts/format.js'
@@ -56,34 +57,19 @@ export function Sessions({ service, user, reload }: SessionsProps) {
 
 function SessionTable({ sessions }: Pick<UserSessions, 'sessions'>) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Sessions">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Session</th>
-            <th scope="col">Began</th>
-            <th scope="col">Last used</th>
-            <th scope="col">Signed in by</th>
-          </tr>
-        </thead>
-        <tbody>
-          {sessions.map(({ sid, created_at_ms: createdAtMs, last_used_at_ms: lastUsedAtMs, amr }) => (
-            <tr key={sid}>
-              <th scope="row">
-                <code title={sid}>…{keyDigits(sid)}</code>
-              </th>
-              <td>
-                <Time ms={createdAtMs} />
-              </td>
-              <td>
-                <Time ms={lastUsedAtMs} />
-              </td>
-              <td>{amr.join(', ')}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <CardTable name="Sessions" columns={['Session', 'Began', 'Last used', 'Signed in by']}>
+      {sessions.map(({ sid, created_at_ms: createdAtMs, last_used_at_ms: lastUsedAtMs, amr }) => (
+        <CardRow key={sid} head={<code title={sid}>…{keyDigits(sid)}</code>}>
+          <CardCell name="Began">
+            <Time ms={createdAtMs} />
+          </CardCell>
+          <CardCell name="Last used">
+            <Time ms={lastUsedAtMs} />
+          </CardCell>
+          <CardCell name="Signed in by">{amr.join(', ')}</CardCell>
+        </CardRow>
+      ))}
+    </CardTable>
   )
 }
 

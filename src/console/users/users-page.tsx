@@ -3,6 +3,7 @@ import { ServiceError, type User, type UserPage as Found } from '../../client/in
 import { Pages } from '../agents/agents-page.js'
 import { Choice } from '../audit/audit-filter.js'
 import { useOrganisms } from '../audit/namespaces.js'
+import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading, Time } from '../parts/texts.js'
@@ -144,48 +145,39 @@ function Users(props: {
     )
   }
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Users">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">E-mail</th>
-            <th scope="col">Verified</th>
-            <th scope="col">Last sign-in</th>
-            <th scope="col">Locked until</th>
-            <th scope="col">Made</th>
-            <th scope="col">Id</th>
-          </tr>
-        </thead>
-        <tbody>
-          {users.map((user) => (
-            <Row key={user.user_id} user={user} organism={organism} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <CardTable name="Users" columns={columns}>
+      {users.map((user) => (
+        <Row key={user.user_id} user={user} organism={organism} />
+      ))}
+    </CardTable>
   )
 }
 
+const columns = ['E-mail', 'Verified', 'Last sign-in', 'Locked until', 'Made', 'Id']
+
 function Row({ user, organism }: { user: User; organism: string | undefined }) {
   return (
-    <tr>
-      <th scope="row">
+    <CardRow
+      head={
         <a class="whole" href={usersLink(organism, user.email)}>
           {user.email}
         </a>
-      </th>
-      <td>{user.verified ? 'yes' : 'no'}</td>
-      <td>{user.last_login_at_ms === null ? 'never' : <Time ms={user.last_login_at_ms} />}</td>
-      <td>
+      }
+    >
+      <CardCell name="Verified">{user.verified ? 'yes' : 'no'}</CardCell>
+      <CardCell name="Last sign-in">
+        {user.last_login_at_ms === null ? 'never' : <Time ms={user.last_login_at_ms} />}
+      </CardCell>
+      <CardCell name="Locked until">
         <LockedUntil user={user} />
-      </td>
-      <td>
+      </CardCell>
+      <CardCell name="Made">
         <Time ms={user.created_at_ms} />
-      </td>
-      <td>
+      </CardCell>
+      <CardCell name="Id">
         <code title={user.user_id}>…{keyDigits(user.user_id)}</code>
-      </td>
-    </tr>
+      </CardCell>
+    </CardRow>
   )
 }
 
