@@ -28,22 +28,31 @@ for (const [name, value] of Object.entries(names)) page = page.replace(name, val
 files.set('index.html.br', compressed(page))
 putFiles(join(root, 'dist/program/console'), files)
 
-/** Bundles one script. @returns how the page names it */
+/** Bundles a script, and the parts of it that are loaded when they are needed. @returns how the page names it */
 async function addScript(name, entry) {
   const bundle = await rolldown({
-    input: join(source, entry),
+    input: { [name]: join(source, entry) },
     cwd: root,
     platform: 'browser',
+    preserveEntrySignatures: false,
     tsconfig: join(root, 'tsconfig.console.json'),
     resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] } },
     onLog(_level, log) {
       throw new Error(log.message)
     },
   })
-  const { output } = await bundle.generate({ format: 'esm', minify: true })
-  const [{ code, modules, imports }, ...others] = output
-  if (others.length > 0 || imports.length > 0) throw new Error(`Expected one script, got ${imports} besides`)
-  return add(name, 'js', licenses(modules) + code)
+  const { output } = await bundle.generate({
+    format: 'esm',
+    minify: true,
+    entryFileNames: '[name]-[hash].js',
+    chunkFileNames: '[name]-[hash].js',
+    hashCharacters: 'base36',
+    // What screens share stays in the first script, so that the page is there after one request and not two in a row.
+    codeSplitting: { groups: [{ name, tags: ['$initial'] }] },
+  })
+  for (const { fileName, code, modules } of output)
+    files.set(`${fileName}.br`, compressed(licenses(modules) + code))
+  return `console/${output.find(({ isEntry }) => isEntry).fileName}`
 }
 
 /** Adds a file. @returns how the page names it: relatively, so that a proxy can serve it below a prefix of its own */

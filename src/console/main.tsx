@@ -2,10 +2,7 @@ import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
-import { AuditPage } from './audit/audit-page.js'
-import { KeysPage } from './keys/keys-page.js'
-import { VerifyPage } from './proof/verify-page.js'
-import { ProposalsPage } from './proposals/proposals-page.js'
+import { lazy } from './parts/lazy.js'
 import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
@@ -13,8 +10,13 @@ import { watchServer } from './shell/server-state.js'
 import { resume, session, watchIdle } from './shell/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn } from './shell/sign-in.js'
-import { FirstPage } from './start/first-page.js'
-import { UsersPage } from './users/users-page.js'
+
+const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
+const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)
+const KeysPage = lazy(async () => (await import('./keys/keys-page.js')).KeysPage)
+const ProposalsPage = lazy(async () => (await import('./proposals/proposals-page.js')).ProposalsPage)
+const UsersPage = lazy(async () => (await import('./users/users-page.js')).UsersPage)
+const VerifyPage = lazy(async () => (await import('./proof/verify-page.js')).VerifyPage)
 
 const scrubbed = scrubAddress()
 applyAppearance()

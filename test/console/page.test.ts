@@ -98,10 +98,24 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     const sizeOf = (wanted: (name: string) => boolean): number =>
       [...sizes].reduce((sum, [name, size]) => (wanted(name) ? sum + size : sum), 0)
     const isWorker = (name: string): boolean => name.startsWith('check-worker-')
+    const isFirst = (name: string): boolean =>
+      name === 'index.html.br' || loaded.includes(`/console/${name.replace(/\.br$/, '')}`)
     expect(sizeOf(isWorker)).toBeGreaterThan(0)
     expect(sizeOf(isWorker)).toBeLessThan(20 * KILOBYTE)
-    expect(sizeOf((name) => !isWorker(name))).toBeLessThan(70 * KILOBYTE)
+    expect(sizeOf(isFirst)).toBeGreaterThan(20 * KILOBYTE)
+    expect(sizeOf(isFirst)).toBeLessThan(70 * KILOBYTE)
     expect(sizeOf(() => true)).toBeLessThan(130 * KILOBYTE)
+    await context.close()
+  })
+
+  it('says what to do where the script of a screen is gone', async () => {
+    const { page, context } = await openConsole(browser, server.url)
+    await page.route(/verify-page-/, (found) => found.fulfill({ status: 404 }))
+    await page.getByRole('link', { name: 'Verify', exact: true }).click()
+    await page.getByText('This screen could not be loaded').waitFor()
+    await page.unroute(/verify-page-/)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Verify' }).waitFor()
     await context.close()
   })
 
