@@ -14,6 +14,7 @@ import { SignIn } from './shell/sign-in.js'
 const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
 const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)
 const KeysPage = lazy(async () => (await import('./keys/keys-page.js')).KeysPage)
+const LogPage = lazy(async () => (await import('./log/log-page.js')).LogPage)
 const ProposalsPage = lazy(async () => (await import('./proposals/proposals-page.js')).ProposalsPage)
 const UsersPage = lazy(async () => (await import('./users/users-page.js')).UsersPage)
 const VerifyPage = lazy(async () => (await import('./proof/verify-page.js')).VerifyPage)
@@ -65,6 +66,8 @@ function titleOf(shown: Route): string {
       return 'Proposals'
     case 'keys':
       return 'Keys'
+    case 'log':
+      return 'Log'
     case 'users':
       return shown.email ?? 'Users'
     case 'audit':
@@ -93,6 +96,8 @@ function Screen() {
       return <ProposalsPage session={value} route={shown} />
     case 'keys':
       return <KeysPage session={value} />
+    case 'log':
+      return <LogPage session={value} />
     case 'users':
       return <UsersPage session={value} route={shown} />
     case 'audit':

@@ -20,6 +20,7 @@ export type Route =
   | { screen: 'agent'; agent: string; tab: AgentTab; seq: number | undefined }
   | { screen: 'proposals'; list: ProposalList | undefined; id: string | undefined }
   | { screen: 'keys' }
+  | { screen: 'log' }
   | { screen: 'verify' }
   /** Without an agent, the audit strand of users outside organisms. */
   | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
@@ -38,7 +39,7 @@ export function parseRoute(hash: string): Route {
   if (second !== undefined) return { screen: 'unknown' }
   if (first === '') return { screen: 'start' }
   if (first === 'start') return { screen: 'first' }
-  return first === 'agents' || first === 'verify' || first === 'keys'
+  return first === 'agents' || first === 'verify' || first === 'keys' || first === 'log'
     ? { screen: first }
     : { screen: 'unknown' }
 }

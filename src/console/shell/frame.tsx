@@ -18,6 +18,7 @@ const places: Place[] = [
   { name: 'Users', href: '#/users', screens: ['users'], scope: 'admin:organisms' },
   { name: 'Audit', href: '#/audit', screens: ['audit'], scope: 'records:read' },
   { name: 'Keys', href: '#/keys', screens: ['keys'], scope: 'admin:*' },
+  { name: 'Log', href: '#/log', screens: ['log'], scope: 'records:read' },
   { name: 'Verify', href: '#/verify', screens: ['verify'], scope: undefined },
   { name: 'API', href: 'docs', screens: [], scope: undefined },
 ]

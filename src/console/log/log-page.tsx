@@ -1,0 +1,137 @@
+import { useState } from 'preact/hooks'
+import { ServiceError } from '../../client/index.js'
+import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import { saveFile } from '../parts/download.js'
+import { countText } from '../parts/format.js'
+import { type Loaded, useLoaded } from '../parts/load.js'
+import { Result } from '../parts/result.js'
+import { CopyButton, Empty, Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
+import { agentLink } from '../route.js'
+import type { SignedIn } from '../shell/session.js'
+import { type Witnessing, forgetWitnessed, logAgent, witness } from './witness.js'
+
+/** The log of all strands' heads, which this browser watches. */
+export function LogPage({ session: { service } }: { session: SignedIn }) {
+  const { loaded, reload } = useLoaded<Witnessing | 'none'>('log', (signal) =>
+    witness(service, { nowMs: Date.now(), signal }).catch(noneWhereOff),
+  )
+  return (
+    <div class="page narrow">
+      <h1>Log</h1>
+      <p class="lead">
+        The server writes the head of every strand into one log. Whoever keeps a checkpoint of the log can
+        show later that no strand was cut or rewritten since. This browser does: it keeps the checkpoint of
+        each visit, and checks that the log has only grown.
+      </p>
+      <Found loaded={loaded} reload={reload} />
+    </div>
+  )
+}
+
+/** @throws what else went wrong */
+function noneWhereOff(error: unknown): 'none' {
+  if (error instanceof ServiceError && error.code === 'not_found') return 'none'
+  throw error
+}
+
+function Found({ loaded, reload }: { loaded: Loaded<Witnessing | 'none'>; reload: () => void }) {
+  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={reload} />
+  if (loaded.value === undefined) return <Loading what="the log" />
+  if (loaded.value === 'none') {
+    return (
+      <Empty title="This server keeps no log">
+        Start it with <code>SERVICE_LOG_INTERVAL_SECS</code> above 0 to have one.
+      </Empty>
+    )
+  }
+  const { verdict, kept, checkpoint } = loaded.value
+  return (
+    <>
+      <Result verdict={verdict} />
+      {!verdict.ok && kept !== undefined && (
+        <Broken kept={kept.checkpoint} now={checkpoint} reload={reload} />
+      )}
+      <section>
+        <div class="section-head">
+          <h2>Checkpoint</h2>
+          <CopyButton text={checkpoint} name="the checkpoint" />
+        </div>
+        <pre class="raw" tabIndex={0} aria-label="Checkpoint">
+          {checkpoint}
+        </pre>
+        <div class="buttons">
+          <button type="button" onClick={() => saveFile('log-checkpoint.txt', checkpoint)}>
+            Download it
+          </button>
+          <button type="button" class="quiet" onClick={reload}>
+            Look again
+          </button>
+          <a href={agentLink(logAgent, 'proof')}>Check the whole log</a>
+        </div>
+      </section>
+      {kept !== undefined && verdict.ok && <Kept kept={kept} />}
+    </>
+  )
+}
+
+function Broken({ kept, now, reload }: { kept: string; now: string; reload: () => void }) {
+  const [isSaved, setSaved] = useState(false)
+  return (
+    <div class="notice bad">
+      <p>
+        Two checkpoints that do not fit each other, both signed, show to anybody that the log was not only
+        added to. Keep both before anything else.
+      </p>
+      <div class="buttons">
+        <button
+          type="button"
+          class="primary"
+          onClick={() => {
+            saveFile('log-checkpoint-kept.txt', kept)
+            saveFile('log-checkpoint-now.txt', now)
+            setSaved(true)
+          }}
+        >
+          Download both
+        </button>
+        <button
+          type="button"
+          disabled={!isSaved}
+          onClick={() => {
+            forgetWitnessed()
+            reload()
+          }}
+        >
+          Forget the kept one and begin anew
+        </button>
+      </div>
+    </div>
+  )
+}
+
+function Kept({ kept: { strand, publicKey, visits } }: { kept: NonNullable<Witnessing['kept']> }) {
+  return (
+    <section>
+      <h2>Seen by this browser</h2>
+      <dl class="facts">
+        <dt>Strand</dt>
+        <dd>
+          <Hash hex={strand} name="the strand of the log" />
+        </dd>
+        <dt>Key</dt>
+        <dd>
+          <Key hex={publicKey} name="the key of the log" />
+        </dd>
+      </dl>
+      <CardTable name="Visits" columns={['Visit', { name: 'Records', look: 'number' }]}>
+        {visits.map(({ size, atMs }) => (
+          <CardRow key={atMs} head={<Time ms={atMs} />}>
+            <CardCell name="Records" isNumber>
+              {countText(size)}
+            </CardCell>
+          </CardRow>
+        ))}
+      </CardTable>
+    </section>
+  )
+}
