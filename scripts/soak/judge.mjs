@@ -6,8 +6,8 @@
  */
 
 /**
- * A start after a crash: seconds since the load began, and those that it took.
- * @typedef {{secs: number, tookSecs: number}} Start
+ * A start after a crash: seconds since the load began, those that it took, and commits that only the log had.
+ * @typedef {{secs: number, tookSecs: number, replayed: number}} Start
  */
 
 /**
@@ -22,6 +22,7 @@ const GROWTH_MOST = {
   threads: 1,
   logBytes: 32 * 2 ** 20,
   tookSecs: 0.5,
+  replayed: 500,
 }
 /** How much more file a record may take in the second half of the run than in the first. */
 const FILE_RATIO_MOST = 1.25
@@ -50,7 +51,14 @@ export function judge(samples, starts = []) {
     growth('threads', warm, { of: 'threads', unit: 'threads' }),
     growth('log files', warm, { of: 'logBytes', unit: 'bytes' }),
     fileGrowth(warm),
-    ...(starts.length > 1 ? [growth('start after a crash', starts, { of: 'tookSecs', unit: 's' })] : []),
+    ...(starts.length > 1 ? startGrowths(starts) : []),
+  ]
+}
+
+function startGrowths(starts) {
+  return [
+    growth('start after a crash', starts, { of: 'tookSecs', unit: 's' }),
+    growth('replayed by it', starts, { of: 'replayed', unit: 'commits' }),
   ]
 }
 

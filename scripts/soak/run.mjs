@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
+import { readMetric } from '../../bench/server.mjs'
 import { seededRandom } from '../crash-loop/seeded-random.mjs'
 import { startVictim } from '../crash-loop/victim.mjs'
 import { judge } from './judge.mjs'
@@ -78,12 +79,13 @@ class Lives {
     return (await this.victim.listening()) ?? ''
   }
 
-  /** @returns {Promise<{url: string, tookSecs: number}>} `tookSecs`: of the start */
+  /** @returns {Promise<{url: string, tookSecs: number, replayed: number}>} of the start: its time, and the commits of its log */
   async crash() {
     await this.victim.kill()
     const fromMs = performance.now()
     const url = await this.start()
-    return { url, tookSecs: (performance.now() - fromMs) / 1_000 }
+    const tookSecs = (performance.now() - fromMs) / 1_000
+    return { url, tookSecs, replayed: await readMetric(url, 'strandfast_replayed_commits') }
   }
 }
 
@@ -102,8 +104,8 @@ async function watch({ lives, load, secs, crashEverySecs, report }) {
     if (number % (SAMPLES / 20) === 0) report(lineOf(sample))
     if (secsNow() < (starts.length + 1) * crashEverySecs) continue
     load.expectCrash()
-    const { url, tookSecs } = await lives.crash()
-    starts.push({ secs: secsNow(), tookSecs })
+    const { url, ...start } = await lives.crash()
+    starts.push({ secs: secsNow(), ...start })
     await load.goOn(url)
   }
   return { samples, starts }

@@ -75,10 +75,14 @@ describe('the judge of a soak', () => {
     const more = ({ secs, logBytes }: Sample) => ({ logBytes: logBytes + secs * MEBIBYTE })
     expect(grown(series(more))).toEqual(['log files'])
     const starts = (longer: number) =>
-      Array.from({ length: 20 }, (_none, index) => ({ secs: index * 6, tookSecs: 0.7 + index * longer }))
+      Array.from({ length: 20 }, (_none, index) => ({
+        secs: index * 6,
+        tookSecs: 0.7 + index * longer,
+        replayed: 40 + index * longer * 1_000,
+      }))
     const grownBy = (longer: number) => judge(series(), starts(longer)).filter(({ flat }) => !flat)
     expect(grownBy(0.001)).toEqual([])
-    expect(grownBy(0.1)).toMatchObject([{ name: 'start after a crash' }])
+    expect(grownBy(0.1)).toMatchObject([{ name: 'start after a crash' }, { name: 'replayed by it' }])
   })
 
   it('judges nothing by a handful of samples', () => {
