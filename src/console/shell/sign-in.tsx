@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { serverState } from './server-state.js'
 import { signIn } from './session.js'
 
@@ -10,7 +10,8 @@ export function SignIn({ notice }: { notice: string | undefined }) {
   const busy = useSignal(false)
   const accepted = useSignal(globalThis.isSecureContext)
   const field = useRef<HTMLInputElement>(null)
-  useEffect(() => field.current?.focus(), [])
+  // At once: whoever types before the browser has painted means this field.
+  useLayoutEffect(() => field.current?.focus(), [])
   const submit = async (event: TargetedEvent<HTMLFormElement, SubmitEvent>): Promise<void> => {
     event.preventDefault()
     const key = field.current?.value.trim() ?? ''
