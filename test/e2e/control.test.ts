@@ -32,6 +32,10 @@ async function answerTo(text: string): Promise<string> {
   return answer
 }
 
+function bytesOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}
+
 describe('the control socket', { timeout: 180_000 }, () => {
   it('is the owner alone to use', () => {
     expect(statSync(join(server.dataDir, 'control.sock')).mode & 0o077).toBe(0)
@@ -69,7 +73,8 @@ describe('the control socket', { timeout: 180_000 }, () => {
       const to = [0, 1].map((shard) => join(copy, String(shard)))
       for (const path of to) mkdirSync(path, { recursive: true })
       const answered = answerTo(`${JSON.stringify({ copy_to: to })}\n`)
-      await eventually(() => to.some((path) => existsSync(join(path, 'data.mdb'))))
+      // In the middle of a store: whatever LMDB makes of a folder that goes while it opens a file there is not tested here.
+      await eventually(() => to.some((path) => bytesOf(join(path, 'data.mdb')) > 1_000_000))
       rmSync(copy, { recursive: true })
       answers.push((await answered).trimEnd().split('\n').at(-1) ?? '')
       expect((await call(server, 'GET /readyz', { key: null })).status).toBe(200)
