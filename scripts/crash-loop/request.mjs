@@ -1,12 +1,13 @@
 import { Agent, request } from 'node:http'
 import { rootKey } from './victim.mjs'
 
-const agent = new Agent({ keepAlive: true })
+/** The server closes a connection by which nothing came for ten seconds: none is left idle for so long. */
+const agent = new Agent({ keepAlive: true, timeout: 5_000 })
 
 /**
  * Sends one request, with the root key unless its headers name another, and reads the whole answer. Uses node:http,
  * which takes half the processor time of `fetch`, so that more is left for the servers. A read on a connection that the
- * server has just closed, because nothing came by it for ten seconds, is sent again.
+ * server has just closed all the same, because everything is slow, is sent again.
  * @param {string} url of the server
  * @param {{method: string, path: string, headers?: Record<string, string>, body?: string}} call
  * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer

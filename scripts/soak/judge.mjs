@@ -34,6 +34,9 @@ const POINTS = 24
 /**
  * Whether a server stayed the same under a constant load.
  *
+ * What a process has begins anew with each start, and fills as it goes on. So where it was killed, its lives are compared:
+ * each counts as it was at its end. With few of them, only what outlives a process is judged.
+ *
  * Each series is cut into spans of time, of which the lowest value counts: garbage that is not collected yet, and
  * connections that come and go, are above it, and a leak raises it. Growth is the Theil-Sen slope of these points (Sen
  * 1968), on which a few outliers have no effect, times the time that was judged.
@@ -45,13 +48,29 @@ export function judge(samples, starts = []) {
   const { secs: lastSecs = 0 } = samples.at(-1) ?? {}
   const warm = samples.filter(({ secs }) => secs >= lastSecs * WARM_UP)
   if (warm.length < POINTS) throw new Error(`Expected at least ${POINTS} samples after the warm-up`)
+  const processes = starts.length > 1 ? endsOfLives(warm, starts) : warm
   return [
-    growth('anonymous memory', warm, { of: 'memoryBytes', unit: 'bytes' }),
-    growth('open handles', warm, { of: 'handles', unit: 'handles' }),
-    growth('threads', warm, { of: 'threads', unit: 'threads' }),
+    ...(processes.length < POINTS ? [] : processGrowths(processes)),
     growth('log files', warm, { of: 'logBytes', unit: 'bytes' }),
     fileGrowth(warm),
     ...(starts.length > 1 ? startGrowths(starts) : []),
+  ]
+}
+
+/** The last sample before each start. */
+function endsOfLives(samples, starts) {
+  return starts.flatMap((start, index) => {
+    const fromSecs = starts[index - 1]?.secs ?? 0
+    const life = samples.filter(({ secs }) => secs >= fromSecs && secs < start.secs)
+    return life.slice(-1)
+  })
+}
+
+function processGrowths(samples) {
+  return [
+    growth('anonymous memory', samples, { of: 'memoryBytes', unit: 'bytes' }),
+    growth('open handles', samples, { of: 'handles', unit: 'handles' }),
+    growth('threads', samples, { of: 'threads', unit: 'threads' }),
   ]
 }
 

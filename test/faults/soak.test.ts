@@ -34,9 +34,6 @@ describe('a server under a steady load', () => {
     },
   )
 
-  /** Memory starts anew at each start, and how long one takes is how busy the machine is. */
-  const unjudged = ['anonymous memory', 'start after a crash']
-
   it(
     'has all that it answered, and replays no more, however often it is killed',
     { timeout: 300_000 },
@@ -52,7 +49,8 @@ describe('a server under a steady load', () => {
       })
       expect(faults).toEqual([])
       expect(starts.length).toBeGreaterThan(2)
-      const grown = verdicts.filter(({ name, flat }) => !flat && !unjudged.includes(name))
+      // How long a start takes is how busy the machine is.
+      const grown = verdicts.filter(({ name, flat }) => !flat && name !== 'start after a crash')
       expect(grown, lines.join('\n')).toEqual([])
     },
   )

@@ -85,6 +85,30 @@ describe('the judge of a soak', () => {
     expect(grownBy(0.1)).toMatchObject([{ name: 'start after a crash' }, { name: 'replayed by it' }])
   })
 
+  it('compares what each process had at its end, where it was killed', () => {
+    const starts = Array.from({ length: 119 }, (_none, life) => ({
+      secs: (life + 1) * 60 + 2,
+      tookSecs: 1,
+      replayed: 40,
+    }))
+    /** Handles and memory that fill in each life, and what of them stays from one life to the next. */
+    const lives = (left: number) =>
+      series(({ secs }) => {
+        const [life, age] = [Math.floor((secs - 2) / 60), Math.max(0, secs - 2) % 60]
+        return { handles: 40 + age + life * left, memoryBytes: (100 + age + life * left * 4) * MEBIBYTE }
+      }, 7_200)
+    const grownBy = (left: number) => judge(lives(left), starts).filter(({ flat }) => !flat)
+    expect(grownBy(0)).toEqual([])
+    expect(grownBy(0.2)).toMatchObject([{ name: 'anonymous memory' }, { name: 'open handles' }])
+    const few = judge(lives(0).slice(0, 720), starts.slice(0, 11)).map(({ name }) => name)
+    expect(few).toEqual([
+      'log files',
+      'file per record, late to early',
+      'start after a crash',
+      'replayed by it',
+    ])
+  })
+
   it('judges nothing by a handful of samples', () => {
     expect(() => judge(series(undefined, 20))).toThrow('Expected at least')
   })
