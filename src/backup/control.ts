@@ -45,14 +45,15 @@ export function controlPath(dataDir: string): string {
 export class Control {
   readonly #controlled: Controlled
   readonly #server: Server
-  #socket: Socket | undefined
+  readonly #sockets = new Set<Socket>()
   #pool: StorePool | undefined
   #copying: Promise<void> = Promise.resolve()
   #copiedAtMs: number | undefined
 
   constructor(controlled: Controlled) {
     this.#controlled = controlled
-    this.#server = createServer((socket) => void this.#serve(socket))
+    // Half open: a client that ends its side learns by the end of ours that what it asked for has been given up.
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => void this.#serve(socket))
   }
 
   /** When the stores were last copied for a backup, Unix milliseconds; whether it was finished, its command knows. */
@@ -83,7 +84,7 @@ export class Control {
 
   async close(): Promise<void> {
     this.abort()
-    this.#socket?.destroy()
+    for (const socket of this.#sockets) socket.destroy()
     // After that its view of the stores is closed.
     await this.#copying
     if (!this.#server.listening) return
@@ -92,33 +93,36 @@ export class Control {
   }
 
   async #serve(socket: Socket): Promise<void> {
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
     socket.on('error', () => {})
     socket.on('data', () => {
       if (socket.bytesRead > limits.requestBytesMax) socket.destroy()
     })
-    const tell = (answer: ControlAnswer) => void socket.write(`${JSON.stringify(answer)}\n`)
-    for await (const line of createInterface({ input: socket })) {
-      const request = parseControlRequest(line)
-      if (request?.copy_to.length === this.#controlled.shards) {
-        const copying = this.#copy(socket, request.copy_to, tell)
-        if (this.#socket === socket) this.#copying = copying
-        await copying
-      } else tell({ failed: 'The request makes no sense to this version of the server' })
-      break
-    }
+    const line = await firstLine(socket)
+    if (line !== undefined) await this.#carryOut(socket, line)
     socket.end()
   }
 
-  async #copy(socket: Socket, to: string[], tell: (answer: ControlAnswer) => void): Promise<void> {
+  async #carryOut(socket: Socket, line: string): Promise<void> {
+    const tell = (answer: ControlAnswer) => void socket.write(`${JSON.stringify(answer)}\n`)
+    const to = parseControlRequest(line)?.copy_to
+    if (to?.length !== this.#controlled.shards)
+      return tell({ failed: 'The request makes no sense to this version of the server' })
     if (this.#pool !== undefined) return tell({ failed: 'Another backup is being made' })
     if (!this.#controlled.serving()) return tell({ failed: 'A shard does not serve' })
     const fault = targetFault(to)
     if (fault !== undefined) return tell({ failed: fault })
     const pool = new StorePool(true)
     this.#pool = pool
-    this.#socket = socket
-    // The client is gone, so nobody will use the copy.
+    // The client is gone, or has been interrupted, so nobody will use the copy.
+    socket.once('end', () => pool.stop())
     socket.once('close', () => pool.stop())
+    this.#copying = this.#copy(pool, to, tell)
+    await this.#copying
+  }
+
+  async #copy(pool: StorePool, to: string[], tell: (answer: ControlAnswer) => void): Promise<void> {
     const timer = setInterval(() => tell({ copied_bytes: pool.done }), limits.backupProgressMs)
     try {
       const { path, freeBytesMin, flush, nowMs } = this.#controlled
@@ -132,8 +136,18 @@ export class Control {
       clearInterval(timer)
       await pool.close()
       this.#pool = undefined
-      this.#socket = undefined
     }
+  }
+}
+
+/** The first line that comes, after which the rest is read and dropped; undefined where none comes. */
+async function firstLine(socket: Socket): Promise<string | undefined> {
+  try {
+    for await (const line of createInterface({ input: socket })) return line
+    return undefined
+  } finally {
+    // The end of a reader stops the socket, which then would not see its own end either.
+    socket.resume()
   }
 }
 

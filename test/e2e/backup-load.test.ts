@@ -234,7 +234,7 @@ describe('a backup that is made while everything goes on', { timeout: 180_000 },
   it('leaves nothing when it is interrupted', async () => {
     const target = join(directory, 'interrupted')
     const { process: child, ended } = startCommand(['backup', target], { SERVICE_DATA_DIR: restored.dataDir })
-    await eventually(() => existsSync(join(target, 'shard-0')))
+    await eventually(() => existsSync(join(target, 'shard-0', 'lock.mdb')))
     child.kill('SIGINT')
     const { code, stderr } = await ended
     expect([code, stderr]).toEqual([1, expect.stringContaining('Interrupted')])
