@@ -1,5 +1,5 @@
 /**
- * Prints what failed, with the first lines of each message, and then `N passed, N failed` (and `, N skipped` when there
+ * Prints what failed, with beginning and end of each message, and then `N passed, N failed` (and `, N skipped` when there
  * are any), summed over the JSON reports of vitest that are named on the command line. Ends 1 when anything failed, or
  * when nothing ran of one of them.
  */
@@ -15,13 +15,13 @@ function readReport(path) {
 }
 
 function countOf(report) {
-  // A file that fails to load has no test to count; it counts as one itself.
-  const unloaded = report.testResults.filter(
-    (file) => file.status === 'failed' && file.assertionResults.length === 0,
+  // A file that fails to load, or whose hooks fail, has no failed test to count; it counts as one itself.
+  const broken = report.testResults.filter(
+    (file) => file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'),
   )
   return {
     passed: report.numPassedTests,
-    failed: report.numFailedTests + unloaded.length,
+    failed: report.numFailedTests + broken.length,
     skipped: report.numPendingTests + report.numTodoTests,
   }
 }
@@ -32,7 +32,7 @@ function failuresOf(report) {
     const failed = file.assertionResults.filter(({ status }) => status === 'failed')
     const texts = failed.map((test) => `${test.fullName}\n${messageOf(test)}`)
     if (texts.length === 0 && file.status === 'failed') texts.push(file.message ?? 'could not be loaded')
-    return texts.map((text) => `${file.name}: ${firstLines(text)}`)
+    return texts.map((text) => `${file.name}: ${shortened(text)}`)
   })
 }
 
@@ -42,7 +42,11 @@ function messageOf({ failureMessages, duration }) {
   return told.replace('STACK_TRACE_ERROR', `ran out of time after ${Math.round(duration / 1_000)} s`)
 }
 
-const firstLines = (text) => text.split('\n').slice(0, 12).join('\n').slice(0, 1_000)
+/** Without the stack, and without the middle: what was expected stands at the end. */
+function shortened(text) {
+  const message = text.split(/\n\s+at /)[0]
+  return message.length <= 1_200 ? message : `${message.slice(0, 600)}\n…\n${message.slice(-600)}`
+}
 
 const reports = process.argv.slice(2).map(readReport)
 for (const failure of reports.flatMap(failuresOf).slice(0, 20)) console.log(`FAILED ${failure}\n`)

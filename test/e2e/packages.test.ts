@@ -39,6 +39,9 @@ const environment = () => ({
   HOME: process.env['HOME'],
   npm_config_cache: process.env['npm_config_cache'],
   npm_config_registry: process.env['npm_config_registry'],
+  // A registry that falls silent is asked again: npm waits for five minutes.
+  npm_config_fetch_timeout: '30000',
+  npm_config_fetch_retries: '4',
 })
 const tool = (name: string) => resolve('node_modules', name)
 

@@ -269,6 +269,24 @@ describe('the count of tests', () => {
     expect(line.split('\n').at(-1)).toBe('7 passed, 1 failed')
   })
 
+  it('counts a file whose hook failed as one failure', () => {
+    const unhooked = {
+      ...JSON.parse(report(7, 0, 2)),
+      testResults: [
+        {
+          name: 'a.test.ts',
+          status: 'failed',
+          message: 'Hook timed out',
+          assertionResults: [{ status: 'skipped' }],
+        },
+      ],
+    }
+    plant('report.json', JSON.stringify(unhooked))
+    const { status, line } = count()
+    expect(status).toBe(1)
+    expect(line).toBe('FAILED a.test.ts: Hook timed out\n\n7 passed, 1 failed, 2 skipped')
+  })
+
   it('names each test that failed, with the beginning of its message, before the count', () => {
     const failed = {
       ...JSON.parse(report(7, 1, 0)),
@@ -292,6 +310,20 @@ describe('the count of tests', () => {
       '',
       '7 passed, 1 failed',
     ])
+  })
+
+  it('leaves out the middle of a long message, and the stack', () => {
+    const message = `AssertionError: ${'line\n'.repeat(1_000)}expected 3 to be 4\n    at file.ts:7\n    at other.ts`
+    const assertionResults = [{ status: 'failed', fullName: 'adds up', failureMessages: [message] }]
+    const failed = {
+      ...JSON.parse(report(7, 1, 0)),
+      testResults: [{ name: 'a.test.ts', status: 'failed', assertionResults }],
+    }
+    plant('report.json', JSON.stringify(failed))
+    const { line } = count()
+    expect(line.length).toBeLessThan(1_500)
+    expect(line).toMatch(/^FAILED a\.test\.ts: adds up\nAssertionError: line\n/)
+    expect(line).toMatch(/\nexpected 3 to be 4\n\n7 passed, 1 failed$/)
   })
 
   it('says of a test that ran out of time that it did', () => {
