@@ -50,4 +50,12 @@ export const outboundLimits = {
   sinkStopMs: 1_000,
   /** Failures of one batch, while the connection works, after which its rows are tried one by one. */
   sinkBatchTriesMax: 3,
+  /** How long a server of the cluster's database may take to accept a connection, milliseconds. */
+  clusterConnectMs: 3_000,
+  /** How long an append may take until nothing is known of it, milliseconds. */
+  clusterAppendMs: 10_000,
+  /** The shortest pause before an append is sent again, milliseconds. */
+  clusterRetryMinMs: 5,
+  /** The longest one, milliseconds. */
+  clusterRetryMaxMs: 100,
 } as const

@@ -16,6 +16,9 @@ export interface TestPostgres {
   start(): Promise<void>
   /** Kills it and each of its processes with SIGKILL. */
   kill(): Promise<void>
+  /** Stops all of its processes where they are; `resume` lets them go on. */
+  pause(): void
+  resume(): void
   query<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>
   /** A connection that stays open, as for a lock. */
   connect(): Promise<Client>
@@ -31,22 +34,33 @@ export const noPostgres = binaries === undefined && process.env['CI'] !== 'true'
 // Left out, but never in silence.
 if (noPostgres) console.warn('Skipped: no PostgreSQL')
 
-/** Makes an empty PostgreSQL server, which is not started yet. */
-export async function makePostgres(): Promise<TestPostgres> {
+/** How a server is made. */
+export interface PostgresMaking {
+  /** Settings of its configuration. */
+  settings?: Readonly<Record<string, string>>
+  /** It begins as a copy of this one, which runs, and follows it. */
+  standbyOf?: TestPostgres
+}
+
+/** Makes a PostgreSQL server, empty unless it is a standby, which is not started yet. */
+export async function makePostgres({ settings = {}, standbyOf }: PostgresMaking = {}): Promise<TestPostgres> {
   if (binaries === undefined) throw new Error('Expected PostgreSQL to be installed')
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-postgres-'))
   const port = await freePort()
   const user = serverUser()
   if (user.uid !== undefined && user.gid !== undefined) chownSync(directory, user.uid, user.gid)
   const data = join(directory, 'data')
-  const options = ['-U', 'strandfast', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
-  execFileSync(join(binaries, 'initdb'), ['-D', data, ...options], { ...user, cwd: directory, stdio: 'pipe' })
+  const [program, ...options] =
+    standbyOf === undefined
+      ? ['initdb', '-U', 'strandfast', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
+      : ['pg_basebackup', '-d', standbyOf.url, '-R', '-X', 'stream', '--no-sync', '-c', 'fast']
+  execFileSync(join(binaries, program), [...options, '-D', data], { ...user, cwd: directory, stdio: 'pipe' })
   const url = `postgres://strandfast@127.0.0.1:${port}/postgres`
   let server: ChildProcess | undefined
   const kill = async () => {
     if (server === undefined) return
     const exited = once(server, 'exit')
-    for (const pid of familyOf(server)) killIfThere(pid)
+    signalAll(server, 'SIGKILL')
     await exited
     server = undefined
   }
@@ -54,7 +68,11 @@ export async function makePostgres(): Promise<TestPostgres> {
     url,
     async start() {
       // The file systems of tests need not survive the machine, only the processes.
-      const args = ['-D', data, '-p', `${port}`, '-h', '127.0.0.1', '-k', '', '-c', 'fsync=off']
+      const own = Object.entries({ fsync: 'off', ...settings }).flatMap(([name, value]) => [
+        '-c',
+        `${name}=${value}`,
+      ])
+      const args = ['-D', data, '-p', `${port}`, '-h', '127.0.0.1', '-k', '', ...own]
       await eventually(async () => {
         server ??= spawn(join(binaries, 'postgres'), args, { ...user, cwd: directory, stdio: 'ignore' })
         // It may find processes of its killed forerunner still leaving.
@@ -63,6 +81,8 @@ export async function makePostgres(): Promise<TestPostgres> {
       })
     },
     kill,
+    pause: () => signalAll(server, 'SIGSTOP'),
+    resume: () => signalAll(server, 'SIGCONT'),
     async query<R extends QueryResultRow>(text: string, values: unknown[] = []) {
       const client = await connected(url)
       try {
@@ -74,6 +94,7 @@ export async function makePostgres(): Promise<TestPostgres> {
     connect: () => connected(url),
     async remove() {
       // At once, but it sees its own processes off.
+      signalAll(server, 'SIGCONT')
       if (server !== undefined && server.kill('SIGQUIT')) await once(server, 'exit')
       rmSync(directory, { recursive: true, force: true })
     },
@@ -111,10 +132,12 @@ function familyOf({ pid }: ChildProcess): number[] {
   return [pid, ...children.trim().split(' ').filter(Boolean).map(Number)]
 }
 
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended by itself.
+function signalAll(server: ChildProcess | undefined, signal: NodeJS.Signals): void {
+  for (const pid of server === undefined ? [] : familyOf(server)) {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // It has ended by itself.
+    }
   }
 }

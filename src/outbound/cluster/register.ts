@@ -1,0 +1,213 @@
+import { limits } from '../../base/limits.js'
+import { type Check, isNumber, isText, listOf, members } from '../../base/shape.js'
+import { failureOf } from './answers.js'
+import { Session, type Parameter } from './session.js'
+import type { ClusterStatements } from './statements.js'
+
+/** Where a segment of a shard stands: its number, and its hash, 32 bytes. */
+export interface Place {
+  number: number
+  hash: Buffer
+}
+
+/** What one row of a segment holds: bodies in the clear, so that they can be erased, and sealed rows. */
+export interface Part {
+  blocks: Buffer
+  state: Buffer | null
+}
+
+/** A segment of a shard, as it is written. */
+export interface StoredSegment extends Place {
+  shard: number
+  header: string
+  /** One at least. */
+  parts: readonly Part[]
+}
+
+/** One row of the log as it is read. */
+export interface PartRow extends Part {
+  segment: number
+  part: number
+  hash: Buffer
+  header: string
+}
+
+/**
+ * What became of an append: `durable`, it is there and stays; `fenced`, another one's segment is in its place; `lost`, the
+ * segment before is not there, which was durable; `unknown`, it may be there or not, and may come to be there yet.
+ */
+export type AppendOutcome =
+  | { kind: 'durable' }
+  | { kind: 'fenced' }
+  | { kind: 'lost' }
+  | { kind: 'unknown'; reason: string }
+
+const AGAIN = 'again'
+
+/** What a register is made of. */
+interface Parts {
+  /** Addresses of the servers, one of which takes writes. */
+  urls: readonly string[]
+  statements: ClusterStatements
+  /** A clock that only goes on, milliseconds. */
+  nowMs(): number
+  /** 0 to 1. */
+  chance(): number
+}
+
+/**
+ * The log of shards in a database that speaks PostgreSQL's protocol: one segment each upon the one before, by the primary
+ * key of one table. One call at a time.
+ */
+export class SegmentRegister {
+  readonly #parts: Parts
+  #session: Session | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Writes a segment behind another, and finds out what became of it, however often it has to ask. The segment is the
+   * same bytes each time, so what is sent twice meets itself.
+   */
+  async append(before: Place, segment: StoredSegment): Promise<AppendOutcome> {
+    const { nowMs, chance } = this.#parts
+    const untilMs = nowMs() + limits.clusterAppendMs
+    let reason = 'The database did not answer in time'
+    for (let leftMs = limits.clusterAppendMs; leftMs > 0; leftMs = untilMs - nowMs()) {
+      try {
+        const found = await this.#within(leftMs, (session) => this.#tryAppend(session, before, segment))
+        if (found !== AGAIN) return found
+      } catch (error) {
+        reason = error instanceof Error ? error.message : String(error)
+        const failure = failureOf(error)
+        if (failure === 'unknown') this.#drop()
+        // What was sent before may have been done all the same.
+        if (failure === 'refused') return { kind: 'unknown', reason }
+      }
+      const { clusterRetryMinMs: least, clusterRetryMaxMs: most } = limits
+      await new Promise((resolve) => setTimeout(resolve, least + chance() * (most - least)))
+    }
+    // Whatever is under way there has lost its connection, and is done or not.
+    this.#drop()
+    return { kind: 'unknown', reason }
+  }
+
+  /** Begins the log of a shard with its segment 0. @throws Error where one is there, or nothing is known of it */
+  async begin({ shard, number, hash, header, parts }: StoredSegment): Promise<void> {
+    const session = await this.#connected()
+    const [first] = parts
+    const row: Parameter[] = [
+      shard,
+      number,
+      hash,
+      header,
+      first?.blocks ?? Buffer.alloc(0),
+      first?.state ?? null,
+    ]
+    const { warned } = await session.write(this.#parts.statements.begin, row)
+    if (warned) throw new Error('The database stopped waiting for its standby')
+  }
+
+  /**
+   * The rows of a shard's log behind a place, in order.
+   * @throws Error when the database cannot be reached, or answers in a way that is not ours
+   */
+  async read(shard: number, after: { segment: number; part: number }, rows: number): Promise<PartRow[]> {
+    const { statements } = this.#parts
+    const session = await this.#connected()
+    const found = await session.rows(statements.read, [shard, after.segment, after.part, rows])
+    if (!areParts(found)) throw new Error('Expected the rows of segments that a cluster has')
+    return found.map(({ segment, ...more }) => ({ ...more, segment: Number(segment) }))
+  }
+
+  async close(): Promise<void> {
+    await this.#session?.close()
+    this.#session = undefined
+  }
+
+  async #tryAppend(
+    session: Session,
+    before: Place,
+    segment: StoredSegment,
+  ): Promise<AppendOutcome | typeof AGAIN> {
+    try {
+      const { rows, warned } = await this.#insert(session, before, segment)
+      if (rows === 0) return { kind: 'lost' }
+      return warned ? await this.#confirm(session, segment) : { kind: 'durable' }
+    } catch (error) {
+      if (failureOf(error) !== 'taken') throw error
+      return this.#whose(session, segment)
+    }
+  }
+
+  #insert(session: Session, before: Place, { shard, number, hash, header, parts }: StoredSegment) {
+    const { append, appendPart } = this.#parts.statements
+    const [first, ...others] = parts
+    if (first === undefined) throw new Error('Expected a segment to have a part')
+    const chained: Parameter[] = [shard, before.number, before.hash, hash, header, first.blocks, first.state]
+    if (others.length === 0) return session.write(append, chained)
+    return session.transaction(async () => {
+      const written = await session.write(append, chained)
+      for (const [index, { blocks, state }] of written.rows === 0 ? [] : others.entries())
+        await session.write(appendPart, [shard, number, index + 1, hash, blocks, state])
+      return written
+    })
+  }
+
+  /** Something is in the place of a segment. */
+  async #whose(session: Session, segment: StoredSegment): Promise<AppendOutcome | typeof AGAIN> {
+    const rows = await session.rows(this.#parts.statements.hashOf, [segment.shard, segment.number])
+    if (!areHashes(rows)) throw new Error('Expected the hash of a segment that a cluster has')
+    const [there] = rows
+    if (there === undefined) return AGAIN
+    return there.hash.equals(segment.hash) ? this.#confirm(session, segment) : { kind: 'fenced' }
+  }
+
+  /**
+   * Seeing a row does not prove that it stays: a server that stopped waiting for its standby shows it too. A later write
+   * that is answered without a warning does, as it stands behind it in the log of the database.
+   */
+  async #confirm(session: Session, { shard, number, hash }: Place & { shard: number }) {
+    const { rows, warned } = await session.write(this.#parts.statements.confirm, [shard, number, hash])
+    return rows === 1 && !warned ? ({ kind: 'durable' } as const) : AGAIN
+  }
+
+  /** Does something on the connection, which is broken off when it takes longer. */
+  async #within<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
+    const session = await this.#connected()
+    const timer = setTimeout(() => session.drop(), ms)
+    try {
+      return await work(session)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #connected(): Promise<Session> {
+    if (this.#session?.open !== true) this.#session = await Session.open(this.#parts.urls)
+    return this.#session
+  }
+
+  #drop(): void {
+    this.#session?.drop()
+    this.#session = undefined
+  }
+}
+
+const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
+
+const areHashes = listOf(members<{ hash: Buffer }>({ hash: isBuffer }))
+
+/** 64-bit numbers come as texts. */
+const areParts = listOf(
+  members<Omit<PartRow, 'segment'> & { segment: string }>({
+    segment: isText,
+    part: isNumber,
+    hash: isBuffer,
+    header: isText,
+    blocks: isBuffer,
+    state: (value): value is Buffer | null => value === null || Buffer.isBuffer(value),
+  }),
+)

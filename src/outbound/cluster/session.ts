@@ -1,0 +1,133 @@
+import { Socket } from 'node:net'
+import { Client, type QueryResult, type QueryResultRow } from 'pg'
+import { isText, listOf, members } from '../../base/shape.js'
+import { failureOf } from './answers.js'
+import { limits } from '../../base/limits.js'
+
+/** What a statement that writes has done. */
+export interface Written {
+  rows: number
+  /**
+   * The server said something beside: most often that it stopped waiting for its standby, so that the commit is there and
+   * may still be lost.
+   */
+  warned: boolean
+}
+
+/** A value of a statement. */
+export type Parameter = number | string | Buffer | null
+
+const areSettings = listOf(members<{ value: string }>({ value: isText }))
+
+/** Values of synchronous_commit with which a commit is answered before a standby has it. */
+const answersEarly = ['off', 'local', 'remote_write']
+
+/** A connection to the server that takes writes. */
+export class Session {
+  readonly #client: Client
+  readonly #socket: Socket
+  #notices = 0
+  #open = true
+
+  private constructor(client: Client, socket: Socket) {
+    this.#client = client
+    this.#socket = socket
+    client.on('notice', () => (this.#notices += 1))
+    // Emitted when an idle connection breaks; on a busy one the statement fails as well.
+    client.on('error', () => (this.#open = false))
+    client.on('end', () => (this.#open = false))
+  }
+
+  /**
+   * Connects to the first of the hosts that takes writes.
+   * @throws the error of the last one, or that all only read
+   */
+  static async open(urls: readonly string[]): Promise<Session> {
+    let failure: unknown = new Error('Expected the address of a PostgreSQL server')
+    for (const url of urls) {
+      const session = Session.#to(url)
+      try {
+        await session.#begin()
+        return session
+      } catch (error) {
+        session.drop()
+        failure = error
+      }
+    }
+    throw failure
+  }
+
+  static #to(url: string): Session {
+    const socket = new Socket()
+    const client = new Client({
+      connectionString: url,
+      fallback_application_name: 'strandfast-cluster',
+      connectionTimeoutMillis: limits.clusterConnectMs,
+      keepAlive: true,
+      stream: () => socket,
+    })
+    return new Session(client, socket)
+  }
+
+  /** False once it has broken. */
+  get open(): boolean {
+    return this.#open
+  }
+
+  async write(statement: string, parameters: readonly Parameter[]): Promise<Written> {
+    const before = this.#notices
+    const { rowCount } = await this.#client.query(statement, [...parameters])
+    return { rows: rowCount ?? 0, warned: this.#notices > before }
+  }
+
+  /** Several statements at once, all or none of them. */
+  async transaction(body: () => Promise<Written>): Promise<Written> {
+    const before = this.#notices
+    await this.#client.query('BEGIN')
+    try {
+      const { rows } = await body()
+      await this.#client.query('COMMIT')
+      return { rows, warned: this.#notices > before }
+    } catch (error) {
+      // Where the outcome is unknown, so is the state of the connection.
+      if (failureOf(error) === 'unknown') this.drop()
+      else await this.#client.query('ROLLBACK')
+      throw error
+    }
+  }
+
+  async rows(statement: string, parameters: readonly Parameter[] = []): Promise<QueryResultRow[]> {
+    const { rows }: QueryResult = await this.#client.query(statement, [...parameters])
+    return rows
+  }
+
+  /** Ends it at once, whatever it does: nothing is known of that then. */
+  drop(): void {
+    this.#open = false
+    this.#socket.destroy()
+  }
+
+  /** Ends it in order. */
+  async close(): Promise<void> {
+    this.#open = false
+    await this.#client.end()
+  }
+
+  async #begin(): Promise<void> {
+    await this.#client.connect()
+    if ((await this.#setting('transaction_read_only')) === 'on')
+      throw new Error('The PostgreSQL server only reads: it is a standby')
+    // A role or database may have been given others, with which a commit would be answered too early, or in silence.
+    await this.#client.query('SET client_min_messages = warning')
+    await this.#client.query('SET statement_timeout = 0')
+    await this.#client.query("SET default_transaction_isolation = 'read committed'")
+    if (answersEarly.includes(await this.#setting('synchronous_commit')))
+      await this.#client.query('SET synchronous_commit = on')
+  }
+
+  async #setting(name: string): Promise<string> {
+    const rows = (await this.rows(`SHOW ${name}`)).map((row) => ({ value: row[name] }))
+    if (!areSettings(rows)) throw new Error(`Expected the server to tell ${name}`)
+    return rows[0]?.value ?? ''
+  }
+}

@@ -1,0 +1,50 @@
+/*
+ * The tables of a cluster, and what is asked of them, in the SQL that PostgreSQL shares with the engines that speak its
+ * protocol: no sequences, no advisory locks, no ON CONFLICT, no time of the database in a decision.
+ */
+
+/** The statements of a cluster whose tables have this prefix. */
+export interface ClusterStatements {
+  /** Makes a table each. */
+  create: readonly string[]
+  drop: readonly string[]
+  /** $1 shard, $2 segment, $3 hash, $4 header, $5 blocks, $6 state. */
+  begin: string
+  /** $1 shard, $2 segment before, $3 its hash, $4 hash, $5 header, $6 blocks, $7 state: no row where that is not there. */
+  append: string
+  /** $1 shard, $2 segment, $3 part, $4 hash, $5 blocks, $6 state: a further part of the segment of this transaction. */
+  appendPart: string
+  /** $1 shard, $2 segment, $3 hash: writes what is there already, behind which it is durable. */
+  confirm: string
+  /** $1 shard, $2 segment. */
+  hashOf: string
+  /** $1 shard, $2 segment, $3 part, $4 rows: what lies behind a place, in order. */
+  read: string
+}
+
+/** @param prefix of the names of tables: letters and underscores */
+export function statementsOf(prefix: string): ClusterStatements {
+  const segments = `${prefix}_segments`
+  const tables = { segments }
+  return {
+    create: [
+      `CREATE TABLE ${segments} (
+        shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
+        hash bytea NOT NULL, header text NOT NULL, blocks bytea NOT NULL, state bytea,
+        PRIMARY KEY (shard, segment, part))`,
+    ],
+    drop: Object.values(tables).map((name) => `DROP TABLE ${name}`),
+    begin: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
+      VALUES ($1, $2, 0, $3, $4, $5, $6)`,
+    append: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
+      SELECT shard, segment + 1, 0, $4::bytea, $5::text, $6::bytea, $7::bytea
+      FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
+    appendPart: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
+      VALUES ($1, $2, $3, $4, '', $5, $6)`,
+    confirm: `UPDATE ${segments} SET header = header
+      WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
+    hashOf: `SELECT hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
+    read: `SELECT segment, part, hash, header, blocks, state FROM ${segments}
+      WHERE shard = $1 AND (segment, part) > ($2, $3) ORDER BY segment, part LIMIT $4`,
+  }
+}

@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hostUrls } from '../../src/outbound/cluster/hosts.js'
+import {
+  type AppendOutcome,
+  SegmentRegister,
+  type StoredSegment,
+} from '../../src/outbound/cluster/register.js'
+import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import { eventually } from '../support/eventually.js'
+import { type CuttingProxy, startCuttingProxy } from '../support/postgres/cutting-proxy.js'
+import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
+
+const statements = statementsOf('test')
+
+describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
+  let primary: TestPostgres
+  let standby: TestPostgres
+  let proxy: CuttingProxy
+  const registers: SegmentRegister[] = []
+
+  beforeAll(async () => {
+    primary = await makePostgres()
+    await primary.start()
+    for (const statement of statements.create) await primary.query(statement)
+    standby = await makePostgres({ standbyOf: primary })
+    await standby.start()
+    await primary.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+    await primary.query('SELECT pg_reload_conf()')
+    proxy = await startCuttingProxy(Number(new URL(primary.url).port))
+  })
+
+  afterAll(async () => {
+    await Promise.all(registers.map((register) => register.close().catch(() => {})))
+    await proxy?.stop()
+    await standby?.remove()
+    await primary?.remove()
+  })
+
+  const register = (url = primary.url) => {
+    const urls = hostUrls(url)
+    const made = new SegmentRegister({ urls, statements, nowMs: () => performance.now(), chance: () => 0.1 })
+    registers.push(made)
+    return made
+  }
+  const throughProxy = () => primary.url.replace(/:\d+\//, `:${proxy.port}/`)
+  let shards = 0
+  /** Begins the log of another shard. */
+  const begin = async () => {
+    const base = segment((shards += 1), 0, 'base')
+    await register().begin(base)
+    return base
+  }
+  const rowsOf = (shard: number) => register().read(shard, { segment: -1, part: 0 }, 1_000)
+
+  it('takes one segment behind another, and gives them back as they were', async () => {
+    const base = await begin()
+    const log = register()
+    const first = segment(base.shard, 1, 'first')
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_none, byte) => byte))
+    const second = { ...segment(base.shard, 2, 'second'), parts: [{ blocks: bytes, state: null }] }
+    expect(await log.append(base, first)).toEqual({ kind: 'durable' })
+    expect(await log.append(first, second)).toEqual({ kind: 'durable' })
+    const [, , row] = await rowsOf(base.shard)
+    expect(row).toMatchObject({ segment: 2, part: 0, header: 'second', state: null })
+    expect([row?.hash, row?.blocks]).toEqual([second.hash, bytes])
+  })
+
+  it('takes a segment of several parts whole, or none of it', async () => {
+    const base = await begin()
+    const log = register()
+    const parts = ['one', 'two', 'three'].map((text) => ({ blocks: Buffer.from(text), state: Buffer.of(7) }))
+    const first = { ...segment(base.shard, 1, 'in parts'), parts }
+    expect(await log.append(base, first)).toEqual({ kind: 'durable' })
+    expect(await log.append(base, first)).toEqual({ kind: 'durable' })
+    expect(await log.append(base, { ...segment(base.shard, 1, 'another'), parts })).toEqual({
+      kind: 'fenced',
+    })
+    expect((await rowsOf(base.shard)).map(({ part, blocks }) => [part, String(blocks)])).toEqual([
+      [0, ''],
+      [0, 'one'],
+      [1, 'two'],
+      [2, 'three'],
+    ])
+  })
+
+  it('lets one of many through who write the same number', async () => {
+    const base = await begin()
+    const logs = Array.from({ length: 6 }, () => register())
+    let before: StoredSegment = base
+    for (let number = 1; number <= 20; number++) {
+      const rivals = logs.map((_log, rival) => segment(base.shard, number, `${number} by ${rival}`))
+      const outcomes = await Promise.all(logs.map((log, rival) => log.append(before, rivals[rival] ?? base)))
+      expect(outcomes.map(({ kind }) => kind).sort()).toEqual([
+        'durable',
+        ...logs.slice(1).map(() => 'fenced'),
+      ])
+      before = rivals[outcomes.findIndex(({ kind }) => kind === 'durable')] ?? base
+    }
+    const rows = await rowsOf(base.shard)
+    expect(rows.map(({ segment: number }) => number)).toEqual(Array.from({ length: 21 }, (_none, at) => at))
+  })
+
+  it('says that it lost what it had acknowledged, where the segment before is not there', async () => {
+    const base = await begin()
+    const never = segment(base.shard, 1, 'never written')
+    expect(await register().append(never, segment(base.shard, 2, 'behind it'))).toEqual({ kind: 'lost' })
+    expect(await rowsOf(base.shard)).toHaveLength(1)
+  })
+
+  it('finds out what became of an append whose answer is cut off, at whichever byte', async () => {
+    const base = await begin()
+    const log = register(throughProxy())
+    let before: StoredSegment = base
+    const append = async (name: string): Promise<AppendOutcome> => {
+      const next = segment(base.shard, before.number + 1, name)
+      const outcome = await log.append(before, next)
+      before = next
+      return outcome
+    }
+    await append('to connect')
+    const from = proxy.answered
+    await append('to measure')
+    const bytes = proxy.answered - from
+    expect(bytes).toBeGreaterThan(10)
+    for (let byte = 0; byte < bytes; byte++) {
+      const cut = proxy.cutAfter(byte)
+      expect(await append(`cut at ${byte}`)).toEqual({ kind: 'durable' })
+      await cut
+    }
+    const rows = await rowsOf(base.shard)
+    expect(rows.map(({ segment: number }) => number)).toEqual(
+      Array.from({ length: bytes + 3 }, (_none, at) => at),
+    )
+  })
+
+  it('does not take a commit for durable that no standby has, whoever ends the waiting for it', async () => {
+    const base = await begin()
+    const log = register()
+    await log.append(base, segment(base.shard, 1, 'to connect'))
+    for (const [round, end] of ['pg_cancel_backend', 'pg_terminate_backend'].entries()) {
+      standby.pause()
+      let outcome: AppendOutcome | undefined
+      const before = segment(base.shard, round + 1, round === 0 ? 'to connect' : 'alone 1')
+      const appended = log
+        .append(before, segment(base.shard, round + 2, `alone ${round + 1}`))
+        .then((found) => (outcome = found))
+      const waiting = "wait_event = 'SyncRep'"
+      const endWaiting = `SELECT ${end}(pid) AS done FROM pg_stat_activity WHERE ${waiting}`
+      // The row is there for all to see, and each confirmation waits in its turn.
+      for (let ended = 0; ended < 3;) ended += (await primary.query(endWaiting)).length
+      const seen = await primary.query('SELECT 1 FROM test_segments WHERE shard = $1 AND segment = $2', [
+        base.shard,
+        round + 2,
+      ])
+      expect(seen).toHaveLength(1)
+      expect(outcome).toBeUndefined()
+      standby.resume()
+      expect(await appended).toEqual({ kind: 'durable' })
+    }
+  })
+
+  it('says that nothing is known where the database falls silent, and finds out when it is back', async () => {
+    const base = await begin()
+    const [limit, urls] = [{ nowMs: 0 }, hostUrls(throughProxy())]
+    const log = new SegmentRegister({ urls, statements, nowMs: () => limit.nowMs, chance: () => 0 })
+    registers.push(log)
+    const first = segment(base.shard, 1, 'first')
+    const second = segment(base.shard, 2, 'second')
+    expect(await log.append(base, first)).toEqual({ kind: 'durable' })
+    const cut = proxy.cutAfter(0)
+    const appended = log.append(first, second)
+    // The time is over when the connection goes.
+    limit.nowMs = 60_000
+    await cut
+    expect(await appended).toMatchObject({ kind: 'unknown' })
+    await eventually(async () => (await rowsOf(base.shard)).length === 3)
+    expect(await log.append(first, second)).toEqual({ kind: 'durable' })
+  })
+
+  it('writes to the server that takes writes, wherever it stands in the list', async () => {
+    const base = await begin()
+    const [primaryHost, standbyHost] = [primary.url, standby.url].map((url) => new URL(url).host)
+    const log = register(`postgres://strandfast@127.0.0.1:1,${standbyHost},${primaryHost}/postgres`)
+    expect(await log.append(base, segment(base.shard, 1, 'first'))).toEqual({ kind: 'durable' })
+    const none = register(`postgres://strandfast@${standbyHost}/postgres`)
+    await expect(none.read(base.shard, { segment: 0, part: 0 }, 1)).rejects.toThrow('only reads')
+  })
+
+  it('waits for the standby, whatever the role was given', async () => {
+    await primary.query('CREATE ROLE hasty LOGIN SUPERUSER')
+    await primary.query('ALTER ROLE hasty SET synchronous_commit = off')
+    await primary.query('ALTER ROLE hasty SET client_min_messages = error')
+    const base = await begin()
+    const log = register(primary.url.replace('strandfast@', 'hasty@'))
+    expect(await log.append(base, segment(base.shard, 1, 'first'))).toEqual({ kind: 'durable' })
+    standby.pause()
+    let isTold = false
+    const appended = log
+      .append(segment(base.shard, 1, 'first'), segment(base.shard, 2, 'second'))
+      .then((found) => {
+        isTold = true
+        return found
+      })
+    const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    for (let ended = 0; ended < 2;) ended += (await primary.query(waiting)).length
+    expect(isTold).toBe(false)
+    standby.resume()
+    expect(await appended).toEqual({ kind: 'durable' })
+  })
+})
+
+function segment(shard: number, number: number, header: string): StoredSegment {
+  const hash = createHash('sha256').update(`${shard} ${number} ${header}`).digest()
+  return { shard, number, hash, header, parts: [{ blocks: Buffer.alloc(0), state: null }] }
+}
