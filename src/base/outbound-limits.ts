@@ -54,6 +54,12 @@ export const outboundLimits = {
   clusterConnectMs: 3_000,
   /** How long an append may take until nothing is known of it, milliseconds. */
   clusterAppendMs: 10_000,
+  /** Rows of segments that are read at once: each is at most a megabyte. */
+  clusterReadRows: 16,
+  /** Bytes of bodies, and of sealed rows, in a row of a segment: CockroachDB warns above. */
+  clusterPartBytes: 1_048_576,
+  /** How long the thread of the log may be silent on what a shard waits for, milliseconds. */
+  clusterSilenceMs: 30_000,
   /** The shortest pause before an append is sent again, milliseconds. */
   clusterRetryMinMs: 5,
   /** The longest one, milliseconds. */

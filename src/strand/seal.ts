@@ -3,7 +3,11 @@ import type { RandomBytes } from '../base/random.js'
 import { deriveSeed } from './keys.js'
 
 /** What a sealed secret is for: the HKDF info of its key, so that one sealed for another purpose does not open. */
-export type SealPurpose = 'strandfast/agent-seed/v1' | 'strandfast/kept-answer/v1' | 'strandfast/mail/v1'
+export type SealPurpose =
+  | 'strandfast/agent-seed/v1'
+  | 'strandfast/kept-answer/v1'
+  | 'strandfast/mail/v1'
+  | 'strandfast/cluster-state/v1'
 
 /** Where a sealed secret belongs. */
 export interface SealedPlace {

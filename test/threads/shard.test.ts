@@ -222,7 +222,7 @@ describe('an idempotency key', () => {
 
 describe('more agents than a shard keeps in memory', () => {
   it('go on from where they were, in one group and over several', async () => {
-    const few = new TestShard(undefined, 1_000)
+    const few = new TestShard(undefined, { openAgentsMax: 1_000 })
     const count = limits.commitRecordsMax + 500
     const all = (n: number) => Array.from({ length: count }, (_none, agent) => appendNumber(`a${agent}`, n))
     for (let n = 0; n < 2; n++) {
@@ -246,7 +246,7 @@ describe('more agents than a shard keeps in memory', () => {
   })
 
   it('are told of in the server log as those in memory are', async () => {
-    const few = new TestShard(undefined, 2)
+    const few = new TestShard(undefined, { openAgentsMax: 2 })
     const names = ['a', 'b', 'c', 'd', 'e']
     few.run(...names.map((name) => appendNumber(name, 0)))
     const moved = few.ask({ kind: 'headsMoved', after: { ms: 0, counter: 0 } })

@@ -28,7 +28,7 @@ import { Preallocation, flushBytesMax, groupBytesMax, type Room } from './preall
 import { eraseRecords, keepCommitment } from './erasures.js'
 import { putLastTold } from './last-told.js'
 import { Memtable } from './log/memtable.js'
-import { ShardLog } from './log/shard-log.js'
+import { type OpenLog, ShardLog } from './log/shard-log.js'
 import { LoggedHeads } from './logged-heads.js'
 import { putMails } from './mails.js'
 import { putOrganisms } from './organisms.js'
@@ -53,6 +53,14 @@ export const flushRecordsMax = 16_384
 /** Records that are written together, in order. */
 type Laid = PendingRecord | ImportedRecord
 
+/** How a store is opened. */
+export interface StoreOptions {
+  /** Agents that are kept in memory; as many as a server keeps when absent. */
+  openAgentsMax?: number | undefined
+  /** Where its log lies; in files beside it when absent. */
+  openLog?: OpenLog | undefined
+}
+
 /** The store of one shard: what is in it and the one way to add to it. */
 export class ShardStore {
   readonly environment: Environment
@@ -75,11 +83,11 @@ export class ShardStore {
   #nextImportedNo: number
   #lastHlc: Hlc
 
-  constructor(path: string, masterSeed: Uint8Array, openAgentsMax?: number) {
+  constructor(path: string, masterSeed: Uint8Array, { openAgentsMax, openLog }: StoreOptions = {}) {
     const memtable = new Memtable()
     this.environment = openEnvironment(path, 'write', memtable)
     this.#room = new Preallocation(path, this.environment)
-    this.#log = new ShardLog({ path, environment: this.environment, memtable, room: this.#room })
+    this.#log = new ShardLog({ path, environment: this.environment, memtable, room: this.#room, openLog })
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment)
     this.apiKeys = new ApiKeyTable(this.environment)

@@ -9,7 +9,7 @@ import type { Signing, WriteOptions } from '../../../src/protocol/command-option
 import type { RecordAppend } from '../../../src/protocol/record-messages.js'
 import { Shard } from '../../../workers/shard/shard.js'
 import type { Environment } from '../../../workers/store/environment.js'
-import { ShardStore } from '../../../workers/store/shard-store.js'
+import { ShardStore, type StoreOptions } from '../../../workers/store/shard-store.js'
 
 /** The auth settings of test shards. */
 export const testAuthRules: AuthRules = {
@@ -33,18 +33,15 @@ export class TestShard {
   /** Taken up when it is opened again. */
   auth = testAuthRules
   readonly #path: string
-  readonly #openAgentsMax: number | undefined
+  readonly #options: StoreOptions
   #store: ShardStore
   #closed = false
   #shard: Shard
 
-  /**
-   * @param path where its store lies; in a new directory when absent
-   * @param openAgentsMax agents that it keeps in memory; as a server's when absent
-   */
-  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), openAgentsMax?: number) {
+  /** @param path where its store lies; in a new directory when absent */
+  constructor(path = mkdtempSync(join(tmpdir(), 'strandfast-shard-')), options: StoreOptions = {}) {
     this.#path = path
-    this.#openAgentsMax = openAgentsMax
+    this.#options = options
     this.#store = this.#openStore()
     this.#shard = this.#makeShard()
   }
@@ -123,7 +120,7 @@ export class TestShard {
   }
 
   #openStore(): ShardStore {
-    return new ShardStore(this.#path, Buffer.alloc(32, 7), this.#openAgentsMax)
+    return new ShardStore(this.#path, Buffer.alloc(32, 7), this.#options)
   }
 
   #makeShard(): Shard {

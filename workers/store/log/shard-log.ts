@@ -11,6 +11,9 @@ import { putPosition, readPosition } from './position.js'
 import { decodeChanges, encodeChanges } from './row-change.js'
 import { tableIds } from './table-ids.js'
 
+/** Opens a log where the store has it up to a place, or has nothing. */
+export type OpenLog = (from: LogPosition | undefined) => SegmentLog<LogPosition>
+
 /** What the log of a shard works on. */
 interface Parts {
   /** Directory of the store. */
@@ -18,6 +21,8 @@ interface Parts {
   environment: Environment
   memtable: Memtable
   room: Preallocation
+  /** Where it lies; in files beside the store when absent. */
+  openLog?: OpenLog | undefined
 }
 
 /**
@@ -36,11 +41,12 @@ export class ShardLog {
   #flushedSegment = 0
 
   /** Opens the log and brings the store up to its end. @throws Error when the log is damaged, or the disk is full */
-  constructor({ path, environment, memtable, room }: Parts) {
+  constructor({ path, environment, memtable, room, openLog }: Parts) {
     this.#environment = environment
     this.#memtable = memtable
     const position = readPosition(environment)
-    this.#log = FileLog.open(join(path, logFolder), position)
+    const open = openLog ?? ((from) => FileLog.open(join(path, logFolder), from))
+    this.#log = open(position)
     this.#flushedSegment = position?.number ?? 0
     this.replayed = this.#replay(room)
     // Also where nothing but the name of the next file was in the log.

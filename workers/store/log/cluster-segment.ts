@@ -1,0 +1,173 @@
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { assert } from '../../../src/base/assert.js'
+import { limits } from '../../../src/base/limits.js'
+import type { RandomBytes } from '../../../src/base/random.js'
+import type { SegmentPart, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
+import { deriveSeed } from '../../../src/strand/keys.js'
+import { seal, unseal } from '../../../src/strand/seal.js'
+import { blockCount, hashAt } from '../record-codec.js'
+import { changeBytes, decodeChanges, encodeChanges, type RowChange } from './row-change.js'
+import { tableIds } from './table-ids.js'
+
+/*
+ * A segment of a shard as the database of a cluster has it: a header of lines, whose HMAC under a key from the master seed
+ * is the segment's hash; records in the clear, so that their bodies can be erased; all other rows sealed. The header names
+ * the records by their hashes, which say what their bodies are, so it stays true when one is erased.
+ *
+ *   strandfast-segment/v1
+ *   shard 3
+ *   segment 17
+ *   kind group
+ *   node a
+ *   groups 40 2                 number of the last group in it, and how many they are
+ *   prev 5b…                    hash of the segment before, 64 hex digits
+ *   state 90…                   SHA-256 of the sealed rows
+ *   blocks c1…                  SHA-256 over the blocks: key ‖ hashes of the records, each
+ */
+
+/** `base` begins a log; `open` says who owns the shard from there on. */
+export type ClusterSegmentKind = 'base' | 'open' | 'group'
+
+/** What the header of a segment says. */
+export interface ClusterHeader {
+  shard: number
+  segment: number
+  kind: ClusterSegmentKind
+  node: string
+  /** Number of the last group that it has. */
+  lastGroup: number
+  groups: number
+  /** Hash of the segment before; zeros for the first. */
+  prev: Buffer
+}
+
+/** A segment that is written or read. */
+export interface ClusterSegment {
+  header: string
+  hash: Buffer
+  parts: SegmentPart[]
+}
+
+/** What a node has of the cluster's secrets. */
+export interface ClusterSecret {
+  masterSeed: Uint8Array
+  random: RandomBytes
+}
+
+const TITLE = 'strandfast-segment/v1'
+const MAC_KEY = 'strandfast/cluster-segment/v1'
+const PURPOSE = 'strandfast/cluster-state/v1'
+const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
+
+/** Lays out a segment with changes of rows. */
+export function encodeClusterSegment(
+  about: ClusterHeader,
+  changes: readonly RowChange[],
+  { masterSeed, random }: ClusterSecret,
+): ClusterSegment {
+  const blocks = bytesOf(changes.filter(({ table }) => bodied.has(table)))
+  const rows = bytesOf(changes.filter(({ table }) => !bodied.has(table)))
+  const owner = ownerOf(about)
+  const state = rows.length === 0 ? null : seal(masterSeed, { purpose: PURPOSE, owner, secret: rows }, random)
+  const header = [
+    TITLE,
+    `shard ${about.shard}`,
+    `segment ${about.segment}`,
+    `kind ${about.kind}`,
+    `node ${about.node}`,
+    `groups ${about.lastGroup} ${about.groups}`,
+    `prev ${about.prev.toString('hex')}`,
+    `state ${hash('sha256', state ?? Buffer.alloc(0))}`,
+    `blocks ${digestOf(blocks)}`,
+    '',
+  ].join('\n')
+  return { header, hash: macOf(masterSeed, header), parts: partsOf(blocks, state) }
+}
+
+/**
+ * Reads a segment of which all rows are given, in order.
+ * @throws Error where it is not what a node with this master seed wrote
+ */
+export function decodeClusterSegment(
+  rows: readonly SegmentRow[],
+  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+): { about: ClusterHeader; hash: Buffer; changes: RowChange[] } {
+  const [first] = rows
+  assert(first !== undefined, 'a segment has a row')
+  const wrong = (what: string) => new Error(`Segment ${first.segment} of the cluster’s log ${what}`)
+  const mac = macOf(masterSeed, first.header)
+  if (!equal(mac, first.hash)) throw wrong('was not written by a node with this master seed')
+  const { about, stateDigest, blocksDigest } = readHeader(first.header, wrong)
+  const blocks = Buffer.concat(rows.map((row) => row.blocks))
+  const sealed = Buffer.concat(rows.map(({ state }) => state ?? Buffer.alloc(0)))
+  if (hash('sha256', sealed) !== stateDigest || digestOf(blocks) !== blocksDigest)
+    throw wrong('holds other rows than its header names')
+  const state =
+    sealed.length === 0 ? sealed : unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(about) }, sealed)
+  return { about, hash: mac, changes: [...decodeChanges(blocks), ...decodeChanges(Buffer.from(state))] }
+}
+
+function readHeader(header: string, wrong: (what: string) => Error) {
+  const lines = header.split('\n')
+  const fields = new Map(
+    lines.slice(1).map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]),
+  )
+  const field = (name: string): string => {
+    const value = fields.get(name)
+    if (value === undefined || lines[0] !== TITLE) throw wrong('has a header of another version')
+    return value
+  }
+  const kind = field('kind')
+  if (kind !== 'base' && kind !== 'open' && kind !== 'group') throw wrong('is of a kind of another version')
+  const [lastGroup = 0, groups = 0] = field('groups').split(' ').map(Number)
+  const about: ClusterHeader = {
+    shard: Number(field('shard')),
+    segment: Number(field('segment')),
+    kind,
+    node: field('node'),
+    lastGroup,
+    groups,
+    prev: Buffer.from(field('prev'), 'hex'),
+  }
+  return { about, stateDigest: field('state'), blocksDigest: field('blocks') }
+}
+
+/** Over the hashes of records, not their bytes: an erased body leaves it as it was. */
+function digestOf(blocks: Buffer): string {
+  const told: Buffer[] = []
+  for (const { key, value } of decodeChanges(blocks)) {
+    told.push(key)
+    const count = value === undefined ? 0 : blockCount(value)
+    for (let position = 0; value !== undefined && position < count; position++)
+      told.push(Buffer.from(hashAt(value, position), 'hex'))
+  }
+  return hash('sha256', Buffer.concat(told))
+}
+
+function bytesOf(changes: readonly RowChange[]): Buffer {
+  const bytes = Buffer.allocUnsafe(changes.reduce((sum, change) => sum + changeBytes(change), 0))
+  encodeChanges(changes).write(bytes)
+  return bytes
+}
+
+/** Rows of at most so many bytes each; one at least. */
+function partsOf(blocks: Buffer, state: Buffer | null): SegmentPart[] {
+  const bytes = limits.clusterPartBytes
+  const count = Math.max(1, Math.ceil(blocks.length / bytes), Math.ceil((state?.length ?? 0) / bytes))
+  return Array.from({ length: count }, (_none, part) => {
+    const [from, to] = [part * bytes, (part + 1) * bytes]
+    return { blocks: blocks.subarray(from, to), state: state?.subarray(from, to) ?? null }
+  })
+}
+
+function ownerOf({ shard, segment }: Pick<ClusterHeader, 'shard' | 'segment'>): Buffer {
+  return Buffer.from(`${shard} ${segment}`)
+}
+
+function macOf(masterSeed: Uint8Array, header: string): Buffer {
+  return createHmac('sha256', deriveSeed(masterSeed, MAC_KEY)).update(header).digest()
+}
+
+function equal(one: Buffer, other: Uint8Array): boolean {
+  return one.length === other.length && timingSafeEqual(one, other)
+}
