@@ -1,7 +1,6 @@
 import { isMainThread, type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
-import { limits } from '../src/base/limits.js'
 import { SegmentRegister, type AppendOutcome } from '../src/outbound/cluster/register.js'
 import { statementsOf } from '../src/outbound/cluster/statements.js'
 import {
@@ -52,8 +51,8 @@ async function closeRegister(register: SegmentRegister, port: MessagePort): Prom
 }
 
 async function carryOut(register: SegmentRegister, shard: number, request: LogRequest): Promise<LogAnswer> {
-  if (request.kind === 'read') return read(register, shard, request.after)
-  const { before, after, header, parts } = request
+  if (request.kind === 'read') return read(register, shard, request)
+  const { before, after, header, parts, rewrites } = request
   const outcome = await register.append(
     { number: before.segment, hash: bufferOf(before.hash) },
     {
@@ -64,6 +63,11 @@ async function carryOut(register: SegmentRegister, shard: number, request: LogRe
       parts: parts.map(({ blocks, state }) => ({
         blocks: bufferOf(blocks),
         state: state === null ? null : bufferOf(state),
+      })),
+      rewrites: rewrites.map(({ hash, blocks, ...more }) => ({
+        ...more,
+        hash: bufferOf(hash),
+        blocks: bufferOf(blocks),
       })),
     },
   )
@@ -77,10 +81,10 @@ function reasonOf(outcome: AppendOutcome): string {
 async function read(
   register: SegmentRegister,
   shard: number,
-  after: { segment: number; part: number },
+  { after, rows }: Extract<LogRequest, { kind: 'read' }>,
 ): Promise<LogAnswer> {
   try {
-    return { kind: 'rows', rows: await register.read(shard, after, limits.clusterReadRows) }
+    return { kind: 'rows', rows: await register.read(shard, after, rows) }
   } catch (error) {
     return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
   }

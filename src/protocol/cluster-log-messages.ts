@@ -42,10 +42,26 @@ export interface SegmentName {
   hash: Uint8Array
 }
 
+/** Bodies of a row that was written before, as they are from now on. */
+export interface SegmentRewrite {
+  segment: number
+  part: number
+  hash: Uint8Array
+  blocks: Uint8Array
+}
+
 /** What a shard asks for. One append is under way at a time. */
 export type LogRequest =
-  | { kind: 'append'; before: SegmentName; after: SegmentName; header: string; parts: SegmentPart[] }
-  | { kind: 'read'; after: { segment: number; part: number } }
+  | {
+      kind: 'append'
+      before: SegmentName
+      after: SegmentName
+      header: string
+      parts: SegmentPart[]
+      /** Rows of other segments that are written with it, or not at all. */
+      rewrites: SegmentRewrite[]
+    }
+  | { kind: 'read'; after: { segment: number; part: number }; rows: number }
 
 /** A row of a segment as it was read. */
 export interface SegmentRow extends SegmentPart {
@@ -75,10 +91,14 @@ export const isLogRequest: Check<LogRequest> = either(
     after: isName,
     header: isText,
     parts: listOf(isPart),
+    rewrites: listOf(
+      members<SegmentRewrite>({ segment: isNumber, part: isNumber, hash: isBytes, blocks: isBytes }),
+    ),
   }),
   members<Extract<LogRequest, { kind: 'read' }>>({
     kind: oneOf('read'),
     after: members<{ segment: number; part: number }>({ segment: isNumber, part: isNumber }),
+    rows: isNumber,
   }),
 )
 

@@ -1,13 +1,15 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
+import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
 import { encodeClusterSegment } from '../../workers/store/log/cluster-segment.js'
+import { importedBlocksFrom } from '../../workers/store/tables.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
@@ -16,6 +18,23 @@ const tables = 'test'
 const statements = statementsOf(tables)
 /** That of test shards. */
 const secret = { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
+
+const append = (text: string): Command => ({
+  kind: 'recordAppend',
+  agent: 'agent',
+  emerge: false,
+  body: Buffer.from(JSON.stringify({ data: { text } })),
+  options: {},
+})
+
+const erasing = (hash: string): Command => ({
+  kind: 'recordMutate',
+  agent: 'agent',
+  action: 'erase',
+  hash,
+  principal: 'root',
+  options: {},
+})
 
 describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
   let postgres: TestPostgres
@@ -43,7 +62,9 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
   const begin = async () => {
     for (const statement of statements.create) await postgres.query(statement)
     const about = { shard: 0, segment: 0, kind: 'base', node: '', lastGroup: 0, groups: 0 } as const
-    const { header, hash, parts } = encodeClusterSegment({ ...about, prev: Buffer.alloc(32) }, [], secret)
+    const next = { blocks: 0, imported: importedBlocksFrom }
+    const whole = { ...about, next, prev: Buffer.alloc(32) }
+    const { header, hash, parts } = encodeClusterSegment(whole, [], secret)
     const urls = [postgres.url]
     const register = new SegmentRegister({ urls, statements, nowMs: () => 0, chance: () => 0 })
     const stored = parts.map(({ blocks }) => ({ blocks: Buffer.from(blocks), state: null }))
@@ -104,6 +125,56 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     other.ask(appendNumber('agent', 1))
     expect(() => one.ask(appendNumber('agent', 2))).toThrow('Another node owns the shard')
     expect(headOf(other).seq).toBe(2)
+  })
+
+  it('has no body of an erased record any more, and a node that begins has the rest', async () => {
+    await begin()
+    const shard = node('a')
+    const bodies = ['first secret', 'second secret', 'what stays']
+    replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    const written = shard.run(...bodies.map(append))
+    const held = async (text: string) => {
+      const like = `SELECT 1 FROM test_segments WHERE position($1::bytea IN blocks) > 0 OR position($1::bytea IN state) > 0`
+      return (await postgres.query(like, [Buffer.from(text)])).length
+    }
+    expect(await Promise.all(bodies.map(held))).toEqual([1, 1, 1])
+    const erase = (outcome: Outcome | undefined) => replyOf(shard.ask(erasing(replyOf(outcome).content_hash)))
+    erase(written[0])
+    expect(await Promise.all(bodies.map(held))).toEqual([0, 1, 1])
+    erase(written[1])
+    expect(await Promise.all(bodies.map(held))).toEqual([0, 0, 1])
+    const head = headOf(shard)
+    const other = node('b')
+    expect(headOf(other)).toEqual(head)
+    const shown = written.map((outcome) =>
+      JSON.stringify(
+        replyOf(other.ask({ kind: 'recordGet', agent: 'agent', hash: replyOf(outcome).content_hash })),
+      ),
+    )
+    expect(shown[0]).toContain('erased')
+    expect(shown[1]).toContain('erased')
+    expect(shown[2]).toContain('what stays')
+  })
+
+  it('erases in place in a store that already had the record', async () => {
+    await begin()
+    const one = node('a')
+    replyOf(one.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    const [written] = one.run(append('a secret'), append('what stays'))
+    one.store.flush()
+    const { path } = one
+    await one.close()
+    const other = node('b')
+    replyOf(other.ask(erasing(replyOf(written).content_hash)))
+    const again = new TestShard(path, { openLog: logOf('a') })
+    open.push(again)
+    const { content_hash: hash } = replyOf(written)
+    expect(JSON.stringify(replyOf(again.ask({ kind: 'recordGet', agent: 'agent', hash })))).toContain(
+      'erased',
+    )
+    expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(true)
+    again.settle()
+    expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(false)
   })
 
   it('takes nothing that a node with its master seed did not write', async () => {

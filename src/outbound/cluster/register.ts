@@ -22,6 +22,17 @@ export interface StoredSegment extends Place {
   header: string
   /** One at least. */
   parts: readonly Part[]
+  /** Bodies of rows that were written before, which are erased with it: all of it is done, or nothing. */
+  rewrites?: readonly Rewrite[]
+}
+
+/** The bodies of a row of another segment, as they are to be. */
+export interface Rewrite {
+  segment: number
+  part: number
+  /** The hash of that segment. */
+  hash: Buffer
+  blocks: Buffer
 }
 
 /** One row of the log as it is read. */
@@ -142,16 +153,23 @@ export class SegmentRegister {
     }
   }
 
-  #insert(session: Session, before: Place, { shard, number, hash, header, parts }: StoredSegment) {
-    const { append, appendPart } = this.#parts.statements
+  #insert(session: Session, before: Place, segment: StoredSegment) {
+    const { shard, number, hash, header, parts, rewrites = [] } = segment
+    const { append, appendPart, rewrite } = this.#parts.statements
     const [first, ...others] = parts
     if (first === undefined) throw new Error('Expected a segment to have a part')
     const chained: Parameter[] = [shard, before.number, before.hash, hash, header, first.blocks, first.state]
-    if (others.length === 0) return session.write(append, chained)
+    if (others.length === 0 && rewrites.length === 0) return session.write(append, chained)
     return session.transaction(async () => {
       const written = await session.write(append, chained)
-      for (const [index, { blocks, state }] of written.rows === 0 ? [] : others.entries())
+      if (written.rows === 0) return written
+      for (const [index, { blocks, state }] of others.entries())
         await session.write(appendPart, [shard, number, index + 1, hash, blocks, state])
+      for (const one of rewrites) {
+        const { rows } = await session.write(rewrite, [shard, one.segment, one.part, one.hash, one.blocks])
+        if (rows !== 1)
+          throw new Error(`Part ${one.part} of segment ${one.segment} is not in the cluster’s log`)
+      }
       return written
     })
   }

@@ -14,6 +14,8 @@ export interface ClusterStatements {
   append: string
   /** $1 shard, $2 segment, $3 part, $4 hash, $5 blocks, $6 state: a further part of the segment of this transaction. */
   appendPart: string
+  /** $1 shard, $2 segment, $3 part, $4 hash, $5 blocks. */
+  rewrite: string
   /** $1 shard, $2 segment, $3 hash: writes what is there already, behind which it is durable. */
   confirm: string
   /** $1 shard, $2 segment. */
@@ -41,6 +43,8 @@ export function statementsOf(prefix: string): ClusterStatements {
       FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
     appendPart: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
       VALUES ($1, $2, $3, $4, '', $5, $6)`,
+    rewrite: `UPDATE ${segments} SET blocks = $5
+      WHERE shard = $1 AND segment = $2 AND part = $3 AND hash = $4`,
     confirm: `UPDATE ${segments} SET header = header
       WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
     hashOf: `SELECT hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,

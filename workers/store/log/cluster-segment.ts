@@ -2,7 +2,7 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits.js'
 import type { RandomBytes } from '../../../src/base/random.js'
-import type { SegmentPart, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
+import type { SegmentPart, SegmentRewrite, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
 import { blockCount, hashAt } from '../record-codec.js'
@@ -20,6 +20,7 @@ import { tableIds } from './table-ids.js'
  *   kind group
  *   node a
  *   groups 40 2                 number of the last group in it, and how many they are
+ *   next 57 1099511627776       numbers of the next blocks, of the log and of imported records
  *   prev 5b…                    hash of the segment before, 64 hex digits
  *   state 90…                   SHA-256 of the sealed rows
  *   blocks c1…                  SHA-256 over the blocks: key ‖ hashes of the records, each
@@ -27,6 +28,12 @@ import { tableIds } from './table-ids.js'
 
 /** `base` begins a log; `open` says who owns the shard from there on. */
 export type ClusterSegmentKind = 'base' | 'open' | 'group'
+
+/** Numbers of blocks that nobody has written yet. */
+export interface NextBlocks {
+  blocks: number
+  imported: number
+}
 
 /** What the header of a segment says. */
 export interface ClusterHeader {
@@ -37,6 +44,8 @@ export interface ClusterHeader {
   /** Number of the last group that it has. */
   lastGroup: number
   groups: number
+  /** Numbers of the next blocks behind it, of the log and of imported records. */
+  next: NextBlocks
   /** Hash of the segment before; zeros for the first. */
   prev: Buffer
 }
@@ -57,7 +66,8 @@ export interface ClusterSecret {
 const TITLE = 'strandfast-segment/v1'
 const MAC_KEY = 'strandfast/cluster-segment/v1'
 const PURPOSE = 'strandfast/cluster-state/v1'
-const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
+/** Tables whose rows are records with their bodies. */
+export const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
 
 /** Lays out a segment with changes of rows. */
 export function encodeClusterSegment(
@@ -76,6 +86,7 @@ export function encodeClusterSegment(
     `kind ${about.kind}`,
     `node ${about.node}`,
     `groups ${about.lastGroup} ${about.groups}`,
+    `next ${about.next.blocks} ${about.next.imported}`,
     `prev ${about.prev.toString('hex')}`,
     `state ${hash('sha256', state ?? Buffer.alloc(0))}`,
     `blocks ${digestOf(blocks)}`,
@@ -107,6 +118,40 @@ export function decodeClusterSegment(
   return { about, hash: mac, changes: [...decodeChanges(blocks), ...decodeChanges(Buffer.from(state))] }
 }
 
+/** The numbers that a header names. @throws Error where it is of another version */
+export function nextOf({ header, segment }: Pick<SegmentRow, 'header' | 'segment'>): NextBlocks {
+  return readHeader(header, (what) => new Error(`Segment ${segment} of the cluster’s log ${what}`)).about.next
+}
+
+/** The rows of a segment with another state of one of its blocks, of the same length, as erased bodies leave it. */
+export function rewrittenRows(rows: readonly SegmentRow[], change: RowChange): SegmentRewrite[] {
+  const changes = changesOfBlocks(rows)
+  const at = changes.findIndex((one) => isSameRow(one, change))
+  assert(changes[at]?.value?.length === change.value?.length, 'an erased block keeps its length')
+  changes[at] = change
+  const after = bytesOf(changes)
+  let from = 0
+  return rows.map(({ segment, part, hash: name, blocks }) => {
+    from += blocks.length
+    return { segment, part, hash: name, blocks: after.subarray(from - blocks.length, from) }
+  })
+}
+
+/** A block as the rows of its segment have it. */
+export function blockIn(rows: readonly SegmentRow[], row: Pick<RowChange, 'table' | 'key'>): Buffer {
+  const found = changesOfBlocks(rows).find((one) => isSameRow(one, row))?.value
+  assert(found !== undefined, 'a block is in the segment with which it came')
+  return found
+}
+
+function changesOfBlocks(rows: readonly SegmentRow[]): RowChange[] {
+  return [...decodeChanges(Buffer.concat(rows.map(({ blocks }) => blocks)))]
+}
+
+function isSameRow(one: Pick<RowChange, 'table' | 'key'>, other: Pick<RowChange, 'table' | 'key'>): boolean {
+  return one.table === other.table && one.key.equals(other.key)
+}
+
 function readHeader(header: string, wrong: (what: string) => Error) {
   const lines = header.split('\n')
   const fields = new Map(
@@ -120,6 +165,7 @@ function readHeader(header: string, wrong: (what: string) => Error) {
   const kind = field('kind')
   if (kind !== 'base' && kind !== 'open' && kind !== 'group') throw wrong('is of a kind of another version')
   const [lastGroup = 0, groups = 0] = field('groups').split(' ').map(Number)
+  const [blocks = 0, imported = 0] = field('next').split(' ').map(Number)
   const about: ClusterHeader = {
     shard: Number(field('shard')),
     segment: Number(field('segment')),
@@ -127,6 +173,7 @@ function readHeader(header: string, wrong: (what: string) => Error) {
     node: field('node'),
     lastGroup,
     groups,
+    next: { blocks, imported },
     prev: Buffer.from(field('prev'), 'hex'),
   }
   return { about, stateDigest: field('state'), blocksDigest: field('blocks') }

@@ -50,6 +50,11 @@ export class Memtable {
     this.#bytes += changeBytes(change) + ROW_BYTES
   }
 
+  /** A row as it is now, of a table by its number. */
+  row(table: number, key: Buffer): Buffer | undefined {
+    return this.#tables.get(table)?.get(key)
+  }
+
   /** The changes since it was last called, in order: what the next segment holds. */
   takeChanges(): RowChange[] {
     const changes = this.#changes

@@ -7,6 +7,7 @@ import { markForScrubbing } from '../scrubber.js'
 import { FileLog, type LogPosition } from './file-log.js'
 import type { SegmentLog } from './segment-log.js'
 import type { Memtable } from './memtable.js'
+import { erasedBlock, erasedInPlace } from './erased-in-place.js'
 import { putPosition, readPosition } from './position.js'
 import { decodeChanges, encodeChanges } from './row-change.js'
 import { tableIds } from './table-ids.js'
@@ -133,10 +134,12 @@ export class ShardLog {
   #replay(room: Preallocation): number {
     let segments = 0
     let changes = 0
+    const rowOf = (table: number, key: Buffer) => this.#memtable.row(table, key)
     for (const { kind, content } of this.#log.read()) {
       if (kind !== 'group') continue
       segments += 1
-      for (const change of decodeChanges(content)) {
+      for (const told of decodeChanges(content)) {
+        const change = told.table === erasedInPlace ? erasedBlock(told, rowOf) : told
         changes += 1
         this.#erases ||= change.table === tableIds.erasures
         this.#memtable.replay(change)
