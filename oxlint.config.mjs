@@ -142,8 +142,8 @@ const runsAnywhere = [
 ]
 
 const threadEntries = ['workers/shard-thread.ts', 'workers/password.ts', 'workers/reader.ts']
-/** The one thread that talks to the network. */
-const sinkMayImport = [...workersMayImport, 'outbound']
+/** The two threads that talk to the network: the sink, and the log of a cluster. */
+const networkMayImport = [...workersMayImport, 'outbound']
 const inSrc = Object.keys(layers).filter((folder) => folder !== 'client')
 const inHttp = layer('http', layers.http)
 const inWorkers = layer('workers', workersMayImport)
@@ -219,9 +219,12 @@ export default {
     restrict(threadEntries, [...inWorkers, ...doors('parentPort')]),
     restrict(
       ['workers/sink/**'],
-      [...layer('workers', sinkMayImport), ...room('workers', 'sink'), ...doors()],
+      [...layer('workers', networkMayImport), ...room('workers', 'sink'), ...doors()],
     ),
-    restrict(['workers/sink.ts'], [...layer('workers', sinkMayImport), ...doors('parentPort')]),
+    restrict(
+      ['workers/sink.ts', 'workers/cluster-log.ts'],
+      [...layer('workers', networkMayImport), ...doors('parentPort')],
+    ),
     restrict(['src/outbound/**'], [...layer('outbound', layers.outbound), ...doors('pg', 'pg-copy-streams')]),
     { files: ['src/**', 'workers/**', 'bench/**', 'scripts/**'], rules: shortFiles },
     {

@@ -184,8 +184,9 @@ function digestOf(blocks: Buffer): string {
   const told: Buffer[] = []
   for (const { key, value } of decodeChanges(blocks)) {
     told.push(key)
-    const count = value === undefined ? 0 : blockCount(value)
-    for (let position = 0; value !== undefined && position < count; position++)
+    if (value === undefined) continue
+    const count = blockCount(value)
+    for (let position = 0; position < count; position++)
       told.push(Buffer.from(hashAt(value, position), 'hex'))
   }
   return hash('sha256', Buffer.concat(told))
