@@ -14,6 +14,7 @@ import { measureCheckout } from './product.mjs'
 import { appendResult, notMeasuredLines, resultOf, resultsFileOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
+import { consoleTail } from './scenarios/console-tail.mjs'
 import { crashStart } from './scenarios/crash-start.mjs'
 import { diskWrites } from './scenarios/disk-writes.mjs'
 import { engines } from './scenarios/engines.mjs'
@@ -47,8 +48,13 @@ const usual = {
   namespaces,
   engines,
 }
-/** These take minutes and gigabytes, so they run only when they are named. */
-const long = { 'agents-million': agentsMillion, 'strand-million': strandMillion, flatness }
+/** These take minutes and gigabytes, or a browser, so they run only when they are named. */
+const long = {
+  'console-tail': consoleTail,
+  'agents-million': agentsMillion,
+  'strand-million': strandMillion,
+  flatness,
+}
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))
