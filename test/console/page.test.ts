@@ -190,7 +190,10 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     await tabTo('Skip to the content')
     await page.keyboard.press('Enter')
     await tabTo('Records')
-    await page.keyboard.press('ArrowLeft')
+    for (const name of ['Live', 'Time', 'Proof']) {
+      await page.keyboard.press('ArrowRight')
+      await page.getByRole('tab', { name, exact: true, selected: true }).waitFor()
+    }
     await page.getByRole('button', { name: 'Verify', exact: true }).waitFor()
     expect(await focused()).toBe('Proof')
     await tabTo('Verify')

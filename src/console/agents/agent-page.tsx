@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../client/index.js'
 import { bytesText, countText, msOf } from '../parts/format.js'
+import { lazy } from '../parts/lazy.js'
 import { useLoaded } from '../parts/load.js'
 import { Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
 import { ProofTab } from '../proof/proof-tab.js'
@@ -10,9 +11,16 @@ import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
 import type { SignedIn } from '../shell/session.js'
 import { zoneMeanings } from '../shell/words.js'
 
+const TimeTab = lazy(async () => (await import('../time/time-tab.js')).TimeTab)
+
 type AgentRoute = Extract<Route, { screen: 'agent' }>
 
-const tabNames: Record<AgentTab, string> = { records: 'Records', live: 'Live', proof: 'Proof' }
+const tabNames: Record<AgentTab, string> = {
+  records: 'Records',
+  live: 'Live',
+  time: 'Time',
+  proof: 'Proof',
+}
 
 /** One agent: what it is, and its records, live events and proof. */
 export function AgentPage({ session, route }: { session: SignedIn; route: AgentRoute }) {
@@ -42,6 +50,7 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
               <RecordsTab session={session} status={loaded.value} seq={route.seq} reload={reload} />
             )}
             {tab === 'live' && <LiveTab service={service} status={loaded.value} />}
+            {tab === 'time' && <TimeTab service={service} status={loaded.value} reload={reload} />}
             {tab === 'proof' && <ProofTab service={service} status={loaded.value} />}
           </div>
         </>

@@ -74,7 +74,7 @@ async function checkAdded(check: StrandCheck, kept: KeptCheck): Promise<StrandVe
   })
   if (!result.ok) return { ok: false, seq: result.seq, reason: result.reason }
   if (result.publicKey !== publicKey) return fault('The key in force changed during the check. Check again')
-  const unbound = await unboundFault(check, { result, checkpoint: proof.checkpoint, publicKey })
+  const unbound = await unboundFault(check, { ...result, checkpoint: proof.checkpoint })
   if (unbound !== undefined) return fault(unbound, result.lastSeq)
   return {
     ok: true,
@@ -84,13 +84,14 @@ async function checkAdded(check: StrandCheck, kept: KeptCheck): Promise<StrandVe
   }
 }
 
-/** What is wrong with the place of the last record in the tree, or undefined. */
-async function unboundFault(
-  { service, agent, strand, signal }: StrandCheck,
-  { result, checkpoint, publicKey }: { result: VerifiedExport; checkpoint: string; publicKey: string },
+/** What is wrong with the place in the tree of the last record that a checkpoint counts, or undefined. */
+export async function unboundFault(
+  { service, agent, strand, signal }: Pick<StrandCheck, 'service' | 'agent' | 'strand' | 'signal'>,
+  bound: Pick<VerifiedExport, 'chainHead' | 'lastSeq' | 'publicKey'> & { checkpoint: string },
 ): Promise<string | undefined> {
-  const proof = await service.proof(agent, result.chainHead, { signal })
-  const size = result.lastSeq + 1
+  const { chainHead, lastSeq, publicKey, checkpoint } = bound
+  const proof = await service.proof(agent, chainHead, { signal })
+  const size = lastSeq + 1
   let named = await runLater(verifyCheckpoint(checkpoint, publicKey), webCryptoJobs())
   if (proof.tree_size !== size) {
     // Records were written meanwhile: the newer tree has to begin with the one just shown.
@@ -103,9 +104,9 @@ async function unboundFault(
   const path = pathOf(proof.path)
   if (named === undefined || path === undefined) return 'The path of the last record cannot be read'
   const place = {
-    index: result.lastSeq,
+    index: lastSeq,
     size: named.size,
-    leaf: result.chainHead,
+    leaf: chainHead,
     path,
     rootHex: named.rootHex,
   }

@@ -79,16 +79,28 @@ export async function readRows(
   range: SeqRange & { signal: AbortSignal },
 ): Promise<RecordRow[]> {
   const { rows } = await readStrandPart(service, agent, range)
-  const seen = await seqsInQueries(service, agent, { rows, signal: range.signal })
-  for (const row of rows) if (row.state === 'active' && !seen.has(row.seq)) row.state = 'deleted'
+  await markDeleted(service, agent, { rows, signal: range.signal })
   return rows.reverse()
+}
+
+/**
+ * Finds out which of some records in a row are deleted.
+ * @param listed in the order of the strand; `asOf` is the clock of the last record that counts, all do unless given
+ */
+export async function markDeleted(
+  service: ServiceClient,
+  agent: string,
+  listed: { rows: readonly RecordRow[]; asOf?: string; signal: AbortSignal },
+): Promise<void> {
+  const seen = await seqsInQueries(service, agent, listed)
+  for (const row of listed.rows) if (row.state === 'active' && !seen.has(row.seq)) row.state = 'deleted'
 }
 
 /** Queries leave deleted records out, and nothing else but the erased ones: what they leave out is deleted. */
 async function seqsInQueries(
   service: ServiceClient,
   agent: string,
-  { rows, signal }: { rows: readonly RecordRow[]; signal: AbortSignal },
+  { rows, asOf, signal }: { rows: readonly RecordRow[]; asOf?: string; signal: AbortSignal },
 ): Promise<ReadonlySet<number>> {
   const [first] = rows
   const last = rows.at(-1)
@@ -100,6 +112,7 @@ async function seqsInQueries(
       {
         type: 'time_range',
         from_ts: first.hlc,
+        ...(asOf !== undefined && { to_ts: asOf }),
         types: ['*'],
         order: 'asc',
         limit: rows.length,

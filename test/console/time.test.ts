@@ -1,0 +1,373 @@
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { makeMixedStrand, writeMany } from '../support/console/strands.js'
+import { newAgent } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('the past of a strand in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+  let proxy: ChangingProxy | undefined
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    await makeMixedStrand(server, 'mixed')
+    await makePast('past')
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    proxy?.stop()
+    opened = proxy = undefined
+    expect(complaints).toEqual([])
+  })
+
+  /** Records 1 to 3; 4 deletes 1, 5 erases 2, 6 restores 1; 7 is a record; 8 changes the zone. */
+  const makePast = async (agent: string): Promise<void> => {
+    await newAgent(server, agent)
+    const [first, second] = await writeMany(server, agent, [{ n: 1 }, { n: 2 }, { n: 3, target_seq: 2 }])
+    await call(server, `DELETE /v1/agents/${agent}/records/${first}`)
+    await call(server, `POST /v1/agents/${agent}/records/${second}/erase`)
+    await call(server, `POST /v1/agents/${agent}/records/${first}/restore`)
+    await writeMany(server, agent, [{ n: 4 }])
+    await call(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })
+  }
+  const open = async (agent: string, url = server.url): Promise<Page> => {
+    opened = await openSignedIn(browser, url, { at: `#/agents/${agent}/time` })
+    await slider(opened.page).waitFor()
+    return opened.page
+  }
+  const slider = (page: Page, name = 'As of') => page.getByRole('slider', { name, exact: true })
+  const moment = (page: Page, name = 'The strand then') => page.getByRole('region', { name, exact: true })
+  const verdictIn = async (place: Locator): Promise<string> => {
+    const shown = place.getByRole('status').filter({ hasText: /^(Verified|Not verified)/ })
+    return (await shown.locator('.verdict-text').textContent()) ?? ''
+  }
+  /** The verdict once the handle rests at a record. */
+  const verdictAt = async (page: Page, seq: number): Promise<string> => {
+    await moment(page)
+      .getByRole('status')
+      .filter({ hasText: new RegExp(`erified: record ${seq} `) })
+      .waitFor()
+    return verdictIn(moment(page))
+  }
+  const stateOf = (page: Page, seq: number) =>
+    page
+      .getByRole('row')
+      .filter({ has: page.getByRole('rowheader', { name: `Record ${seq}`, exact: true }) })
+      .locator('.state')
+      .textContent()
+  const factsOf = (place: Locator) => place.locator('.line-facts dd').allTextContents()
+
+  it('goes through the strand record by record, and proves each moment', async () => {
+    const page = await open('past')
+    expect(await verdictAt(page, 8)).toMatch(
+      /^Verified: record 8 was the last of past then\. Key …[0-9a-f]{8} has signed the tree of its 9 records/,
+    )
+    await slider(page).focus()
+    for (let seq = 7; seq >= 4; seq -= 1) {
+      await page.keyboard.press('ArrowLeft')
+      expect(await verdictAt(page, seq)).toContain(`Verified: record ${seq} was the last of past then`)
+    }
+    const facts = await factsOf(moment(page))
+    expect([facts[0], facts[1], facts[5]]).toEqual(['4', 'Record 4', 'free'])
+    expect(await page.getByRole('rowheader').allTextContents()).toEqual(['4', '3', '2', '1', '0'])
+    // Record 1 was deleted then, and restored later; the body of 2 is gone from every moment.
+    expect([await stateOf(page, 1), await stateOf(page, 2)]).toEqual(['deleted', 'erased'])
+    await page.getByRole('button', { name: 'One record back' }).click()
+    await verdictAt(page, 3)
+    expect(await stateOf(page, 1)).toBe('')
+    await slider(page).press('Home')
+    expect(await verdictAt(page, 0)).toContain('Verified: record 0')
+    expect(await page.getByRole('button', { name: 'One record back' }).isDisabled()).toBe(true)
+    await slider(page).press('End')
+    await verdictAt(page, 8)
+    expect((await factsOf(moment(page)))[5]).toBe('protected')
+  })
+
+  it('asks once for a handle that is moved quickly, when it rests', async () => {
+    const page = await open('mixed')
+    await verdictAt(page, 8)
+    const before = opened?.asked.length ?? 0
+    await slider(page).focus()
+    for (let presses = 0; presses < 5; presses += 1) await page.keyboard.press('ArrowLeft')
+    expect(await verdictAt(page, 3)).toContain('Verified: record 3')
+    const asOf = opened?.asked.slice(before).filter((url) => url.includes('/as-of')) ?? []
+    expect(asOf).toHaveLength(1)
+  })
+
+  it('goes to a moment that is typed, by the clocks that are signed, and says where there was no strand', async () => {
+    const page = await open('past')
+    const late = await call(server, 'POST /v1/agents/past/records', { body: { data: { late: true } } })
+    const ms = Number.parseInt(late.body.timestamp_hlc.slice(0, 12), 16)
+    const typed = await page.evaluate((at) => {
+      const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000)
+      return local.toISOString().slice(0, 19)
+    }, ms)
+    await page.getByLabel('A moment, in your time zone').fill(typed)
+    await page.getByRole('button', { name: 'Go to the moment' }).click()
+    // The record is newer than the page.
+    expect(await verdictAt(page, 9)).toContain('Verified: record 9 was the last of past then')
+    expect(await slider(page).inputValue()).toBe('9')
+    await page.getByLabel('A moment, in your time zone').fill('2001-09-09T01:46:40')
+    await page.getByRole('button', { name: 'Go to the moment' }).click()
+    await page.getByText('There was no strand yet at 2001-09-09 01:46:40').waitFor()
+  })
+
+  it('proves moments at sealed records', async () => {
+    const page = await open('mixed')
+    for (const seq of [6, 7, 8]) {
+      await slider(page).fill(String(seq))
+      expect(await verdictAt(page, seq)).toContain(`Verified: record ${seq} `)
+    }
+  })
+
+  it('compares two moments: what was added, deleted, restored and erased between', async () => {
+    await makePast('compared')
+    const page = await open('compared')
+    await slider(page).fill('2')
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByRole('button', { name: 'Read the 6 records between' }).click()
+    const changed = page.getByRole('region', { name: 'What changed' })
+    expect(await verdictIn(changed)).toBe(
+      'Verified: the 6 records of compared after record 2, up to 8, are all there, signed and unchanged',
+    )
+    expect(await factsOf(changed)).toEqual(['2', '1', '1', '1', '1', '0', '0'])
+    const listed = (name: string) => changed.getByRole('list', { name, exact: true }).getByRole('listitem')
+    expect(await listed('Deleted').locator('span').textContent()).toBe('Record 1')
+    expect(await listed('Erased').locator('span').textContent()).toBe('Record 2')
+    expect(await listed('Restored').locator('span').textContent()).toBe('Record 1')
+    expect(await listed('Added').locator('span').allTextContents()).toEqual([
+      'reading {"n":4}',
+      'reading {"n":3,"target_seq":2}',
+    ])
+    // Handles may cross.
+    await slider(page, 'Compared with').fill('1')
+    await page.getByRole('button', { name: 'Read the 1 record between' }).click()
+    expect(await verdictIn(changed)).toContain('the 1 record of compared after record 1, up to 2')
+    await slider(page).fill('1')
+    await page.getByText('Both handles are at the same record').waitFor()
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByRole('rowheader', { name: 'Record 1', exact: true }).waitFor()
+  })
+
+  it('compares with a moment at a sealed record, and stops when it is told to', async () => {
+    const page = await open('mixed')
+    await slider(page).fill('6')
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await slider(page, 'Compared with').fill('7')
+    const read = page.getByRole('button', { name: 'Read the 1 record between' })
+    await read.click()
+    const changed = page.getByRole('region', { name: 'What changed' })
+    expect(await verdictIn(changed)).toContain('Verified: the 1 record of mixed after record 6, up to 7')
+    await page.route('**/v1/strand/export*', () => undefined)
+    await read.click()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByText('Stopped. Nothing is shown of what was read').waitFor()
+  })
+
+  it('finds its place again when one comes back from a record', async () => {
+    const page = await open('mixed')
+    await slider(page).fill('5')
+    await verdictAt(page, 5)
+    await page.getByRole('rowheader', { name: 'Record 4', exact: true }).click()
+    await page.getByRole('dialog').waitFor()
+    await page.goBack()
+    await verdictAt(page, 5)
+  })
+
+  it('relies on the key that is trusted, through a rotation once the whole strand was checked', async () => {
+    await newAgent(server, 'rotated')
+    await writeMany(server, 'rotated', [{ n: 1 }])
+    const { public_key: first } = (await call(server, 'GET /v1/agents/rotated/status')).body
+    await call(server, 'POST /v1/agents/rotated/rotate-key', { body: {} })
+    const page = await open('rotated')
+    await verdictAt(page, 2)
+    await page.getByText('What this proves, and what not').click()
+    await page.getByText('It relies on the key that this server names').waitFor()
+    const tab = (name: string) => page.getByRole('tab', { name, exact: true }).click()
+    await tab('Proof')
+    await page.getByLabel('Public key that you trust').fill(first)
+    // Remembered, but the check does not come to its end.
+    await page.route('**/v1/strand/export*', (route) => route.fulfill({ body: 'nothing' }))
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    await page.getByText('Not verified').waitFor()
+    await page.unroute('**/v1/strand/export*')
+    await tab('Time')
+    expect(await verdictAt(page, 2)).toContain('is not the one that you trust')
+    await tab('Proof')
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    await page.getByText('Verified: all 3 records of rotated').waitFor()
+    await tab('Time')
+    expect(await verdictAt(page, 2)).toContain('Verified: record 2 was the last of rotated then')
+    await page.getByText('What this proves, and what not').click()
+    await page
+      .getByText('It is signed by the key that you trust, or by one that this key has named')
+      .waitFor()
+    await page.getByText('It fits the strand that this browser checked whole').waitFor()
+    await slider(page).fill('1')
+    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last of rotated then')
+  })
+
+  it('does not take a moment that contradicts the strand that was checked before', async () => {
+    const page = await open('mixed')
+    await page.getByRole('tab', { name: 'Proof', exact: true }).click()
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    await page.getByText('Verified: all 9 records of mixed').waitFor()
+    await page.evaluate(() => {
+      const [name = ''] = Object.keys(localStorage).filter((key) => key.includes('checked.'))
+      const check = JSON.parse(localStorage.getItem(name) ?? '')
+      const checkpoint = check.checkpoint.replace(/\n9\n.{43}=/, `\n9\n${'A'.repeat(43)}=`)
+      localStorage.setItem(name, JSON.stringify({ ...check, checkpoint }))
+    })
+    await page.getByRole('tab', { name: 'Time', exact: true }).click()
+    await slider(page).fill('5')
+    expect(await verdictAt(page, 5)).toContain(
+      'Not verified: record 5 of mixed: it does not fit the strand that this browser checked whole',
+    )
+  })
+
+  describe('behind a proxy that changes answers', () => {
+    /** The members of answers that are changed here. */
+    interface Answer {
+      chain_head: string
+      record_count: number
+      checkpoint: string
+      path: string[]
+    }
+    const flipped = (hex: string) => `${hex.startsWith('0') ? '1' : '0'}${hex.slice(1)}`
+    const inJson =
+      (change: (answer: Answer) => Partial<Answer>): Change =>
+      (_path, body) => {
+        const answer: Answer = JSON.parse(body.toString())
+        return JSON.stringify({ ...answer, ...change(answer) })
+      }
+    const lies: { what: string; in: RegExp; change: Change; reason: string }[] = [
+      {
+        what: 'head',
+        in: /\/as-of/,
+        change: inJson(({ chain_head: head }) => ({ chain_head: flipped(head) })),
+        reason: 'the server names another head for this moment',
+      },
+      {
+        what: 'count',
+        in: /\/as-of/,
+        change: inJson(({ record_count: count }) => ({ record_count: count + 1 })),
+        reason: 'the server counts 6 records behind the first',
+      },
+      {
+        what: 'size of the tree',
+        in: /\/as-of/,
+        change: inJson(({ checkpoint }) => ({ checkpoint: checkpoint.replace(/\n\d+\n/, '\n7\n') })),
+        reason: 'The checkpoint is of 7 records, the answer of 6',
+      },
+      {
+        what: 'root',
+        in: /\/as-of/,
+        change: inJson(({ checkpoint }) => ({
+          checkpoint: checkpoint.replace(/\n6\n.{43}=/, `\n6\n${'A'.repeat(43)}=`),
+        })),
+        reason: 'The checkpoint of the answer is not signed by the key',
+      },
+      {
+        what: 'way to the strand of today',
+        in: /\/consistency/,
+        change: inJson(({ path }) => ({ path: path.map(flipped) })),
+        reason: 'The first 6 of the 9 records are not shown to be those that were kept',
+      },
+      {
+        what: 'path of the head',
+        in: /\/strand\/proof/,
+        change: inJson(({ path }) => ({ path: path.map(flipped) })),
+        reason: 'The path of the last record does not lead to the root of the checkpoint',
+      },
+      {
+        what: 'body',
+        in: /\/export/,
+        change: (_path, body) => body.toString().replace('{\\"celsius\\":2,', '{\\"celsius\\":9,'),
+        reason: 'the body of record 2 is not the one that its header commits to',
+      },
+      {
+        what: 'link',
+        in: /\/export/,
+        change: (_path, body) =>
+          body
+            .toString()
+            .replace(/(seq 4\\nprev )([0-9a-f]{64})/, (_all, before, hex) => before + flipped(hex)),
+        reason: 'record 4 does not follow on the one before it',
+      },
+    ]
+    it.each(lies)(
+      'does not take another $what for what was signed',
+      async ({ in: concerned, change, reason }) => {
+        proxy = await startChangingProxy(server.url, { concerns: (path) => concerned.test(path), change })
+        const page = await open('mixed', proxy.url)
+        await slider(page).fill('5')
+        expect(await verdictAt(page, 5)).toBe(`Not verified: record 5 of mixed: ${reason}`)
+      },
+    )
+
+    it('finds that the server puts a moment at another record than the clocks do', async () => {
+      let isAsked = true
+      proxy = await startChangingProxy(server.url, {
+        concerns: (path) => path.includes('/as-of'),
+        change: inJson(() => {
+          const change = isAsked ? {} : { record_count: 3 }
+          isAsked = true
+          return change
+        }),
+      })
+      const page = await open('mixed', proxy.url)
+      await verdictAt(page, 8)
+      await page.getByLabel('A moment, in your time zone').fill('2099-01-01T00:00:00')
+      isAsked = false
+      await page.getByRole('button', { name: 'Go to the moment' }).click()
+      expect(await verdictAt(page, 3)).toContain(
+        'by the clocks of the records it was not the last one at 2099',
+      )
+    })
+
+    it('names a record that is missing between two moments', async () => {
+      proxy = await startChangingProxy(server.url, {
+        concerns: (path) => path.includes('from_seq=1&to_seq=8'),
+        change: (_path, body) =>
+          body
+            .toString()
+            .split('\n')
+            .filter((line) => !line.includes('seq 4\\n'))
+            .join('\n'),
+      })
+      const page = await open('mixed', proxy.url)
+      await slider(page).fill('1')
+      await page.getByRole('button', { name: 'Compare' }).click()
+      await page.getByRole('button', { name: 'Read the 7 records between' }).click()
+      const changed = page.getByRole('region', { name: 'What changed' })
+      expect(await verdictIn(changed)).toContain('Not verified: record 4 of mixed')
+    })
+  })
+
+  it('is accessible by axe and fits, with one handle and with two', async () => {
+    const page = await open('past')
+    await slider(page).fill('8')
+    await verdictAt(page, 8)
+    await page.getByText('What this proves, and what not').click()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await slider(page).fill('1')
+    await page.getByRole('button', { name: /^Read the \d+ records between/ }).click()
+    await verdictIn(page.getByRole('region', { name: 'What changed' }))
+    expect(await faultsEverywhere(page)).toEqual([])
+  })
+})
