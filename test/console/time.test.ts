@@ -4,9 +4,11 @@ import { type ConsolePage, openSignedIn } from '../support/console/console-page.
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
 import { newAgent } from '../support/http/answers.js'
+import { signUp } from '../support/auth/users.js'
 import { launchBrowser, noBrowser } from '../support/http/browser.js'
 import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
-import { type TestServer, call, startServer } from '../support/server/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { type TestServer, call } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the past of a strand in the console', () => {
   let server: TestServer
@@ -15,7 +17,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
   let proxy: ChangingProxy | undefined
 
   beforeAll(async () => {
-    server = await startServer()
+    server = await startAuthServer()
     browser = await launchBrowser()
     await makeMixedStrand(server, 'mixed')
     await makePast('past')
@@ -44,8 +46,8 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     await writeMany(server, agent, [{ n: 4 }])
     await call(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })
   }
-  const open = async (agent: string, url = server.url): Promise<Page> => {
-    opened = await openSignedIn(browser, url, { at: `#/agents/${agent}/time` })
+  const open = async (agent: string, { url = server.url, key = server.rootKey } = {}): Promise<Page> => {
+    opened = await openSignedIn(browser, url, { at: `#/agents/${agent}/time`, key })
     await slider(opened.page).waitFor()
     return opened.page
   }
@@ -221,6 +223,20 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last of rotated then')
   })
 
+  it('proves a moment to a user, at a record that the rules do not withhold', async () => {
+    await newAgent(server, 'shared')
+    await writeMany(server, 'shared', [{ open: true }, { open: false }])
+    const conditions = [{ field: 'open', op: 'eq', value: true }]
+    const policies = [{ actions: ['read'], conditions }]
+    await call(server, 'PUT /v1/agents/shared/policies', { body: { policies } })
+    const page = await open('shared', { key: await signUp(server, 'ann@example.org') })
+    await slider(page).fill('2')
+    expect(await verdictAt(page, 2)).toContain('Not verified: record 2 of shared: it is withheld from you')
+    expect([await stateOf(page, 1), await stateOf(page, 2)]).toEqual(['', 'withheld'])
+    await slider(page).fill('1')
+    expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last of shared then')
+  })
+
   it('does not take a moment that contradicts the strand that was checked before', async () => {
     const page = await open('mixed')
     await page.getByRole('tab', { name: 'Proof', exact: true }).click()
@@ -313,7 +329,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       'does not take another $what for what was signed',
       async ({ in: concerned, change, reason }) => {
         proxy = await startChangingProxy(server.url, { concerns: (path) => concerned.test(path), change })
-        const page = await open('mixed', proxy.url)
+        const page = await open('mixed', { url: proxy.url })
         await slider(page).fill('5')
         expect(await verdictAt(page, 5)).toBe(`Not verified: record 5 of mixed: ${reason}`)
       },
@@ -329,7 +345,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
           return change
         }),
       })
-      const page = await open('mixed', proxy.url)
+      const page = await open('mixed', { url: proxy.url })
       await verdictAt(page, 8)
       await page.getByLabel('A moment, in your time zone').fill('2099-01-01T00:00:00')
       isAsked = false
@@ -349,7 +365,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
             .filter((line) => !line.includes('seq 4\\n'))
             .join('\n'),
       })
-      const page = await open('mixed', proxy.url)
+      const page = await open('mixed', { url: proxy.url })
       await slider(page).fill('1')
       await page.getByRole('button', { name: 'Compare' }).click()
       await page.getByRole('button', { name: 'Read the 7 records between' }).click()

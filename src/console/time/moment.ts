@@ -160,6 +160,9 @@ async function linkFault(
     if (own === seq && answer.chain_head !== hash) return 'the server names another head for this moment'
     before = hash
   }
+  // Of such a record the server shows no path, though it shows the record itself.
+  if (records[seq - fromSeq]?.withheld === true)
+    return 'it is withheld from you, and so is its path. Go to a record that you may read'
   if (answer.record_count !== seq) return `the server counts ${answer.record_count} records behind the first`
   return askedMs === undefined ? undefined : clockFault(askedMs, { records, at: seq - fromSeq })
 }
