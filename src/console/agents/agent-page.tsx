@@ -11,6 +11,7 @@ import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
 import type { SignedIn } from '../shell/session.js'
 import { zoneMeanings } from '../shell/words.js'
 
+const GraphTab = lazy(async () => (await import('../graph/graph-tab.js')).GraphTab)
 const TimeTab = lazy(async () => (await import('../time/time-tab.js')).TimeTab)
 
 type AgentRoute = Extract<Route, { screen: 'agent' }>
@@ -20,6 +21,7 @@ const tabNames: Record<AgentTab, string> = {
   live: 'Live',
   time: 'Time',
   proof: 'Proof',
+  graph: 'Graph',
 }
 
 /** One agent: what it is, and its records, live events and proof. */
@@ -52,6 +54,7 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
             {tab === 'live' && <LiveTab service={service} status={loaded.value} />}
             {tab === 'time' && <TimeTab service={service} status={loaded.value} reload={reload} />}
             {tab === 'proof' && <ProofTab service={service} status={loaded.value} />}
+            {tab === 'graph' && <GraphTab session={session} agent={agent} />}
           </div>
         </>
       )}
