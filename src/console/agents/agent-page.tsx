@@ -11,6 +11,7 @@ import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
 import type { SignedIn } from '../shell/session.js'
 import { zoneMeanings } from '../shell/words.js'
 
+const AgentTab = lazy(async () => (await import('../agent-changes/agent-tab.js')).AgentTab)
 const GraphTab = lazy(async () => (await import('../graph/graph-tab.js')).GraphTab)
 const TimeTab = lazy(async () => (await import('../time/time-tab.js')).TimeTab)
 
@@ -22,6 +23,7 @@ const tabNames: Record<AgentTab, string> = {
   time: 'Time',
   proof: 'Proof',
   graph: 'Graph',
+  agent: 'Agent',
 }
 
 /** One agent: what it is, and its records, live events and proof. */
@@ -55,6 +57,7 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
             {tab === 'time' && <TimeTab service={service} status={loaded.value} reload={reload} />}
             {tab === 'proof' && <ProofTab service={service} status={loaded.value} />}
             {tab === 'graph' && <GraphTab session={session} agent={agent} />}
+            {tab === 'agent' && <AgentTab session={session} status={loaded.value} reload={reload} />}
           </div>
         </>
       )}

@@ -49,7 +49,8 @@ export function ChangeDialog(props: ChangeProps) {
   )
 }
 
-function Done({ close }: { close: () => void }) {
+/** The end of a dialog, which takes the focus. */
+export function Done({ close }: { close: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
   // The button that was pressed last is gone.
   useEffect(() => button.current?.focus(), [])
@@ -159,7 +160,8 @@ function problemText(error: unknown): string {
   return explain(error)
 }
 
-function WhatIsLeft({ left: { goes, stays, notReached } }: { left: Left }) {
+/** What a change leaves, before it is made. */
+export function WhatIsLeft({ left: { goes, stays, notReached } }: { left: Left }) {
   return (
     <div class="left">
       <Points title="What goes" points={goes} />
@@ -197,7 +199,8 @@ function Outcome({ service, about, action, outcome }: ChangeProps & { outcome: M
   )
 }
 
-function Waits({ proposed }: { proposed: ProposedMutation }) {
+/** Says that a change has become a proposal, and leads to it. */
+export function Waits({ proposed }: { proposed: ProposedMutation }) {
   const { proposal_id: id, effective_at_ms: effectiveAtMs } = proposed
   return (
     <p role="status">

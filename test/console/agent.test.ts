@@ -1,0 +1,271 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { ApiKey, WhoAmIResponse } from '../../src/client/index.js'
+import { approversOf } from '../../src/console/agent-changes/approvers.js'
+import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { newAgent, scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, call, startServer } from '../support/server/server.js'
+
+describe('who could approve a change of an agent', () => {
+  const key = (name: string, more: Partial<ApiKey> = {}): ApiKey => ({
+    key_id: name,
+    name,
+    scopes: ['proposals:decide'],
+    agents: [],
+    expires_at_ms: null,
+    created_at_ms: 1,
+    made_by: 'root',
+    line: name,
+    last_used_at_ms: null,
+    ...more,
+  })
+  const keys = [
+    key('own'),
+    key('of-own-line', { line: 'own' }),
+    key('decides'),
+    key('expired', { expires_at_ms: 100 }),
+    key('reads', { scopes: ['records:read'] }),
+    key('of-roofs', { agents: ['roof-*'] }),
+    key('of-others', { agents: ['boiler', 'cellar-*'] }),
+    key('admin', { scopes: ['admin:*'] }),
+    key('of-admin', { scopes: ['admin:*'], line: 'admin' }),
+  ]
+  const who = (principal: string): WhoAmIResponse => ({
+    principal,
+    kind: principal === 'root' ? 'root' : 'api_key',
+    scopes: ['admin:*'],
+    agents: [],
+    name: null,
+    made_by: null,
+    created_at_ms: null,
+    expires_at_ms: null,
+    user: null,
+  })
+  const approvers = (principal: string, zone: 'governed' | 'protected' | 'immutable_core') =>
+    approversOf(keys, { who: who(principal), agent: 'roof-1', zone, nowMs: 100 })
+
+  it('is whoever may decide about it, with a key that comes from another one', () => {
+    expect(approvers('own', 'protected')).toEqual({
+      names: ['the root key', '“decides”', '“of-roofs”', '“admin”', '“of-admin”'],
+      lines: 4,
+      needed: 1,
+    })
+    expect(approvers('root', 'protected')?.names).toEqual([
+      '“own”',
+      '“of-own-line”',
+      '“decides”',
+      '“of-roofs”',
+      '“admin”',
+      '“of-admin”',
+    ])
+  })
+
+  it('is a key with admin:* in zone immutable_core, where keys of one line count once', () => {
+    expect(approvers('root', 'immutable_core')).toEqual({
+      names: ['“admin”', '“of-admin”'],
+      lines: 1,
+      needed: 2,
+    })
+    expect(approvers('own', 'immutable_core')?.lines).toBe(2)
+  })
+
+  it('is nobody in particular where nobody is needed', () => {
+    expect(approvers('own', 'governed')).toBeUndefined()
+  })
+})
+
+describe.skipIf(noBrowser)('changes of an agent in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '45' } })
+    browser = await launchBrowser()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const open = async (agent: string, { zone = 'free', key = server.rootKey } = {}): Promise<Page> => {
+    await newAgent(server, agent, zone)
+    await writeMany(server, agent, [{ n: 1 }])
+    opened = await openSignedIn(browser, server.url, { at: `#/agents/${agent}/agent`, key })
+    await opened.page.getByRole('heading', { name: 'When a change takes effect' }).waitFor()
+    return opened.page
+  }
+  const statusOf = async (agent: string) => (await call(server, `GET /v1/agents/${agent}/status`)).body
+  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+  const choose = (page: Page, zone: string) =>
+    page.getByRole('radio', { name: new RegExp(`^${zone}`) }).check()
+  const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent)
+
+  it('changes the zone at once where the zone is free, and leads to the record of it', async () => {
+    const page = await open('loose')
+    await page.getByText('The zone is free: it takes effect at once').waitFor()
+    expect(await page.getByRole('button', { name: 'Change the zone' }).isDisabled()).toBe(true)
+    await choose(page, 'governed')
+    await press(page, 'Change the zone')
+    await page.getByText('The way back waits as well').waitFor()
+    await press(page, 'Leave it as it is')
+    expect((await statusOf('loose')).zone).toBe('free')
+    await press(page, 'Change the zone')
+    await press(page, 'Change it')
+    await page.getByText('The agent is in the zone governed now').waitFor()
+    expect((await statusOf('loose')).zone).toBe('governed')
+    expect(await focused(page)).toBe('Done')
+    await page.keyboard.press('Enter')
+    await page.getByText('which applies itself after 45 s').waitFor()
+    expect(await focused(page)).toBe('Zone')
+    await page.goto(`${server.url}/console#/agents/loose/2`)
+    await page.getByRole('dialog').getByText('sys/zone', { exact: true }).waitFor()
+  })
+
+  it('makes a proposal where the zone wants that, leads to it, and says that one waits', async () => {
+    const page = await open('waits', { zone: 'governed' })
+    await choose(page, 'free')
+    await press(page, 'Change the zone')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('which applies itself after 45 s').waitFor()
+    await dialog.getByText('All other open proposals of the agent').waitFor()
+    await press(page, 'Propose it')
+    await page.getByText('It waits as a proposal').waitFor()
+    expect((await statusOf('waits')).zone).toBe('governed')
+    await press(page, 'Done')
+    await page.getByText('A proposal waits already').waitFor()
+    expect(await page.getByRole('button', { name: 'Change the zone' }).count()).toBe(0)
+    await page.getByRole('link', { name: 'Change the zone to free' }).click()
+    await page.getByRole('heading', { name: 'Change the zone to free' }).waitFor()
+    expect(new URL(page.url()).hash).toBe('#/proposals/p_2_waits')
+  })
+
+  it('wants the name to be typed before a zone that nobody leads out of alone', async () => {
+    const page = await open('forever')
+    await choose(page, 'immutable_core')
+    await press(page, 'Change the zone')
+    await page.getByText('can no longer be erased').waitFor()
+    await page.getByText('could not lead the agent out of that zone again').waitFor()
+    const button = page.getByRole('button', { name: 'Change it', exact: true })
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('To confirm, type').fill('never')
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('To confirm, type').fill('forever')
+    await button.click()
+    await page.getByText('The agent is in the zone immutable_core now').waitFor()
+    await press(page, 'Done')
+    await page.getByText('takes effect when two keys with admin:* approve it').waitFor()
+    await page.getByText('Nobody could approve it now').waitFor()
+  })
+
+  it('changes the key once its digits are typed, and shows the new one', async () => {
+    const page = await open('keyed')
+    const { public_key: before } = await statusOf('keyed')
+    await press(page, 'Change the key')
+    await page.getByText('this cannot be undone').waitFor()
+    await page.getByText('Who trusts the old key need not change anything').waitFor()
+    await page.getByLabel('The old key may be in other hands').check()
+    await page.getByText('give them the new key and the strand').waitFor()
+    const button = page.getByRole('button', { name: 'Change it for good' })
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('To confirm, type').fill(before.slice(-8))
+    await button.click()
+    await page.getByText('New records are signed with the key below').waitFor()
+    const { public_key: after } = await statusOf('keyed')
+    expect(after).not.toBe(before)
+    await page.getByRole('dialog').getByText(after).waitFor()
+    await press(page, 'Done')
+    await page.locator('.agent-changes').getByText(after).waitFor()
+    expect(await focused(page)).toBe('Key')
+    const body = { type: 'time_range', types: ['sys/key_rotate'] }
+    const { records } = (await call(server, 'POST /v1/agents/keyed/query', { body })).body
+    expect(records[0].payload).toMatchObject({ public_key: after, reason: 'compromise' })
+  })
+
+  it('names who could approve, and takes the proposal of a key that may not see others', async () => {
+    const keeper = await scopedKey(server, ['agents:admin', 'records:read'])
+    await scopedKey(server, ['proposals:decide'])
+    const byRoot = await open('guarded', { zone: 'protected' })
+    await byRoot.getByText('Who could approve it: “test”').waitFor()
+    await opened?.context.close()
+    opened = await openSignedIn(browser, server.url, { at: '#/agents/guarded/agent', key: keeper.key })
+    const { page } = opened
+    await page.getByText('when somebody else with proposals:decide approves it').waitFor()
+    expect(await page.getByText('Who could approve it').count()).toBe(0)
+    await press(page, 'Change the key')
+    const { public_key: key } = await statusOf('guarded')
+    const propose = async (): Promise<void> => {
+      await page.getByLabel('To confirm, type').fill(key.slice(-8))
+      await press(page, 'Propose it')
+    }
+    await propose()
+    await page.getByText('It waits as a proposal').waitFor()
+    await press(page, 'Done')
+    // The key may not see that one waits: the server says so, which the browser reports.
+    opened.allow('status of 409')
+    await press(page, 'Change the key')
+    await propose()
+    await page.getByText('A proposal to change this waits already').waitFor()
+    expect(await page.getByRole('link', { name: 'Look at the proposal' }).getAttribute('href')).toBe(
+      '#/proposals/p_2_guarded',
+    )
+    expect((await statusOf('guarded')).public_key).toBe(key)
+  })
+
+  it('names the scope to a key without it, and leaves the server’s own agents alone', async () => {
+    const { key } = await scopedKey(server, ['records:read'])
+    const page = await open('seen', { key })
+    expect(await page.getByText('needs agents:admin').count()).toBe(2)
+    expect(await page.getByRole('button', { name: 'Change the key' }).isDisabled()).toBe(true)
+    await page.goto(`${server.url}/console#/agents/${encodeURIComponent('server::log')}/agent`)
+    await page.getByText('This is an agent of the server itself').waitFor()
+  })
+
+  it('has seven tabs, each reached by the arrow keys, which fit a phone', async () => {
+    const page = await open('tabbed')
+    await page.setViewportSize({ width: 360, height: 800 })
+    const tabs = page.getByRole('tab')
+    const names = await tabs.allTextContents()
+    expect(names.filter((name) => name !== 'Rules')).toEqual([
+      'Records',
+      'Live',
+      'Time',
+      'Proof',
+      'Graph',
+      'Agent',
+    ])
+    await page.getByRole('tab', { name: 'Agent' }).focus()
+    for (const name of names) {
+      await page.keyboard.press('ArrowRight')
+      await page.getByRole('tab', { name, exact: true, selected: true }).waitFor()
+      expect(await focused(page)).toBe(name)
+    }
+    const boxes = await Promise.all((await tabs.all()).map((tab) => tab.boundingBox()))
+    for (const box of boxes) expect((box?.x ?? 999) + (box?.width ?? 0)).toBeLessThanOrEqual(360)
+  })
+
+  it('is accessible by axe and fits, with its questions', async () => {
+    const page = await open('looked-at', { zone: 'protected' })
+    await page.getByText('Who could approve it').or(page.getByText('Nobody could approve it')).waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await choose(page, 'immutable_core')
+    await press(page, 'Change the zone')
+    await page.getByLabel('To confirm, type').waitFor()
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await press(page, 'Change the key')
+    await page.getByLabel('The old key may be in other hands').check()
+    expect(await faultsEverywhere(page)).toEqual([])
+  })
+})
