@@ -173,7 +173,7 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
     const page = await open('keyed')
     const { public_key: before } = await statusOf('keyed')
     await press(page, 'Change the key')
-    await page.getByText('this cannot be undone').waitFor()
+    await page.getByText('This cannot be undone').waitFor()
     await page.getByText('Who trusts the old key need not change anything').waitFor()
     await page.getByLabel('The old key may be in other hands').check()
     await page.getByText('give them the new key and the strand').waitFor()

@@ -41,7 +41,7 @@ const backText: Record<Zone, string> = {
 /** What another key leaves. */
 export function leftByRotation(isLeaked: boolean): Left {
   return {
-    goes: ['The secret key in force. It is not kept anywhere, so this cannot be undone.'],
+    goes: ['The key in force: the server never signs with it again. This cannot be undone.'],
     stays: [
       'Every record and its signature: they verify with the old public key.',
       isLeaked
@@ -53,6 +53,9 @@ export function leftByRotation(isLeaked: boolean): Left {
           'Whoever checks exports: give them the new key and the strand. With the old key alone, a strand that somebody else continues with it looks right.',
           'Checkpoints that somebody kept before the leak: only they show what the strand was. Compare with them.',
         ]
-      : ['Exports that end before the rotation: they have no checkpoint any more.'],
+      : [
+          'Backups that were made before: they hold the old secret key.',
+          'Exports that end before the rotation: they have no checkpoint any more.',
+        ],
   }
 }
