@@ -232,7 +232,8 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     const page = await open('shared', { key: await signUp(server, 'ann@example.org') })
     await slider(page).fill('2')
     expect(await verdictAt(page, 2)).toContain('Not verified: record 2 of shared: it is withheld from you')
-    expect([await stateOf(page, 1), await stateOf(page, 2)]).toEqual(['', 'withheld'])
+    const states = await Promise.all([0, 1, 2].map((seq) => stateOf(page, seq)))
+    expect(states).toEqual(['', '', 'withheld'])
     await slider(page).fill('1')
     expect(await verdictAt(page, 1)).toContain('Verified: record 1 was the last of shared then')
   })
@@ -262,6 +263,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       record_count: number
       checkpoint: string
       path: string[]
+      records: { seq: number }[]
     }
     const flipped = (hex: string) => `${hex.startsWith('0') ? '1' : '0'}${hex.slice(1)}`
     const inJson =
@@ -296,6 +298,18 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
           checkpoint: checkpoint.replace(/\n6\n.{43}=/, `\n6\n${'A'.repeat(43)}=`),
         })),
         reason: 'The checkpoint of the answer is not signed by the key',
+      },
+      {
+        what: 'zone',
+        in: /\/as-of/,
+        change: (_path, body) => body.toString().replace('"zone":"free"', '"zone":"protected"'),
+        reason: 'the server names the zone protected, the records name free',
+      },
+      {
+        what: 'mark of a deleted record',
+        in: /\/query/,
+        change: inJson(({ records }) => ({ records: records.filter(({ seq }) => seq !== 1) })),
+        reason: 'the server says that record 1 was deleted then, and the records say otherwise',
       },
       {
         what: 'way to the strand of today',
@@ -352,6 +366,31 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
       await page.getByRole('button', { name: 'Go to the moment' }).click()
       expect(await verdictAt(page, 3)).toContain(
         'by the clocks of the records it was not the last one at 2099',
+      )
+    })
+
+    it('finds a zone that no record between two moments leads to', async () => {
+      await newAgent(server, 'longer')
+      await writeMany(
+        server,
+        'longer',
+        Array.from({ length: 60 }, (_none, n) => ({ n })),
+      )
+      proxy = await startChangingProxy(server.url, {
+        concerns: (path) => path.includes('/as-of'),
+        change: (_path, body) =>
+          body.toString().replace(/("record_count":60,.*"zone":)"free"/, '$1"protected"'),
+      })
+      const page = await open('longer', { url: proxy.url })
+      // The page shows the last 50 records, and no zone follows from them.
+      expect(await verdictAt(page, 60)).toContain('Verified: record 60')
+      await page.getByText('What this proves, and what not').click()
+      await page.getByText('Not proved: the zone').waitFor()
+      await slider(page).fill('55')
+      await page.getByRole('button', { name: 'Compare' }).click()
+      await page.getByRole('button', { name: 'Read the 5 records between' }).click()
+      expect(await verdictIn(page.getByRole('region', { name: 'What changed' }))).toBe(
+        'Not verified: record 60 of longer: the server names the zone protected, the records name free',
       )
     })
 

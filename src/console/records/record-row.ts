@@ -93,7 +93,11 @@ export async function markDeleted(
   listed: { rows: readonly RecordRow[]; asOf?: string; signal: AbortSignal },
 ): Promise<void> {
   const seen = await seqsInQueries(service, agent, listed)
-  for (const row of listed.rows) if (row.state === 'active' && !seen.has(row.seq)) row.state = 'deleted'
+  for (const row of listed.rows) {
+    // Records of the server are never deleted; queries of users leave them out all the same.
+    const canBe = row.state === 'active' && !/^(sys|auth|edge)\//.test(row.type)
+    if (canBe && !seen.has(row.seq)) row.state = 'deleted'
+  }
 }
 
 /** Queries leave deleted records out, and nothing else but the erased ones: what they leave out is deleted. */

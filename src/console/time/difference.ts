@@ -79,6 +79,8 @@ export async function readDifference(between: Between): Promise<Difference> {
   const { last } = reader
   const reached = last && (await webCryptoJobs().hash(last.leaf))
   if (reached !== to.chainHead) return not('the records do not lead to the head of the later moment')
+  const zone = reader.zone ?? from.zone
+  if (to.zone !== zone) return not(`the server names the zone ${to.zone}, the records name ${zone}`)
   const faulty = [from, to].find(({ check }) => !check.verdict.ok)
   if (faulty !== undefined) return not('the moment that it ends is not verified', faulty.seq)
   const size = counted(to.seq - from.seq, 'record')
@@ -103,6 +105,9 @@ class DifferenceReader {
   #begun = ''
   /** The last record of the later moment: an export goes on up to the record that seals it. */
   last: ReadRecord | undefined
+
+  /** The zone that the last change of it names. */
+  zone: string | undefined
 
   constructor(fromSeq: number, toSeq: number) {
     this.#fromSeq = fromSeq
@@ -141,6 +146,7 @@ class DifferenceReader {
     // Bodies of users may have a member of that name as well.
     const isOfRecord = kind === 'deleted' || kind === 'restored' || kind === 'erased'
     const { target_seq: target } = isOfRecord ? bodyMembers(record.content) : {}
+    if (row.type === 'sys/zone') this.zone = String(bodyMembers(record.content)['zone'])
     changes.count += 1
     changes.newest.push({ row, target: typeof target === 'number' ? target : undefined })
     if (changes.newest.length > SHOWN_CHANGES) changes.newest.shift()

@@ -113,7 +113,7 @@ function isZone(zone: string | null): zone is Zone {
   return zone !== null && zone in zoneMeanings
 }
 
-function Proves({ check: { verdict, isKeyTrusted, kept } }: { check: MomentCheck }) {
+function Proves({ check: { verdict, isKeyTrusted, isHistoryRead, kept } }: { check: MomentCheck }) {
   return (
     <>
       {verdict.ok && (
@@ -125,6 +125,12 @@ function Proves({ check: { verdict, isKeyTrusted, kept } }: { check: MomentCheck
           <li>
             The head is the last leaf of the tree that was signed, and nothing before it was changed since.
           </li>
+          {isHistoryRead && (
+            <li>
+              The zone, and which records are marked as deleted, are what the signed records tell: all of them
+              were read.
+            </li>
+          )}
           {kept !== undefined && (
             <li>
               It fits the strand that this browser checked whole <Time ms={kept.checkedAtMs} />.
@@ -138,9 +144,9 @@ function Proves({ check: { verdict, isKeyTrusted, kept } }: { check: MomentCheck
         </ul>
       )}
       <p class="muted">
-        Not proved: the zone, and which records are marked as deleted, are what the server says. They follow
-        from signed records, which only <strong>Compare</strong> and the check of the whole strand read. The
-        clocks are the server’s own.
+        {!isHistoryRead &&
+          'Not proved: the zone, and which records are marked as deleted, are what the server says. They follow from signed records before those that are listed, which Compare reads. '}
+        The clocks are the server’s own.
       </p>
     </>
   )

@@ -8,6 +8,7 @@ import { unboundFault } from '../proof/check-strand.js'
 import { type KeptCheck, keptCheck, trustedKey } from '../proof/kept.js'
 import type { Verdict } from '../proof/prove-record.js'
 import { markDeleted, readStrandPart, type RecordRow, rowOf } from '../records/record-row.js'
+import { historyFault, historyOf } from './history.js'
 
 /** Records that are listed of a moment: its last ones. */
 export const LISTED_RECORDS = 50
@@ -45,6 +46,8 @@ export interface MomentCheck {
   verdict: Verdict
   /** Whether the key that signed is the one that the reader trusts, or one that it led to. */
   isKeyTrusted: boolean
+  /** Whether the zone, and which records are deleted, follow from the records that were read: all of a short strand. */
+  isHistoryRead: boolean
   /** The check of the whole strand that the moment was compared with. */
   kept: KeptCheck | undefined
 }
@@ -75,8 +78,8 @@ export async function readMoment(asked: MomentAsked): Promise<MomentRead> {
     chainHead: answer.chain_head ?? '',
     ms: last.ms,
     nextMs: next && rowOf(next)?.ms,
-    rows: rows.reverse(),
-    check: await checkMoment(asked, { answer, records, fromSeq: range.fromSeq }),
+    rows: rows.toReversed(),
+    check: await checkMoment(asked, { answer, records, rows, fromSeq: range.fromSeq }),
   }
 }
 
@@ -99,6 +102,8 @@ interface Answered {
   answer: AsOfResponse<unknown>
   /** Records in a row, up to the one behind the last of the moment. */
   records: readonly ReadRecord[]
+  /** Those that are listed, in the order of the strand, with what the server says became of them. */
+  rows: readonly RecordRow[]
   fromSeq: number
 }
 
@@ -106,14 +111,17 @@ async function checkMoment(asked: MomentAsked, answered: Answered): Promise<Mome
   const { service, agent, strand, seq, signal } = asked
   const trusted = trustedKey(strand)
   const kept = keptCheck(strand)
-  const checked = { isKeyTrusted: false, kept }
+  const { answer, records, rows, fromSeq } = answered
+  const history = historyOf(records.slice(0, seq - fromSeq + 1))
+  const checked = { isKeyTrusted: false, isHistoryRead: history !== undefined, kept }
   const not = (reason: string): MomentCheck => ({
     ...checked,
     verdict: { ok: false, text: `Not verified: record ${seq} of ${agent}: ${reason}` },
   })
   try {
     await requireEd25519()
-    const linked = await linkFault(asked, answered)
+    const told = history && historyFault(history, { zone: answer.zone, rows })
+    const linked = (await linkFault(asked, answered)) ?? told
     if (linked !== undefined) return not(linked)
     // The key in force now signs checkpoints of all moments, and may be newer than the page.
     const { public_key: publicKey } = await service.agent(agent).status({ signal })
