@@ -49,6 +49,9 @@ describe.skipIf(noBrowser)('the console’s page', () => {
       await page.getByRole('button', { name: 'Verify', exact: true }).click()
       await verdict(page)
     },
+    '#/agents/mixed/time': (page) => verdict(page),
+    '#/agents/mixed/graph': (page) => page.getByText('No edge leads to this agent').waitFor(),
+    '#/agents/mixed/agent': (page) => page.getByText('it takes effect at once').waitFor(),
     '#/verify': (page) => page.getByRole('heading', { name: 'Verify' }).waitFor(),
     '#/nothing': (page) => page.getByText('There is no such screen').waitFor(),
   }
