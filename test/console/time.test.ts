@@ -94,6 +94,10 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     await slider(page).press('Home')
     expect(await verdictAt(page, 0)).toContain('Verified: record 0')
     expect(await page.getByRole('button', { name: 'One record back' }).isDisabled()).toBe(true)
+    await page.getByLabel('Record', { exact: true }).fill('2')
+    await page.keyboard.press('Enter')
+    expect(await verdictAt(page, 2)).toContain('Verified: record 2')
+    expect(await slider(page).inputValue()).toBe('2')
     await slider(page).press('End')
     await verdictAt(page, 8)
     expect((await factsOf(moment(page)))[5]).toBe('protected')
@@ -243,16 +247,26 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     await page.getByRole('tab', { name: 'Proof', exact: true }).click()
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     await page.getByText('Verified: all 9 records of mixed').waitFor()
-    await page.evaluate(() => {
-      const [name = ''] = Object.keys(localStorage).filter((key) => key.includes('checked.'))
-      const check = JSON.parse(localStorage.getItem(name) ?? '')
-      const checkpoint = check.checkpoint.replace(/\n9\n.{43}=/, `\n9\n${'A'.repeat(43)}=`)
-      localStorage.setItem(name, JSON.stringify({ ...check, checkpoint }))
-    })
+    const keep = (change: { size: number } | { rootText: string }) =>
+      page.evaluate((changed) => {
+        const [name = ''] = Object.keys(localStorage).filter((key) => key.includes('checked.'))
+        const check = JSON.parse(localStorage.getItem(name) ?? '')
+        const kept =
+          'size' in changed
+            ? { ...check, size: changed.size }
+            : { ...check, checkpoint: check.checkpoint.replace(/\n9\n.{44}/, `\n9\n${changed.rootText}`) }
+        localStorage.setItem(name, JSON.stringify(kept))
+      }, change)
+    await keep({ rootText: `${'A'.repeat(43)}=` })
     await page.getByRole('tab', { name: 'Time', exact: true }).click()
     await slider(page).fill('5')
     expect(await verdictAt(page, 5)).toContain(
       'Not verified: record 5 of mixed: it does not fit the strand that this browser checked whole',
+    )
+    await keep({ size: 12 })
+    await slider(page).fill('4')
+    expect(await verdictAt(page, 4)).toContain(
+      'the tail of the strand was cut: 12 records were checked here before, 9 are there now',
     )
   })
 

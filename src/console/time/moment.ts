@@ -3,7 +3,7 @@ import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runLater } from '../../proof/job.js'
 import { type ReadRecord, examineRecord } from '../../proof/record.js'
 import { explain } from '../parts/explain.js'
-import { countText, exactTimeText, keyDigits } from '../parts/format.js'
+import { counted, exactTimeText, keyDigits } from '../parts/format.js'
 import { unboundFault } from '../proof/check-strand.js'
 import { type KeptCheck, keptCheck, trustedKey } from '../proof/kept.js'
 import type { Verdict } from '../proof/prove-record.js'
@@ -124,7 +124,11 @@ async function checkMoment(asked: MomentAsked, answered: Answered): Promise<Mome
     const linked = (await linkFault(asked, answered)) ?? told
     if (linked !== undefined) return not(linked)
     // The key in force now signs checkpoints of all moments, and may be newer than the page.
-    const { public_key: publicKey } = await service.agent(agent).status({ signal })
+    const { public_key: publicKey, record_count: last } = await service.agent(agent).status({ signal })
+    if (kept !== undefined && last + 1 < kept.size)
+      return not(
+        `the tail of the strand was cut: ${counted(kept.size, 'record')} were checked here before, ${last + 1} are there now`,
+      )
     const isKeyTrusted =
       trusted !== '' && (publicKey === trusted || (kept?.trusted === trusted && kept.publicKey === publicKey))
     if (trusted !== '' && !isKeyTrusted)
@@ -144,7 +148,7 @@ async function checkMoment(asked: MomentAsked, answered: Answered): Promise<Mome
 function verifiedText(agent: string, seq: number, publicKey: string): string {
   return (
     `Verified: record ${seq} was the last of ${agent} then. Key …${keyDigits(publicKey)} has signed the tree of its ` +
-    `${countText(seq + 1)} records, and the strand of today begins with them`
+    `${counted(seq + 1, 'record')}, and the strand of today begins with ${seq === 0 ? 'it' : 'them'}`
   )
 }
 

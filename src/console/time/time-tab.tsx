@@ -1,7 +1,6 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
-import { countText } from '../parts/format.js'
 import { Time } from '../parts/texts.js'
 import { msOfField } from '../records/filter.js'
 import { Moment } from '../records/filter-form.js'
@@ -121,7 +120,20 @@ function Handle(props: HandleProps) {
     <div class="handle" role="group" aria-label={name}>
       <div class="handle-line">
         <label for={id}>{name}</label>
-        <span class="handle-seq">Record {countText(seq)}</span>
+        <label class="handle-seq">
+          Record
+          <input
+            type="number"
+            min={0}
+            max={headSeq}
+            step={1}
+            value={seq}
+            onChange={(event) => {
+              const typed = event.currentTarget.valueAsNumber
+              if (Number.isInteger(typed)) go(Math.min(Math.max(0, typed), headSeq))
+            }}
+          />
+        </label>
       </div>
       <div class="handle-line">
         <button type="button" aria-label="One record back" disabled={seq <= 0} onClick={() => go(seq - 1)}>
