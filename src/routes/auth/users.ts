@@ -14,8 +14,9 @@ import {
 import { Cursor } from '../../wire/primitives.js'
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthRequest, AuthRoute } from '../auth-route.js'
+import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
 import { badCursor, decodeText, encodeCursor, faultyParameter, pageLimit } from '../parameters.js'
+import type { Answer } from '../route.js'
 import { unexpectedAnswer } from './answers.js'
 import { shownUser } from './me.js'
 
@@ -82,9 +83,7 @@ const sessions: AuthRoute = {
   bodyBytesMax: 0,
   errors: ['not_found'],
   docs: { summary: 'The sessions of a user', tag: 'Authentication', answers: { 200: UserSessions } },
-  async handle(request, context) {
-    const email = emailParameter(request)
-    if (typeof email !== 'string') return email
+  handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.look(request, { kind: 'userSessions', email })
     if ('code' in answer || answer.kind !== 'userSessions') return unexpectedAnswer(answer)
     const shown = answer.sessions.map(({ sid, createdAtMs, lastUsedAtMs, amr }) => ({
@@ -94,7 +93,7 @@ const sessions: AuthRoute = {
       amr,
     }))
     return json(200, { user_id: answer.userId, email, sessions: shown })
-  },
+  }),
 }
 
 /** DELETE /v1/auth/users/:email: the user's tokens are refused from now on. */
@@ -109,13 +108,11 @@ const remove: AuthRoute = {
   bodyBytesMax: 0,
   errors: ['not_found'],
   docs: { summary: 'Delete a user', tag: 'Authentication', answers: { 200: UserDeleted } },
-  async handle(request, context) {
-    const email = emailParameter(request)
-    if (typeof email !== 'string') return email
+  handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userDelete', email })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { deleted: true, user_id: answer.user.userId, email })
-  },
+  }),
 }
 
 /** POST /v1/auth/users/:email/unlock: failed logins are forgotten, so that a locked user can sign in at once. */
@@ -128,13 +125,11 @@ const unlock: AuthRoute = {
   bodyBytesMax: 0,
   errors: ['not_found'],
   docs: { summary: 'Unlock a user', tag: 'Authentication', answers: { 200: UserUnlocked } },
-  async handle(request, context) {
-    const email = emailParameter(request)
-    if (typeof email !== 'string') return email
+  handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userUnlock', email })
     if ('code' in answer || answer.kind !== 'unlocked') return unexpectedAnswer(answer)
     return json(200, { unlocked: answer.untilMs > 0, user_id: answer.userId, email })
-  },
+  }),
 }
 
 /** POST /v1/auth/users/:email/logout: the tokens of all sessions are refused from now on. */
@@ -149,13 +144,11 @@ const logout: AuthRoute = {
   bodyBytesMax: 0,
   errors: ['not_found'],
   docs: { summary: 'End the sessions of a user', tag: 'Authentication', answers: { 200: UserLoggedOut } },
-  async handle(request, context) {
-    const email = emailParameter(request)
-    if (typeof email !== 'string') return email
+  handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userLogout', email })
     if ('code' in answer || answer.kind !== 'loggedOut') return unexpectedAnswer(answer)
     return json(200, { sessions_ended: answer.sessions, user_id: answer.userId, email })
-  },
+  }),
 }
 
 /** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object; tokens that are out keep what they carry. */
@@ -173,9 +166,7 @@ const metadata: AuthRoute = {
     request: UserMetadataBody,
     answers: { 200: AppMetadataUpdated },
   },
-  async handle(request, context) {
-    const email = emailParameter(request)
-    if (typeof email !== 'string') return email
+  handle: aboutUser(async ({ email, request, context }) => {
     const body = metadataBody.bytes(request.body)
     if ('code' in body) return body
     const answer = await context.change(request, {
@@ -185,12 +176,23 @@ const metadata: AuthRoute = {
     })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { email, app_metadata: answer.user.appMetadata })
-  },
+  }),
 }
 
-/** An e-mail that is none belongs to no user: 404. */
-function emailParameter({ params }: AuthRequest): string | Refusal {
-  return normalizeEmail(params.at(-1) ?? '') ?? refuse('not_found', 'Expected the e-mail of a user')
+/** A request about the user of this e-mail. */
+interface AboutUser {
+  email: string
+  request: AuthRequest
+  context: AuthContext
+}
+
+/** Handles requests whose path names a user. An e-mail that is none belongs to no user: 404. */
+function aboutUser(answer: (about: AboutUser) => Promise<Answer | Refusal>): AuthRoute['handle'] {
+  return async (request, context) => {
+    const email = normalizeEmail(request.params.at(-1) ?? '')
+    if (email === undefined) return refuse('not_found', 'Expected the e-mail of a user')
+    return answer({ email, request, context })
+  }
 }
 
 export const userRoutes = [list, sessions, remove, unlock, logout, metadata]
