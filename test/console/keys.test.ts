@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { withoutCovered } from '../../src/console/keys/reached.js'
-import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
+import { axeFindings, type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
 import { launchBrowser, noBrowser } from '../support/http/browser.js'
@@ -154,5 +154,33 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByRole('button', { name: 'Delete Shown' }).click()
     await page.getByText('It has made no other keys').waitFor()
     expect(await faultsEverywhere(page)).toEqual([])
+  })
+
+  it('finds keys by a part of their names, in any case, and by their digits, on every page', async () => {
+    const names = Array.from({ length: 120 }, (_none, at) => `Fleet ${String(at).padStart(3, '0')}`)
+    for (const name of names)
+      await call(server, 'POST /v1/admin/api-keys', { body: { name, scopes: ['ingest'] } })
+    const { body } = await call(server, 'GET /v1/admin/api-keys')
+    // The list goes by ids: this one is not on the first page.
+    const last: { name: string; key_id: string } = body.api_keys.at(-1)
+    const page = await open()
+    await page.getByRole('button', { name: 'Next' }).waitFor()
+    const shown = page.getByRole('rowheader')
+    expect(await row(page, last.key_id.slice(-8)).count()).toBe(0)
+    const field = page.getByLabel('Name or id contains')
+    await field.fill(last.key_id.slice(-8))
+    await row(page, last.key_id.slice(-8)).waitFor()
+    expect(await shown.count()).toBe(1)
+    await field.fill('fLEET 11')
+    await page.getByText('10 keys', { exact: true }).waitFor()
+    expect(await shown.count()).toBe(10)
+    await field.fill('fleet')
+    await page.getByText('120 keys, 100 of them shown').waitFor()
+    expect(await shown.count()).toBe(100)
+    await field.fill('no such key')
+    await page.getByText('No key’s name or id contains “no such key”').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await field.fill('')
+    await page.getByRole('button', { name: 'Next' }).waitFor()
   })
 })

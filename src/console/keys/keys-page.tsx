@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { ApiKey, ApiKeyPageResponse } from '../../client/index.js'
+import type { ApiKey } from '../../client/index.js'
 import { Pages } from '../agents/agents-page.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
-import { keyDigits } from '../parts/format.js'
+import { counted, keyDigits } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { useNow } from '../parts/now.js'
 import { principalText } from '../parts/principal.js'
@@ -11,8 +11,7 @@ import { type SignedIn, may, type WhoAmI } from '../shell/session.js'
 import { scopeMeanings } from '../shell/words.js'
 import { DeleteKey } from './delete-key.js'
 import { NewKey } from './new-key.js'
-
-const PAGE_KEYS = 100
+import { found, PAGE_KEYS, readKeys, type ReadKeys } from './read-keys.js'
 
 /** The API keys of the server: who may do what, and until when. */
 export function KeysPage({ session }: { session: SignedIn }) {
@@ -21,10 +20,13 @@ export function KeysPage({ session }: { session: SignedIn }) {
   const [cursors, setCursors] = useState<string[]>([])
   const [isMaking, setMaking] = useState(false)
   const [leaving, setLeaving] = useState<ApiKey | undefined>(undefined)
+  const [search, setSearch] = useState('')
   const cursor = cursors.at(-1)
   const isAllowed = may(who, 'admin:*') && who.agents.length === 0
-  const { loaded, reload } = useLoaded<ApiKeyPageResponse | undefined>(cursor ?? '', async (signal) =>
-    isAllowed ? service.apiKeys.list({ cursor, limit: PAGE_KEYS, signal }) : undefined,
+  const isSearching = search !== ''
+  const { loaded, reload } = useLoaded<ReadKeys | undefined>(
+    isSearching ? 'every key' : (cursor ?? ''),
+    async (signal) => (isAllowed ? readKeys(service, { every: isSearching, cursor, signal }) : undefined),
   )
   return (
     <div class="page">
@@ -38,16 +40,17 @@ export function KeysPage({ session }: { session: SignedIn }) {
         A key lets a program or a person in, and says what they may do. The strands record who did what by the
         id of the key, so give everybody their own.
       </p>
+      {isAllowed && <Search search={search} set={setSearch} loaded={loaded} />}
       {isAllowed ? (
-        <Keys loaded={loaded} who={who} retry={reload} remove={setLeaving} />
+        <Keys loaded={loaded} search={search} who={who} retry={reload} remove={setLeaving} />
       ) : (
         <Empty title="This key may not see other keys">
           Sign in with the root key, or with a key that has <code>admin:*</code> and is not limited to agents.
         </Empty>
       )}
       <Pages
-        hasBefore={cursors.length > 0}
-        next={loaded.value?.next_cursor ?? undefined}
+        hasBefore={!isSearching && cursors.length > 0}
+        next={loaded.value?.next}
         goBack={() => setCursors(cursors.slice(0, -1))}
         goOn={(to) => setCursors([...cursors, to])}
       />
@@ -59,16 +62,53 @@ export function KeysPage({ session }: { session: SignedIn }) {
   )
 }
 
+function Search(props: {
+  search: string
+  set: (search: string) => void
+  loaded: Loaded<ReadKeys | undefined>
+}) {
+  const { search, set, loaded } = props
+  const count = loaded.value === undefined ? undefined : found(loaded.value.keys, search).length
+  return (
+    <div class="tools">
+      <label class="field">
+        Name or id contains
+        <input
+          type="search"
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+          onInput={(event) => set(event.currentTarget.value.trim())}
+        />
+      </label>
+      <p class="muted total" role="status">
+        {search === '' || count === undefined
+          ? ''
+          : `${counted(count, 'key')}${count > PAGE_KEYS ? `, ${PAGE_KEYS} of them shown` : ''}`}
+      </p>
+    </div>
+  )
+}
+
 function Keys(props: {
-  loaded: Loaded<ApiKeyPageResponse | undefined>
+  loaded: Loaded<ReadKeys | undefined>
+  search: string
   who: WhoAmI
   retry: () => void
   remove: (key: ApiKey) => void
 }) {
-  const { loaded, who, retry, remove } = props
+  const { loaded, search, who, retry, remove } = props
   if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
   if (loaded.value === undefined) return <Loading what="keys" />
-  const { api_keys: keys } = loaded.value
+  const { keys } = loaded.value
+  const shown = found(keys, search).slice(0, PAGE_KEYS)
+  if (shown.length === 0 && search !== '') {
+    return (
+      <Empty title={`No key’s name or id contains “${search}”`}>
+        Capital and small letters are the same. Shorten it, or make a new key.
+      </Empty>
+    )
+  }
   if (keys.length === 0) {
     return (
       <Empty title="No keys yet">
@@ -80,7 +120,7 @@ function Keys(props: {
   const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
   return (
     <CardTable name="Keys" class="keys" columns={columns}>
-      {keys.map((key) => (
+      {shown.map((key) => (
         <KeyRow
           key={key.key_id}
           apiKey={key}
