@@ -162,8 +162,8 @@ export type LookupOf<K extends Lookup['kind']> = Extract<Lookup, { kind: K }>
 /** A user as the front thread sees it: without the password's hash. */
 export type AuthUser = Omit<UserRow, 'passwordHash'>
 
-/** A user as administrators see it. `emailHmac` names it in audit records of logins. */
-export type ListedUser = AuthUser & { lockedUntilMs: number; emailHmac: string }
+/** A user as administrators see it. `emailHmac` names it in audit records of logins; `passkeys` is how many it has. */
+export type ListedUser = AuthUser & { lockedUntilMs: number; emailHmac: string; passkeys: number }
 
 /** Somebody is signed in: a session, with the generation of the refresh token in the answer. */
 export interface SignedIn {

@@ -223,6 +223,7 @@ export const UserPage = Type.Object({
       locked_until_ms: Type.Union([UnixMs, Type.Null()], {
         description: 'Until when logins by password are refused after failed ones; null when they are not',
       }),
+      passkeys: Type.Integer({ minimum: 0, description: 'How many passkeys the user has' }),
     }),
   ),
   total: Type.Integer({ minimum: 0, description: 'All users that match, on this page or not' }),
@@ -231,7 +232,7 @@ export const UserPage = Type.Object({
 export type UserPage = Static<typeof UserPage>
 documented('UserPage', UserPage, {
   page: {
-    users: [{ ...userExample, email_hmac: '5b'.repeat(32), locked_until_ms: null }],
+    users: [{ ...userExample, email_hmac: '5b'.repeat(32), locked_until_ms: null, passkeys: 1 }],
     total: 1,
     next_cursor: null,
   },

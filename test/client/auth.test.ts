@@ -178,6 +178,7 @@ describe('the auth part', () => {
     expectTypeOf<Registered['token']>().toEqualTypeOf<string | null>()
     expectTypeOf<Me['app_metadata']>().toEqualTypeOf<Record<string, unknown>>()
     expectTypeOf<UserPage['users'][number]['locked_until_ms']>().toEqualTypeOf<number | null>()
+    expectTypeOf<UserPage['users'][number]['passkeys']>().toEqualTypeOf<number>()
   })
 })
 

@@ -2,6 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { logIn, register, registerMany, tryLogin, type Account } from '../support/auth/accounts.js'
 import { newOrganism, registerIn } from '../support/auth/organisms.js'
+import { addPasskey, passkeyEnv } from '../support/auth/passkeys.js'
 import {
   axeFindings,
   type ConsolePage,
@@ -21,10 +22,11 @@ describe.skipIf(noBrowser)('users in the console', () => {
   let opened: ConsolePage | undefined
 
   beforeAll(async () => {
-    server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '2' } })
+    server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '2', ...passkeyEnv } })
     browser = await launchBrowser()
     ada = await register(server, 'ada@example.com')
     await logIn(server, ada)
+    await addPasskey(server, ada.token)
     for (const guess of ['wrong and wrong again', 'wrong once more today'])
       await tryLogin(server, ada.email, guess)
     await registerMany(server, ['bea@example.com', 'bert@example.com', 'gone@example.com'])
@@ -95,6 +97,8 @@ describe.skipIf(noBrowser)('users in the console', () => {
   it('shows the audit trail with failed sign-ins, and proves every record of it', async () => {
     const page = await open('#/users/ada%40example.com')
     await trail(page, ada.email).first().waitFor()
+    const facts = await page.locator('.line-facts > div').allTextContents()
+    expect(facts).toContain('Passkeys1')
     const told = await trail(page, ada.email).allTextContents()
     expect(told.at(-1)).toBe('Registered')
     expect(told).toContain('Locked after failed sign-ins')

@@ -17,6 +17,11 @@ export function passkeysOf(namespace: NamespaceState, userId: string): PasskeyRo
     .toSorted((one, other) => one.createdAtMs - other.createdAtMs)
 }
 
+/** How many passkeys a user has. */
+export function countPasskeys(namespace: NamespaceState, userId: string): number {
+  return namespace.count('user-passkey', `${userId}:`)
+}
+
 /** Writes the current state of a passkey. */
 export function putPasskey(namespace: NamespaceState, passkey: PasskeyRow): void {
   namespace.put(['passkey', passkey.id], passkey)

@@ -4,7 +4,7 @@ import { auditAgentOf } from '../audit/audit-events.js'
 import { useDefaultAgent } from '../audit/namespaces.js'
 import { Dialog } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
-import { keyDigits } from '../parts/format.js'
+import { countText, keyDigits } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
 import { CopyButton, Empty, Failure, Loading, Time } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
@@ -76,6 +76,10 @@ function Facts({ user }: { user: User }) {
         <dd>
           <LockedUntil user={user} />
         </dd>
+      </div>
+      <div>
+        <dt>Passkeys</dt>
+        <dd>{user.passkeys === 0 ? 'none' : countText(user.passkeys)}</dd>
       </div>
       <div>
         <dt>Made</dt>

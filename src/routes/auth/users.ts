@@ -58,6 +58,7 @@ const list: AuthRoute = {
         ...shownUser(user),
         email_hmac: user.emailHmac,
         locked_until_ms: user.lockedUntilMs || null,
+        passkeys: user.passkeys,
       })),
       total: answer.total,
       next_cursor: answer.after === undefined ? null : encodeCursor([answer.after]),

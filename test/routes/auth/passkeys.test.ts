@@ -321,6 +321,20 @@ describe('the passkeys of a user', () => {
     expect(await outcomeOf(signInBy(server, authenticator, { email }))).toBe(failed)
   })
 
+  it('are counted where administrators list users', async () => {
+    const { token, email } = await newAccount()
+    const counted = async () => {
+      const { body } = await ask(server, `GET /v1/auth/users?prefix=${email}`)
+      return body.users.map((user: { email: string; passkeys: number }) => [user.email, user.passkeys])
+    }
+    expect(await counted()).toEqual([[email, 0]])
+    const { id } = await addPasskey(server, token)
+    await addPasskey(server, token)
+    expect(await counted()).toEqual([[email, 2]])
+    expect((await ask(server, `DELETE /v1/auth/passkeys/${id}`, { key: token })).status).toBe(200)
+    expect(await counted()).toEqual([[email, 1]])
+  })
+
   it('are dropped with the user', async () => {
     const { token, email } = await newAccount()
     const authenticator = await addPasskey(server, token)

@@ -51,6 +51,7 @@ describe('listing users', () => {
         last_login_at_ms: expect.any(Number),
         email_hmac: expect.stringMatching(/^[0-9a-f]{64}$/),
         locked_until_ms: null,
+        passkeys: 0,
       },
     ])
     expect(text).not.toMatch(/password|argon2|hash/i)

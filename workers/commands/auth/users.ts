@@ -5,7 +5,7 @@ import type { AuthAnswer, ChangeOf, ListedUser, LookupOf } from '../../../src/pr
 import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'
 import { dropLockouts, lockedUntilMs, unlock } from '../../auth/lockouts.js'
-import { dropPasskeys } from '../../auth/passkeys.js'
+import { countPasskeys, dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
@@ -26,6 +26,7 @@ export function userList(namespace: NamespaceState, { prefix, after, limit }: Lo
       ...withoutPassword(user),
       lockedUntilMs: lockedUntilMs(namespace, user.email),
       emailHmac: namespace.emailHmac(user.email),
+      passkeys: countPasskeys(namespace, user.userId),
     }
     users.push(row)
     bytes += JSON.stringify(row).length
