@@ -1,5 +1,5 @@
+import { conditionLimits } from '../base/condition-limits.js'
 import type { Fault } from '../base/errors.js'
-import { limits } from '../base/limits.js'
 import { type Condition, type Effort, fieldOf, matchesAny } from '../strand/condition.js'
 import type { TokenClaims } from './jwt.js'
 
@@ -99,8 +99,8 @@ function resolveOne(value: unknown, claims: PolicyClaims): unknown {
 export function policyFaults(policies: readonly Policy[]): Fault[] {
   return policies.flatMap(({ conditions }, index) => {
     const pointer = `/policies/${index}/conditions`
-    if (conditions.length > limits.whereConditionsMax) {
-      return [fault(pointer, `Expected at most ${limits.whereConditionsMax} conditions`)]
+    if (conditions.length > conditionLimits.whereConditionsMax) {
+      return [fault(pointer, `Expected at most ${conditionLimits.whereConditionsMax} conditions`)]
     }
     return conditions.flatMap((condition, place) => conditionFaults(condition, `${pointer}/${place}`))
   })
@@ -112,9 +112,9 @@ export function policyFaults(policies: readonly Policy[]): Fault[] {
 export function longListFaults(policies: readonly Policy[]): Fault[] {
   return policies.flatMap(({ conditions }, index) =>
     conditions.flatMap(({ op, value }, place) => {
-      if (op !== 'in' || !Array.isArray(value) || value.length <= limits.whereItemsMax) return []
+      if (op !== 'in' || !Array.isArray(value) || value.length <= conditionLimits.whereItemsMax) return []
       const pointer = `/policies/${index}/conditions/${place}/value`
-      return [fault(pointer, `Expected at most ${limits.whereItemsMax} items with in`)]
+      return [fault(pointer, `Expected at most ${conditionLimits.whereItemsMax} items with in`)]
     }),
   )
 }

@@ -1,4 +1,5 @@
 import { answerLimits } from './answer-limits.js'
+import { conditionLimits } from './condition-limits.js'
 import { assertRelated } from './limit-relations.js'
 import { outboundLimits } from './outbound-limits.js'
 
@@ -325,12 +326,6 @@ export const limits = {
   proposalSweepMs: 1_000,
   /** Rotations of one agent's key: a stored record names its key by one byte. */
   keyRotationsMax: 255,
-  /** Conditions in the `where` of one query, and in one row policy. */
-  whereConditionsMax: 32,
-  /** Items of the list that a condition with `in` compares with. */
-  whereItemsMax: 1_000,
-  /** Row policies of one agent. */
-  policiesMax: 64,
   /** Threads that hash passwords; fewer where there are fewer cores. */
   passwordThreadsMax: 16,
   /** Passwords that wait for a thread: a few seconds of work for two cores. */
@@ -390,6 +385,7 @@ export const limits = {
   /** Bytes of them, after which the transaction ends: this much is in memory for each new shard. */
   reshardGroupBytes: 8_388_608,
   ...answerLimits,
+  ...conditionLimits,
   ...outboundLimits,
 } as const
 assertRelated(limits)
