@@ -14,9 +14,12 @@ import type {
   MutationResponse,
   NucleotideRecord,
   PagedQueryBody,
+  PoliciesReplaced,
+  PoliciesShown,
   ProposedMutation,
   QueryBody,
   RecordView,
+  RowPolicy,
   SaqlQueryResult,
   WriteOptions,
   WriteResponse,
@@ -176,6 +179,23 @@ export class CollectionHandle<T = Record<string, unknown>> {
   eraseRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}/erase`
     return this.#transport.json(changeCall(path, undefined, options))
+  }
+
+  /** What users' tokens may do with the records of the agent. Needs the scope `agents:admin`. */
+  policies(options: CallOptions = {}): Promise<PoliciesShown> {
+    return this.#transport.json(readCall(`${this.#readPath}/policies`, options))
+  }
+
+  /**
+   * Replaces all row policies of the agent; its zone says whether at once or by a proposal. The answer warns of policies
+   * that may not do what is meant. Errors: `proposal_open` (409)
+   */
+  setPolicies(
+    policies: readonly RowPolicy[],
+    options: ChangeOptions = {},
+  ): Promise<PoliciesReplaced | ProposedMutation> {
+    const body = JSON.stringify({ policies })
+    return this.#transport.json({ ...changeCall(`${this.#readPath}/policies`, body, options), method: 'PUT' })
   }
 
   /** Changes the agent's zone; the present zone says whether at once or by a proposal. */

@@ -3,6 +3,7 @@ import type * as keys from '../wire/api-keys.js'
 import type * as graph from '../wire/graph.js'
 import type * as ingest from '../wire/ingest.js'
 import type * as organisms from '../wire/organisms.js'
+import type * as policies from '../wire/policies.js'
 import type * as queries from '../wire/query.js'
 import type * as proposals from '../wire/proposals.js'
 import type * as records from '../wire/records.js'
@@ -129,6 +130,15 @@ export interface ProposalPage extends proposals.ProposalPage {}
 
 /** A change of zone that took effect at once. */
 export interface ZoneChanged extends proposals.ZoneChanged {}
+
+/** What users' tokens may do with the records for which all conditions hold (docs/adr/0012-row-policies.md). */
+export type RowPolicy = policies.PoliciesShown['policies'][number]
+
+/** The row policies of an agent. */
+export interface PoliciesShown extends policies.PoliciesShown {}
+
+/** Row policies that took effect at once. */
+export interface PoliciesReplaced extends policies.PoliciesReplaced {}
 
 /** A key rotation that took effect at once. */
 export interface KeyRotated extends proposals.KeyRotated {}

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ServiceClient } from '../../src/client/index.js'
+import { type RowPolicy, ServiceClient } from '../../src/client/index.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -52,6 +52,27 @@ describe('proposals, against a running server', () => {
     expect(await open.setZone('protected')).toMatchObject({ zone: 'protected' })
     expect(await open.setZone('free')).toMatchObject({ state: 'proposed', effective_at_ms: null })
     expect(await open.rotateKey('ab'.repeat(32))).toMatchObject({ state: 'proposed' })
+  })
+})
+
+describe('row policies, against a running server', () => {
+  it('are replaced at once or by a proposal, with warnings, and shown', async () => {
+    await root.createAgent('shared', undefined, 'free')
+    const shared = root.agent('shared')
+    expect(await shared.policies()).toEqual({ agent_id: 'shared', policies: [] })
+    const own: RowPolicy = {
+      actions: ['read'],
+      conditions: [{ field: 'owner', op: 'eq', value: '$jwt.email' }],
+    }
+    const replaced = await shared.setPolicies([own])
+    expect(replaced).toMatchObject({ policies: [own], seq: 1 })
+    expect(replaced).toMatchObject({ warnings: [expect.stringContaining('$jwt.email')] })
+    expect((await shared.policies()).policies).toEqual([own])
+    await shared.setZone('protected')
+    expect(await shared.setPolicies([])).toMatchObject({ state: 'proposed' })
+    await expect(shared.setPolicies([])).rejects.toMatchObject({ status: 409, code: 'proposal_open' })
+    expect((await shared.policies()).policies).toEqual([own])
+    await expect(decider.agent('shared').policies()).rejects.toMatchObject({ status: 403 })
   })
 })
 
