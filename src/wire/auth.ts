@@ -224,6 +224,10 @@ export const UserPage = Type.Object({
         description: 'Until when logins by password are refused after failed ones; null when they are not',
       }),
       passkeys: Type.Integer({ minimum: 0, description: 'How many passkeys the user has' }),
+      mailbox_proven: Type.Boolean({
+        description:
+          'Whether the user has come in by its mailbox, or a provider vouched for it: its tokens carry verified_email',
+      }),
     }),
   ),
   total: Type.Integer({ minimum: 0, description: 'All users that match, on this page or not' }),
@@ -232,7 +236,15 @@ export const UserPage = Type.Object({
 export type UserPage = Static<typeof UserPage>
 documented('UserPage', UserPage, {
   page: {
-    users: [{ ...userExample, email_hmac: '5b'.repeat(32), locked_until_ms: null, passkeys: 1 }],
+    users: [
+      {
+        ...userExample,
+        email_hmac: '5b'.repeat(32),
+        locked_until_ms: null,
+        passkeys: 1,
+        mailbox_proven: true,
+      },
+    ],
     total: 1,
     next_cursor: null,
   },

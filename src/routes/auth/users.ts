@@ -59,6 +59,7 @@ const list: AuthRoute = {
         email_hmac: user.emailHmac,
         locked_until_ms: user.lockedUntilMs || null,
         passkeys: user.passkeys,
+        mailbox_proven: user.mailboxProven,
       })),
       total: answer.total,
       next_cursor: answer.after === undefined ? null : encodeCursor([answer.after]),

@@ -183,6 +183,8 @@ it('proves the mailbox when it was mailed, and drops what somebody else may have
     const ended = await ask(mailing, 'GET /v1/auth/me', { key: squatter.token })
     expect([ended.status, ended.body.code]).toEqual([401, 'token_revoked'])
     expect((await ask(mailing, 'GET /v1/auth/me', { key: body.token })).body.verified).toBe(true)
+    const { body: listed } = await ask(mailing, 'GET /v1/auth/users?prefix=owner')
+    expect(listed.users).toMatchObject([{ email: squatter.email, mailbox_proven: true }])
   } finally {
     await mailing.stop()
     await smtp.stop()

@@ -52,6 +52,7 @@ describe('listing users', () => {
         email_hmac: expect.stringMatching(/^[0-9a-f]{64}$/),
         locked_until_ms: null,
         passkeys: 0,
+        mailbox_proven: false,
       },
     ])
     expect(text).not.toMatch(/password|argon2|hash/i)
