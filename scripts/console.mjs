@@ -15,6 +15,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'src/console')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
+/** For the server's own rules, which the console runs as they are. */
+const buffer = join(source, 'rules/buffer.ts')
+
 const files = new Map()
 const names = {
   '{version}': version,
@@ -36,7 +39,8 @@ async function addScript(name, entry) {
     platform: 'browser',
     preserveEntrySignatures: false,
     tsconfig: join(root, 'tsconfig.console.json'),
-    resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] } },
+    resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] }, alias: { 'node:buffer': buffer } },
+    transform: { inject: { Buffer: [buffer, 'Buffer'] } },
     onLog(_level, log) {
       throw new Error(log.message)
     },

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 
 /** The parts of an agent's screen. */
-export const agentTabs = ['records', 'live', 'time', 'proof', 'graph', 'agent'] as const
+export const agentTabs = ['records', 'live', 'time', 'proof', 'graph', 'rules', 'agent'] as const
 
 export type AgentTab = (typeof agentTabs)[number]
 

@@ -52,6 +52,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     '#/agents/mixed/time': (page) => verdict(page),
     '#/agents/mixed/graph': (page) => page.getByText('No edge leads to this agent').waitFor(),
     '#/agents/mixed/agent': (page) => page.getByText('it takes effect at once').waitFor(),
+    '#/agents/mixed/rules': (page) => page.getByText('No rule yet').waitFor(),
     '#/verify': (page) => page.getByRole('heading', { name: 'Verify' }).waitFor(),
     '#/nothing': (page) => page.getByText('There is no such screen').waitFor(),
   }

@@ -14,6 +14,7 @@ import { zoneMeanings } from '../shell/words.js'
 const AgentTab = lazy(async () => (await import('../agent-changes/agent-tab.js')).AgentTab)
 const GraphTab = lazy(async () => (await import('../graph/graph-tab.js')).GraphTab)
 const TimeTab = lazy(async () => (await import('../time/time-tab.js')).TimeTab)
+const RulesTab = lazy(async () => (await import('../rules/rules-tab.js')).RulesTab)
 
 type AgentRoute = Extract<Route, { screen: 'agent' }>
 
@@ -23,6 +24,7 @@ const tabNames: Record<AgentTab, string> = {
   time: 'Time',
   proof: 'Proof',
   graph: 'Graph',
+  rules: 'Rules',
   agent: 'Agent',
 }
 
@@ -57,6 +59,7 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
             {tab === 'time' && <TimeTab service={service} status={loaded.value} reload={reload} />}
             {tab === 'proof' && <ProofTab service={service} status={loaded.value} />}
             {tab === 'graph' && <GraphTab session={session} agent={agent} />}
+            {tab === 'rules' && <RulesTab session={session} status={loaded.value} reload={reload} />}
             {tab === 'agent' && <AgentTab session={session} status={loaded.value} reload={reload} />}
           </div>
         </>

@@ -135,15 +135,18 @@ function keyOf({ actions, conditions }: Policy): string {
 }
 
 function policyText({ actions, conditions }: Policy): Pick<DiffRow, 'text' | 'more'> {
-  const parts = conditions.map(({ field, op, value }) =>
-    op === 'exists' && typeof value === 'boolean'
-      ? `${field} ${value ? 'is there' : 'is not there'}`
-      : `${field} ${operatorWords[op]} ${JSON.stringify(value)}`,
-  )
+  const parts = conditions.map(conditionText)
   return {
     text: actions.join(', '),
     more: parts.length === 0 ? 'every record' : `records whose ${parts.join(' and ')}`,
   }
+}
+
+/** A condition in words. */
+export function conditionText({ field, op, value }: Policy['conditions'][number]): string {
+  return op === 'exists' && typeof value === 'boolean'
+    ? `${field} ${value ? 'is there' : 'is not there'}`
+    : `${field} ${operatorWords[op]} ${JSON.stringify(value)}`
 }
 
 /** A line of a change: what goes, what comes, what stays. */
@@ -159,7 +162,8 @@ const diffWords: Record<DiffRow['sign'], { name: string; word: string }> = {
   ' ': { name: 'same', word: 'Stays' },
 }
 
-function Diff({ rows }: { rows: readonly DiffRow[] }) {
+/** The lines of a change. */
+export function Diff({ rows }: { rows: readonly DiffRow[] }) {
   return (
     <ul class="diff">
       {rows.map(({ sign, text, more }, at) => (

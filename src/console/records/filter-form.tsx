@@ -99,11 +99,16 @@ export function Moment({ name, value, set }: { name: string; value: string; set:
   )
 }
 
-function Condition(props: {
+interface ConditionProps {
   condition: ConditionDraft
+  /** The id of a list of values to choose from. */
+  values?: string
   set: (condition: ConditionDraft | undefined) => void
-}) {
-  const { condition, set } = props
+}
+
+/** The fields of one condition. */
+export function Condition(props: ConditionProps) {
+  const { condition, values, set } = props
   const { op, valueType } = condition
   const isChoice = op === 'exists' || valueType === 'yes or no'
   return (
@@ -155,6 +160,7 @@ function Condition(props: {
         <input
           aria-label="Value"
           placeholder={op === 'in' ? 'one, another' : 'Value'}
+          list={values}
           autocomplete="off"
           spellcheck={false}
           value={condition.value}

@@ -67,7 +67,7 @@ export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault
 }
 
 /** The typed value of a condition; operators compare within one JSON type only. */
-function valueOf(condition: ConditionDraft): { value: unknown } | { fault: string } {
+export function valueOf(condition: ConditionDraft): { value: unknown } | { fault: string } {
   const { field, op, valueType, value } = condition
   if (op === 'exists' || valueType === 'yes or no') return { value: value !== 'no' }
   if (valueType === 'JSON') return jsonOf(condition)

@@ -1,0 +1,61 @@
+/*
+ * What of Node's Buffer the server's rules call (src/strand/condition.ts, json-fields.ts and json.ts), for browsers. The
+ * build puts it where they name Buffer and node:buffer (scripts/console.mjs), so that the rules themselves are the server's.
+ */
+
+const CHUNK_BYTES = 8_192
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** Bytes that can be read as a text and compared. */
+class Bytes extends Uint8Array {
+  /** The text of a part of the bytes. */
+  override toString(encoding: 'latin1' | 'utf8' = 'utf8', from = 0, to = this.length): string {
+    const part = new Uint8Array(this.buffer, this.byteOffset + from, Math.max(0, to - from))
+    if (encoding === 'utf8') return decoder.decode(part)
+    let text = ''
+    for (let at = 0; at < part.length; at += CHUNK_BYTES)
+      text += String.fromCharCode(...part.subarray(at, at + CHUNK_BYTES))
+    return text
+  }
+
+  /** Compares a part of these bytes with a part of others: below 0, 0 or above 0, as they sort. */
+  compare(other: Uint8Array, ...range: [from: number, to: number, ownFrom: number, ownTo: number]): number {
+    const [from, to, ownFrom, ownTo] = range
+    const length = Math.min(to - from, ownTo - ownFrom)
+    for (let at = 0; at < length; at += 1) {
+      const difference = (this[ownFrom + at] ?? 0) - (other[from + at] ?? 0)
+      if (difference !== 0) return Math.sign(difference)
+    }
+    return Math.sign(ownTo - ownFrom - (to - from))
+  }
+}
+
+/** The functions of Buffer. */
+export const Buffer = {
+  /** The UTF-8 bytes of a text; or the bytes of a part of memory, nothing copied. */
+  from(source: string | ArrayBuffer, byteOffset?: number, length?: number): Bytes {
+    return typeof source === 'string'
+      ? new Bytes(new TextEncoder().encode(source).buffer)
+      : new Bytes(source, byteOffset, length)
+  },
+
+  isBuffer(value: unknown): boolean {
+    return value instanceof Bytes
+  },
+}
+
+/** Whether all bytes are below 128. */
+export function isAscii(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte < 0x80)
+}
+
+/** Whether bytes are UTF-8. */
+export function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return true
+  } catch {
+    // Nothing else makes it throw.
+    return false
+  }
+}
