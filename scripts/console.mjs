@@ -9,14 +9,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
 import { rolldown } from 'rolldown'
+import { consoleInput } from './console-input.mjs'
 import { putFiles } from './put-files.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'src/console')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-
-/** For the server's own rules, which the console runs as they are. */
-const buffer = join(source, 'rules/buffer.ts')
 
 const files = new Map()
 const names = {
@@ -33,18 +31,7 @@ putFiles(join(root, 'dist/program/console'), files)
 
 /** Bundles a script, and the parts of it that are loaded when they are needed. @returns how the page names it */
 async function addScript(name, entry) {
-  const bundle = await rolldown({
-    input: { [name]: join(source, entry) },
-    cwd: root,
-    platform: 'browser',
-    preserveEntrySignatures: false,
-    tsconfig: join(root, 'tsconfig.console.json'),
-    resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] }, alias: { 'node:buffer': buffer } },
-    transform: { inject: { Buffer: [buffer, 'Buffer'] } },
-    onLog(_level, log) {
-      throw new Error(log.message)
-    },
-  })
+  const bundle = await rolldown({ input: { [name]: join(source, entry) }, ...consoleInput })
   const { output } = await bundle.generate({
     format: 'esm',
     minify: true,

@@ -8,7 +8,7 @@ import { join } from 'node:path'
  */
 export const shortForms: Readonly<Record<string, readonly string[]>> = {
   attacks: ['audit-text', 'queries', 'stolen-token'],
-  console: ['proof', 'sign-in'],
+  console: ['policy-try', 'proof', 'sign-in'],
   e2e: ['control', 'deployment', 'readme', 'restore-tokens'],
   faults: ['auth-single-use', 'crash', 'durability', 'power-loss', 'stop'],
 }

@@ -1,0 +1,20 @@
+/** How scripts of the console are read, by the build and by tests that run parts of them in a browser. */
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+/** The server's own rules run in browsers as they are, but for what they call of Node. */
+const buffer = join(root, 'src/console/rules/buffer.ts')
+
+/** @type {import('rolldown').InputOptions} */
+export const consoleInput = {
+  cwd: root,
+  platform: 'browser',
+  preserveEntrySignatures: false,
+  tsconfig: join(root, 'tsconfig.console.json'),
+  resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] }, alias: { 'node:buffer': buffer } },
+  transform: { inject: { Buffer: [buffer, 'Buffer'] } },
+  onLog(_level, log) {
+    throw new Error(log.message)
+  },
+}
