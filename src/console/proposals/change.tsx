@@ -3,11 +3,11 @@ import { countText, keyDigits, msOf, shortHash } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
 import { CopyButton, Failure, Time } from '../parts/texts.js'
 import { BodyTree } from '../records/body-tree.js'
-import { operatorWords } from '../records/filter.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, may } from '../shell/session.js'
 import { scopeMeanings, zoneMeanings } from '../shell/words.js'
 import { type Policy, readPoliciesBefore } from './read.js'
+import { Diff, policyRows } from './rule-diff.js'
 import { effectText } from './words.js'
 
 interface ChangeProps {
@@ -113,72 +113,6 @@ function Policies({ session: { service, who }, proposal, after }: ChangeProps & 
       <Diff rows={policyRows(before, after)} />
       {after.length === 0 && <p class="notice">Without a rule, users reach nothing of this agent.</p>}
     </>
-  )
-}
-
-/** The lines of a change of rules: any one of them suffices, so their order says nothing. */
-export function policyRows(before: readonly Policy[] | undefined, after: readonly Policy[]): DiffRow[] {
-  const had = new Set((before ?? after).map(keyOf))
-  const has = new Set(after.map(keyOf))
-  const gone = (before ?? []).filter((one) => !has.has(keyOf(one)))
-  return [
-    ...gone.map((policy) => ({ sign: '−' as const, ...policyText(policy) })),
-    ...after.map((policy) => ({
-      sign: had.has(keyOf(policy)) ? (' ' as const) : ('+' as const),
-      ...policyText(policy),
-    })),
-  ]
-}
-
-function keyOf({ actions, conditions }: Policy): string {
-  return JSON.stringify([actions, conditions.map(({ field, op, value }) => [field, op, value])])
-}
-
-function policyText({ actions, conditions }: Policy): Pick<DiffRow, 'text' | 'more'> {
-  const parts = conditions.map(conditionText)
-  return {
-    text: actions.join(', '),
-    more: parts.length === 0 ? 'every record' : `records whose ${parts.join(' and ')}`,
-  }
-}
-
-/** A condition in words. */
-export function conditionText({ field, op, value }: Policy['conditions'][number]): string {
-  return op === 'exists' && typeof value === 'boolean'
-    ? `${field} ${value ? 'is there' : 'is not there'}`
-    : `${field} ${operatorWords[op]} ${JSON.stringify(value)}`
-}
-
-/** A line of a change: what goes, what comes, what stays. */
-export interface DiffRow {
-  sign: '−' | '+' | ' '
-  text: string
-  more: string
-}
-
-const diffWords: Record<DiffRow['sign'], { name: string; word: string }> = {
-  '−': { name: 'gone', word: 'Goes' },
-  '+': { name: 'new', word: 'Comes' },
-  ' ': { name: 'same', word: 'Stays' },
-}
-
-/** The lines of a change. */
-export function Diff({ rows }: { rows: readonly DiffRow[] }) {
-  return (
-    <ul class="diff">
-      {rows.map(({ sign, text, more }, at) => (
-        // The rows of a change stay in their places.
-        <li key={at} class={diffWords[sign].name}>
-          <span class="sign" aria-hidden="true">
-            {sign}
-          </span>
-          <span class="hidden">{diffWords[sign].word}: </span>
-          <span>
-            <code>{text}</code> {more}
-          </span>
-        </li>
-      ))}
-    </ul>
   )
 }
 

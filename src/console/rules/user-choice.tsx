@@ -3,7 +3,6 @@ import type { PolicyClaims } from '../../auth/row-policy.js'
 import type { User } from '../../client/index.js'
 import { useLoaded } from '../parts/load.js'
 import { type Scope, type SignedIn, may } from '../shell/session.js'
-import { namespaceOf } from '../users/read-users.js'
 import { claimsOf } from './claims.js'
 
 const USERS_SHOWN = 10
@@ -23,7 +22,8 @@ export function UserChoice(props: {
   const isAllowed = session.who.kind !== 'open' && may(session.who, needed)
   const { loaded } = useLoaded<User[]>(`${isUsed} ${typed}`, async (signal) => {
     if (!isUsed || !isAllowed) return []
-    const { users } = await namespaceOf(session.service, organism).auth.users.list({
+    const { auth } = organism === undefined ? session.service : session.service.organism(organism)
+    const { users } = await auth.users.list({
       prefix: typed === '' ? undefined : typed,
       limit: USERS_SHOWN,
       signal,
