@@ -70,7 +70,7 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     browser = await launchBrowser()
     ada = subjectOf(await signUp(server, 'ada@example.com', { app: { team: 'blue' } }))
     await signUp(server, 'adam@example.com')
-    for (const name of ['notes', 'long', 'empty', 'quiet']) await newAgent(server, name)
+    for (const name of ['notes', 'long', 'empty', 'quiet', 'keys']) await newAgent(server, name)
     await newAgent(server, 'guarded', 'protected')
     await call(server, 'PUT /v1/agents/notes/policies', {
       body: {
@@ -258,6 +258,41 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await other.getByLabel('Claims of the token').fill(`{"sub":"${ada}","email":"ada@example.com"}`)
     await other.getByRole('button', { name: 'Try on the last 200 records' }).click()
     await summary(other).filter({ hasText: '1 of 5 records allowed' }).waitFor()
+  })
+
+  it('is used by the keyboard alone, and the focus is never lost', async () => {
+    const page = await open('keys')
+    await page.getByText('No rule yet').waitFor()
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '')
+    const tabTo = async (name: string, key = 'Tab'): Promise<void> => {
+      for (let presses = 0; presses < 60; presses += 1) {
+        if ((await focused()) === name) return
+        await page.keyboard.press(key)
+      }
+      throw new Error(`The key ${key} does not lead to ${name}`)
+    }
+    await tabTo('Add a rule')
+    await page.keyboard.press('Enter')
+    await tabTo('Remove', 'Shift+Tab')
+    await page.keyboard.press('Enter')
+    await page.getByText('every record', { exact: true }).waitFor()
+    expect(await focused()).toBe('Add a condition')
+    await tabTo('Remove rule 1')
+    await page.keyboard.press('Enter')
+    await page.getByText('No rule yet').waitFor()
+    expect(await focused()).toBe('Add a rule')
+    await page.keyboard.press('Enter')
+    await tabTo('Save…')
+    await page.keyboard.press('Enter')
+    await tabTo('Save the rules')
+    await page.keyboard.press('Enter')
+    await page.getByText('The rules hold from now on').waitFor()
+    await tabTo('Done')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await expect.poll(focused).toMatch(/^Keys reach every record/)
+    const { body } = await call(server, 'GET /v1/agents/keys/policies')
+    expect(body.policies).toHaveLength(1)
   })
 
   it('is accessible by axe and fits, with its dialog and what was tried', async () => {

@@ -113,6 +113,13 @@ function reasonText(reason: Reason, rules: readonly Policy[], { members }: Recor
   if (condition === undefined) return name
   if (reason.kind === 'lacks') return `${name}: the token has no ${String(condition.value)}`
   const found = fieldOf(members, condition.field)
-  const what = found === undefined ? 'is not there' : `is ${JSON.stringify(found).slice(0, VALUE_CHARACTERS)}`
-  return `${name} wants: ${conditionText(condition)}; it ${what}`
+  return `${name} wants: ${conditionText(condition)}; it is ${valueText(found)}`
+}
+
+/** A value in a few characters, however large it is. */
+function valueText(value: unknown): string {
+  if (value === undefined) return 'not there'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return JSON.stringify(typeof value === 'string' ? value.slice(0, VALUE_CHARACTERS) : value)
 }

@@ -1,6 +1,7 @@
+import { useRef } from 'preact/hooks'
 import { policyActions } from '../../auth/row-policy.js'
 import { Condition } from '../records/filter-form.js'
-import { emptyCondition } from '../records/filter.js'
+import { type ConditionDraft, emptyCondition } from '../records/filter.js'
 import { draftsOf, newRule, type RuleDraft, rulesOfDrafts, rulesOfText, textOfRules } from './draft.js'
 import type { EditedRules } from './rules-tab.js'
 import { actionMeanings } from './words.js'
@@ -37,8 +38,12 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
       by: 'text',
     })
   }
-  const setRule = (at: number, rule: RuleDraft | undefined): void =>
+  const addButton = useRef<HTMLButtonElement>(null)
+  const setRule = (at: number, rule: RuleDraft | undefined): void => {
+    // The button that was pressed goes with the rule.
+    if (rule === undefined) addButton.current?.focus()
     setDrafts(drafts.flatMap((one, index) => (index !== at ? [one] : rule === undefined ? [] : [rule])))
+  }
   return (
     <div class="rule-editor">
       <fieldset class="rule-rows" disabled={isFaulty && by === 'text'}>
@@ -52,6 +57,7 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
         ))}
         <div class="buttons">
           <button
+            ref={addButton}
             type="button"
             disabled={drafts.length >= RULES_MAX}
             onClick={() => setDrafts([...drafts, newRule])}
@@ -84,6 +90,14 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
 function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | undefined) => void }) {
   const { number, rule, set } = props
   const { actions, conditions } = rule
+  const addButton = useRef<HTMLButtonElement>(null)
+  const setCondition = (at: number, changed: ConditionDraft | undefined): void => {
+    if (changed === undefined) addButton.current?.focus()
+    const next = conditions.flatMap((one, index) =>
+      index !== at ? [one] : changed === undefined ? [] : [changed],
+    )
+    set({ ...rule, conditions: next })
+  }
   return (
     <fieldset class="rule">
       <legend>Rule {number}: users may</legend>
@@ -110,18 +124,12 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
           key={at}
           condition={condition}
           values={CLAIMS_ID}
-          set={(changed) =>
-            set({
-              ...rule,
-              conditions: conditions.flatMap((one, index) =>
-                index !== at ? [one] : changed === undefined ? [] : [changed],
-              ),
-            })
-          }
+          set={(changed) => setCondition(at, changed)}
         />
       ))}
       <div class="buttons">
         <button
+          ref={addButton}
           type="button"
           disabled={conditions.length >= CONDITIONS_MAX}
           onClick={() => set({ ...rule, conditions: [...conditions, emptyCondition] })}

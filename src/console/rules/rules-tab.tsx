@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { type Policy, policyWarnings } from '../../auth/row-policy.js'
 import type { AgentStatusResponse } from '../../client/index.js'
 import { useLoaded } from '../parts/load.js'
@@ -56,6 +56,12 @@ function editedOf(policies: Policy[]): EditedRules {
 function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[] }) {
   const [edited, setEdited] = useState(() => editedOf(saved))
   const [isSaving, setSaving] = useState(false)
+  const [sent, setSent] = useState(0)
+  const lead = useRef<HTMLParagraphElement>(null)
+  useEffect(() => {
+    // What led to the dialog cannot be pressed any more.
+    if (sent > 0) lead.current?.focus()
+  }, [sent])
   const savedText = textOfRules(saved)
   useEffect(() => setEdited(editedOf(saved)), [savedText])
   const policies = 'policies' in edited.read ? edited.read.policies : undefined
@@ -64,7 +70,7 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
   const usable = faults.length === 0 ? policies : undefined
   return (
     <div class="rules">
-      <p class="lead">
+      <p class="lead" ref={lead} tabIndex={-1}>
         Keys reach every record. A user’s token reaches the records that one of these rules allows, and
         without a rule nothing.
       </p>
@@ -97,7 +103,9 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
           policies={usable}
           close={(isSent) => {
             setSaving(false)
-            if (isSent) reload()
+            if (!isSent) return
+            setSent(sent + 1)
+            reload()
           }}
         />
       )}

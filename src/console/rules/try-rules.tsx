@@ -36,8 +36,8 @@ export function TryRules({ session, status, saved, edited }: TryProps) {
     <section class="try" aria-labelledby="try-title">
       <h2 id="try-title">Try</h2>
       <p class="muted">
-        Computed in this browser by the functions that the server uses: nothing is saved, and no token is
-        made.
+        What the rules mean, computed in this browser by the functions that the server uses. Nothing is saved,
+        and no token is made. That a server keeps to its rules, no page can prove.
       </p>
       <div class="try-who">
         <UserChoice
