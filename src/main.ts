@@ -70,10 +70,6 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const sink = makeSink(config, directory, log)
   const serverLog = makeServerLog(config, { shards, state, log })
   const told = poolTold(log)
-  const parts = makeParts(config, { directory, shards, sink, serverLog, told })
-  const readOnly = () => state.readOnly
-  const apiKeys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
-  const proposals = new ProposalClock({ shards, readOnly })
   const { freeBytesMin } = config
   const flush = storeFlushOf(shards)
   const control = new Control({
@@ -84,6 +80,10 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
     nowMs: systemClock,
     log,
   })
+  const parts = makeParts(config, { directory, shards, sink, serverLog, control, told })
+  const readOnly = () => state.readOnly
+  const apiKeys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const proposals = new ProposalClock({ shards, readOnly })
   const auth = await makeAuth(config, { ...parts, directory, log, told })
   if (auth !== undefined) parts.pools.push(auth.passwords)
   return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth }

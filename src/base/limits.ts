@@ -51,6 +51,8 @@ export const limits = {
   chunksPerTurnMax: 4_096,
   /** Rows in one page. */
   pageRowsMax: 1_000,
+  /** Names of metrics that one request asks for. */
+  metricNamesMax: 64,
   /** Rows in a page of agents with their status. */
   agentStatusesMax: 100,
   /** Rows in a page when the request does not say how many. */

@@ -25,6 +25,7 @@ import type {
   ChangeOptions,
   ConsistencyResponse,
   IngestSummary,
+  MetricsResponse,
   ProofResponse,
   ServerInfoResponse,
   StreamTicket,
@@ -83,6 +84,12 @@ export interface AgentStatusesOptions extends CallOptions {
   cursor?: string | undefined
   /** Rows of the page, at most 100; 100 unless given. */
   limit?: number | undefined
+}
+
+/** Options of metrics. */
+export interface MetricsOptions extends CallOptions {
+  /** Only metrics of these names, at most 64; what is not there is left out. */
+  names?: readonly string[] | undefined
 }
 
 /** Options of an export. */
@@ -175,6 +182,17 @@ export class ServiceClient {
    */
   server(options: CallOptions = {}): Promise<ServerInfoResponse> {
     return this.#transport.json(readCall('/v1/server', options))
+  }
+
+  /**
+   * What the server measures, as `/metrics` has it for Prometheus: all, or the metrics of these names. Needs the scope
+   * `admin:*`.
+   */
+  metrics(options: MetricsOptions = {}): Promise<MetricsResponse> {
+    return this.#transport.json({
+      ...readCall('/v1/metrics', options),
+      query: { names: options.names?.join(',') },
+    })
   }
 
   /**

@@ -2,6 +2,7 @@ import type * as agents from '../wire/agents.js'
 import type * as keys from '../wire/api-keys.js'
 import type * as graph from '../wire/graph.js'
 import type * as ingest from '../wire/ingest.js'
+import type * as metrics from '../wire/metrics.js'
 import type * as organisms from '../wire/organisms.js'
 import type * as policies from '../wire/policies.js'
 import type * as queries from '../wire/query.js'
@@ -80,6 +81,9 @@ export interface WhoAmIResponse extends keys.WhoAmI {}
 
 /** What a server is and how it is set. */
 export interface ServerInfoResponse extends server.ServerInfo {}
+
+/** What the server has measured. */
+export interface MetricsResponse extends metrics.MetricValues {}
 
 /** State of an agent. */
 export interface AgentStatusResponse extends agents.AgentStatus {}

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
+import { assert } from '../base/assert.js'
 import { countInBucket, emptyBuckets } from '../base/bucket-counts.js'
 import { systemClock } from '../base/clock.js'
 import type { ServerLogFigures } from '../dispatch/server-log.js'
@@ -8,6 +9,7 @@ import { appendBoundsSecs } from '../protocol/shard-figures.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
 import { CountedHistogram } from './counted-histogram.js'
 import type { Route } from '../routes/routes.js'
+import type { MetricFamily } from '../wire/metrics.js'
 
 /** The sources of metrics other than those of requests. */
 export interface MetricsSources {
@@ -16,6 +18,8 @@ export interface MetricsSources {
   /** The pools of threads. */
   pools(): PoolFigures[]
   freeBytes(): number
+  /** When the stores were last copied for a backup, Unix milliseconds; undefined for not since the start. */
+  backupCopiedAtMs(): number | undefined
   /** Absent if the server log is off. */
   serverLog?(): ServerLogFigures
   /** Absent without a PostgreSQL sink. */
@@ -65,6 +69,11 @@ export class HttpMetrics {
       'Free bytes of the data disk, or of that of SERVICE_LOG_DIR where it has fewer',
       () => sources.freeBytes(),
     )
+    this.#figure(
+      'strandfast_backup_completed_timestamp_seconds',
+      'Unix time when the stores were last copied for a backup; 0: not since the start',
+      () => (sources.backupCopiedAtMs() ?? 0) / 1_000,
+    )
     if (sources.sink !== undefined) this.#showSink(sources.sink)
     if (sources.serverLog !== undefined) this.#showServerLog(sources.serverLog)
     this.#figure(
@@ -104,6 +113,21 @@ export class HttpMetrics {
 
   async text(): Promise<{ text: string; contentType: string }> {
     return { text: await this.#registry.metrics(), contentType: this.#registry.contentType }
+  }
+
+  /** The same figures as values; those of `names` that there are, or all. */
+  async families(names: readonly string[] | undefined): Promise<MetricFamily[]> {
+    const known = new Set(this.#registry.getMetricsAsArray().map(({ name }) => name))
+    // A name that is not known may be one that every object has, and the library looks names up in an object.
+    const wanted = names === undefined ? known : new Set(names.filter((name) => known.has(name)))
+    const families = Array.from(wanted, async (name) => {
+      const metric = this.#registry.getSingleMetric(name)
+      assert(metric !== undefined, `The metric ${name} is registered`)
+      return familyOf(
+        metric instanceof CountedHistogram ? await metric.getForPromString() : await metric.get(),
+      )
+    })
+    return Promise.all(families)
   }
 
   #countRequests(): void {
@@ -286,6 +310,27 @@ export class HttpMetrics {
 
 function labelsOf({ method, path }: Route): { method: string; route: string } {
   return { method: method === 'del' ? 'delete' : method, route: path }
+}
+
+function familyOf({ name, help, type, values }: LibraryFamily): MetricFamily {
+  const samples = values.map(({ labels, value, metricName = name }) => ({
+    name: metricName,
+    labels: Object.fromEntries(Object.entries(labels).map(([label, text]) => [label, String(text)])),
+    value: Number.isFinite(value) ? value : null,
+  }))
+  return { name, help, type: String(type), samples }
+}
+
+/** A metric as the library tells it; its types call the type of a metric a number, and it is a text. */
+interface LibraryFamily {
+  name: string
+  help: string
+  type: string | number
+  values: readonly {
+    labels: Partial<Record<string, string | number>>
+    value: number
+    metricName?: string
+  }[]
 }
 
 /** Sets what a metric shows under some labels. */

@@ -1,5 +1,8 @@
 import { Type, type Static } from 'typebox'
+import { limits } from '../base/limits.js'
+import { MetricValues } from '../wire/metrics.js'
 import { json } from './answers.js'
+import { faultyParameter, limitedRefusal } from './parameters.js'
 import type { HandlerRoute, RouteContext } from './route.js'
 
 const State = Type.Object({ status: Type.String() })
@@ -60,4 +63,34 @@ const metrics: HandlerRoute = {
   },
 }
 
-export const healthRoutes = [alive, ready, metrics]
+/** GET /v1/metrics: the same figures as JSON, for administrators; `/metrics` may be blocked at a proxy. */
+const metricValues: HandlerRoute = {
+  kind: 'handler',
+  compressed: true,
+  method: 'get',
+  path: '/v1/metrics',
+  scope: 'admin:*',
+  bodyBytesMax: 0,
+  errors: [],
+  docs: {
+    summary: 'The metrics as JSON',
+    tag: 'Operation',
+    query: {
+      names: Type.String({
+        description: `Only metrics of these names, comma-separated, at most ${limits.metricNamesMax}. Those that are not there are left out`,
+      }),
+    },
+    answers: { 200: MetricValues },
+  },
+  async handle(request, context) {
+    const refusal = limitedRefusal(request)
+    if (refusal !== undefined) return refusal
+    const names = request.query.get('names')?.split(',', limits.metricNamesMax + 1)
+    if (names !== undefined && names.length > limits.metricNamesMax)
+      return faultyParameter('?names', `Expected at most ${limits.metricNamesMax} names`)
+    const metrics = await context.metricFamilies(names)
+    return { ...json(200, { metrics }), headers: [['Cache-Control', 'no-store']] }
+  },
+}
+
+export const healthRoutes = [alive, ready, metrics, metricValues]

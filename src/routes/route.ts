@@ -8,6 +8,7 @@ import type { ApiKeyRow } from '../protocol/api-key-messages.js'
 import type { Command, Outcome } from '../protocol/messages.js'
 import type { Signing, UserAccess } from '../protocol/command-options.js'
 import type { Scope } from '../wire/api-keys.js'
+import type { MetricFamily } from '../wire/metrics.js'
 import type { ServerInfo } from '../wire/server.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
@@ -99,6 +100,8 @@ export interface RouteContext {
   /** What the server is and how it is set, without secrets. */
   server(): ServerInfo
   metrics(): Promise<{ text: string; contentType: string }>
+  /** The same figures as values; those of `names` that there are, or all. */
+  metricFamilies(names: readonly string[] | undefined): Promise<MetricFamily[]>
   /** The OpenAPI document, JSON in UTF-8. */
   openApi(): Promise<Uint8Array>
   nowMs(): number

@@ -39,11 +39,13 @@ interface Made {
   shards: Shards
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
+  control: { copiedAtMs: number | undefined }
   told: PoolListener
 }
 
 /** Makes them. */
-export function makeParts(config: Config, { directory, shards, sink, serverLog, told }: Made): Parts {
+export function makeParts(config: Config, made: Made): Parts {
+  const { directory, shards, sink, serverLog, control, told } = made
   const readers = new ReaderPool(directory.path, { told })
   const pools: Parts['pools'] = [readers]
   const streams = new StreamHub(shards, config.streamsPerPrincipal)
@@ -59,6 +61,7 @@ export function makeParts(config: Config, { directory, shards, sink, serverLog, 
     streams: () => streams.count,
     pools: () => pools.map(({ figures }) => figures),
     freeBytes: () => freeBytesOf(config),
+    backupCopiedAtMs: () => control.copiedAtMs,
     ...(sink !== undefined && { sink: () => sink.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })

@@ -104,6 +104,7 @@ function contextOf(config: Config, around: Surroundings): RouteContext {
       copiedAtMs: () => control.copiedAtMs,
     }),
     metrics: () => metrics.text(),
+    metricFamilies: (names) => metrics.families(names),
     openApi: madeOnce(() => openApiOf(routes, parts)),
     nowMs: systemClock,
     random: randomBytes,

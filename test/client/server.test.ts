@@ -52,6 +52,10 @@ describe('the server and who asks it', () => {
     const { version, shards, settings } = await client.server()
     expect(version).toMatch(/^\d+\.\d+\.\d+/)
     expect(shards.length).toBeGreaterThan(0)
+    const { metrics } = await client.metrics({ names: ['strandfast_agents', 'strandfast_no_such'] })
+    expect(metrics.map(({ name, samples }) => [name, samples.length])).toEqual([
+      ['strandfast_agents', shards.length],
+    ])
     expect(settings.find(({ name }) => name === 'SERVICE_ROOT_API_KEY')).toMatchObject({ value: null })
   })
 

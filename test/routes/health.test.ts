@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { healthRoutes } from '../../src/routes/health.js'
 import { eventually } from '../support/eventually.js'
-import { ask, leavesUnchanged, unseenSuccesses } from '../support/http/answers.js'
+import { ask, leavesUnchanged, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { backUp } from '../support/server/backup.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -91,6 +95,51 @@ it('tells how long requests of each route took, and not how long streams were op
   stream.abort()
   await eventually(async () => (await told()).includes('route="/v1/agents/:agent/stream",status='))
   expect(await count('/v1/agents/:agent/stream', 'count')).toEqual([])
+})
+
+it('tells administrators the same figures as JSON, all or those that are named', async () => {
+  const { body, headers } = await ask(server, 'GET /v1/metrics')
+  expect(headers.get('cache-control')).toBe('no-store')
+  const { text } = await ask(server, 'GET /metrics', { key: null })
+  const named = Array.from(text.matchAll(/^# TYPE (\S+) /gm), ([, name]) => name)
+  expect(body.metrics.map(({ name }: { name: string }) => name)).toEqual(named)
+  const sampleNames = new Set(Array.from(text.matchAll(/^([a-z_0-9]+)[{ ]/gm), ([, name]) => name))
+  const told = body.metrics.flatMap(({ samples }: { samples: { name: string }[] }) => samples)
+  expect(new Set(told.map(({ name }: { name: string }) => name))).toEqual(sampleNames)
+  const names =
+    'strandfast_agents,strandfast_append_seconds,no_such_metric,constructor,__proto__,strandfast_agents'
+  const { body: some } = await ask(server, `GET /v1/metrics?names=${names}`)
+  const [agents, appends, ...rest] = some.metrics
+  expect(rest).toEqual([])
+  expect(agents).toMatchObject({ name: 'strandfast_agents', type: 'gauge' })
+  expect(agents.samples[0]).toMatchObject({ name: 'strandfast_agents', labels: { shard: '0' } })
+  expect(appends.type).toBe('histogram')
+  expect(appends.samples.at(-1)).toMatchObject({ name: 'strandfast_append_seconds_count' })
+  expect(appends.samples[0].labels).toEqual({ le: '0.0001', shard: '0' })
+})
+
+it('tells its figures as JSON to nobody else, and not by too many names', async () => {
+  expect((await ask(server, 'GET /v1/metrics', { key: null })).status).toBe(401)
+  const reader = await scopedKey(server, ['records:read', 'agents:admin'])
+  expect((await ask(server, 'GET /v1/metrics', { key: reader.key })).status).toBe(403)
+  const limited = await scopedKey(server, ['admin:*'], ['a*'])
+  expect((await ask(server, 'GET /v1/metrics', { key: limited.key })).status).toBe(403)
+  const names = (count: number) => Array.from({ length: count }, (_, n) => `n${n}`).join(',')
+  expect((await ask(server, `GET /v1/metrics?names=${names(64)}`)).body).toEqual({ metrics: [] })
+  expect((await ask(server, `GET /v1/metrics?names=${names(65)}`)).status).toBe(400)
+})
+
+it('tells when the stores were last copied for a backup', async () => {
+  const copiedAt = async () => {
+    const { text } = await ask(server, 'GET /metrics', { key: null })
+    return Number(/^strandfast_backup_completed_timestamp_seconds (\S+)$/m.exec(text)?.[1])
+  }
+  expect(await copiedAt()).toBe(0)
+  const before = Date.now() / 1_000
+  const target = mkdtempSync(join(tmpdir(), 'strandfast-backup-'))
+  expect((await backUp(server.dataDir, target)).code).toBe(0)
+  expect(await copiedAt()).toBeGreaterThanOrEqual(before)
+  rmSync(target, { recursive: true })
 })
 
 it('answers another method with 405 and Allow', async () => {
