@@ -291,7 +291,7 @@ export class ServiceClient {
     onEvent: OnEvent<T>,
     options: SubscribeGlobalOptions = {},
   ): Subscription<T> {
-    const query = { agents: options.agents?.join(',') }
+    const query = { agents: options.agents?.join(','), filter: options.filter }
     return new Subscription(this.#transport, { path: '/v1/stream', query, onEvent, options })
   }
 

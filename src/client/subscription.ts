@@ -40,7 +40,9 @@ export interface SubscribeAgentOptions extends SubscribeOptions {
 /** Options of a subscription to all agents. */
 export interface SubscribeGlobalOptions extends SubscribeOptions {
   /** Only these agents. */
-  agents?: string[] | undefined
+  agents?: readonly string[] | undefined
+  /** Only events whose body contains this field. */
+  filter?: string | undefined
 }
 
 /** Takes events, one at a time: the next is read once a returned promise has settled. */

@@ -321,18 +321,22 @@ describe('subscriptions, against a running server', () => {
     await client.collection('filtered').write({ before: 1 })
     await client.collection('named').write({ before: 1 })
     let opened = 0
-    const bothOpen = () => {
+    const allOpen = () => {
       opened += 1
-      if (opened === 2) void onOpen()
+      if (opened === 3) void onOpen()
     }
-    const [[filtered], [named]] = await Promise.all([
+    const [[filtered], [named], [both]] = await Promise.all([
       eventsOf(1, (onEvent) =>
-        client.subscribeAgent('filtered', onEvent, { filter: 'wanted', onOpen: bothOpen }),
+        client.subscribeAgent('filtered', onEvent, { filter: 'wanted', onOpen: allOpen }),
       ),
-      eventsOf(1, (onEvent) => client.subscribeGlobal(onEvent, { agents: ['named'], onOpen: bothOpen })),
+      eventsOf(1, (onEvent) => client.subscribeGlobal(onEvent, { agents: ['named'], onOpen: allOpen })),
+      eventsOf(1, (onEvent) =>
+        client.subscribeGlobal(onEvent, { agents: ['named', 'filtered'], filter: 'wanted', onOpen: allOpen }),
+      ),
     ])
     expect(filtered?.payload).toEqual({ wanted: 2 })
     expect(named).toMatchObject({ agent: 'named', payload: { n: 3 } })
+    expect(both).toMatchObject({ agent: 'filtered', payload: { wanted: 2 } })
   })
 
   it('end with the refusal', async () => {
