@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
 import { lazy } from './parts/lazy.js'
+import { Palette, watchKeys } from './palette/palette.js'
 import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
@@ -13,7 +14,10 @@ import { SignIn } from './shell/sign-in.js'
 
 const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
 const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)
+const HealthPage = lazy(async () => (await import('./health/health-page.js')).HealthPage)
+const HomePage = lazy(async () => (await import('./home/home-page.js')).HomePage)
 const KeysPage = lazy(async () => (await import('./keys/keys-page.js')).KeysPage)
+const LivePage = lazy(async () => (await import('./live/live-page.js')).LivePage)
 const LogPage = lazy(async () => (await import('./log/log-page.js')).LogPage)
 const ProposalsPage = lazy(async () => (await import('./proposals/proposals-page.js')).ProposalsPage)
 const UsersPage = lazy(async () => (await import('./users/users-page.js')).UsersPage)
@@ -24,6 +28,7 @@ applyAppearance()
 followAddress()
 watchServer()
 watchIdle()
+watchKeys()
 void resume(
   scrubbed
     ? 'A key in an address stays in histories and logs, so it was removed and not used. Make a new key if it was a real one'
@@ -44,9 +49,14 @@ function Console() {
     if (before.current !== shown && kind === 'in') document.querySelector<HTMLElement>('#main')?.focus()
     before.current = shown
   }, [shown])
+  // Whoever has signed in where no screen was asked for comes home; the way back does not lead to the sign-in.
+  useEffect(() => {
+    if (kind === 'in' && route.value.screen === 'start') location.replace('#/home')
+  }, [kind, route.value])
   return (
     <Frame>
       <Screen />
+      <Palette />
     </Frame>
   )
 }
@@ -68,6 +78,14 @@ function titleOf(shown: Route): string {
       return 'Keys'
     case 'log':
       return 'Log'
+    case 'home':
+      return 'Home'
+    case 'account':
+      return 'What this key may do'
+    case 'live':
+      return 'Live'
+    case 'health':
+      return 'Health'
     case 'users':
       return shown.email ?? 'Users'
     case 'audit':
@@ -85,7 +103,15 @@ function Screen() {
   if (value.kind === 'out') return <SignIn notice={value.notice} />
   switch (shown.screen) {
     case 'start':
+      return null
+    case 'home':
+      return <HomePage session={value} />
+    case 'account':
       return <SignedInPage session={value} />
+    case 'live':
+      return <LivePage session={value} agents={shown.agents} />
+    case 'health':
+      return <HealthPage session={value} />
     case 'first':
       return <FirstPage session={value} />
     case 'agents':

@@ -10,6 +10,9 @@ export const proposalLists = ['waiting', 'mine', 'decided'] as const
 
 export type ProposalList = (typeof proposalLists)[number]
 
+/** Screens whose address is their name. */
+const plainScreens = ['home', 'account', 'agents', 'verify', 'keys', 'log', 'health'] as const
+
 const wholeNumber = /^(0|[1-9][0-9]{0,14})$/
 
 /** The screen that an address names. */
@@ -21,6 +24,12 @@ export type Route =
   | { screen: 'proposals'; list: ProposalList | undefined; id: string | undefined }
   | { screen: 'keys' }
   | { screen: 'log' }
+  | { screen: 'home' }
+  /** Who is signed in, and what the key may do. */
+  | { screen: 'account' }
+  | { screen: 'health' }
+  /** Without agents, all that the key reaches. */
+  | { screen: 'live'; agents: readonly string[] | undefined }
   | { screen: 'verify' }
   /** Without an agent, the audit strand of users outside organisms. */
   | { screen: 'audit'; agent: string | undefined; seq: number | undefined }
@@ -36,12 +45,18 @@ export function parseRoute(hash: string): Route {
   if (first === 'proposals' && third === undefined) return proposalsRoute(second)
   if (first === 'audit') return auditRoute(second, third)
   if (first === 'users') return usersRoute(second, third)
+  if (first === 'live' && third === undefined) return liveRoute(second)
   if (second !== undefined) return { screen: 'unknown' }
   if (first === '') return { screen: 'start' }
   if (first === 'start') return { screen: 'first' }
-  return first === 'agents' || first === 'verify' || first === 'keys' || first === 'log'
-    ? { screen: first }
-    : { screen: 'unknown' }
+  const screen = plainScreens.find((one) => one === first)
+  return { screen: screen ?? 'unknown' }
+}
+
+function liveRoute(part: string | undefined): Route {
+  const agents = part === undefined ? undefined : decoded(part)?.split(',')
+  if (part !== undefined && (agents === undefined || agents.includes(''))) return { screen: 'unknown' }
+  return { screen: 'live', agents }
 }
 
 function proposalsRoute(part: string | undefined): Route {
@@ -102,6 +117,11 @@ export function proposalLink(part: string): string {
 export function auditLink(agent: string, seq?: number): string {
   const address = `#/audit/${encodeURIComponent(agent)}`
   return seq === undefined ? address : `${address}/${seq}`
+}
+
+/** The address of the live records of these agents; of all without any. */
+export function liveLink(agents: readonly string[]): string {
+  return agents.length === 0 ? '#/live' : `#/live/${encodeURIComponent(agents.join(','))}`
 }
 
 /** The address of a namespace's users, or of one of them. */

@@ -40,7 +40,7 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     expect(kit).toMatchObject({ agent: 'first', strand: body.strand, public_key: body.public_key })
     expect(kit.checkpoint).toContain(body.strand)
     await page.goto(`${server.url}/console#/`)
-    await page.getByRole('link', { name: 'Look at the agents' }).waitFor()
+    await page.getByRole('link', { name: 'Record 1 of first', exact: true }).waitFor()
     expect(await page.getByRole('link', { name: 'Write a first record' }).count()).toBe(0)
     expect(complaints).toEqual([])
     await context.close()

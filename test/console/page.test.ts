@@ -26,7 +26,10 @@ describe.skipIf(noBrowser)('the console’s page', () => {
   })
 
   const settled: Record<string, (page: Page) => Promise<unknown>> = {
-    '': (page) => page.getByText('What it may do').waitFor(),
+    '#/home': (page) => page.getByRole('link', { name: 'Record 1 of mixed', exact: true }).waitFor(),
+    '#/account': (page) => page.getByRole('heading', { name: 'What it may do' }).waitFor(),
+    '#/live': (page) => page.getByRole('status').getByText('Live', { exact: true }).waitFor(),
+    '#/health': (page) => page.getByRole('rowheader', { name: 'Disk free' }).waitFor(),
     '#/start': (page) => page.getByText('From a program').click(),
     '#/agents': async (page) => {
       await page.getByRole('rowheader', { name: 'mixed' }).waitFor()
@@ -168,8 +171,8 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     }
     await page.keyboard.type(testRootKey)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Root key' }).waitFor()
-    await tabTo('Look at the agents')
+    await page.getByRole('heading', { name: 'Home' }).waitFor()
+    await tabTo('Agents')
     await page.keyboard.press('Enter')
     await page.getByRole('rowheader', { name: 'mixed' }).waitFor()
     await tabTo('mixed')

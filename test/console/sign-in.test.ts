@@ -41,6 +41,8 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     const { page, asked } = opened
     await page.getByText('The server is ready').waitFor()
     await signIn(page)
+    await page.getByRole('heading', { name: 'Home' }).waitFor()
+    await page.getByRole('link', { name: 'Root key' }).click()
     await page.getByRole('heading', { name: 'Root key' }).waitFor()
     await page.getByText('Everything').waitFor()
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
@@ -70,6 +72,8 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     const { key } = await scopedKey(server, ['ingest'])
     opened = await openSignedIn(browser, server.url, { key })
     const { page } = opened
+    await page.getByText('There is nothing here that this key may see').waitFor()
+    await page.getByRole('link', { name: 'what it may do' }).click()
     await page.getByRole('heading', { name: 'Key “test”' }).waitFor()
     const link = page.getByRole('link', { name: 'Agents', exact: true })
     expect(await link.getAttribute('aria-disabled')).toBe('true')
@@ -116,13 +120,15 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await page.clock.fastForward('02:00')
     await page.getByText('Signed out after 30 minutes').waitFor()
     await signIn(page, key)
+    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByRole('rowheader', { name: 'default' }).waitFor()
     const gone = await fetch(`${server.url}/v1/admin/api-keys/${keyId}`, {
       method: 'DELETE',
       headers: { authorization: `Bearer ${testRootKey}` },
     })
     expect(gone.status).toBe(200)
     opened.allow('status of 401')
-    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    await page.getByRole('link', { name: 'Log', exact: true }).click()
     await page.getByText('The server no longer accepts this key').waitFor()
     expect((await kept(page)).passing).toBe('{}')
   })
@@ -155,6 +161,8 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     opened = await openSignedIn(browser, first.url)
     const { page, allow } = opened
     allow('ERR_CONNECTION_REFUSED')
+    // What home asks for while the server is stopping.
+    allow('status of 503')
     await first.halt()
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByText('The server does not answer').waitFor()

@@ -1,4 +1,4 @@
-import { counted, timeText } from '../parts/format.js'
+import { counted, durationText, timeText } from '../parts/format.js'
 import type { Failed, Span } from './audit-events.js'
 
 const BARS = 48
@@ -82,11 +82,4 @@ function barsOf(failures: readonly Failed[], span: Span): Bar[] {
     if (bar !== undefined) bar.count += count
   }
   return bars
-}
-
-function durationText(ms: number): string {
-  const units = { day: 86_400_000, hour: 3_600_000, minute: 60_000, second: 1_000 }
-  const [unit, unitMs] = Object.entries(units).find(([, size]) => ms >= size) ?? ['second', units.second]
-  const amount = Math.round((ms / unitMs) * 10) / 10
-  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
 }

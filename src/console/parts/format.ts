@@ -34,6 +34,14 @@ export function timeText(ms: number): string {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
 }
 
+/** How long something takes, in the unit that keeps it short. */
+export function durationText(ms: number): string {
+  const units = { day: 86_400_000, hour: 3_600_000, minute: 60_000, second: 1_000 }
+  const [unit, unitMs] = Object.entries(units).find(([, size]) => ms >= size) ?? ['second', units.second]
+  const amount = Math.round((ms / unitMs) * 10) / 10
+  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
+}
+
 /** A moment exactly, in UTC. */
 export function exactTimeText(ms: number): string {
   const at = new Date(ms)

@@ -1,3 +1,4 @@
+import type { RefObject } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
@@ -5,16 +6,26 @@ import { countText, lineText } from '../parts/format.js'
 import { Empty, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { readStrandPart } from './record-row.js'
-import { type LiveBlock, type LiveRow, Tail, type TailState } from './tail.js'
+import { type LiveBlock, type LiveRow, Tail, type TailOf, type TailState } from './tail.js'
 
 /** Records of an agent as they come. */
 export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { agent_id: agent } = status
-  const tail = useMemo(() => new Tail(service, agent), [service, agent])
+  const tail = useTail(service, agent)
   const [isPretty, setPretty] = useState(false)
-  const list = useRef<HTMLOListElement>(null)
+  return (
+    <>
+      <Controls service={service} status={status} tail={tail} isPretty={isPretty} setPretty={setPretty} />
+      <TailRows tail={tail} name={`Live records of ${agent}`} isPretty={isPretty} />
+    </>
+  )
+}
+
+/** A tail from now on or from `since`, for as long as it is shown; its connection is closed while the page is hidden. */
+export function useTail(service: ServiceClient, of: TailOf, since?: string): Tail {
+  const tail = useMemo(() => new Tail(service, of), [service, String(of)])
   useEffect(() => {
-    tail.begin({ since: undefined, field: '' })
+    tail.begin({ since, field: '' })
     const seen = (): void => {
       const isPaused = tail.state.peek().kind === 'paused'
       if (document.visibilityState === 'hidden') {
@@ -27,6 +38,19 @@ export function LiveTab({ service, status }: { service: ServiceClient; status: A
       tail.close()
     }
   }, [tail])
+  return tail
+}
+
+/** The rows of a tail, newest first, and what it is doing. */
+export function TailRows(props: {
+  tail: Tail
+  name: string
+  isPretty: boolean
+  /** Whether the rows are of many agents, so that each names its own. */
+  ofMany?: boolean
+}) {
+  const { tail, name, isPretty, ofMany = false } = props
+  const list = useRef<HTMLOListElement>(null)
   const toTop = (): void => {
     list.current?.scrollTo({ top: 0 })
     tail.hold(false)
@@ -35,7 +59,6 @@ export function LiveTab({ service, status }: { service: ServiceClient; status: A
   const waiting = tail.waiting.value
   return (
     <>
-      <Controls service={service} status={status} tail={tail} isPretty={isPretty} setPretty={setPretty} />
       <TailLine tail={tail} />
       {waiting > 0 && (
         <button type="button" class="waiting" onClick={toTop}>
@@ -44,18 +67,19 @@ export function LiveTab({ service, status }: { service: ServiceClient; status: A
       )}
       {blocks.length === 0 && (
         <Empty title="Nothing has come yet">
-          Records appear here as they are written. To see earlier ones, begin at a record above.
+          Records appear here as they are written. To see earlier ones, begin{' '}
+          {ofMany ? 'earlier' : 'at a record'} above.
         </Empty>
       )}
       <ol
         ref={list}
-        class={blocks.length === 0 ? 'live-rows none' : 'live-rows'}
-        aria-label={`Live records of ${agent}`}
+        class={`live-rows ${blocks.length === 0 ? 'none' : ''} ${ofMany ? 'of-many' : ''}`}
+        aria-label={name}
         tabIndex={0}
         onScroll={(event) => tail.hold(event.currentTarget.scrollTop > 0)}
       >
         {blocks.map((block) => (
-          <Block key={block.id} agent={agent} block={block} isPretty={isPretty} />
+          <Block key={block.id} block={block} isPretty={isPretty} ofMany={ofMany} />
         ))}
       </ol>
     </>
@@ -73,7 +97,6 @@ function Controls(props: {
   const { agent_id: agent, record_count: headSeq } = status
   const [from, setFrom] = useState('')
   const [problem, setProblem] = useState<string | undefined>(undefined)
-  const isPaused = tail.state.value.kind === 'paused'
   const begin = async (): Promise<void> => {
     setProblem(undefined)
     const field = fieldInput.current?.value.trim() ?? ''
@@ -95,22 +118,7 @@ function Controls(props: {
         void begin()
       }}
     >
-      <button type="button" onClick={() => (isPaused ? tail.resume() : tail.pause('paused'))}>
-        {isPaused ? 'Resume' : 'Pause'}
-      </button>
-      <button type="button" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)}>
-        Pretty
-      </button>
-      <label class="field">
-        With the field
-        <input
-          ref={fieldInput}
-          placeholder="any"
-          autocomplete="off"
-          spellcheck={false}
-          onChange={(event) => tail.narrow(event.currentTarget.value.trim())}
-        />
-      </label>
+      <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
       <label class="field">
         From record
         <input
@@ -134,6 +142,37 @@ function Controls(props: {
 }
 
 const READ_MS = 30_000
+
+/** What every tail can do: pause, show bodies on many lines, look at one field. */
+export function TailButtons(props: {
+  tail: Tail
+  isPretty: boolean
+  setPretty: (isPretty: boolean) => void
+  fieldInput: RefObject<HTMLInputElement | null>
+}) {
+  const { tail, isPretty, setPretty, fieldInput } = props
+  const isPaused = tail.state.value.kind === 'paused'
+  return (
+    <>
+      <button type="button" onClick={() => (isPaused ? tail.resume() : tail.pause('paused'))}>
+        {isPaused ? 'Resume' : 'Pause'}
+      </button>
+      <button type="button" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)}>
+        Pretty
+      </button>
+      <label class="field">
+        With the field
+        <input
+          ref={fieldInput}
+          placeholder="any"
+          autocomplete="off"
+          spellcheck={false}
+          onChange={(event) => tail.narrow(event.currentTarget.value.trim())}
+        />
+      </label>
+    </>
+  )
+}
 
 function TailLine({ tail }: { tail: Tail }) {
   return (
@@ -164,24 +203,32 @@ function stateText(state: TailState): string {
 }
 
 /** Only the newest and the oldest block change: an element that is the same again is passed over. */
-function Block({ agent, block, isPretty }: { agent: string; block: LiveBlock; isPretty: boolean }) {
+function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolean; ofMany: boolean }) {
   return useMemo(
     () => (
       <>
         {block.rows.map((row) => (
-          <Row key={row.seq} agent={agent} row={row} isPretty={isPretty} />
+          <Row key={row.id} row={row} isPretty={isPretty} ofMany={ofMany} />
         ))}
       </>
     ),
-    [agent, block, isPretty],
+    [block, isPretty, ofMany],
   )
 }
 
-function Row({ agent, row, isPretty }: { agent: string; row: LiveRow; isPretty: boolean }) {
+/** A record that came. */
+export function Row(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; ofMany: boolean }) {
+  const { row, isPretty, ofMany } = props
+  const { agent, seq } = row
   return (
     <li>
-      <a href={agentLink(agent, row.seq)} aria-label={`Record ${row.seq}`}>
-        {countText(row.seq)}
+      {ofMany && (
+        <a class="agent" href={agentLink(agent)}>
+          {agent}
+        </a>
+      )}
+      <a href={agentLink(agent, seq)} aria-label={ofMany ? `Record ${seq} of ${agent}` : `Record ${seq}`}>
+        {countText(seq)}
       </a>
       <Time ms={row.ms} />
       <code class="type">{row.type}</code>

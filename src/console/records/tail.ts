@@ -3,8 +3,14 @@ import type { ServiceClient, StreamEvent, Subscription } from '../../client/inde
 import { explain } from '../parts/explain.js'
 import { msOf } from '../parts/format.js'
 
+/** Whose records a tail shows: an agent's, those of the agents named, or all. */
+export type TailOf = string | readonly string[] | undefined
+
 /** A record as it came by a stream. */
 export interface LiveRow {
+  /** Its place in the order in which they came. */
+  id: number
+  agent: string
   seq: number
   type: string
   ms: number
@@ -13,7 +19,7 @@ export interface LiveRow {
 
 /** Rows that came after one another: what is shown is compared block by block, not row by row. */
 export interface LiveBlock {
-  /** Seq of the first of them. */
+  /** Of the first of them. */
   id: number
   /** Newest first. */
   rows: readonly LiveRow[]
@@ -44,7 +50,7 @@ export interface TailStart {
 }
 
 /**
- * The latest records of an agent as they come. Paused, or while the page is hidden, its connection is closed, and it goes
+ * The latest records of agents as they come. Paused, or while the page is hidden, its connection is closed, and it goes
  * on from its cursor without a gap.
  */
 export class Tail {
@@ -55,7 +61,7 @@ export class Tail {
   /** Rows that wait while the list is not at its top. */
   readonly waiting = signal(0)
   readonly #service: ServiceClient
-  readonly #agent: string
+  readonly #of: TailOf
   readonly #rateTimer: ReturnType<typeof setInterval>
   #start: TailStart = { since: undefined, field: '' }
   #subscription: Subscription<unknown> | undefined
@@ -64,10 +70,11 @@ export class Tail {
   #frame: number | undefined
   #isHeld = false
   #counted = 0
+  #came = 0
 
-  constructor(service: ServiceClient, agent: string) {
+  constructor(service: ServiceClient, of: TailOf) {
     this.#service = service
-    this.#agent = agent
+    this.#of = of
     this.#rateTimer = setInterval(() => {
       this.perSecond.value = this.#counted
       this.#counted = 0
@@ -126,7 +133,8 @@ export class Tail {
     this.#disconnect()
     const { since, field } = this.#start
     this.state.value = { kind: 'connecting' }
-    this.#subscription = this.#service.subscribeAgent<unknown>(this.#agent, (event) => this.#take(event), {
+    const take = (event: StreamEvent<unknown>): void => this.#take(event)
+    const options = {
       ...(this.#cursor === undefined ? { since } : { lastEventId: this.#cursor }),
       ...(field !== '' && { filter: field }),
       onOpen: () => {
@@ -138,15 +146,20 @@ export class Tail {
       onReconnect: () => {
         this.state.value = { kind: 'lost' }
       },
-      onError: (error) => {
+      onError: (error: unknown) => {
         this.state.value = { kind: 'refused', message: explain(error) }
       },
-    })
+    }
+    this.#subscription =
+      typeof this.#of === 'string'
+        ? this.#service.subscribeAgent(this.#of, take, options)
+        : this.#service.subscribeGlobal(take, { ...options, agents: this.#of })
   }
 
-  #take({ seq, type, timestamp_hlc: hlc, payload }: StreamEvent<unknown>): void {
+  #take({ agent, seq, type, timestamp_hlc: hlc, payload }: StreamEvent<unknown>): void {
     this.#counted += 1
-    this.#pending.unshift({ seq, type, ms: msOf(hlc), payload })
+    this.#came += 1
+    this.#pending.unshift({ id: this.#came, agent, seq, type, ms: msOf(hlc), payload })
     if (this.#pending.length > ROWS_MAX) this.#pending.length = ROWS_MAX
     if (this.#isHeld) this.waiting.value = this.#pending.length
     else this.#frame ??= requestAnimationFrame(() => this.#show(FRAME_ROWS_MAX))
@@ -180,7 +193,7 @@ function joined(before: readonly LiveBlock[], newer: readonly LiveRow[]): LiveBl
   }
   for (; rest.length > 0; rest = rest.slice(0, -BLOCK_ROWS)) {
     const rows = rest.slice(-BLOCK_ROWS)
-    blocks.unshift({ id: rows.at(-1)?.seq ?? 0, rows })
+    blocks.unshift({ id: rows.at(-1)?.id ?? 0, rows })
   }
   return blocks
 }

@@ -1,27 +1,12 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { route, type Route } from '../route.js'
+import { PaletteButton } from '../palette/palette.js'
 import { appearance, appearances } from './appearance.js'
 import { serverState } from './server-state.js'
-import { may, type Scope, session, signOut } from './session.js'
+import { missingScope, openPlaces, type Place, places } from './places.js'
+import { session, signOut } from './session.js'
 import { whoText } from './words.js'
-
-interface Place {
-  name: string
-  href: string
-  screens: Route['screen'][]
-  scope: Scope | undefined
-}
-
-const places: Place[] = [
-  { name: 'Agents', href: '#/agents', screens: ['agents', 'agent'], scope: 'records:read' },
-  { name: 'Proposals', href: '#/proposals', screens: ['proposals'], scope: 'proposals:decide' },
-  { name: 'Users', href: '#/users', screens: ['users'], scope: 'admin:organisms' },
-  { name: 'Audit', href: '#/audit', screens: ['audit'], scope: 'records:read' },
-  { name: 'Keys', href: '#/keys', screens: ['keys'], scope: 'admin:*' },
-  { name: 'Log', href: '#/log', screens: ['log'], scope: 'records:read' },
-  { name: 'Verify', href: '#/verify', screens: ['verify'], scope: undefined },
-  { name: 'API', href: 'docs', screens: [], scope: undefined },
-]
 
 /** What is around every screen: the bar, banners, and the way past both. */
 export function Frame({ children }: { children: ComponentChildren }) {
@@ -37,6 +22,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </a>
         <Navigation />
         <div class="bar-end">
+          <PaletteButton />
           <AppearanceSwitch />
           <Account />
         </div>
@@ -55,32 +41,57 @@ function skip(event: Event): void {
   document.querySelector<HTMLElement>('#main')?.focus()
 }
 
+/** The screens: links, and on a narrow page behind a button. */
 function Navigation() {
   const { value } = session
-  const isIn = value.kind === 'in'
-  const shown = places.filter(({ scope }) => isIn || scope === undefined)
+  const shown = route.value
+  const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  useEffect(() => setOpen(false), [shown])
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || !isOpen) return
+    setOpen(false)
+    button.current?.focus()
+  }
   return (
-    <nav aria-label="Screens">
-      {shown.map(({ name, href, screens, scope }) => {
-        const missing = isIn && scope !== undefined && value.who.kind !== 'user' && !may(value.who, scope)
-        if (missing) {
-          return (
-            <span key={name} class="nav-missing">
-              <a role="link" aria-disabled="true">
-                {name}
-              </a>{' '}
-              <small>needs {scope}</small>
-            </span>
-          )
-        }
-        const isHere = screens.includes(route.value.screen)
-        return (
-          <a key={name} href={href} aria-current={isHere ? 'page' : undefined}>
-            {name}
-          </a>
-        )
-      })}
-    </nav>
+    <div class={isOpen ? 'screens open' : 'screens'} onKeyDown={onKeyDown}>
+      <button
+        ref={button}
+        type="button"
+        class="menu-button"
+        aria-expanded={isOpen}
+        aria-controls="screens"
+        onClick={() => setOpen(!isOpen)}
+      >
+        Menu
+      </button>
+      <nav id="screens" aria-label="Screens">
+        {(value.kind === 'in' ? places : openPlaces).map((place) => (
+          <PlaceLink key={place.name} place={place} shown={shown} />
+        ))}
+      </nav>
+    </div>
+  )
+}
+
+function PlaceLink({ place, shown }: { place: Place; shown: Route }) {
+  const { value } = session
+  const { name, href, screens } = place
+  const missing = value.kind === 'in' ? missingScope(place, value.who) : undefined
+  if (missing !== undefined) {
+    return (
+      <span class="nav-missing">
+        <a role="link" aria-disabled="true">
+          {name}
+        </a>{' '}
+        <small>needs {missing}</small>
+      </span>
+    )
+  }
+  return (
+    <a href={href} aria-current={screens.includes(shown.screen) ? 'page' : undefined}>
+      {name}
+    </a>
   )
 }
 
@@ -109,7 +120,7 @@ function Account() {
   const { who } = value
   return (
     <>
-      <a class="who" href="#/" title="What this key may do">
+      <a class="who" href="#/account" title="What this key may do">
         {whoText(who)}
       </a>
       {who.kind !== 'open' && (

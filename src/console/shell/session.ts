@@ -66,6 +66,11 @@ export function may(who: WhoAmI, scope: Scope): boolean {
   return who.kind === 'open' || who.scopes.includes('admin:*') || who.scopes.includes(scope)
 }
 
+/** Whether the key is told about the server as a whole: a key that is limited to agents is not. */
+export function seesServer(who: WhoAmI): boolean {
+  return may(who, 'admin:*') && who.agents.length === 0
+}
+
 /** Signs out when nobody has touched the page for `IDLE_MINUTES`, also over a sleep of the machine. */
 export function watchIdle(): void {
   let touchedAtMs = Date.now()

@@ -1,10 +1,9 @@
-import { useLoaded } from '../parts/load.js'
 import { Time } from '../parts/texts.js'
-import { type SignedIn, may, type Scope } from './session.js'
+import type { Scope, SignedIn } from './session.js'
 import { ServerLine } from './sign-in.js'
 import { scopeMeanings, whoText } from './words.js'
 
-/** Who the key is, what it may do, and where to go on. */
+/** Who the key is, and what it may do. */
 export function SignedInPage({ session }: { session: SignedIn }) {
   const { who } = session
   return (
@@ -36,31 +35,7 @@ export function SignedInPage({ session }: { session: SignedIn }) {
       </dl>
       <h2>What it may do</h2>
       <WhatItMayDo session={session} />
-      {may(who, 'records:read') && <WhereToGo session={session} />}
     </div>
-  )
-}
-
-/** To the agents; where nothing was written yet, to a first record. */
-function WhereToGo({ session: { service, who } }: { session: SignedIn }) {
-  const { loaded } = useLoaded('first', async (signal) => {
-    if (!may(who, 'records:write')) return false
-    // The default agent is always there.
-    const { statuses, next_cursor: next } = await service.agentStatuses({ limit: 2, signal })
-    return next === null && statuses.every(({ record_count: count }) => count === 0)
-  })
-  const isNew = loaded.value === true
-  return (
-    <p class="buttons">
-      {isNew && (
-        <a class="button primary" href="#/start">
-          Write a first record
-        </a>
-      )}
-      <a class={isNew ? 'button' : 'button primary'} href="#/agents">
-        Look at the agents
-      </a>
-    </p>
   )
 }
 

@@ -1,0 +1,57 @@
+import type { MetricsResponse } from '../../client/index.js'
+
+type Sample = MetricsResponse['metrics'][number]['samples'][number]
+
+/** Names of the metrics that the console reads (docs/OPERATIONS.md, Health and metrics). */
+export const metricNames = [
+  'strandfast_records_total',
+  'strandfast_commits_total',
+  'strandfast_commit_seconds_total',
+  'strandfast_shard_queue_depth',
+  'strandfast_shards_serving',
+  'strandfast_http_requests_total',
+  'strandfast_streams_open',
+  'strandfast_disk_free_bytes',
+  'strandfast_backup_completed_timestamp_seconds',
+  'strandfast_log_complete_timestamp_seconds',
+  'strandfast_sink_lag_records',
+  'strandfast_sink_lag_seconds',
+  'strandfast_ingest_refused_lines_total',
+  // Reading this one renews the other.
+  'nodejs_eventloop_lag_seconds',
+  'nodejs_eventloop_lag_p99_seconds',
+] as const
+
+export type MetricName = (typeof metricNames)[number]
+
+/** One reading of the server's metrics. */
+export class Reading {
+  readonly atMs: number
+  readonly #samples: ReadonlyMap<string, readonly Sample[]>
+
+  constructor({ metrics }: MetricsResponse, atMs: number) {
+    this.atMs = atMs
+    this.#samples = new Map(metrics.map(({ name, samples }) => [name, samples]))
+  }
+
+  /** The sum over all labels; undefined where the server does not measure this. */
+  total(name: MetricName): number | undefined {
+    const samples = this.#samples.get(name)
+    return samples?.reduce((sum, { value }) => sum + (value ?? 0), 0)
+  }
+
+  /** The sums by what `groupOf` makes of a label. */
+  by(name: MetricName, label: string, groupOf = (text: string) => text): Map<string, number> {
+    const sums = new Map<string, number>()
+    for (const { labels, value } of this.#samples.get(name) ?? []) {
+      const group = groupOf(labels[label] ?? '')
+      sums.set(group, (sums.get(group) ?? 0) + (value ?? 0))
+    }
+    return sums
+  }
+}
+
+/** How much a counter has grown; one that has shrunk was begun anew. */
+export function grownBy(before: number, now: number): number {
+  return now >= before ? now - before : now
+}

@@ -1,0 +1,142 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('health in the console', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startServer({ env: { SERVICE_SHARDS: '2' } })
+    browser = await launchBrowser()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  const cell = (page: Page, figure: string, column: string) =>
+    page
+      .getByRole('row')
+      .filter({ has: page.getByRole('rowheader', { name: figure, exact: true }) })
+      .locator(`[data-name="${column}"]`)
+  const plot = (page: Page, name: string) =>
+    page.getByRole('img', { name: `${name} in the last five minutes`, exact: true })
+  const see = (page: Page, state: 'hidden' | 'visible') =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'visibilityState', { value, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, state)
+
+  it('shows what the server measures as lines and as a table', async () => {
+    const { page, context, complaints } = await openSignedIn(browser, server.url, { at: '#/health' })
+    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+    const records = Array.from({ length: 400 }, (_, number) => ({ number }))
+    await writeMany(server, 'measured', records)
+    const most = cell(page, 'Records a second', 'Most')
+    await most.filter({ hasText: /^\d{2,3}(\.\d)?$/ }).waitFor()
+    // 401 with the genesis record, over two seconds or a little more or less.
+    const rate = Number(await most.textContent())
+    expect(rate).toBeGreaterThan(40)
+    expect(rate).toBeLessThan(600)
+    await cell(page, 'Records a commit', 'Most')
+      .filter({ hasText: /^[1-9]/ })
+      .waitFor()
+    await cell(page, 'Time of a commit', 'Most')
+      .filter({ hasText: /^[\d,.]+ ms$/ })
+      .waitFor()
+    await cell(page, 'Event loop lag, 99 %', 'Now')
+      .filter({ hasText: /^[\d,.]+ ms$/ })
+      .waitFor()
+    for (const shard of [0, 1])
+      await page.getByRole('rowheader', { name: `Commands that wait, by shard: shard ${shard}` }).waitFor()
+    await cell(page, 'Requests a second, by status: 2xx', 'Most')
+      .filter({ hasText: /^[\d.]+$/ })
+      .waitFor()
+    // Without PostgreSQL there is nothing to say of it.
+    expect(await page.getByText('PostgreSQL behind by').count()).toBe(0)
+    const points = await plot(page, 'Records a second').locator('polyline').first().getAttribute('points')
+    expect(points?.split(' ').length).toBeGreaterThan(2)
+    expect(points).toMatch(/^(\d+\.\d,\d+\.\d ?)+$/)
+    expect(complaints).toEqual([])
+    expect(await faultsEverywhere(page)).toEqual([])
+    await context.close()
+  })
+
+  it('counts lines of ingest that are refused, and requests by what they were answered', async () => {
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/health' })
+    await page.getByRole('rowheader', { name: 'Refused lines a second' }).waitFor()
+    const headers = { authorization: `Bearer ${server.rootKey}`, 'content-type': 'application/x-ndjson' }
+    const body = `{"n":1}\n${'no json\n'.repeat(40)}`
+    const answer = await fetch(`${server.url}/v1/ingest/refused`, { method: 'POST', headers, body })
+    expect(answer.status).toBe(200)
+    await fetch(`${server.url}/v1/agents`)
+    await cell(page, 'Refused lines a second', 'Most')
+      .filter({ hasText: /^[1-9]/ })
+      .waitFor()
+    await page.getByRole('rowheader', { name: 'Requests a second, by status: 4xx' }).waitFor()
+    await context.close()
+  })
+
+  it('asks nothing while the page is hidden or another screen is shown, and keeps what it has', async () => {
+    const { page, context, asked, complaints } = await openSignedIn(browser, server.url, { at: '#/health' })
+    const metricsAsked = () => asked.filter((url) => url.includes('/v1/metrics')).length
+    const answered = () => page.waitForResponse((response) => response.url().includes('/v1/metrics'))
+    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+    await page.clock.install()
+    await see(page, 'hidden')
+    const before = metricsAsked()
+    await page.clock.runFor(20_000)
+    expect(metricsAsked()).toBe(before)
+    const again = answered()
+    await see(page, 'visible')
+    await again
+    await page.getByRole('link', { name: 'Keys', exact: true }).click()
+    await page.getByRole('heading', { name: 'Keys' }).waitFor()
+    const left = metricsAsked()
+    await page.clock.runFor(20_000)
+    expect(metricsAsked()).toBe(left)
+    await page.getByRole('link', { name: 'Health', exact: true }).click()
+    // At once, from what was read before.
+    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('says that the metrics cannot be read, and goes on once they can', async () => {
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/health', allowed: '403' })
+    await page.getByRole('rowheader', { name: 'Disk free' }).waitFor()
+    const problem = { status: 403, code: 'forbidden', title: 'Forbidden', detail: 'Not through this proxy' }
+    await page.route('**/v1/metrics*', (found) =>
+      found.fulfill({ status: 403, json: problem, contentType: 'application/problem+json' }),
+    )
+    const alert = page.getByRole('alert').filter({ hasText: 'Not through this proxy' })
+    await alert.waitFor()
+    await page.unroute('**/v1/metrics*')
+    await alert.waitFor({ state: 'detached' })
+    await context.close()
+  })
+
+  it('is not shown to a key that may not see the server as a whole, which is told so', async () => {
+    for (const [scope, agents] of [
+      ['records:read', []],
+      ['admin:*', ['a*']],
+    ] as const) {
+      const { key } = await scopedKey(server, [scope], agents)
+      const { page, context, complaints, asked } = await openSignedIn(browser, server.url, {
+        at: '#/health',
+        key,
+      })
+      await page.getByText('This key may not see how the server is doing').waitFor()
+      expect(asked.filter((url) => url.includes('/v1/metrics'))).toEqual([])
+      expect(complaints).toEqual([])
+      await context.close()
+    }
+  })
+})

@@ -1,0 +1,189 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { ask, scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { backUp } from '../support/server/backup.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+const numbers = (from: number, count: number) =>
+  Array.from({ length: count }, (_, n) => ({ number: from + n }))
+
+describe.skipIf(noBrowser)('home in the console', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '1' } })
+    browser = await launchBrowser()
+    await writeMany(server, 'older', numbers(0, 15))
+    await writeMany(server, 'newer', numbers(100, 15))
+    await ask(server, 'POST /v1/agents', { body: { name: 'kept', zone: 'protected' } })
+    await ask(server, 'PUT /v1/agents/kept/zone', { body: { zone: 'free' } })
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  const tile = (page: Page, name: string) =>
+    page
+      .getByRole('list', { name: 'Figures' })
+      .getByRole('link')
+      .filter({ has: page.locator('.tile-name').getByText(name, { exact: true }) })
+  const tileNames = (page: Page) => page.locator('.tile-name').allTextContents()
+  const rows = (page: Page) =>
+    page
+      .getByRole('list', { name: 'Last records' })
+      .locator('li > a.agent + a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('aria-label')))
+
+  it('is where one arrives, with figures that each lead on', async () => {
+    const { page, context, complaints } = await openConsole(browser, server.url)
+    await signIn(page)
+    await page.waitForURL('**/console#/home')
+    await tile(page, 'Records a second').filter({ hasText: /\d/ }).waitFor()
+    expect(await tileNames(page)).toEqual([
+      'Agents',
+      'Records',
+      'Proposals waiting',
+      'Records a second',
+      'Open streams',
+      'Disk free',
+      'Last backup',
+      'Log behind by',
+    ])
+    const links = await page
+      .locator('.tiles a')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+    expect(links.join(' ')).toBe('#/agents #/agents #/proposals #/live #/health #/health #/health #/log')
+    const { body } = await ask(server, 'GET /v1/agents?include=status')
+    const records = body.statuses.reduce(
+      (sum: number, one: { record_count: number }) => sum + one.record_count,
+      0,
+    )
+    await tile(page, 'Agents').getByText(String(body.total), { exact: true }).waitFor()
+    await tile(page, 'Records').getByText(String(records), { exact: true }).waitFor()
+    await tile(page, 'Proposals waiting').getByText('1', { exact: true }).waitFor()
+    await tile(page, 'Open streams').getByText('1', { exact: true }).waitFor()
+    await tile(page, 'Disk free')
+      .getByText(/^[\d.]+ [GT]B$/)
+      .waitFor()
+    await tile(page, 'Last backup').getByText('None').waitFor()
+    await tile(page, 'Log behind by')
+      .getByText(/^\d+ seconds?$/)
+      .waitFor()
+    expect(complaints).toEqual([])
+    expect(await faultsEverywhere(page)).toEqual([])
+    await context.close()
+  })
+
+  it('shows the last 20 records of all agents, and those that come', async () => {
+    const { page, context, complaints } = await openSignedIn(browser, server.url)
+    const newest = page.getByRole('link', { name: 'Record 15 of newer', exact: true })
+    await newest.waitFor()
+    const before = await rows(page)
+    expect(before).toHaveLength(20)
+    const own = before.filter((name) => / of (older|newer)$/.test(name ?? ''))
+    expect(own.slice(0, 16)).toEqual([
+      ...Array.from({ length: 15 }, (_, n) => `Record ${15 - n} of newer`),
+      'Record 15 of older',
+    ])
+    await writeMany(server, 'older', numbers(15, 2))
+    await page.getByRole('link', { name: 'Record 17 of older', exact: true }).waitFor()
+    const after = await rows(page)
+    expect(after).toHaveLength(20)
+    expect(after.slice(0, 2)).toEqual(['Record 17 of older', 'Record 16 of older'])
+    expect(new Set(after).size).toBe(20)
+    await newest.click()
+    await page.getByRole('button', { name: 'Prove' }).waitFor()
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('tells when the last backup was', async () => {
+    const target = mkdtempSync(join(tmpdir(), 'strandfast-backup-'))
+    expect((await backUp(server.dataDir, target)).code).toBe(0)
+    rmSync(target, { recursive: true })
+    const { page, context } = await openSignedIn(browser, server.url)
+    await tile(page, 'Last backup')
+      .getByText(/seconds? ago$/)
+      .waitFor()
+    await context.close()
+  })
+
+  it('shows a key of few scopes what it may see, and asks for nothing else', async () => {
+    const expected = [
+      ['records:read', ['Agents', 'Records']],
+      ['proposals:decide', ['Proposals waiting']],
+      ['ingest', []],
+    ] as const
+    for (const [scope, names] of expected) {
+      const { key } = await scopedKey(server, [scope])
+      const { page, context, complaints } = await openSignedIn(browser, server.url, { key })
+      if (names.length === 0) await page.getByText('There is nothing here that this key may see').waitFor()
+      else await tile(page, names[0]).waitFor()
+      expect([scope, await tileNames(page)]).toEqual([scope, names])
+      if (scope === 'records:read')
+        await page
+          .getByRole('link', { name: /of newer$/ })
+          .first()
+          .waitFor()
+      expect(complaints).toEqual([])
+      await context.close()
+    }
+  })
+
+  it('shows a key that is limited to agents those alone, as they come too', async () => {
+    const { key } = await scopedKey(server, ['records:read', 'admin:*'], ['new*', 'absent'])
+    const { page, context, complaints, allow } = await openSignedIn(browser, server.url, { key })
+    // The agent that is not there yet.
+    allow('status of 404')
+    await page.getByRole('link', { name: 'Record 15 of newer', exact: true }).waitFor()
+    await tile(page, 'Agents').getByText('1', { exact: true }).waitFor()
+    expect((await rows(page)).every((name) => name?.endsWith(' of newer'))).toBe(true)
+    await writeMany(server, 'newer', numbers(115, 1))
+    await page.getByRole('link', { name: 'Record 16 of newer', exact: true }).waitFor()
+    expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
+    await context.close()
+  })
+})
+
+describe.skipIf(noBrowser)('warnings at home', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await launchBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  it('tell of a read-only server, a license that is absent, and refused lines', async () => {
+    const first = await startServer()
+    const refused = await ask(first, 'POST /v1/ingest/readings?on_error=keep', {
+      headers: { 'content-type': 'application/x-ndjson' },
+      raw: '{"n":1}\nno json\n',
+    })
+    expect(refused.status).toBe(200)
+    const { page, context, complaints } = await openSignedIn(browser, first.url)
+    await page.getByText('Lines of ingest were refused').waitFor()
+    await page.getByText('1 line since the server’s start').waitFor()
+    expect(await page.locator('.warnings p').count()).toBe(1)
+    expect(complaints).toEqual([])
+    await context.close()
+    await first.halt()
+    const env = { SERVICE_MIN_FREE_BYTES: String(2 ** 52), SERVICE_AUTH_ENABLED: 'true' }
+    const full = await startServer({ dataDir: first.dataDir, env })
+    const second = await openSignedIn(browser, full.url, { allowed: '503' })
+    await second.page.getByText('The server is read-only.', { exact: true }).waitFor()
+    await second.page.getByText('The license is absent').waitFor()
+    expect(await faultsEverywhere(second.page)).toEqual([])
+    expect(second.complaints).toEqual([])
+    await second.context.close()
+    await full.stop()
+  })
+})

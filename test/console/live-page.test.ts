@@ -1,0 +1,99 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('live records of many agents', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    for (const name of ['roof', 'cellar', 'yard']) await writeMany(server, name, [{ celsius: 1 }])
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  const open = async (at: string, key?: string) => {
+    const opened = await openSignedIn(browser, server.url, { at, ...(key !== undefined && { key }) })
+    const { page } = opened
+    const rows = () =>
+      page
+        .locator('.live-rows li > a.agent + a')
+        .evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')))
+    const shown = (name: string) => page.getByRole('link', { name, exact: true }).waitFor()
+    const isLive = () => page.getByRole('status').getByText('Live', { exact: true }).waitFor()
+    return { ...opened, rows, shown, isLive }
+  }
+
+  it('come from all of them, each with its agent, and from a time on', async () => {
+    const { page, context, complaints, rows, shown, isLive } = await open('#/live')
+    await isLive()
+    await writeMany(server, 'roof', [{ celsius: 2 }])
+    await shown('Record 2 of roof')
+    await writeMany(server, 'cellar', [{ celsius: 2 }, { rain: true }])
+    await shown('Record 3 of cellar')
+    expect(await rows()).toEqual(['Record 3 of cellar', 'Record 2 of cellar', 'Record 2 of roof'])
+    await page.getByLabel('With the field').fill('rain')
+    await page.getByLabel('Minutes ago').fill('60')
+    await page.getByRole('button', { name: 'Begin there' }).click()
+    await page.getByRole('link', { name: 'Record 2 of roof', exact: true }).waitFor({ state: 'detached' })
+    await shown('Record 3 of cellar')
+    expect(await rows()).toEqual(['Record 3 of cellar'])
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.getByRole('link', { name: 'Record 3 of cellar', exact: true }).click()
+    await page.getByRole('button', { name: 'Prove' }).waitFor()
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('come from those that are picked, which the address keeps', async () => {
+    const { page, context, complaints, rows, shown, isLive } = await open('#/live')
+    for (const name of ['roof', 'yard']) {
+      await page.getByLabel('Only the agent').fill(name)
+      await page.getByRole('button', { name: 'Pick' }).click()
+      await page.getByRole('button', { name: `Leave out ${name}` }).waitFor()
+    }
+    expect(page.url()).toContain('#/live/roof%2Cyard')
+    await page.reload()
+    await isLive()
+    await writeMany(server, 'cellar', [{ celsius: 3 }])
+    await writeMany(server, 'yard', [{ celsius: 3 }])
+    await shown('Record 2 of yard')
+    expect(await rows()).toEqual(['Record 2 of yard'])
+    await page.getByRole('button', { name: 'Leave out roof' }).click()
+    await page.getByRole('button', { name: 'Leave out yard' }).click()
+    await page.getByText('Records of all agents').waitFor()
+    expect(new URL(page.url()).hash).toBe('#/live')
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('are those of its agents for a key that is limited to them', async () => {
+    const { key } = await scopedKey(server, ['records:read'], ['ya*', 'roof'])
+    const { context, complaints, rows, shown, isLive } = await open('#/live', key)
+    await isLive()
+    await writeMany(server, 'cellar', [{ celsius: 4 }])
+    await writeMany(server, 'yard', [{ celsius: 4 }])
+    await shown('Record 3 of yard')
+    expect(await rows()).toEqual(['Record 3 of yard'])
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('are not shown to a key that may not read, which is told so', async () => {
+    const { key } = await scopedKey(server, ['ingest'])
+    const { page, context, complaints } = await open('#/live', key)
+    await page.getByText('All agents at once need a key that reads them').waitFor()
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+})

@@ -1,0 +1,170 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { axeFindings, openConsole, openSignedIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { writeMany } from '../support/console/strands.js'
+import { scopedKey } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('the way through the console', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startServer()
+    browser = await launchBrowser()
+    for (const name of ['weather.london', 'weather.paris', 'traffic'])
+      await writeMany(server, name, [{ n: 1 }])
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  const field = (page: Page) => page.getByRole('combobox', { name: 'Agent, screen or action' })
+  const options = (page: Page) =>
+    page.getByRole('listbox', { name: 'Found' }).getByRole('option').locator('span').allTextContents()
+  const chosen = (page: Page) => page.getByRole('option', { selected: true }).locator('span').textContent()
+
+  it('leads by Ctrl+K and a few letters to an agent, by the keyboard alone', async () => {
+    const { page, context, complaints } = await openSignedIn(browser, server.url)
+    await page.keyboard.press('Control+k')
+    await field(page).waitFor()
+    await page.keyboard.type('weather')
+    await page.getByRole('option', { name: 'weather.paris agent' }).waitFor()
+    expect(await options(page)).toEqual(['weather.london', 'weather.paris'])
+    expect(await chosen(page)).toBe('weather.london')
+    await page.keyboard.press('ArrowUp')
+    expect(await chosen(page)).toBe('weather.paris')
+    const named = await field(page).getAttribute('aria-activedescendant')
+    expect(await page.locator(`[id="${named}"]`).textContent()).toContain('weather.paris')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'weather.paris' }).waitFor()
+    expect(await field(page).count()).toBe(0)
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('opens by / where nothing is being typed, and gives the focus back', async () => {
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/agents' })
+    const prefix = page.getByLabel('Name begins with')
+    await prefix.pressSequentially('we/')
+    expect(await prefix.inputValue()).toBe('we/')
+    expect(await field(page).count()).toBe(0)
+    const keys = page.getByRole('link', { name: 'Keys', exact: true })
+    await keys.focus()
+    await page.keyboard.press('/')
+    await field(page).waitFor()
+    expect(await field(page).inputValue()).toBe('')
+    await page.keyboard.press('Escape')
+    await field(page).waitFor({ state: 'detached' })
+    expect(await keys.evaluate((element) => element === document.activeElement)).toBe(true)
+    await context.close()
+  })
+
+  it('goes to each screen, and does what can be done', async () => {
+    const { page, context, complaints } = await openSignedIn(browser, server.url)
+    const run = async (typed: string, name: string) => {
+      await page.getByRole('button', { name: 'Go to…' }).click()
+      await field(page).fill(typed)
+      await page.getByRole('listbox', { name: 'Found' }).getByText(name, { exact: true }).click()
+    }
+    for (const name of [
+      'Home',
+      'Agents',
+      'Live',
+      'Proposals',
+      'Users',
+      'Audit',
+      'Keys',
+      'Log',
+      'Health',
+      'Verify',
+    ]) {
+      await run(name.toLowerCase(), name)
+      await page.getByRole('heading', { level: 1, name }).waitFor()
+    }
+    await run('what', 'What this key may do')
+    await page.getByRole('heading', { name: 'What it may do' }).waitFor()
+    await run('dark', 'Appearance: dark')
+    expect(await page.evaluate(() => document.documentElement.dataset['appearance'])).toBe('dark')
+    await run('verify', 'Verify a file')
+    await page.getByRole('heading', { name: 'Verify' }).waitFor()
+    await run('agent', 'New agent')
+    await page.getByRole('dialog', { name: 'New agent' }).getByLabel('Name').fill('made')
+    await page.getByRole('button', { name: 'Make the agent' }).click()
+    await page.getByRole('heading', { name: 'made' }).waitFor()
+    await run('new k', 'New key')
+    await page.getByRole('dialog', { name: 'New key' }).waitFor()
+    await page.keyboard.press('Escape')
+    await run('sign', 'Sign out')
+    await page.getByText('The key is forgotten').waitFor()
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('says which scope is missing, and finds the agents of a limited key alone', async () => {
+    const { key } = await scopedKey(server, ['records:read'], ['weather.l*', 'traffic'])
+    const { page, context, complaints } = await openSignedIn(browser, server.url, { key })
+    await page.keyboard.press('Control+k')
+    await field(page).fill('new')
+    const newAgent = page.getByRole('option', { name: 'New agent needs agents:admin' })
+    expect(await newAgent.getAttribute('aria-disabled')).toBe('true')
+    await page.keyboard.press('Enter')
+    expect(await field(page).count()).toBe(1)
+    await field(page).fill('w')
+    await page.getByRole('option', { name: 'weather.london' }).waitFor()
+    expect(await options(page)).toEqual(['What this key may do', 'weather.london'])
+    await field(page).fill('tr')
+    await page.getByRole('option', { name: 'traffic' }).waitFor()
+    await field(page).fill('nothing-like-this')
+    await page.getByText('Nothing begins with “nothing-like-this”').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('is accessible and fits, and works before a sign-in', async () => {
+    const { page, context, complaints } = await openConsole(browser, server.url, { at: '#/verify' })
+    await page.getByRole('heading', { name: 'Verify' }).waitFor()
+    await page.keyboard.press('Control+k')
+    expect(await options(page)).toContain('Verify a file')
+    expect(await options(page)).not.toContain('Agents')
+    expect(await faultsEverywhere(page)).toEqual([])
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  it('is a menu on a phone, with all screens, and links on a wide page', async () => {
+    const { page, context, complaints } = await openSignedIn(browser, server.url)
+    const nav = page.getByRole('navigation', { name: 'Screens' })
+    const menu = page.getByRole('button', { name: 'Menu' })
+    expect(await nav.getByRole('link').allTextContents()).toEqual(
+      'Home Agents Live Proposals Users Audit Keys Log Health Verify API'.split(' '),
+    )
+    expect(await menu.isVisible()).toBe(false)
+    await page.setViewportSize({ width: 360, height: 640 })
+    expect(await nav.isVisible()).toBe(false)
+    const bar = await page.getByRole('banner').boundingBox()
+    expect(bar?.height).toBeLessThan(70)
+    await menu.focus()
+    await page.keyboard.press('Enter')
+    expect(await menu.getAttribute('aria-expanded')).toBe('true')
+    expect(await nav.getByRole('link').count()).toBe(11)
+    expect(await faultsEverywhere(page)).toEqual([])
+    await page.setViewportSize({ width: 360, height: 640 })
+    await menu.focus()
+    await page.keyboard.press('Escape')
+    expect(await nav.isVisible()).toBe(false)
+    expect(await menu.evaluate((element) => element === document.activeElement)).toBe(true)
+    await menu.click()
+    await nav.getByRole('link', { name: 'API' }).scrollIntoViewIfNeeded()
+    await nav.getByRole('link', { name: 'Log' }).click()
+    await page.getByRole('heading', { name: 'Log' }).waitFor()
+    expect(await nav.isVisible()).toBe(false)
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+})
