@@ -18,7 +18,7 @@ import {
 import { isStreamed, streamEvent } from '../commands/stream.js'
 import { CommitGroup } from './commit-group.js'
 import { type Decision, type ShardState } from './state.js'
-import { DiskPace } from './disk-pace.js'
+import { DiskPace } from '../store/log/disk-pace.js'
 import { CommitTimes } from './commit-times.js'
 import { roomFor, sizeOf } from './sizes.js'
 import { sortOut, type Numbered } from './sort-out.js'

@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import { isFileSystemError, makeDirectory, unfinishedSuffix } from '../../../src/base/durable-file.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
+import { DirectWrites, closeDirect, openDirect, writeThroughCache, type DirectFile } from './direct-writes.js'
 import {
   SECTOR_BYTES,
   contentOf,
@@ -51,9 +52,8 @@ export interface LogPosition extends SegmentPlace {
 }
 
 /** A file of the log, whose bytes are all written out, so that an append changes no metadata. */
-interface LogFile {
+interface LogFile extends DirectFile {
   no: number
-  fd: number
   bytes: number
   /** Between these bytes something may lie that has to be overwritten when a body is erased. */
   dirtyFrom: number
@@ -73,6 +73,7 @@ export class FileLog implements SegmentLog<LogPosition> {
   #live: LogFile[]
   #end: LogPosition
   #durable = 0
+  readonly #direct = new DirectWrites()
   #syncing: Promise<void> | undefined
 
   private constructor(directory: string, files: readonly LogFile[], from: LogPosition) {
@@ -101,9 +102,9 @@ export class FileLog implements SegmentLog<LogPosition> {
     }
     if (from !== undefined) return new FileLog(directory, files, from)
     // Nothing is appended before the store says where its log begins: what is here is of another store.
-    for (const { no, fd } of files) {
-      closeSync(fd)
-      rmSync(pathOf(directory, no))
+    for (const file of files) {
+      closeFile(file)
+      rmSync(pathOf(directory, file.no))
     }
     const file = makeFile(directory, 1, FILE_BYTES_MIN)
     return new FileLog(directory, [file], { number: 0, hash: randomBytes(32), file: 1, offset: 0 })
@@ -207,7 +208,7 @@ export class FileLog implements SegmentLog<LogPosition> {
   /** Closes the files, once no sync is under way any more. */
   async close(): Promise<void> {
     await this.#syncing
-    for (const { fd } of this.#files.values()) closeSync(fd)
+    for (const file of this.#files.values()) closeFile(file)
     this.#files.clear()
   }
 
@@ -257,12 +258,19 @@ export class FileLog implements SegmentLog<LogPosition> {
   #write(kind: SegmentKind, content: SegmentContent): void {
     const file = this.#current
     const { offset } = this.#end
-    const { place, bytes } = encodeSegment(this.#end, { kind, content, durable: this.#durable })
+    const memory = this.#memoryFor(file, content)
+    const { place, bytes } = encodeSegment(this.#end, { kind, content, durable: this.#durable }, memory)
     // Before it is tried: a part of it may be there if it fails.
     file.dirtyFrom = Math.min(file.dirtyFrom, offset)
     file.dirtyTo = Math.max(file.dirtyTo, offset + bytes.length)
-    for (let at = 0; at < bytes.length;) at += writeSync(file.fd, bytes, at, bytes.length - at, offset + at)
+    if (memory === undefined) writeThroughCache(file, bytes, offset)
+    else this.#direct.write(file, bytes, offset)
     this.#end = { ...place, file: file.no, offset: offset + bytes.length }
+  }
+
+  /** Memory for a segment that goes past the cache: not where the page that it begins in may wait there to be written. */
+  #memoryFor(file: LogFile, { bytes }: SegmentContent): Buffer | undefined {
+    return this.#durable === this.#end.number ? this.#direct.memoryFor(file, segmentBytes(bytes)) : undefined
   }
 
   /** Asserts that the segment after `end` was never on disk, or that nobody was told that it was. */
@@ -296,7 +304,13 @@ function pathOf(directory: string, no: number): string {
 function openFile(path: string, no: number, access: 'write' | 'read'): LogFile {
   const fd = openSync(path, access === 'write' ? 'r+' : 'r')
   const { size } = fstatSync(fd)
-  return { no, fd, bytes: size, dirtyFrom: 0, dirtyTo: size }
+  const direct = access === 'write' ? openDirect(path) : undefined
+  return { no, fd, direct, bytes: size, dirtyFrom: 0, dirtyTo: size }
+}
+
+function closeFile(file: LogFile): void {
+  closeSync(file.fd)
+  closeDirect(file)
 }
 
 /** Makes a file of zeros that is there whole, on disk, or not at all. */
@@ -309,12 +323,12 @@ function makeFile(directory: string, no: number, bytes: number): LogFile {
     fdatasyncSync(fd)
     renameSync(unfinished, path)
     syncDirectory(directory)
+    return { no, fd, direct: openDirect(path), bytes, dirtyFrom: 0, dirtyTo: 0 }
   } catch (error) {
     closeSync(fd)
     rmSync(unfinished, { force: true })
     throw error
   }
-  return { no, fd, bytes, dirtyFrom: 0, dirtyTo: 0 }
 }
 
 function writeZeros({ fd, bytes }: Pick<LogFile, 'fd' | 'bytes'>, from: number, to: number): void {

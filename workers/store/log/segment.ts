@@ -63,12 +63,17 @@ export function contentOf(bytes: Buffer): SegmentContent {
   return { bytes: bytes.length, write: (into) => into.set(bytes) }
 }
 
-/** Lays a segment out after the one at `before`. */
+/**
+ * Lays a segment out after the one at `before`.
+ * @param memory where it is laid out, if it must lie in a certain place; as long as the segment at least
+ */
 export function encodeSegment(
   before: SegmentPlace,
   { kind, content, durable }: Pick<Segment, 'kind' | 'durable'> & { content: SegmentContent },
+  memory?: Buffer,
 ): { place: SegmentPlace; bytes: Buffer } {
-  const bytes = Buffer.allocUnsafe(segmentBytes(content.bytes))
+  const length = segmentBytes(content.bytes)
+  const bytes = memory?.subarray(0, length) ?? Buffer.allocUnsafe(length)
   const end = HEADER_BYTES + content.bytes
   bytes.fill(0, MAGIC_AT, HEADER_BYTES)
   bytes.fill(0, end)

@@ -82,6 +82,19 @@ describe('a log of segments', () => {
     expect(reopen(log.end)).toEqual([])
   })
 
+  it('gives back what went past the cache and through it in turn, in the same pages', () => {
+    const from = start()
+    const contents: Buffer[] = []
+    for (let n = 1; n <= 60; n++) {
+      contents.push(content(n, 300 + 97 * n))
+      log.append(contentOf(contents.at(-1) ?? Buffer.alloc(0)))
+      // A segment behind one that is not on disk yet goes through the cache.
+      if (n % 3 > 0) log.syncNow()
+    }
+    log.syncNow()
+    expect(reopen(from)).toEqual(digests(...contents))
+  })
+
   it('ends at a segment that is torn in any sector, and goes on there', () => {
     const from = start()
     append(content(1))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DiskPace, quickSyncMs } from '../../../workers/shard/disk-pace.js'
+import { DiskPace, quickSyncMs } from '../../../../workers/store/log/disk-pace.js'
 
 const quickMs = quickSyncMs / 4
 const slowMs = quickSyncMs * 5

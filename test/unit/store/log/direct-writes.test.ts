@@ -1,0 +1,82 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  closeDirect,
+  DirectWrites,
+  openDirect,
+  writeThroughCache,
+  type DirectFile,
+} from '../../../../workers/store/log/direct-writes.js'
+import { DiskPace, quickSyncMs } from '../../../../workers/store/log/disk-pace.js'
+
+let directory: string
+let path: string
+let file: DirectFile
+let writes: DirectWrites
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-direct-'))
+  path = join(directory, '1.log')
+  writeFileSync(path, Buffer.alloc(65_536))
+  file = { fd: openSync(path, 'r+'), direct: openDirect(path) }
+  writes = new DirectWrites()
+})
+
+afterEach(() => {
+  closeDirect(file)
+  closeSync(file.fd)
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** Bytes in memory for direct writes, filled. */
+function filled(bytes: number, fill: number): Buffer {
+  const memory = writes.memoryFor(file, bytes)
+  expect(memory).toBeDefined()
+  return memory?.subarray(0, bytes).fill(fill) ?? Buffer.alloc(0)
+}
+
+// Other systems have no O_DIRECT.
+describe.runIf(process.platform === 'linux')('writes past the cache', () => {
+  it('are read through the cache, and so are writes through the cache behind them in one page', () => {
+    writes.write(file, filled(1_024, 1), 512)
+    expect(readFileSync(path).subarray(0, 2_048)).toEqual(
+      Buffer.concat([Buffer.alloc(512), Buffer.alloc(1_024, 1), Buffer.alloc(512)]),
+    )
+    writeThroughCache(file, Buffer.alloc(512, 2), 1_536)
+    writes.write(file, filled(512, 3), 2_048)
+    const found = readFileSync(path)
+    expect([0, 512, 1_535, 1_536, 2_047, 2_048, 2_560].map((at) => found[at])).toEqual([0, 1, 1, 2, 2, 3, 0])
+  })
+
+  it('end in the cache where the disk refuses their length, and so do all later ones', () => {
+    writes.write(file, filled(700, 5), 512)
+    expect(readFileSync(path).subarray(512, 1_213)).toEqual(
+      Buffer.concat([Buffer.alloc(700, 5), Buffer.alloc(1)]),
+    )
+    expect(file.direct).toBeUndefined()
+    expect(writes.memoryFor(file, 512)).toBeUndefined()
+  })
+
+  it('fail where the disk fails', () => {
+    const bytes = filled(512, 1)
+    closeDirect(file)
+    file.direct = openSync(path, 'r')
+    expect(() => writes.write(file, bytes, 0)).toThrow('EBADF')
+  })
+
+  it('are not made where the file system has none', () => {
+    expect(openDirect('/proc/self/comm')).toBeUndefined()
+    expect(() => openDirect(join(directory, 'missing'))).toThrow('ENOENT')
+  })
+
+  it('are left to the cache for a segment that is longer than their memory, and on a slow disk', () => {
+    expect(writes.memoryFor(file, 1_048_576)).toBeDefined()
+    expect(writes.memoryFor(file, 1_048_577)).toBeUndefined()
+    const pace = new DiskPace()
+    pace.took(10 * quickSyncMs)
+    writes = new DirectWrites(pace)
+    expect(writes.memoryFor(file, 512)).toBeUndefined()
+  })
+})
