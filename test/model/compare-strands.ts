@@ -35,6 +35,9 @@ export async function agreeOnExport(session: Session, read: ReadOf<'export'>): P
     return { ...record, body: undefined, bodyBytes: 0 }
   })
   agree(route, expected, recordsIn(answer.text))
+  // Bodies that are gone although no record of the part tells of it.
+  const told = viewOf(expected).erased
+  const unexplained = expected.filter(({ hash }) => erased.has(hash) && !told.has(hash))
   const publicKey = last?.key ?? ''
   const verified = await verifyExport(answer.text.trimEnd().split('\n'), { publicKey })
   agree(
@@ -55,6 +58,9 @@ export async function agreeOnExport(session: Session, read: ReadOf<'export'>): P
       keys: anything,
       checkpoint: viewOf(chain).key === viewOf(chain.slice(0, lastSeq + 1)).key,
       partial: (from ?? 0) > 0,
+      ...(unexplained.length > 0 && {
+        unexplained: { count: unexplained.length, firstSeq: unexplained[0]?.seq },
+      }),
     },
     verified,
   )
