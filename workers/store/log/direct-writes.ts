@@ -34,8 +34,6 @@ export interface DirectFile {
  * written through the cache, whose bytes reach it with a sync that somebody else waits for.
  */
 export class DirectWrites {
-  // A disk takes bytes from addresses that are multiples of its sectors, and so begin all memories of WebAssembly.
-  readonly #memory = Buffer.from(new WebAssembly.Memory({ initial: MEMORY_BYTES / WASM_PAGE_BYTES }).buffer)
   readonly #pace: DiskPace
 
   constructor(pace = new DiskPace()) {
@@ -45,7 +43,7 @@ export class DirectWrites {
   /** Memory for a segment that is to be written straight to a file; undefined where it goes through the cache. */
   memoryFor(file: DirectFile, bytes: number): Buffer | undefined {
     const possible = file.direct !== undefined && bytes <= MEMORY_BYTES
-    return possible && this.#pace.waits() ? this.#memory : undefined
+    return possible && this.#pace.waits() ? alignedMemory() : undefined
   }
 
   /** Writes bytes that lie in such memory. @throws Error when it is not known what of them is there */
@@ -74,6 +72,17 @@ export function writeThroughCache({ fd }: Pick<DirectFile, 'fd'>, bytes: Buffer,
 export function closeDirect(file: DirectFile): void {
   if (file.direct !== undefined) closeSync(file.direct)
   file.direct = undefined
+}
+
+let memoryOfThread: Buffer | undefined
+
+/**
+ * Memory that a disk can take bytes from: its address is a multiple of the disk's sectors, as that of every memory of
+ * WebAssembly. A thread has one, since a write is over when it returns and each takes ten GiB of addresses.
+ */
+function alignedMemory(): Buffer {
+  memoryOfThread ??= Buffer.from(new WebAssembly.Memory({ initial: MEMORY_BYTES / WASM_PAGE_BYTES }).buffer)
+  return memoryOfThread
 }
 
 function isUnaligned(error: unknown): boolean {
