@@ -8,7 +8,7 @@ import {
 } from '../../src/outbound/cluster/register.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { eventually } from '../support/eventually.js'
-import { type CuttingProxy, startCuttingProxy } from '../support/postgres/cutting-proxy.js'
+import { startTcpProxy, type TcpProxy } from '../support/cluster/tcp-proxy.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 
 const statements = statementsOf('test')
@@ -16,7 +16,7 @@ const statements = statementsOf('test')
 describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
   let primary: TestPostgres
   let standby: TestPostgres
-  let proxy: CuttingProxy
+  let proxy: TcpProxy
   const registers: SegmentRegister[] = []
 
   beforeAll(async () => {
@@ -27,7 +27,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     await standby.start()
     await primary.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
     await primary.query('SELECT pg_reload_conf()')
-    proxy = await startCuttingProxy(Number(new URL(primary.url).port))
+    proxy = await startTcpProxy(Number(new URL(primary.url).port))
   })
 
   afterAll(async () => {

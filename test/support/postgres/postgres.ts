@@ -12,10 +12,16 @@ import { postgresBinaries } from './postgres-binaries.js'
 export interface TestPostgres {
   /** What SERVICE_INGEST_POSTGRES_URL is set to. */
   url: string
+  /** Its data directory. */
+  data: string
   /** Starts it, the first time or again, and resolves when it takes queries. */
   start(): Promise<void>
   /** Kills it and each of its processes with SIGKILL. */
   kill(): Promise<void>
+  /** Stops it in order, without waiting for its clients. */
+  stop(): Promise<void>
+  /** Has it read its configuration again. */
+  reload(): void
   /** Stops all of its processes where they are; `resume` lets them go on. */
   pause(): void
   resume(): void
@@ -26,13 +32,26 @@ export interface TestPostgres {
   remove(): Promise<void>
 }
 
-const binaries = postgresBinaries()
+const installed = postgresBinaries()
 
 /** Whether tests with PostgreSQL are left out: where there is none, but never where the whole suite is promised. */
-export const noPostgres = binaries === undefined && process.env['CI'] !== 'true'
+export const noPostgres = installed === undefined && process.env['CI'] !== 'true'
 
 // Left out, but never in silence.
 if (noPostgres) console.warn('Skipped: no PostgreSQL')
+
+const emptyDatabase = [
+  '-U',
+  'strandfast',
+  '-A',
+  'trust',
+  '-E',
+  'UTF8',
+  '--no-locale',
+  '--no-sync',
+  '--wal-segsize=1',
+]
+const asStandby = ['-R', '-X', 'stream', '--no-sync', '-c', 'fast']
 
 /** How a server is made. */
 export interface PostgresMaking {
@@ -40,10 +59,15 @@ export interface PostgresMaking {
   settings?: Readonly<Record<string, string>>
   /** It begins as a copy of this one, which runs, and follows it. */
   standbyOf?: TestPostgres
+  /** It begins as a copy of this data directory, whose server does not run, or is being backed up. */
+  copyOf?: string
+  /** Where its programs are. */
+  binaries?: string
 }
 
 /** Makes a PostgreSQL server, empty unless it is a standby, which is not started yet. */
-export async function makePostgres({ settings = {}, standbyOf }: PostgresMaking = {}): Promise<TestPostgres> {
+export async function makePostgres(making: PostgresMaking = {}): Promise<TestPostgres> {
+  const { settings = {}, standbyOf, copyOf, binaries = installed } = making
   if (binaries === undefined) throw new Error('Expected PostgreSQL to be installed')
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-postgres-'))
   const port = await freePort()
@@ -51,10 +75,12 @@ export async function makePostgres({ settings = {}, standbyOf }: PostgresMaking 
   if (user.uid !== undefined && user.gid !== undefined) chownSync(directory, user.uid, user.gid)
   const data = join(directory, 'data')
   const [program, ...options] =
-    standbyOf === undefined
-      ? ['initdb', '-U', 'strandfast', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']
-      : ['pg_basebackup', '-d', standbyOf.url, '-R', '-X', 'stream', '--no-sync', '-c', 'fast']
-  execFileSync(join(binaries, program), [...options, '-D', data], { ...user, cwd: directory, stdio: 'pipe' })
+    copyOf !== undefined
+      ? ['cp', '-a', copyOf, data]
+      : standbyOf === undefined
+        ? [join(binaries, 'initdb'), ...emptyDatabase, '-D', data]
+        : [join(binaries, 'pg_basebackup'), '-d', standbyOf.url, ...asStandby, '-D', data]
+  execFileSync(program, options, { ...user, cwd: directory, stdio: 'pipe' })
   const url = `postgres://strandfast@127.0.0.1:${port}/postgres`
   let server: ChildProcess | undefined
   const kill = async () => {
@@ -64,8 +90,16 @@ export async function makePostgres({ settings = {}, standbyOf }: PostgresMaking 
     await exited
     server = undefined
   }
+  const end = async (signal: NodeJS.Signals) => {
+    if (server === undefined) return
+    // At once, but it sees its own processes off.
+    signalAll(server, 'SIGCONT')
+    if (server.kill(signal)) await once(server, 'exit')
+    server = undefined
+  }
   return {
     url,
+    data,
     async start() {
       // The file systems of tests need not survive the machine, only the processes.
       const own = Object.entries({ fsync: 'off', ...settings }).flatMap(([name, value]) => [
@@ -81,6 +115,8 @@ export async function makePostgres({ settings = {}, standbyOf }: PostgresMaking 
       })
     },
     kill,
+    stop: () => end('SIGINT'),
+    reload: () => void server?.kill('SIGHUP'),
     pause: () => signalAll(server, 'SIGSTOP'),
     resume: () => signalAll(server, 'SIGCONT'),
     async query<R extends QueryResultRow>(text: string, values: unknown[] = []) {
@@ -93,9 +129,7 @@ export async function makePostgres({ settings = {}, standbyOf }: PostgresMaking 
     },
     connect: () => connected(url),
     async remove() {
-      // At once, but it sees its own processes off.
-      signalAll(server, 'SIGCONT')
-      if (server !== undefined && server.kill('SIGQUIT')) await once(server, 'exit')
+      await end('SIGQUIT')
       rmSync(directory, { recursive: true, force: true })
     },
   }

@@ -1,0 +1,42 @@
+/*
+ * A process that writes to the log of one shard beside others: it reads the log to its end and appends behind it, until it
+ * has got so many segments through. It prints a line for each number that it was told is its own, and why another was not.
+ */
+import { createHash } from 'node:crypto'
+import { SegmentRegister } from '../../../dist/src/outbound/cluster/register.js'
+import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
+
+const [urls, tables, shardText, name, countText] = process.argv.slice(2)
+const shard = Number(shardText)
+const register = new SegmentRegister({
+  urls: urls.split(' '),
+  statements: statementsOf(tables),
+  nowMs: () => performance.now(),
+  chance: () => 0.5,
+})
+
+let before = { segment: -1, part: 0 }
+let end
+async function readToEnd() {
+  for (;;) {
+    const rows = await register.read(shard, before, 100)
+    const last = rows.at(-1)
+    if (last === undefined) return
+    before = { segment: last.segment, part: last.part }
+    end = { number: last.segment, hash: last.hash }
+  }
+}
+
+for (let got = 0; got < Number(countText);) {
+  await readToEnd()
+  const header = `${end.number + 1} by ${name}`
+  const hash = createHash('sha256').update(end.hash).update(header).digest()
+  const parts = [{ blocks: Buffer.alloc(0), state: null }]
+  const outcome = await register.append(end, { shard, number: end.number + 1, hash, header, parts })
+  if (outcome.kind === 'durable') {
+    console.log(header)
+    got += 1
+  } else if (outcome.kind !== 'fenced')
+    throw new Error(`The append was ${outcome.kind}: ${outcome.reason ?? ''}`)
+}
+await register.close()

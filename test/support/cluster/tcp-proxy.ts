@@ -1,0 +1,172 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+/** What a client sends, or what its server answers. */
+export type Direction = 'requests' | 'answers'
+
+/** A TCP proxy that does to connections what networks do. */
+export interface TcpProxy {
+  readonly port: number
+  /** Bytes that the server has answered since the start. */
+  readonly answered: number
+  /**
+   * Lets so many bytes of the next answers through, counted from now, and then cuts the connection, once.
+   * @returns what resolves when it was cut
+   */
+  cutAfter(bytes: number): Promise<void>
+  /** Passes nothing on any more, both ways or one, and closes nothing: it comes after `heal`, as when packets are sent again. */
+  hold(...directions: Direction[]): void
+  /** Has everything take so much longer, each way. */
+  delay(ms: number): void
+  /** Passes on at once again, and what was held first. */
+  heal(): void
+  /** Breaks all connections; what is held of them is lost. */
+  break(): void
+  stop(): Promise<void>
+}
+
+/** Changes the answers of one connection. */
+export type AnswerFilter = () => (bytes: Buffer) => Buffer
+
+const both: readonly Direction[] = ['requests', 'answers']
+
+/** What holds for all connections of a proxy. */
+interface Weather {
+  held: Set<Direction>
+  delayMs: number
+  answered: number
+  /** Bytes until a cut. */
+  left: number
+  onCut(): void
+}
+
+/** Starts a proxy in front of a port of this machine. */
+export async function startTcpProxy(target: number, filter: AnswerFilter = () => asIs): Promise<TcpProxy> {
+  const weather: Weather = { held: new Set(), delayMs: 0, answered: 0, left: Infinity, onCut: () => {} }
+  const pipes = new Set<Pipe>()
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect(target, '127.0.0.1')
+    const change = filter()
+    const requests = new Pipe(weather, 'requests', (bytes) =>
+      bytes === null ? upstream.end() : upstream.write(bytes),
+    )
+    const answers = new Pipe(weather, 'answers', (bytes) => answer(weather, client, bytes && change(bytes)))
+    for (const [socket, pipe] of [
+      [client, requests],
+      [upstream, answers],
+    ] as const) {
+      pipes.add(pipe)
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('data', (bytes) => pipe.take(bytes))
+      socket.once('close', () => {
+        pipe.take(null)
+        sockets.delete(socket)
+        if (!client.destroyed || !upstream.destroyed) return
+        pipes.delete(requests)
+        pipes.delete(answers)
+      })
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
+  const pump = () => {
+    for (const pipe of pipes) pipe.pump()
+  }
+  const breakAll = () => {
+    for (const pipe of pipes) pipe.lose()
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: address.port,
+    get answered() {
+      return weather.answered
+    },
+    cutAfter(bytes) {
+      weather.left = bytes
+      return new Promise((resolve) => {
+        weather.onCut = resolve
+      })
+    },
+    hold(...directions) {
+      for (const direction of directions.length === 0 ? both : directions) weather.held.add(direction)
+    },
+    delay: (ms) => void (weather.delayMs = ms),
+    heal() {
+      weather.held.clear()
+      weather.delayMs = 0
+      pump()
+    },
+    break: breakAll,
+    async stop() {
+      breakAll()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+const asIs = (bytes: Buffer) => bytes
+
+/** One direction of one connection: bytes in their order, and null where it ends. */
+class Pipe {
+  readonly #weather: Weather
+  readonly #direction: Direction
+  readonly #give: (bytes: Buffer | null) => void
+  #queue: { bytes: Buffer | null; dueMs: number }[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(weather: Weather, direction: Direction, give: (bytes: Buffer | null) => void) {
+    this.#weather = weather
+    this.#direction = direction
+    this.#give = give
+  }
+
+  take(bytes: Buffer | null): void {
+    this.#queue.push({ bytes, dueMs: performance.now() + this.#weather.delayMs })
+    this.pump()
+  }
+
+  pump(): void {
+    clearTimeout(this.#timer)
+    while (!this.#weather.held.has(this.#direction)) {
+      const [next] = this.#queue
+      if (next === undefined) return
+      // What a connection is destroyed with does not wait for a delay that is over.
+      const leftMs = this.#weather.delayMs === 0 ? 0 : next.dueMs - performance.now()
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.pump(), leftMs)
+        return
+      }
+      this.#queue.shift()
+      this.#give(next.bytes)
+    }
+  }
+
+  lose(): void {
+    clearTimeout(this.#timer)
+    this.#queue = []
+  }
+}
+
+/** Passes an answer on, up to where it is to be cut. */
+function answer(weather: Weather, client: Socket, bytes: Buffer | null): void {
+  if (client.destroyed || client.writableEnded) return
+  if (bytes === null) {
+    client.end()
+    return
+  }
+  weather.answered += bytes.length
+  if (bytes.length <= weather.left) {
+    weather.left -= bytes.length
+    client.write(bytes)
+    return
+  }
+  client.end(bytes.subarray(0, weather.left))
+  // The database goes on with what it was asked: it learns later that nobody listens.
+  weather.left = Infinity
+  weather.onCut()
+}
