@@ -24,7 +24,9 @@ export const layers = {
   server: words('base auth wire settings protocol outbound dispatch data-directory backup routes http'),
   client: ['proof'],
   console: ['strand', 'proof', 'auth', 'client'],
-  cli: words('base strand proof auth wire settings protocol dispatch data-directory backup door client'),
+  cli: words(
+    'base strand proof auth wire settings protocol outbound dispatch data-directory backup door client',
+  ),
 }
 const workersMayImport = ['base', 'strand', 'proof', 'auth', 'wire', 'protocol']
 

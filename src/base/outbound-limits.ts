@@ -64,4 +64,12 @@ export const outboundLimits = {
   clusterRetryMinMs: 5,
   /** The longest one, milliseconds. */
   clusterRetryMaxMs: 100,
+  /** Connections that race in `strandfast cluster check`. */
+  clusterCheckConnections: 8,
+  /** Segments, and keys, that they race for. */
+  clusterCheckSegments: 30,
+  /** Appends that it cuts the connection of. */
+  clusterCheckCuts: 30,
+  /** How long one of its checks may take, seconds. */
+  clusterCheckSecs: 60,
 } as const

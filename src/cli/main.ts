@@ -94,6 +94,11 @@ const commands: readonly Command[] = [
     run: async (args) => (await import('./restore.js')).restoreCommand(args),
   },
   {
+    name: 'cluster',
+    summary: 'Makes and looks at a cluster over a PostgreSQL database',
+    run: async (args) => (await import('./cluster.js')).clusterCommand(args),
+  },
+  {
     name: 'bench',
     summary: 'Measures this machine and this build',
     run: async (args) => (await import('./bench.js')).benchCommand(args),

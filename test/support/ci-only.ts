@@ -16,6 +16,7 @@ export const shortForms: Readonly<Record<string, readonly string[]>> = {
 /** Files of other folders that take long, and what `npm test` runs of their kind. */
 export const ciOnly: Readonly<Record<string, string>> = {
   'client/server-trouble': 'client/http',
+  'cluster/check': 'cluster/register',
   'cluster/failover': 'cluster/register',
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',

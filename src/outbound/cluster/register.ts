@@ -138,6 +138,11 @@ export class SegmentRegister {
     this.#session = undefined
   }
 
+  /** Ends it at once: nothing is known of what is under way. */
+  drop(): void {
+    this.#drop()
+  }
+
   async #tryAppend(
     session: Session,
     before: Place,

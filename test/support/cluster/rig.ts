@@ -35,11 +35,14 @@ export class Rig {
     this.#primary = primary
   }
 
-  static async start(major: PostgresMajor = 15): Promise<Rig> {
+  static async start(
+    major: PostgresMajor = 15,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<Rig> {
     const [copyOf, binaries] = [await preparedData(major), binariesOf(major)]
     const servers: RigServer[] = []
     for (const name of serverNames) {
-      const server = await makePostgres({ settings: rigSettings, binaries, copyOf })
+      const server = await makePostgres({ settings: { ...rigSettings, ...settings }, binaries, copyOf })
       servers.push(Object.assign(server, { name, port: Number(new URL(server.url).port) }))
     }
     const [primary, ...standbys] = servers

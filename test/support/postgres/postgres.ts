@@ -26,8 +26,8 @@ export interface TestPostgres {
   pause(): void
   resume(): void
   query<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>
-  /** A connection that stays open, as for a lock. */
-  connect(): Promise<Client>
+  /** A connection that stays open, as for a lock, to a database: `postgres` unless it is named. */
+  connect(database?: string): Promise<Client>
   /** Stops it and removes its directory. */
   remove(): Promise<void>
 }
@@ -127,7 +127,7 @@ export async function makePostgres(making: PostgresMaking = {}): Promise<TestPos
         await client.end()
       }
     },
-    connect: () => connected(url),
+    connect: (database = 'postgres') => connected(url.replace(/postgres$/, database)),
     async remove() {
       await end('SIGQUIT')
       rmSync(directory, { recursive: true, force: true })
