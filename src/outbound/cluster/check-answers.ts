@@ -1,7 +1,9 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits.js'
-import { type DatabaseCheck, fine, segmentBehind, wrong } from './check-bench.js'
+import { type CheckBench, type DatabaseCheck, fine, segmentBehind, wrong } from './check-bench.js'
 import { NodeTable } from './nodes.js'
+import type { StoredSegment } from './register.js'
+import type { Written } from './session.js'
 
 /* What the answers of a database have to say, and when what it took has to be seen. */
 
@@ -105,20 +107,34 @@ export const transactionsCheck: DatabaseCheck = {
     await register.append(base, { ...first, parts: [written, written] })
     const erasing = segmentBehind(first, 'erasing')
     const rewrite = { segment: 1, part: 0, hash: first.hash, blocks: erased }
-    // The second one names a row that is not there, so that the whole transaction is undone.
-    const impossible = { ...erasing, rewrites: [rewrite, { ...rewrite, part: 7 }] }
-    const refused = await register.append(first, impossible)
+    const refused = await codeOf(() => failingTransaction(bench, first, erasing))
     const blocksOf = async () => (await bench.rowsOf(base.shard)).map(({ blocks }) => blocks)
-    const isKept = (await blocksOf()).slice(1).every((blocks) => blocks.equals(body))
-    if (refused.kind === 'durable' || !isKept)
+    const left = (await blocksOf()).slice(1)
+    if (refused !== '23505' || left.length !== 2 || !left.every((blocks) => blocks.equals(body)))
       return wrong('A transaction that failed has left something behind')
     const { kind } = await register.append(first, { ...erasing, rewrites: [rewrite] })
     const [, one, other, last] = await blocksOf()
     const isDone = one?.equals(erased) === true && other?.equals(body) === true && last !== undefined
     if (kind !== 'durable' || !isDone)
-      return wrong(`A transaction of two tables’ rows was ${kind}, and is not there`)
+      return wrong(`A transaction of several rows was ${kind}, and they are not as it says`)
     return fine('Several rows are written together, or none of them')
   },
+}
+
+/** Appends a segment and rewrites another one, and then fails. */
+async function failingTransaction(
+  bench: CheckBench,
+  before: StoredSegment,
+  next: StoredSegment,
+): Promise<Written> {
+  const { append, rewrite, begin } = bench.statements
+  const { shard, number, hash } = before
+  const session = await bench.session()
+  return session.transaction(async () => {
+    await session.write(append, [shard, number, hash, next.hash, next.header, Buffer.alloc(0), null])
+    await session.write(rewrite, [shard, number, 0, hash, Buffer.of(0)])
+    return session.write(begin, [shard, 0, hash, '', Buffer.alloc(0), null])
+  })
 }
 
 /** Rows of nodes are changed where they are as they were seen, by one of many; and no beat is lost. */
