@@ -41,6 +41,8 @@ export interface Sighting {
   node: string
   incarnation: number
   beat: number
+  /** Its own lease, where that is longer than that of who watches it. */
+  leaseMs?: number
 }
 
 interface Seen extends Sighting {
@@ -77,7 +79,8 @@ export class Silence {
 
   /** Nodes that may be expelled, as they were last seen: only if their rows say that still. */
   expired(nowMs: number): Sighting[] {
-    const isOver = ({ sinceMs }: Seen) => nowMs - sinceMs >= this.#leaseMs * LEASE_MARGIN
+    const isOver = ({ sinceMs, leaseMs = 0 }: Seen) =>
+      nowMs - sinceMs >= Math.max(leaseMs, this.#leaseMs) * LEASE_MARGIN
     return [...this.#seen.values()]
       .filter(isOver)
       .map(({ node, incarnation, beat }) => ({ node, incarnation, beat }))

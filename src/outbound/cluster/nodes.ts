@@ -1,6 +1,6 @@
 import { isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf } from './answers.js'
-import type { Session } from './session.js'
+import { Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
 /** A row of the table of nodes. */
@@ -35,6 +35,16 @@ export class NodeTable {
   constructor(session: Session, { nodes }: ClusterStatements) {
     this.#session = session
     this.#statements = nodes
+  }
+
+  /** That of the server that takes writes, by a connection of its own. */
+  static async open(urls: readonly string[], statements: ClusterStatements): Promise<NodeTable> {
+    return new NodeTable(await Session.open(urls), statements)
+  }
+
+  /** Ends the connection at once. */
+  drop(): void {
+    this.#session.drop()
   }
 
   /** All nodes, by name. */

@@ -1,0 +1,48 @@
+import type { Clock } from '../base/clock.js'
+import { machineClock } from '../base/machine-clock.js'
+
+const ENDED = -1n
+const MICROS_PER_MS = 1_000
+
+/**
+ * Until when a node of a cluster may answer, in memory that all of its threads share
+ * (docs/adr/0046-members-of-a-cluster.md). Each incarnation of a node has memory of its own: what was started for an
+ * earlier one never sees the lease of a later one. Times are of the machine's clock, which all threads see alike: a
+ * process that was stopped finds its lease over when it goes on, whoever looks first.
+ */
+export class LeaseMemory {
+  readonly memory: SharedArrayBuffer
+  readonly #until: BigInt64Array
+  readonly #nowMs: Clock
+
+  /** @param memory that of the thread which beats; new when created there */
+  constructor(memory = new SharedArrayBuffer(8), nowMs: Clock = machineClock) {
+    this.memory = memory
+    this.#until = new BigInt64Array(memory)
+    this.#nowMs = nowMs
+  }
+
+  /** Whether the node may answer, with what it knows now. */
+  holds(): boolean {
+    return this.untilMs > this.#nowMs()
+  }
+
+  get untilMs(): number {
+    return Number(Atomics.load(this.#until, 0)) / MICROS_PER_MS
+  }
+
+  /** It holds for longer now, unless it was ended. */
+  extend(untilMs: number): void {
+    const until = BigInt(Math.floor(untilMs * MICROS_PER_MS))
+    for (let before = Atomics.load(this.#until, 0); before !== ENDED && before < until;) {
+      const found = Atomics.compareExchange(this.#until, 0, before, until)
+      if (found === before) return
+      before = found
+    }
+  }
+
+  /** It is over, for good. */
+  end(): void {
+    Atomics.store(this.#until, 0, ENDED)
+  }
+}

@@ -1,0 +1,68 @@
+/*
+ * A node that is nothing but a member: it prints a line of JSON for all that happens to it, with the time of the machine's
+ * clock. As long as its lease holds it answers, every few milliseconds. It leaves at SIGTERM.
+ */
+import { machineClock } from '../../../dist/src/base/machine-clock.js'
+import { Membership, NameTaken } from '../../../dist/src/dispatch/cluster/membership.js'
+import { NodeTable } from '../../../dist/src/outbound/cluster/nodes.js'
+import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
+import { LeaseMemory } from '../../../dist/src/protocol/lease-memory.js'
+
+const [urls, tables, node, leaseText] = process.argv.slice(2)
+const leaseMs = Number(leaseText)
+const say = (event, more = {}) => console.log(JSON.stringify({ event, node, atMs: machineClock(), ...more }))
+
+const statements = statementsOf(tables)
+const lease = new LeaseMemory()
+
+/** The table, which says whom it has expelled. */
+async function connect() {
+  const table = await NodeTable.open(urls.split(' '), statements)
+  return {
+    all: () => table.all(),
+    join: (about) => table.join(about),
+    beat: (own) => table.beat(own),
+    drop: () => table.drop(),
+    async expel(seen) {
+      // Whoever takes over may open from here on.
+      const isDone = await table.expel(seen)
+      if (isDone) say('expelled', { whom: `${seen.node} ${seen.incarnation}` })
+      return isDone
+    },
+  }
+}
+
+const membership = new Membership({
+  about: { node, address: `${node}.example:1`, formatMax: 1, settingsDigest: `lease ${leaseMs}` },
+  leaseMs,
+  leaseMsOf: ({ settingsDigest }) => Number(settingsDigest.split(' ')[1]),
+  lease,
+  nowMs: machineClock,
+  connect,
+  changed: (members) => say('members', { names: members.map((one) => one.node).sort() }),
+  trouble: (error) => say('trouble', { message: error.message }),
+  expelled: () => {
+    say('ended')
+    process.exitCode = 3
+    clearInterval(answering)
+  },
+})
+
+process.once('SIGTERM', () => {
+  clearInterval(answering)
+  void membership.leave().then(() => say('left'))
+})
+
+let answering
+try {
+  const incarnation = await membership.join()
+  say('joined', { incarnation })
+  membership.start()
+  answering = setInterval(() => {
+    const atMs = machineClock()
+    if (lease.holds()) say('answered', { atMs, incarnation })
+  }, 5)
+} catch (error) {
+  say(error instanceof NameTaken ? 'taken' : 'failed', { message: error.message })
+  process.exitCode = 1
+}
