@@ -56,19 +56,15 @@ describe.skipIf(noPostgres)('strandfast cluster check', () => {
     expect(await postgres.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([])
   })
 
-  it.each([15, 18] as const)(
-    'finds PostgreSQL %s with two standbys fine, wherever the primary stands',
-    async (major) => {
-      const rig = await Rig.start(major, { fsync: 'on' })
-      const [first = '', ...others] = rig.urls.toReversed().map((url) => new URL(url).host)
-      const url = `postgres://strandfast@${[first, ...others].join(',')}/postgres`
-      const { code, stdout } = await check(url)
-      await rig.remove()
-      expect({ code, warn: linesOf(stdout, 'warn') }, stdout).toEqual({ code: 0, warn: [] })
-      expect(stdout).toContain('of which 2 follow')
-      expect(stdout).toContain(`PostgreSQL ${major}.`)
-    },
-  )
+  it('finds PostgreSQL 18 with two standbys fine, wherever the primary stands', async () => {
+    const rig = await Rig.start(18, { fsync: 'on' })
+    const hosts = rig.urls.toReversed().map((url) => new URL(url).host)
+    const { code, stdout } = await check(`postgres://strandfast@${hosts.join(',')}/postgres`)
+    await rig.remove()
+    expect({ code, warn: linesOf(stdout, 'warn') }, stdout).toEqual({ code: 0, warn: [] })
+    expect(stdout).toContain('of which 2 follow')
+    expect(stdout).toContain('PostgreSQL 18.')
+  })
 
   it('finds a database in which two rows can have one key', async () => {
     const dropping =

@@ -18,6 +18,15 @@ export interface MemberEvent {
   message?: string
 }
 
+/** How a node runs. */
+export interface MemberMaking {
+  tables: string
+  leaseMs: number
+  /** Options of Node. */
+  options?: readonly string[]
+  env?: Readonly<Record<string, string>>
+}
+
 /** A node in a process of its own. */
 export class TestMember {
   readonly node: string
@@ -25,14 +34,14 @@ export class TestMember {
   readonly exited: Promise<unknown>
   readonly #child: ChildProcess
 
-  constructor(
-    node: string,
-    urls: readonly string[],
-    { tables, leaseMs }: { tables: string; leaseMs: number },
-  ) {
+  constructor(node: string, urls: readonly string[], making: MemberMaking) {
+    const { tables, leaseMs, options = [], env = {} } = making
     this.node = node
-    const args = [program, urls.join(' '), tables, node, `${leaseMs}`]
-    this.#child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const args = [...options, program, urls.join(' '), tables, node, `${leaseMs}`]
+    this.#child = spawn(process.execPath, args, {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
+    })
     this.exited = once(this.#child, 'exit')
     if (this.#child.stdout === null) throw new Error('Expected the output of a process')
     createInterface(this.#child.stdout).on('line', (line) => this.events.push(JSON.parse(line)))

@@ -3,6 +3,7 @@
  * has got so many segments through. It prints a line for each number that it was told is its own, and why another was not.
  */
 import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { SegmentRegister } from '../../../dist/src/outbound/cluster/register.js'
 import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
 
@@ -15,11 +16,19 @@ const register = new SegmentRegister({
   chance: () => 0.5,
 })
 
-let before = { segment: -1, part: 0 }
+const beginning = { segment: -1, part: 0 }
+let before = beginning
 let end
 async function readToEnd() {
   for (;;) {
-    const rows = await register.read(shard, before, 100)
+    let rows
+    try {
+      rows = await register.read(shard, before, 100)
+    } catch {
+      // The primary is gone, and there is none yet.
+      await pause(10)
+      continue
+    }
     const last = rows.at(-1)
     if (last === undefined) return
     before = { segment: last.segment, part: last.part }
