@@ -52,8 +52,11 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
   const kinds = (of: TestMember | undefined, kind: MemberEvent['event']) =>
     of?.events.filter(({ event }) => event === kind) ?? []
 
-  it('see each other join and leave, and one that has left nobody has to expel', async () => {
+  it('see each other join and leave, agree on owners, and need not expel who has left', async () => {
     const [a, b, c] = await startAll(['a', 'b', 'c'])
+    const owners = [a, b, c].map((one) => kinds(one, 'members').at(-1)?.owners)
+    expect(new Set(owners[0])).toEqual(new Set(['a', 'b', 'c']))
+    expect(owners).toEqual([owners[0], owners[0], owners[0]])
     c?.signal('SIGTERM')
     await c?.exited
     expect([c?.exitCode, kinds(c, 'left')]).toEqual([0, [expect.anything()]])

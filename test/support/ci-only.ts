@@ -18,6 +18,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'client/server-trouble': 'client/http',
   'cluster/check': 'cluster/register',
   'cluster/failover': 'cluster/register',
+  'cluster/register-chaos': 'cluster/register',
   'cluster/membership': 'cluster/nodes, unit/dispatch/membership',
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',

@@ -190,8 +190,8 @@ export class Membership {
         await this.#pause(Math.max(0, startedAtMs + beatMs - this.#parts.nowMs()))
       } catch (error) {
         this.#drop()
-        if (this.#isOver) return
         this.#parts.trouble(error)
+        if (this.#isOver) return
         await this.#pause(beatMs / BEATS_PER_LEASE)
       }
     }

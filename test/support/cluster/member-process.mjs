@@ -3,6 +3,7 @@
  * clock. As long as its lease holds it answers, every few milliseconds. It leaves at SIGTERM.
  */
 import { machineClock } from '../../../dist/src/base/machine-clock.js'
+import { assign } from '../../../dist/src/dispatch/cluster/assignment.js'
 import { Membership, NameTaken } from '../../../dist/src/dispatch/cluster/membership.js'
 import { NodeTable } from '../../../dist/src/outbound/cluster/nodes.js'
 import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
@@ -39,7 +40,11 @@ const membership = new Membership({
   lease,
   nowMs: machineClock,
   connect,
-  changed: (members) => say('members', { names: members.map((one) => one.node).sort() }),
+  changed(members) {
+    const names = members.map((one) => one.node).sort()
+    const owners = assign(names, { shards: 8, copies: 2 }).map(({ owner }) => owner)
+    say('members', { names, owners })
+  },
   trouble: (error) => say('trouble', { message: error.message }),
   expelled: () => {
     say('ended')

@@ -14,6 +14,8 @@ export interface MemberEvent {
   atMs: number
   incarnation?: number
   names?: string[]
+  /** Of each of 8 shards, the node that should own it. */
+  owners?: string[]
   whom?: string
   message?: string
 }

@@ -31,6 +31,7 @@ export class RegisterRound {
   readonly rig: Rig
   readonly #subject: Subject
   readonly #registers: SegmentRegister[] = []
+  #reader: SegmentRegister | undefined
 
   constructor(rig: Rig, subject: Subject) {
     this.rig = rig
@@ -59,7 +60,11 @@ export class RegisterRound {
 
   /** The headers of a shard's log as the primary has it, in order. */
   async headers(shard: number): Promise<string[]> {
-    const rows = await this.over(this.rig.urls).read(shard, { segment: -1, part: 0 }, 100_000)
+    this.#reader ??= this.over(this.rig.urls)
+    const reader = this.#reader
+    const read = () => reader.read(shard, { segment: -1, part: 0 }, 100_000)
+    // Its connection may be one to a primary of before.
+    const rows = await read().catch(read)
     rows.forEach(({ segment }, index) => {
       if (segment !== index) throw new Error(`Shard ${shard} has segment ${segment} where ${index} should be`)
     })
