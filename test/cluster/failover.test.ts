@@ -57,13 +57,13 @@ describe.skipIf(noPostgres).each([15, 18] as const)('the log in PostgreSQL %s wi
     const { shard } = await roundOf().begin()
     const run = promisify(execFile)
     const writing = ['one', 'two'].map((name) =>
-      run(process.execPath, [writer, rig.urls.join(' '), 'test', `${shard}`, name, '60']),
+      run(process.execPath, [writer, rig.urls.join(' '), 'test', `${shard}`, name, '30']),
     )
     await eventually(async () => (await round.headers(shard)).length > 20)
     await rig.killPrimary()
     await rig.promote()
     const told = (await Promise.all(writing)).flatMap(({ stdout }) => stdout.trim().split('\n'))
-    expect(told).toHaveLength(120)
+    expect(told).toHaveLength(60)
     const headers = await round.headers(shard)
     // What was acknowledged is there, once; the rest is the segment 0.
     expect(headers.slice(1).sort()).toEqual(told.sort())

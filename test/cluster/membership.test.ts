@@ -2,12 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { machineClock } from '../../src/base/machine-clock.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { lateAnswers, type MemberEvent, TestMember } from '../support/cluster/members.js'
+import { memberChaos } from '../support/cluster/member-chaos.js'
 import { Rig } from '../support/cluster/rig.js'
 import type { Direction } from '../support/cluster/tcp-proxy.js'
 import { MovedClock, movedClockOptions } from '../support/faults/moved-clock.js'
+import { extent } from '../support/faults/rounds.js'
+import { patienceMs } from '../support/ci-only.js'
+import { runSeed } from '../support/run-seed.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 
 const tables = 'test'
@@ -166,4 +171,15 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     const lastAtMs = kinds(b, 'answered').at(-1)?.atMs ?? Infinity
     expect(kinds(a, 'expelled')[0]?.atMs).toBeGreaterThan(lastAtMs + 2 * leaseMs)
   })
+
+  it(
+    'answer nothing once they were expelled, whatever is stopped, killed, cut off and promoted',
+    async () => {
+      await begin()
+      const chance = seededRandom(runSeed('members'))
+      const rounds = extent({ short: 2, full: 300 })
+      expect(await memberChaos({ rig, tables, leaseMs, chance }, rounds)).toEqual([])
+    },
+    extent({ short: patienceMs(process.env), full: 3_600_000 }),
+  )
 })

@@ -33,6 +33,7 @@ export interface MemberMaking {
 export class TestMember {
   readonly node: string
   readonly events: MemberEvent[] = []
+  #members = ''
   readonly exited: Promise<unknown>
   readonly #child: ChildProcess
 
@@ -46,11 +47,15 @@ export class TestMember {
     })
     this.exited = once(this.#child, 'exit')
     if (this.#child.stdout === null) throw new Error('Expected the output of a process')
-    createInterface(this.#child.stdout).on('line', (line) => this.events.push(JSON.parse(line)))
+    createInterface(this.#child.stdout).on('line', (line) => this.#take(JSON.parse(line)))
   }
 
   get exitCode(): number | null {
     return this.#child.exitCode
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null
   }
 
   /** Whether it runs and has told that it joined. */
@@ -66,19 +71,22 @@ export class TestMember {
 
   /** Resolves when it takes these for alive. */
   async sees(...names: string[]): Promise<void> {
-    await eventually(
-      () => this.events.findLast(({ event }) => event === 'members')?.names?.join() === names.join(),
-    )
+    await eventually(() => this.#members === names.join())
   }
 
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
 
+  #take(event: MemberEvent): void {
+    if (event.event === 'members') this.#members = event.names?.join() ?? ''
+    this.events.push(event)
+  }
+
   async end(): Promise<void> {
     this.#child.kill('SIGCONT')
     this.#child.kill('SIGKILL')
-    if (this.#child.exitCode === null && this.#child.signalCode === null) await this.exited
+    if (this.isRunning) await this.exited
   }
 }
 
