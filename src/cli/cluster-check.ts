@@ -20,9 +20,17 @@ export async function clusterCheckCommand(args: string[]): Promise<number> {
     return showUsage(USAGE, { help: false, fault: 'Expected one address: postgres://user@host1,host2/name' })
   const { checkDatabase } = await import('../outbound/cluster/check.js')
   const counts = { ok: 0, warn: 0, fail: 0 }
+  let isStopped = false
+  // Not at once: what it has made is to be dropped.
+  process.once('SIGINT', () => (isStopped = true))
   for await (const { level, subject, detail } of checkDatabase(urls)) {
     counts[level] += 1
     process.stdout.write(`${level.padEnd(4)}  ${subject.padEnd(15)}  ${printable(detail)}\n`)
+    if (isStopped) break
+  }
+  if (isStopped) {
+    process.stdout.write('\nStopped before all was checked\n')
+    return exitCodes.foundWrong
   }
   process.stdout.write(`\n${verdictOf(counts)}\n`)
   return counts.fail > 0 ? exitCodes.foundWrong : exitCodes.fine

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Rig } from '../support/cluster/rig.js'
@@ -52,7 +53,7 @@ describe.skipIf(noPostgres)('strandfast cluster check', () => {
     const { code, stdout, stderr } = await check(postgres.url)
     expect({ code, stderr, fail: linesOf(stdout, 'fail') }, stdout).toEqual({ code: 0, stderr: '', fail: [] })
     expect(linesOf(stdout, 'warn')).toEqual([expect.stringContaining('standbys: No commit waits')])
-    expect(linesOf(stdout, 'ok')).toHaveLength(13)
+    expect(linesOf(stdout, 'ok')).toHaveLength(14)
     expect(await postgres.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([])
   })
 
@@ -84,7 +85,7 @@ describe.skipIf(noPostgres)('strandfast cluster check', () => {
     expect(stdout).toContain('do not use it')
   })
 
-  it('finds other bytes than were written, warnings that are kept back, and a server that forgets with the power', async () => {
+  it('finds a pooler, other bytes than were written, warnings that are kept back, and a server that forgets', async () => {
     const changing = `
       EXECUTE format('CREATE TRIGGER changing BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION cut_bytes()', made.object_identity);`
     const cutting = `CREATE FUNCTION cut_bytes() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -93,6 +94,11 @@ describe.skipIf(noPostgres)('strandfast cluster check', () => {
     await hasty.start()
     const client = await hasty.connect()
     await client.query(cutting + onEachTable(changing))
+    // As behind a pooler, another session may serve each statement.
+    await client.query(
+      `CREATE FUNCTION public.pg_backend_pid() RETURNS integer LANGUAGE sql AS 'SELECT (random() * 1000000)::integer'`,
+    )
+    await client.query('ALTER DATABASE postgres SET search_path = public, pg_catalog')
     await client.end()
     const proxy = await startTcpProxy(Number(new URL(hasty.url).port), withoutNotices)
     const { code, stdout } = await check(hasty.url.replace(/:\d+\//, `:${proxy.port}/`))
@@ -102,10 +108,22 @@ describe.skipIf(noPostgres)('strandfast cluster check', () => {
       code: 1,
       fail: [
         expect.stringContaining('disk: fsync = off'),
+        expect.stringContaining('sessions: One connection was served by several'),
         expect.stringContaining('warnings: They do not arrive'),
         'bytes: What was read is not what was written',
       ],
     })
+  })
+
+  it('drops its tables where it is stopped', async () => {
+    const running = spawn(process.execPath, [program, 'cluster', 'check', postgres.url])
+    const [first] = await once(running.stdout, 'data')
+    expect(String(first)).toContain('servers')
+    running.kill('SIGINT')
+    running.stdout.resume()
+    const [code] = await once(running, 'exit')
+    expect(code).toBe(1)
+    expect(await postgres.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([])
   })
 
   it('says that no server can be reached, and what was wrong with the command', async () => {

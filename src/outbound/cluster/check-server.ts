@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg'
+import { limits } from '../../base/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { type DatabaseCheck, fine, type Verdict, wrong } from './check-bench.js'
 import { Session } from './session.js'
@@ -96,6 +97,34 @@ export const standbysCheck: DatabaseCheck = {
     return { level: 'warn', detail: `${detail}: with fewer than 2 every commit waits as soon as one is away` }
   },
 }
+
+/** A connection stays one session of one server: a pooler may hand it another one with each transaction. */
+export const sessionsCheck: DatabaseCheck = {
+  subject: 'sessions',
+  async run(bench) {
+    const opened = Array.from({ length: limits.clusterCheckConnections }, () => bench.session())
+    const sessions = await Promise.all(opened)
+    const seen = new Map<Session, Set<string>>()
+    for (let round = 0; round < SESSION_ROUNDS; round++) {
+      const found = await Promise.all(
+        sessions.map((one) => textOf(one, 'SELECT pg_backend_pid()::text AS value')),
+      )
+      for (const [nth, session] of sessions.entries()) {
+        const pid = found[nth]
+        if (pid === undefined)
+          return { level: 'warn', detail: 'It does not tell which session serves a connection' }
+        seen.set(session, (seen.get(session) ?? new Set<string>()).add(pid))
+      }
+    }
+    if ([...seen.values()].every((pids) => pids.size === 1))
+      return fine('A connection has one session, from first to last')
+    return wrong(
+      'One connection was served by several sessions, whose settings get lost: let nodes connect without a pooler, or by one that pools sessions',
+    )
+  },
+}
+
+const SESSION_ROUNDS = 5
 
 const areValues = listOf(members<{ value: string }>({ value: isText }))
 

@@ -8,14 +8,14 @@ import {
 } from './check-answers.js'
 import { CheckBench, type DatabaseCheck, fine, type Verdict, wrong } from './check-bench.js'
 import { bytesCheck, chainCheck, cutCheck, racingCheck } from './check-log.js'
-import { serversCheck, settingsCheck, standbysCheck, versionCheck } from './check-server.js'
+import { serversCheck, sessionsCheck, settingsCheck, standbysCheck, versionCheck } from './check-server.js'
 
 /** What one check of a database found. */
 export interface DatabaseFinding extends Verdict {
   subject: string
 }
 
-const aboutServer = [versionCheck, settingsCheck, standbysCheck]
+const aboutServer = [versionCheck, settingsCheck, standbysCheck, sessionsCheck]
 const aboutTables = [
   codesCheck,
   warningsCheck,
