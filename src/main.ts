@@ -12,6 +12,7 @@ import { listen, type HttpServer } from './http/server.js'
 import { allRoutes } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
+import { makeClusterNode } from './server/cluster.js'
 import { readConsole } from './server/console.js'
 import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
@@ -66,7 +67,12 @@ export async function serve(
 /** Everything that makes up a server; none of it runs yet. */
 async function construct(config: Config, directory: DataDirectory, log: Logger) {
   const state = new ServerState(config, log)
-  const shards = makeShards(config, directory)
+  const lost = (reason: string) => {
+    log.fatal({ reason }, 'this node of the cluster cannot go on: the process ends itself')
+    void endProcess(shards)
+  }
+  const cluster = await makeClusterNode(config, { directory, log, lost })
+  const shards = makeShards(config, directory, cluster)
   const sink = makeSink(config, directory, log)
   const serverLog = makeServerLog(config, { shards, state, log })
   const told = poolTold(log)
@@ -86,7 +92,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const proposals = new ProposalClock({ shards, readOnly })
   const auth = await makeAuth(config, { ...parts, directory, log, told })
   if (auth !== undefined) parts.pools.push(auth.passwords)
-  return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth }
+  return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth, cluster }
 }
 
 type Server = Awaited<ReturnType<typeof construct>>
@@ -95,6 +101,8 @@ type Server = Awaited<ReturnType<typeof construct>>
 async function start(server: Server, opened: Opened): Promise<HttpServer> {
   const { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
   const { shards, readers } = parts
+  opened.add(() => server.cluster?.leave())
+  await server.cluster?.join()
   opened.add(() => readers.close())
   opened.add(() => shards.close())
   await shards.start(shardsListener({ ...parts, apiKeys, control, sink, log }))
@@ -149,6 +157,7 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   await control.close()
   await parts.shards.close()
   await parts.readers.close()
+  await server.cluster?.leave()
   http.close()
   log.info('stopped')
 }

@@ -1,12 +1,16 @@
 import { isMainThread, type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { assert } from '../src/base/assert.js'
+import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
+import { limits } from '../src/base/limits.js'
+import { CheckpointTable } from '../src/outbound/cluster/checkpoints.js'
 import { SegmentRegister, type AppendOutcome } from '../src/outbound/cluster/register.js'
 import { statementsOf } from '../src/outbound/cluster/statements.js'
+import { describeTrouble } from '../src/outbound/cluster/trouble.js'
 import {
   isClusterLogSettings,
   isLogRequest,
   isShardLine,
+  type ClusterLogFigures,
   type LogAnswer,
   type LogRequest,
   type ShardLine,
@@ -18,19 +22,29 @@ import {
  */
 
 assert(!isMainThread && parentPort !== null, 'the log of a cluster has a thread of its own')
+const parent = parentPort
 const given: unknown = workerData
 assert(isClusterLogSettings(given), 'the log of a cluster is handed its settings')
 const { urls, tables } = given
 const statements = statementsOf(tables)
+const figures: ClusterLogFigures = { appends: 0, appendSecs: 0, fenced: 0, unknown: 0, connections: 0 }
 
-parentPort.on('message', (line: unknown) => {
+parent.on('message', (line: unknown) => {
   assert(isShardLine(line), 'the log of a cluster is sent the lines of shards')
   serve(line)
 })
+setInterval(() => parent.postMessage(figures), limits.clusterFiguresMs).unref()
 
 /** Carries out what a shard asks for, one after the other, until it closes its line. */
 function serve({ shard, port, answers }: ShardLine): void {
-  const register = new SegmentRegister({ urls, statements, nowMs: steadyClock, chance: Math.random })
+  const connected = () => void (figures.connections += 1)
+  const register = new SegmentRegister({
+    urls,
+    statements,
+    nowMs: steadyClock,
+    chance: Math.random,
+    connected,
+  })
   const words = new Int32Array(answers)
   const answer = (found: LogAnswer) => {
     port.postMessage(found)
@@ -51,8 +65,20 @@ async function closeRegister(register: SegmentRegister, port: MessagePort): Prom
 }
 
 async function carryOut(register: SegmentRegister, shard: number, request: LogRequest): Promise<LogAnswer> {
-  if (request.kind === 'read') return read(register, shard, request)
-  const { before, after, header, parts, rewrites } = request
+  if (request.kind === 'append') return append(register, shard, request)
+  try {
+    return await keepOrRead(register, shard, request)
+  } catch (error) {
+    return { kind: 'failed', reason: describeTrouble(error) }
+  }
+}
+
+async function append(
+  register: SegmentRegister,
+  shard: number,
+  { before, after, header, parts, rewrites }: Extract<LogRequest, { kind: 'append' }>,
+): Promise<LogAnswer> {
+  const sinceMs = steadyClock()
   const outcome = await register.append(
     { number: before.segment, hash: bufferOf(before.hash) },
     {
@@ -71,22 +97,47 @@ async function carryOut(register: SegmentRegister, shard: number, request: LogRe
       })),
     },
   )
+  count(outcome, (steadyClock() - sinceMs) / 1_000)
   return { kind: 'appended', became: outcome.kind, reason: reasonOf(outcome) }
+}
+
+function count({ kind }: AppendOutcome, secs: number): void {
+  if (kind === 'durable') {
+    figures.appends += 1
+    figures.appendSecs += secs
+  } else figures[kind === 'unknown' ? 'unknown' : 'fenced'] += 1
 }
 
 function reasonOf(outcome: AppendOutcome): string {
   return outcome.kind === 'unknown' ? outcome.reason : ''
 }
 
-async function read(
+async function keepOrRead(
   register: SegmentRegister,
   shard: number,
-  { after, rows }: Extract<LogRequest, { kind: 'read' }>,
+  request: Exclude<LogRequest, { kind: 'append' }>,
 ): Promise<LogAnswer> {
-  try {
-    return { kind: 'rows', rows: await register.read(shard, after, rows) }
-  } catch (error) {
-    return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
+  if (request.kind === 'read')
+    return { kind: 'rows', rows: await register.read(shard, request.after, request.rows) }
+  const checkpoints = new CheckpointTable(await register.session(), statements, shard)
+  switch (request.kind) {
+    case 'lastCheckpoint': {
+      const { head = null, stateBytes } = await checkpoints.last()
+      return { kind: 'lastCheckpoint', head, stateBytes }
+    }
+    case 'checkpointPart': {
+      const { segment, part } = request
+      return { kind: 'checkpointPart', state: (await checkpoints.part(segment, part)) ?? null }
+    }
+    case 'putCheckpoint': {
+      const { segment, part, state } = request
+      if (part === 1) await checkpoints.begin(segment)
+      if (part === 0) await checkpoints.complete(segment, bufferOf(state))
+      else await checkpoints.put(segment, part, bufferOf(state))
+      return { kind: 'kept' }
+    }
+    default:
+      return unreachable(request)
   }
 }
 

@@ -5,10 +5,12 @@ import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
+import type { ShardWorkerData } from '../src/protocol/messages.js'
 import { isShardWorkerData } from '../src/protocol/shard-data.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
 import { Shard } from './shard/shard.js'
+import { type NodeLog, prepareNodeLog } from './store/log/node-log.js'
 import { ShardStore } from './store/shard-store.js'
 
 /*
@@ -25,7 +27,8 @@ const heartbeat = new Heartbeat(memory)
 let open = true
 let stepping = false
 const masterSeed = Buffer.from(settings.masterSeed)
-const store = new ShardStore(settings.path, masterSeed)
+const nodeLog = await nodeLogOf(given)
+const store = new ShardStore(settings.path, masterSeed, { openLog: nodeLog?.openLog })
 const shard = new Shard(
   {
     shard: settings.shard,
@@ -108,11 +111,13 @@ setInterval(() => store.agents.rest(), limits.agentRestMs).unref()
 setInterval(() => {
   if (!open) return
   if (shard.underWay === 0) shard.flush()
+  if (nodeLog?.checkpoints.ready === true) nodeLog.checkpoints.step()
   // Where it has rested for as long as it may.
   if (shard.busy) work()
 }, limits.flushLookMs).unref()
 
 port.postMessage('ready')
+if (nodeLog?.notice !== undefined) shard.note(nodeLog.notice)
 
 /** Has an idle shard continue work that it has put off; frames that wait come first. */
 function stepSoon(): void {
@@ -127,9 +132,25 @@ function stepSoon(): void {
   })
 }
 
+/** The log of a node's shard, with the store brought up to it; undefined where the log lies beside the store. */
+async function nodeLogOf({ settings, lines }: ShardWorkerData): Promise<NodeLog | undefined> {
+  const { path, node } = settings
+  if (node === undefined || lines === undefined) return undefined
+  return prepareNodeLog({
+    path,
+    node,
+    lines,
+    secret: { masterSeed, random: pooledRandom() },
+    clock: systemClock,
+    beat: () => heartbeat.beat(),
+    failed: ({ message }) => shard.note({ kind: 'failed', failures: [message] }),
+  })
+}
+
 /** Closing ends the thread: nothing else keeps it alive. */
 async function close(): Promise<void> {
   open = false
   port.close()
+  nodeLog?.checkpoints.close()
   await store.close()
 }

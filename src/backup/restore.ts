@@ -200,7 +200,7 @@ function readCopiedFormat(
  * The era of tokens in a restored directory. Random, because a backup does not say which eras and key rotations came
  * after it, and no token of those may be valid here.
  */
-function eraAfter(era: number, random: RandomBytes): number {
+export function eraAfter(era: number, random: RandomBytes): number {
   return era + 1 + Buffer.from(random(ERA_BYTES)).readUIntBE(0, ERA_BYTES)
 }
 

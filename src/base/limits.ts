@@ -224,6 +224,8 @@ export const limits = {
   flushBytes: 4_194_304,
   flushRecords: 8_192,
   flushAgeMs: 250,
+  /** Bytes of rows of a log that is read after which they are brought to the store. */
+  replayBytes: 16_777_216,
   /** How often an idle shard looks whether a flush is due. */
   flushLookMs: 50,
   /** Agents that one shard keeps in memory with chain head and key pair, at about 900 bytes each. */

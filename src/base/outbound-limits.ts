@@ -54,10 +54,22 @@ export const outboundLimits = {
   clusterConnectMs: 3_000,
   /** How long an append may take until nothing is known of it, milliseconds. */
   clusterAppendMs: 10_000,
+  /** How long a read of segments may take, milliseconds: less than their thread may be silent. */
+  clusterReadMs: 20_000,
   /** Rows of segments that are read at once: each is at most a megabyte. */
   clusterReadRows: 16,
   /** Bytes of bodies, and of sealed rows, in a row of a segment: CockroachDB warns above. */
   clusterPartBytes: 1_048_576,
+  /** Bytes of sealed rows since the last checkpoint below which none is made for their number. */
+  clusterCheckpointBytesMin: 8_388_608,
+  /** How often a checkpoint is made where rows were removed, milliseconds. */
+  clusterCheckpointMs: 86_400_000,
+  /** Pause after a checkpoint that failed, milliseconds. */
+  clusterCheckpointRetryMs: 600_000,
+  /** Segments whose rows are forgotten at once. */
+  clusterForgetSegments: 2_048,
+  /** How often the thread of the log tells its figures, milliseconds. */
+  clusterFiguresMs: 1_000,
   /** How long the thread of the log may be silent on what a shard waits for, milliseconds. */
   clusterSilenceMs: 30_000,
   /** The shortest pause before an append is sent again, milliseconds. */

@@ -1,4 +1,4 @@
-import { hostUrls } from '../outbound/cluster/hosts.js'
+import { hostUrls } from '../base/host-urls.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { showUsage } from './read-options.js'

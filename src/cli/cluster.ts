@@ -12,6 +12,30 @@ interface Subcommand {
 
 const subcommands: readonly Subcommand[] = [
   {
+    name: 'init',
+    usage: 'init --shards N',
+    summary: 'Makes an empty cluster in the database',
+    run: async (args) => (await import('./cluster-init.js')).clusterInitCommand(args),
+  },
+  {
+    name: 'push',
+    usage: 'push [--data-dir DIR]',
+    summary: 'Makes a cluster of a stopped data directory, which becomes that of its first node',
+    run: async (args) => (await import('./cluster-push.js')).clusterPushCommand(args),
+  },
+  {
+    name: 'pull',
+    usage: 'pull DIR',
+    summary: 'Makes a data directory of its own of the cluster, which may be in use: a backup',
+    run: async (args) => (await import('./cluster-pull.js')).clusterPullCommand(args),
+  },
+  {
+    name: 'status',
+    usage: 'status',
+    summary: 'Shows the nodes, the logs and the database of the cluster',
+    run: async (args) => (await import('./cluster-status.js')).clusterStatusCommand(args),
+  },
+  {
     name: 'check',
     usage: 'check URL',
     summary: 'Shows whether a database can hold the log of a cluster',
@@ -22,11 +46,16 @@ const subcommands: readonly Subcommand[] = [
 const widest = Math.max(...subcommands.map(({ usage }) => usage.length))
 
 const USAGE = `Usage: strandfast cluster SUBCOMMAND
-${subcommands.map(({ usage, summary }) => `  ${usage.padEnd(widest)}  ${summary}\n`).join('')}`
+${subcommands.map(({ usage, summary }) => `  ${usage.padEnd(widest)}  ${summary}\n`).join('')}
+The database is that of SERVICE_CLUSTER_URL (but for check), the master seed that of SERVICE_MASTER_SEED or its file
+(docs/CLUSTER.md).
+`
 
 /** Runs a subcommand. @returns the exit code: its own, or 78 where there is none of that name */
 export async function clusterCommand([name, ...args]: string[]): Promise<number> {
-  if (name === '--help' || name === '-h') return showUsage(USAGE, { help: true, fault: '' })
+  if (name === '--help' || name === '-h' || args.includes('--help') || args.includes('-h')) {
+    return showUsage(USAGE, { help: true, fault: '' })
+  }
   const subcommand = subcommands.find((one) => one.name === name)
   if (subcommand !== undefined) return subcommand.run(args)
   const names = subcommands.map((one) => one.name).join(', ')

@@ -5,6 +5,7 @@ import { type Config, describeFaults } from '../settings/config.js'
 import { describeFlags } from '../settings/flags.js'
 import { type DataDirectory, openDataDirectory } from '../data-directory/data-directory.js'
 import { loadEngine } from '../door/engine.js'
+import { openCluster } from './cluster-start.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { readSettings } from './read-settings.js'
@@ -46,7 +47,13 @@ export async function serveCommand(args: string[]): Promise<number> {
     return end(exitCodes.foundWrong)
   }
   const { signalled, canEnd } = waitForSignal()
-  const opening = openDataDirectory(reading.config, pooledRandom())
+  const cluster = await openCluster(reading.config)
+  if (!cluster.ok) {
+    tell(cluster.detail)
+    return end(cluster.exitCode)
+  }
+  for (const warning of cluster.warnings) tell(`warning: ${warning}`)
+  const opening = openDataDirectory({ ...reading.config, origin: cluster.origin }, pooledRandom())
   if (!opening.ok) return refuse(opening.detail)
   // Shown before anything can fail, because no later start shows it again.
   const { rootKeyCreated } = opening.directory

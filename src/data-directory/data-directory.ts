@@ -16,11 +16,13 @@ import {
   unfinishedSuffix,
   writeDurably,
 } from '../base/durable-file.js'
+import { allowMissing, type ClusterOrigin, formatOfNode, originFault } from './cluster-origin.js'
 import { type Format, formatFile, parseFormatOf, writeFormat } from './format.js'
 import { isAuthorityFile } from './license-authority.js'
 import { placeLogs } from './log-folders.js'
 import { settleFolders } from './shard-folders.js'
-import { deriveSeed, seedBytes } from '../strand/keys.js'
+import { fingerprintOf } from './seed-fingerprint.js'
+import { seedBytes } from '../strand/keys.js'
 
 /** A data directory that this process has locked. */
 export interface DataDirectory {
@@ -47,7 +49,10 @@ export type DataDirectoryOpening = { ok: true; directory: DataDirectory } | { ok
 export type DataDirectorySettings = Pick<
   Config,
   'dataDir' | 'logDir' | 'shards' | 'masterSeed' | 'rootApiKey'
->
+> & {
+  /** The cluster of which it is, or becomes, the directory of a node. */
+  origin?: ClusterOrigin | undefined
+}
 
 /** The file with the master seed, unless a setting gives it. */
 export const seedFile = 'master.seed'
@@ -63,7 +68,6 @@ export function shardDirectory(shard: number): string {
   return `shard-${shard}`
 }
 
-const FINGERPRINT_INFO = 'strandfast/master-seed-fingerprint/v1'
 const ROOT_KEY_PREFIX = 'sf_root_'
 const ROOT_KEY_BYTES = 32
 
@@ -155,6 +159,9 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   const found = parseFormatOf(path)
   if (typeof found === 'string') return refuse(found)
   const format = found === undefined ? undefined : settleFolders(path, found)
+  const misfit = originFault(config, format, config.origin)
+  if (misfit !== undefined) return refuse(misfit)
+  if (config.origin !== undefined && format !== undefined) allowMissing(storePaths(path, format.shards))
   const fault = placesFault(path, format)
   if (fault !== undefined) return refuse(fault)
   if (format !== undefined && config.shards !== undefined && config.shards !== format.shards) {
@@ -168,28 +175,38 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   if (typeof masterSeed === 'string') return refuse(masterSeed)
   const rootKey = readRootKey(config, format, opener.random)
   if (typeof rootKey === 'string') return refuse(rootKey)
-  const shards = format?.shards ?? config.shards ?? Math.min(availableParallelism(), shardsMax)
-  if (format === undefined) {
-    // Each is removed when its store is made, so that a lost store is not mistaken for one that was never made.
-    for (const name of storeNames(shards)) makeDirectory(join(path, name + unfinishedSuffix))
-    const masterSeedFingerprint = fingerprint(masterSeed)
-    writeFormat(path, {
-      shards,
-      createdAtMs: opener.clock(),
-      masterSeedFingerprint,
-      layout: 0,
-      switching: false,
-      tokenEra: 0,
-      hasLog: true,
-    })
-  } else if (!format.hasLog) {
-    // Before a store has a log: an earlier version would not read it.
-    writeFormat(path, { ...format, hasLog: true })
-  }
-  const logFault = placeLogs(path, storeFolders(path, shards), config.logDir)
+  const made = format ?? makeFormat(config, masterSeed, opener.clock)
+  // Before a store has a log: an earlier version would not read it.
+  if (!made.hasLog) writeFormat(path, { ...made, hasLog: true })
+  const { shards, tokenEra } = made
+  const logFault =
+    made.cluster === undefined ? placeLogs(path, storeFolders(path, shards), config.logDir) : undefined
   if (logFault !== undefined) return refuse(logFault)
-  const tokenEra = format?.tokenEra ?? 0
   return { ok: true, directory: { path, shards, tokenEra, masterSeed, ...rootKey, close: opener.close } }
+}
+
+/** Makes a directory a data directory, with placeholders for its stores. */
+function makeFormat(
+  { dataDir, shards, origin }: DataDirectorySettings,
+  masterSeed: Buffer,
+  clock: Clock,
+): Format {
+  const format =
+    origin === undefined
+      ? {
+          shards: shards ?? Math.min(availableParallelism(), shardsMax),
+          createdAtMs: clock(),
+          masterSeedFingerprint: fingerprintOf(masterSeed),
+          layout: 0,
+          switching: false,
+          tokenEra: 0,
+          hasLog: true,
+        }
+      : formatOfNode(origin)
+  // Each is removed when its store is made, so that a lost store is not mistaken for one that was never made.
+  for (const store of storePaths(dataDir, format.shards)) makeDirectory(store + unfinishedSuffix)
+  writeFormat(dataDir, format)
+  return format
 }
 
 /**
@@ -244,12 +261,13 @@ export function storeNames(shards: number): string[] {
   return Array.from({ length: shards }, (_none, shard) => `shard-${shard}`)
 }
 
+function storePaths(path: string, shards: number): string[] {
+  return storeNames(shards).map((name) => join(path, name))
+}
+
 /** Where the stores of a data directory are, or will be made. */
 function storeFolders(path: string, shards: number): string[] {
-  return storeNames(shards).map((name) => {
-    const store = join(path, name)
-    return existsSync(store) ? store : store + unfinishedSuffix
-  })
+  return storePaths(path, shards).map((store) => (existsSync(store) ? store : store + unfinishedSuffix))
 }
 
 /** The name of the placeholder for a store that is still to be made. */
@@ -308,12 +326,7 @@ function readSeed(
 
 /** Whether a seed is the one that a data directory was made with. */
 export function isSeedOf(seed: Buffer, format: Pick<Format, 'masterSeedFingerprint'>): boolean {
-  return fingerprint(seed) === format.masterSeedFingerprint
-}
-
-/** What format.json contains of a master seed: enough to recognise it, but not to find it. */
-function fingerprint(seed: Buffer): string {
-  return deriveSeed(seed, FINGERPRINT_INFO).toString('hex')
+  return fingerprintOf(seed) === format.masterSeedFingerprint
 }
 
 type RootKey = Pick<DataDirectory, 'rootKeyDigest' | 'rootKeyCreated'>

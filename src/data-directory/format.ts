@@ -18,13 +18,20 @@ export interface Format {
   tokenEra: number
   /** False for a directory of an earlier version, until a server starts on it. */
   hasLog: boolean
+  /** The cluster that the directory is a copy of, for one of its nodes (docs/CLUSTER.md); 32 hex digits. */
+  cluster?: string
 }
 
 /** The format version of directories that this program makes and reads. */
 export const formatVersion = 2
 
+/** The format of directories of a cluster's nodes, whose logs are elsewhere. */
+const formatOfNode = 3
+
 /** The format of directories whose stores have no log (docs/adr/0041-one-log.md). The first start writes the other. */
 const formatWithoutLog = 1
+
+const known: ReadonlySet<unknown> = new Set([formatVersion, formatWithoutLog, formatOfNode])
 
 /** The file that makes a directory a data directory. */
 export const formatFile = 'format.json'
@@ -54,13 +61,14 @@ export function readFormat(path: string, name: string = formatFile): Format | st
 /** Writes format.json completely or not at all; it is on disk when this returns. */
 export function writeFormat(path: string, format: Format, name: string = formatFile): void {
   const members = {
-    format: formatVersion,
+    format: format.cluster === undefined ? formatVersion : formatOfNode,
     shards: format.shards,
     created_at_ms: format.createdAtMs,
     master_seed_fingerprint: format.masterSeedFingerprint,
     ...(format.layout > 0 && { layout: format.layout }),
     ...(format.switching && { switching: true }),
     ...(format.tokenEra > 0 && { token_era: format.tokenEra }),
+    ...(format.cluster !== undefined && { cluster: format.cluster }),
   }
   writeDurably(join(path, name), `${JSON.stringify(members, undefined, 2)}\n`)
 }
@@ -74,7 +82,7 @@ function parseFormat(file: string, text: string): Format | string {
     return damaged
   }
   if (typeof json !== 'object' || json === null || !('format' in json)) return damaged
-  if (json.format !== formatVersion && json.format !== formatWithoutLog) {
+  if (!known.has(json.format)) {
     return (
       `The data directory ${dirname(file)} has format ${JSON.stringify(json.format)} and this program reads ` +
       `format ${formatVersion}: use the version of the program that made it`
@@ -91,6 +99,9 @@ function parseFormat(file: string, text: string): Format | string {
     return damaged
   const tokenEra = 'token_era' in json ? json.token_era : 0
   if (typeof tokenEra !== 'number' || !Number.isSafeInteger(tokenEra) || tokenEra < 0) return damaged
-  const hasLog = json.format === formatVersion
-  return { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra, hasLog }
+  const hasLog = json.format !== formatWithoutLog
+  const found = { shards, createdAtMs, masterSeedFingerprint, layout, switching, tokenEra, hasLog }
+  if (json.format !== formatOfNode) return found
+  const cluster = 'cluster' in json ? json.cluster : undefined
+  return typeof cluster === 'string' ? { ...found, cluster } : damaged
 }

@@ -27,8 +27,11 @@ export type RestoredMarker = Static<typeof RestoredMarker>
 
 const markers = reader(RestoredMarker)
 
+/** What is said of what was restored. */
+export type RestoredFrom = Pick<BackupManifest, 'created_at_ms' | 'version' | 'heads_root'>
+
 /** Writes the marker to a directory that is being restored. @throws Error of the file system */
-export function leaveRestoredMarker(dataDir: string, manifest: BackupManifest, nowMs: number): void {
+export function leaveRestoredMarker(dataDir: string, manifest: RestoredFrom, nowMs: number): void {
   const marker: RestoredMarker = {
     id: randomBytes(16).toString('hex'),
     restored_at_ms: nowMs,

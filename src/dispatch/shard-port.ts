@@ -2,12 +2,16 @@ import { Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
 import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
 import type { Command, Outcome, ShardSettings, ShardWorkerData, StreamEvent } from '../protocol/messages.js'
 import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
 import type { Notice } from '../protocol/notices.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
+
+/** Makes the lines of a shard to the log of its cluster. */
+export type LinesOf = (shard: number) => ClusterLines
 
 /** Takes the outcome of one command. */
 export type Receive = (outcome: Outcome) => void
@@ -38,6 +42,7 @@ interface Pending {
  */
 export class ShardPort {
   readonly #settings: ShardSettings
+  readonly #linesOf: LinesOf | undefined
   readonly #listener: ShardListener
   readonly #pending = new Map<number, Pending>()
   #worker: Worker | undefined
@@ -55,7 +60,9 @@ export class ShardPort {
   #isUnreadable = false
   figures: ShardFigures = noFigures()
 
-  constructor(settings: ShardSettings, listener: ShardListener) {
+  /** @param linesOf makes the lines to the log of a cluster, for each thread anew; absent where there is none */
+  constructor(settings: ShardSettings, listener: ShardListener, linesOf?: LinesOf) {
+    this.#linesOf = linesOf
     this.#settings = settings
     this.#listener = listener
   }
@@ -83,10 +90,16 @@ export class ShardPort {
 
   async #start(): Promise<void> {
     const heartbeat = new Heartbeat()
-    const workerData: ShardWorkerData = { settings: this.#settings, heartbeat: heartbeat.memory }
+    const lines = this.#linesOf?.(this.#settings.shard)
+    const workerData: ShardWorkerData = {
+      settings: this.#settings,
+      heartbeat: heartbeat.memory,
+      ...(lines !== undefined && { lines }),
+    }
     const worker = new Worker(new URL('../../workers/shard-thread.js', import.meta.url), {
       workerData,
       name: `shard-${this.#settings.shard}`,
+      ...(lines !== undefined && { transferList: [lines.log.port, lines.checkpoints.port] }),
     })
     const watch = new ThreadWatch(worker, heartbeat)
     this.#watch = watch

@@ -1,13 +1,19 @@
 import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
+import { refuse } from '../base/errors.js'
+import { isFenced } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
 import type { Command, CommandOf, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
 import type { ShardFigures } from '../protocol/shard-figures.js'
 import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
-import { ShardPort, type Receive } from './shard-port.js'
+import { ShardPort, type LinesOf, type Receive } from './shard-port.js'
 import { hasSpoiltMemory } from './spoilt-memory.js'
+
+const notOwner = refuse('unavailable', 'This node cannot reach the database of its cluster, try again', {
+  retryAfterSecs: 1,
+})
 
 /** Notices for others than the cache of records. */
 export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
@@ -35,6 +41,15 @@ export interface ShardsOptions {
   cacheBytesMax: number
   /** How long a thread may make no progress while commands wait for it, milliseconds; 0 is off. */
   silenceMaxMs: number
+  /** Of a node of a cluster. */
+  cluster?: ClusterOwner | undefined
+}
+
+/** What makes the shards of a node its own. */
+export interface ClusterOwner {
+  linesOf: LinesOf
+  /** Whether what this node has can be what is true: without the database for long, another one may have gone on. */
+  mayAnswer(): boolean
 }
 
 /** How often the thread of one shard has ended since the start. */
@@ -57,25 +72,31 @@ export class Shards {
   readonly #restartsAt: number[] = []
   readonly #ends: Ends[]
   readonly #silenceMaxMs: number
+  readonly #cluster: ClusterOwner | undefined
   #looks: NodeJS.Timeout | undefined
   #lost = false
   /** A thread does not end although it was told to. */
   #stuck = false
   #closing = false
 
-  constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs }: ShardsOptions) {
+  constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
+    this.#cluster = cluster
     this.#records = new RecordCache(cacheBytesMax)
     this.#silenceMaxMs = silenceMaxMs
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.#ports = settings.map(
       (one) =>
-        new ShardPort(one, {
-          events: (events) => this.#listener?.events(one.shard, events),
-          notice: (notice) => this.#notice(one.shard, notice),
-          unreadable: (error) =>
-            this.#lose(one.shard, `what its thread told cannot be read (${String(error)})`),
-          died: (error) => this.#restart(one.shard, error),
-        }),
+        new ShardPort(
+          one,
+          {
+            events: (events) => this.#listener?.events(one.shard, events),
+            notice: (notice) => this.#notice(one.shard, notice),
+            unreadable: (error) =>
+              this.#lose(one.shard, `what its thread told cannot be read (${String(error)})`),
+            died: (error) => this.#restart(one.shard, error),
+          },
+          cluster?.linesOf,
+        ),
     )
   }
 
@@ -97,7 +118,8 @@ export class Shards {
 
   /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
   send(agent: string, command: Command, receive: Receive): void {
-    if (command.kind === 'recordGet') this.#get(command, receive)
+    if (this.#cluster?.mayAnswer() === false) receive(notOwner)
+    else if (command.kind === 'recordGet') this.#get(command, receive)
     else this.sendTo(shardOf(agent, this.#ports.length), command, receive)
   }
 
@@ -105,7 +127,7 @@ export class Shards {
   sendTo(shard: number, command: Command, receive: Receive): void {
     const port = this.#ports[shard]
     if (port === undefined) throw new Error(`Expected a shard below ${this.#ports.length}, got ${shard}`)
-    const refusal = port.send(command, receive)
+    const refusal = this.#cluster?.mayAnswer() === false ? notOwner : port.send(command, receive)
     if (refusal !== undefined) receive(refusal)
   }
 
@@ -218,6 +240,10 @@ export class Shards {
     if (ends !== undefined) ends.deaths++
     if (hasSpoiltMemory(error)) {
       this.#lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
+      return
+    }
+    if (isFenced(error)) {
+      this.#lose(shard, 'another node of the cluster has taken it')
       return
     }
     const released = this.#listener?.died(shard, error)

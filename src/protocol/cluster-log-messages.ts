@@ -1,5 +1,5 @@
 import { MessagePort } from 'node:worker_threads'
-import { either, isBytes, isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
+import { isBytes, isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
 
 /*
  * What a shard's thread and the thread of the cluster's log say to each other (docs/adr/0044-cluster-log.md), by a port of
@@ -22,6 +22,12 @@ export interface ShardLine {
   answers: SharedArrayBuffer
 }
 
+/** The lines of one shard: its checkpoints are written while it appends. */
+export interface ClusterLines {
+  log: ShardLine
+  checkpoints: ShardLine
+}
+
 export const isClusterLogSettings = members<ClusterLogSettings>({ urls: listOf(isText), tables: isText })
 
 export const isShardLine = members<ShardLine>({
@@ -29,6 +35,8 @@ export const isShardLine = members<ShardLine>({
   port: (value): value is MessagePort => value instanceof MessagePort,
   answers: (value): value is SharedArrayBuffer => value instanceof SharedArrayBuffer,
 })
+
+export const areClusterLines = members<ClusterLines>({ log: isShardLine, checkpoints: isShardLine })
 
 /** A row of a segment: bodies in the clear, and sealed rows. */
 export interface SegmentPart {
@@ -50,6 +58,13 @@ export interface SegmentRewrite {
   blocks: Uint8Array
 }
 
+/** A part of a checkpoint that is written: part 0 comes last, and makes those before it of no use. */
+export interface CheckpointPart {
+  segment: number
+  part: number
+  state: Uint8Array
+}
+
 /** What a shard asks for. One append is under way at a time. */
 export type LogRequest =
   | {
@@ -62,6 +77,9 @@ export type LogRequest =
       rewrites: SegmentRewrite[]
     }
   | { kind: 'read'; after: { segment: number; part: number }; rows: number }
+  | { kind: 'lastCheckpoint' }
+  | { kind: 'checkpointPart'; segment: number; part: number }
+  | ({ kind: 'putCheckpoint' } & CheckpointPart)
 
 /** A row of a segment as it was read. */
 export interface SegmentRow extends SegmentPart {
@@ -78,14 +96,45 @@ export type Appended = 'durable' | 'fenced' | 'lost' | 'unknown'
 export type LogAnswer =
   | { kind: 'appended'; became: Appended; reason: string }
   | { kind: 'rows'; rows: SegmentRow[] }
+  | { kind: 'lastCheckpoint'; head: Uint8Array | null; stateBytes: number }
+  | { kind: 'checkpointPart'; state: Uint8Array | null }
+  | { kind: 'kept' }
   | { kind: 'failed'; reason: string }
+
+/** What the thread of the log tells of itself, since its start. */
+export interface ClusterLogFigures {
+  /** Appends that are durable, and the seconds that they took together. */
+  appends: number
+  appendSecs: number
+  /** Appends that another node's segment was in the place of, and those of which nothing is known. */
+  fenced: number
+  unknown: number
+  /** Connections that were made. */
+  connections: number
+}
+
+export const isClusterLogFigures = members<ClusterLogFigures>({
+  appends: isNumber,
+  appendSecs: isNumber,
+  fenced: isNumber,
+  unknown: isNumber,
+  connections: isNumber,
+})
 
 const isState: Check<Uint8Array | null> = (value) => value === null || isBytes(value)
 const isPart = members<SegmentPart>({ blocks: isBytes, state: isState })
 const isName = members<SegmentName>({ segment: isNumber, hash: isBytes })
 
-export const isLogRequest: Check<LogRequest> = either(
-  members<Extract<LogRequest, { kind: 'append' }>>({
+/** Of a union, the check of each kind. */
+function anyOf<Found>(...checks: readonly Check<Found>[]): Check<Found> {
+  return (value): value is Found => checks.some((check) => check(value))
+}
+
+type Asked<Kind extends LogRequest['kind']> = Extract<LogRequest, { kind: Kind }>
+type Answered<Kind extends LogAnswer['kind']> = Extract<LogAnswer, { kind: Kind }>
+
+export const isLogRequest: Check<LogRequest> = anyOf<LogRequest>(
+  members<Asked<'append'>>({
     kind: oneOf('append'),
     before: isName,
     after: isName,
@@ -95,33 +144,42 @@ export const isLogRequest: Check<LogRequest> = either(
       members<SegmentRewrite>({ segment: isNumber, part: isNumber, hash: isBytes, blocks: isBytes }),
     ),
   }),
-  members<Extract<LogRequest, { kind: 'read' }>>({
+  members<Asked<'read'>>({
     kind: oneOf('read'),
     after: members<{ segment: number; part: number }>({ segment: isNumber, part: isNumber }),
     rows: isNumber,
   }),
+  members<Asked<'lastCheckpoint'>>({ kind: oneOf('lastCheckpoint') }),
+  members<Asked<'checkpointPart'>>({ kind: oneOf('checkpointPart'), segment: isNumber, part: isNumber }),
+  members<Asked<'putCheckpoint'>>({
+    kind: oneOf('putCheckpoint'),
+    segment: isNumber,
+    part: isNumber,
+    state: isBytes,
+  }),
 )
 
-export const isLogAnswer: Check<LogAnswer> = either(
-  members<Extract<LogAnswer, { kind: 'appended' }>>({
+export const isLogAnswer: Check<LogAnswer> = anyOf<LogAnswer>(
+  members<Answered<'appended'>>({
     kind: oneOf('appended'),
     became: oneOf('durable', 'fenced', 'lost', 'unknown'),
     reason: isText,
   }),
-  either(
-    members<Extract<LogAnswer, { kind: 'rows' }>>({
-      kind: oneOf('rows'),
-      rows: listOf(
-        members<SegmentRow>({
-          segment: isNumber,
-          part: isNumber,
-          hash: isBytes,
-          header: isText,
-          blocks: isBytes,
-          state: isState,
-        }),
-      ),
-    }),
-    members<Extract<LogAnswer, { kind: 'failed' }>>({ kind: oneOf('failed'), reason: isText }),
-  ),
+  members<Answered<'rows'>>({
+    kind: oneOf('rows'),
+    rows: listOf(
+      members<SegmentRow>({
+        segment: isNumber,
+        part: isNumber,
+        hash: isBytes,
+        header: isText,
+        blocks: isBytes,
+        state: isState,
+      }),
+    ),
+  }),
+  members<Answered<'lastCheckpoint'>>({ kind: oneOf('lastCheckpoint'), head: isState, stateBytes: isNumber }),
+  members<Answered<'checkpointPart'>>({ kind: oneOf('checkpointPart'), state: isState }),
+  members<Answered<'kept'>>({ kind: oneOf('kept') }),
+  members<Answered<'failed'>>({ kind: oneOf('failed'), reason: isText }),
 )

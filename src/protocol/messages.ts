@@ -1,3 +1,4 @@
+import type { ClusterLines } from './cluster-log-messages.js'
 import type { AgentList, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
 import type { Policy } from '../auth/row-policy.js'
@@ -372,6 +373,8 @@ export interface ShardSettings {
   signing: Signing
   auth: AuthRules
   proposals: ProposalRules
+  /** The name of this node, where the log of the shard is that of a cluster. */
+  node?: string
 }
 
 /** What the thread of a shard worker is given. */
@@ -379,4 +382,6 @@ export interface ShardWorkerData {
   settings: ShardSettings
   /** Memory of its `Heartbeat`. */
   heartbeat: SharedArrayBuffer
+  /** To the log of the cluster. */
+  lines?: ClusterLines
 }

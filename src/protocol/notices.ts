@@ -15,5 +15,7 @@ export type Notice =
   | { kind: 'apiKeysChanged'; changes: ApiKeyChanges }
   /** The strands of agents grew by imported records, for which there are no events. */
   | { kind: 'imported'; agents: string[] }
+  /** The store of a node was made anew from the log of its cluster; `place` is where one of another history was moved. */
+  | { kind: 'storeBuilt'; place?: string }
   /** The causes of failures, for the log: callers learn only that something failed. */
   | { kind: 'failed'; failures: string[] }

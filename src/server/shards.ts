@@ -10,7 +10,7 @@ import type { Control } from '../backup/control.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
-import { Shards, type FrontNotice, type ShardsListener } from '../dispatch/shards.js'
+import { Shards, type ClusterOwner, type FrontNotice, type ShardsListener } from '../dispatch/shards.js'
 import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
 import type { StreamHub } from '../http/streams/hub.js'
@@ -29,7 +29,7 @@ export interface ShardsTold {
 }
 
 /** The shards of a data directory; their threads are not started yet. */
-export function makeShards(config: Config, directory: DataDirectory): Shards {
+export function makeShards(config: Config, directory: DataDirectory, cluster?: ClusterOwner): Shards {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
     path: shardFolder(directory.path, shard),
@@ -38,9 +38,10 @@ export function makeShards(config: Config, directory: DataDirectory): Shards {
     signing: config.signing,
     auth: authRules(config, directory),
     proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
+    ...(config.cluster !== undefined && { node: config.cluster.node }),
   }))
   const { recordCacheBytes: cacheBytesMax, shardSilenceSecs } = config
-  return new Shards(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000 })
+  return new Shards(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000, cluster })
 }
 
 /** Passes events of shards on to the parts that they concern. */
@@ -102,6 +103,8 @@ async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
   })
 }
 
+const storeBuilt = 'the store of a shard was made from the log of the cluster'
+
 /** Passes a notice of a shard on to the parts that it concerns. */
 function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log }: ShardsTold): void {
   switch (notice.kind) {
@@ -116,6 +119,9 @@ function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log 
       return
     case 'imported':
       streams.readAgain(notice.agents)
+      return
+    case 'storeBuilt':
+      log[notice.place === undefined ? 'info' : 'warn']({ shard, place: notice.place }, storeBuilt)
       return
     case 'failed':
       log.error({ shard, failures: notice.failures }, 'reads of a shard failed')

@@ -14,9 +14,11 @@ import { logLevels } from '../base/log.js'
 import { unknownNames } from './nearest-name.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkeys.js'
+import { type ClusterConfig, clusterFaults, clusterSettings, readCluster } from './cluster.js'
 import { connectionSettings } from './connections.js'
 import { consoleSettings } from './console.js'
 import { directorySettings } from './directories.js'
+import { secretSettings } from './secrets.js'
 import { shardSettings } from './shards.js'
 import { shownSettings, type ShownSetting } from './shown.js'
 import * as parsers from './parsers.js'
@@ -76,6 +78,7 @@ export const settings = {
   }),
   ...directorySettings,
   ...shardSettings,
+  ...clusterSettings,
   ...connectionSettings,
   ...consoleSettings,
   agentId: setting({
@@ -85,31 +88,7 @@ export const settings = {
     allowed: '1 to 128 of letters, digits, _ . and -, the first neither . nor -',
     parse: parsers.matching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/),
   }),
-  masterSeed: setting<Buffer | undefined>({
-    name: 'SERVICE_MASTER_SEED',
-    default: undefined,
-    defaultText: 'made at the first start and kept in the data directory',
-    description: 'The seed that every key of the server is derived from.',
-    allowed: '64 hex digits, without SERVICE_MASTER_SEED_FILE',
-    secret: true,
-    parse: parsers.seed,
-  }),
-  masterSeedFile: setting<Buffer | undefined>({
-    name: 'SERVICE_MASTER_SEED_FILE',
-    default: undefined,
-    description: 'A file that holds the master seed.',
-    allowed: 'the path of a file of 64 hex digits or 32 bytes, without SERVICE_MASTER_SEED',
-    parse: parsers.seedFile,
-  }),
-  rootApiKey: setting<string | undefined>({
-    name: 'SERVICE_ROOT_API_KEY',
-    default: undefined,
-    defaultText: 'made at the first start, kept in the data directory and shown once on standard error',
-    description: 'The key that may do everything, sent as `Authorization: Bearer …`.',
-    allowed: '32 to 512 visible ASCII characters',
-    secret: true,
-    parse: parsers.matching(/^[\x21-\x7e]{32,512}$/),
-  }),
+  ...secretSettings,
   shutdownTimeoutSecs: setting({
     name: 'SERVICE_SHUTDOWN_TIMEOUT_SECS',
     default: 10,
@@ -278,6 +257,8 @@ export interface Config {
   readonly mail?: MailConfig
   /** Absent: nothing of it is set. */
   readonly oauth?: OauthConfig
+  /** Absent: this server is on its own. */
+  readonly cluster?: ClusterConfig
   /** Absent: passkeys are not configured. */
   readonly passkeys?: RelyingParty
 }
@@ -287,19 +268,23 @@ export type ConfigReading =
   | { ok: true; config: Config; warnings: string[] }
   | { ok: false; faults: SettingFault[]; warnings: string[] }
 
-/** Reads the settings of this process. @param given settings by name that take precedence over its environment */
-export function readProcessConfig(given: Environment = {}): ConfigReading {
-  return readConfig({ ...process.env, ...given })
+/**
+ * Reads the settings of this process.
+ * @param given settings by name that take precedence over its environment
+ * @param unneeded names of settings that may be missing, though others ask for them
+ */
+export function readProcessConfig(given: Environment = {}, unneeded: readonly string[] = []): ConfigReading {
+  return readConfig({ ...process.env, ...given }, unneeded)
 }
 
 /**
  * Makes the configuration of an environment, or names every wrong setting at once. Reads the files that settings name,
  * and nothing else.
  */
-export function readConfig(env: Environment): ConfigReading {
+export function readConfig(env: Environment, unneeded: readonly string[] = []): ConfigReading {
   const faults: SettingFault[] = []
   const config = parseAll(env, faults)
-  faults.push(...crossFaults(env, config))
+  faults.push(...crossFaults(env, config).filter(({ name }) => !unneeded.includes(name)))
   const warnings = unknownNames(
     env,
     Object.values(settings).map(({ name }) => name),
@@ -343,6 +328,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
   const ingestPostgresUrl = value(settings.ingestPostgresUrl)
   const oauth = readOauth(value)
   const passkeys = readPasskeys(value)
+  const cluster = readCluster(value)
   return {
     host: value(settings.host),
     port: value(settings.port),
@@ -380,6 +366,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     ...(mail !== undefined && { mail }),
     ...(oauth !== undefined && { oauth }),
     ...(passkeys !== undefined && { passkeys }),
+    ...(cluster !== undefined && { cluster }),
   }
 }
 
@@ -395,5 +382,6 @@ function crossFaults(env: Environment, config: Config): SettingFault[] {
   if (set(masterSeed) && set(masterSeedFile)) blame(masterSeedFile, `both it and ${masterSeed.name}`)
   if (config.dataOpen && config.environment === 'production') blame(dataOpen, 'true in production')
   faults.push(...mailFaults(env), ...oauthFaults(env, config.environment), ...passkeyFaults(env))
+  faults.push(...clusterFaults(env))
   return faults
 }

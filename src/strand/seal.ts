@@ -8,6 +8,7 @@ export type SealPurpose =
   | 'strandfast/kept-answer/v1'
   | 'strandfast/mail/v1'
   | 'strandfast/cluster-state/v1'
+  | 'strandfast/cluster-checkpoint/v1'
 
 /** Where a sealed secret belongs. */
 export interface SealedPlace {

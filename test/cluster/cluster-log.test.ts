@@ -8,8 +8,8 @@ import { SegmentRegister } from '../../src/outbound/cluster/register.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
-import { encodeClusterSegment } from '../../workers/store/log/cluster-segment.js'
-import { importedBlocksFrom } from '../../workers/store/tables.js'
+import { firstSegment } from '../../workers/store/log/first-segment.js'
+import { LogLine } from '../../workers/store/log/log-line.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
@@ -61,14 +61,9 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
   /** Makes the tables, and begins the log of shard 0. */
   const begin = async () => {
     for (const statement of statements.create) await postgres.query(statement)
-    const about = { shard: 0, segment: 0, kind: 'base', node: '', lastGroup: 0, groups: 0 } as const
-    const next = { blocks: 0, imported: importedBlocksFrom }
-    const whole = { ...about, next, prev: Buffer.alloc(32) }
-    const { header, hash, parts } = encodeClusterSegment(whole, [], secret)
     const urls = [postgres.url]
     const register = new SegmentRegister({ urls, statements, nowMs: () => 0, chance: () => 0 })
-    const stored = parts.map(({ blocks }) => ({ blocks: Buffer.from(blocks), state: null }))
-    await register.begin({ shard: 0, number: 0, hash, header, parts: stored })
+    await register.begin(firstSegment(0, secret))
     await register.close()
   }
   const logOf =
@@ -77,7 +72,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
       const { port1, port2 } = new MessageChannel()
       const answers = new SharedArrayBuffer(4)
       thread.postMessage({ shard: 0, port: port2, answers }, [port2])
-      return new ClusterLog({ ...secret, node, line: { shard: 0, port: port1, answers } }, from)
+      return new ClusterLog({ ...secret, node, line: new LogLine({ shard: 0, port: port1, answers }) }, from)
     }
   /** A node's shard, on a directory of its own. */
   const node = (name: string): TestShard => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hostUrls } from '../../src/outbound/cluster/hosts.js'
+import { hostUrls } from '../../src/base/host-urls.js'
 import {
   type AppendOutcome,
   SegmentRegister,

@@ -52,6 +52,7 @@ const listener: ShardsListener = {
 }
 
 function noticed(notice: FrontNotice): void {
+  if (notice.kind === 'storeBuilt') return
   if (notice.kind === 'failed') failures.push(...notice.failures)
   else if (notice.kind === 'apiKeysChanged')
     told.push(`keys ${notice.changes.made.length} ${notice.changes.gone.length}`)

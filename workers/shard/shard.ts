@@ -115,6 +115,11 @@ export class Shard {
     return this.#restsUntilMs > 0 && this.#state.steadyClock() < this.#restsUntilMs
   }
 
+  /** Tells the front something that no command led to. */
+  note(notice: Notice): void {
+    this.#answer([], [notice])
+  }
+
   #answer(outcomes: OutcomeFrame['outcomes'], notices: Notice[] = []): void {
     this.#untold.add({ outcomes, events: [], figures: this.#figures, notices })
   }

@@ -140,3 +140,21 @@ function headOf(value: Buffer): LoggedHead {
     hash: value.toString('hex', HASH_BYTES + SIZE_BYTES),
   }
 }
+
+/**
+ * Adds rows that the index does not have to it, however many they are.
+ * @param step called within bounds of the index, with its share of a transaction
+ */
+export function indexHeads({ toldHeads, toldStrands }: Environment, step: (share: () => void) => void): void {
+  const index = HashIndex.open(toldStrands)
+  let added = 0
+  for (const { key, value } of toldHeads.getRange({ start: rowKey(index.coveredUpTo + 1) })) {
+    if (value.length === 0) continue
+    index.add(prefixOf(value.toString('hex', 0, HASH_BYTES)), locationOf(key))
+    if (++added % STEP_HEADS === 0) step(() => index.commitStep())
+  }
+  while (index.needsStep) step(() => index.commitStep())
+}
+
+/** Heads between two steps of an index that is made anew. */
+const STEP_HEADS = 8_192

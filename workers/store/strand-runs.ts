@@ -22,7 +22,7 @@ const RECENT_RUNS_MAX = 16_384
 const STEP_RUNS_MIN = 512
 
 /** The row of the table `meta` that says up to which block the runs are in the table. */
-const coveredKey = Buffer.from('runs-covered-up-to')
+export const runsCoveredKey = Buffer.from('runs-covered-up-to')
 
 /** The tables that runs are stored in and made again from. */
 export interface RunTables {
@@ -71,15 +71,23 @@ export class StrandRuns {
     return this.#coveredUpTo + 1
   }
 
-  /** Reads the runs of the blocks that were added since the last call; on a view that others write to. */
-  catchUp(): void {
+  /**
+   * Reads the runs of the blocks that were added since the last call; on a view that others write to.
+   * @param blocksMax at most so many of them
+   * @returns whether there may be more
+   */
+  catchUp(blocksMax = Infinity): boolean {
     const covered = runsCoveredUpTo(this.#tables)
     if (covered > this.#coveredUpTo) this.#drop(covered)
     const first = Math.max(this.#seenUpTo ?? -1, covered) + 1
     this.#seenUpTo = first - 1
+    let left = blocksMax
     for (const { key, value } of this.#tables.blocks.getRange({ start: blockKey(first) })) {
+      if (left === 0) return true
+      left -= 1
       this.#addBlock(key.readUIntBE(0, 6), Buffer.from(value))
     }
+    return false
   }
 
   /** Adds a run of the newest block. */
@@ -151,7 +159,7 @@ export class StrandRuns {
       this.#tables.strands.put(runKey(agentNo, run.firstSeq), encodeRun(run))
     }
     if (leaving.written < leaving.runs.length) return
-    this.#tables.meta.put(coveredKey, blockKey(leaving.upTo))
+    this.#tables.meta.put(runsCoveredKey, blockKey(leaving.upTo))
     this.#drop(leaving.upTo)
     this.#leaving = undefined
   }
@@ -231,7 +239,7 @@ function* merged(
 
 /** The block up to which the table has the runs; -1 when it has none. */
 export function runsCoveredUpTo({ meta }: Pick<RunTables, 'meta'>): number {
-  return meta.get(coveredKey)?.readUIntBE(0, 6) ?? -1
+  return meta.get(runsCoveredKey)?.readUIntBE(0, 6) ?? -1
 }
 
 /** Adds the record at `position` of its block to a run, after all others. */

@@ -64,6 +64,8 @@ interface Parts {
   nowMs(): number
   /** 0 to 1. */
   chance(): number
+  /** Called with each connection that is made. */
+  connected?(): void
 }
 
 /**
@@ -107,7 +109,7 @@ export class SegmentRegister {
 
   /** Begins the log of a shard with its segment 0. @throws Error where one is there, or nothing is known of it */
   async begin({ shard, number, hash, header, parts }: StoredSegment): Promise<void> {
-    const session = await this.#connected()
+    const session = await this.session()
     const [first] = parts
     const row: Parameter[] = [
       shard,
@@ -127,8 +129,9 @@ export class SegmentRegister {
    */
   async read(shard: number, after: { segment: number; part: number }, rows: number): Promise<PartRow[]> {
     const { statements } = this.#parts
-    const session = await this.#connected()
-    const found = await session.rows(statements.read, [shard, after.segment, after.part, rows])
+    const found: unknown = await this.#within(limits.clusterReadMs, (session) =>
+      session.rows(statements.read, [shard, after.segment, after.part, rows]),
+    )
     if (!areParts(found)) throw new Error('Expected the rows of segments that a cluster has')
     return found.map(({ segment, ...more }) => ({ ...more, segment: Number(segment) }))
   }
@@ -199,7 +202,7 @@ export class SegmentRegister {
 
   /** Does something on the connection, which is broken off when it takes longer. */
   async #within<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await this.#connected()
+    const session = await this.session()
     const timer = setTimeout(() => session.drop(), ms)
     try {
       return await work(session)
@@ -208,8 +211,12 @@ export class SegmentRegister {
     }
   }
 
-  async #connected(): Promise<Session> {
-    if (this.#session?.open !== true) this.#session = await Session.open(this.#parts.urls)
+  /** The connection, which is made anew where it has broken. @throws Error when no server that takes writes is reached */
+  async session(): Promise<Session> {
+    if (this.#session?.open !== true) {
+      this.#session = await Session.open(this.#parts.urls)
+      this.#parts.connected?.()
+    }
     return this.#session
   }
 

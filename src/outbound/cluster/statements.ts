@@ -8,6 +8,8 @@ export interface ClusterStatements {
   /** Makes a table each. */
   create: readonly string[]
   drop: readonly string[]
+  /** Removes all rows of a table each that a cluster without its row has left. */
+  empty: readonly string[]
   /** $1 shard, $2 segment, $3 hash, $4 header, $5 blocks, $6 state. */
   begin: string
   /** $1 shard, $2 segment before, $3 its hash, $4 hash, $5 header, $6 blocks, $7 state: no row where that is not there. */
@@ -20,8 +22,41 @@ export interface ClusterStatements {
   confirm: string
   /** $1 shard, $2 segment. */
   hashOf: string
+  /** $1 shard, $2 segment. */
+  headerOf: string
+  /** Bytes of each table. */
+  bytes: string
+  /** Standbys that are connected, and how. */
+  standbys: string
   /** $1 shard, $2 segment, $3 part, $4 rows: what lies behind a place, in order. */
   read: string
+  /** The last segment of each shard, all of one moment. */
+  heads: string
+  cluster: {
+    get: string
+    /** $1 format, $2 cluster id, $3 shards, $4 layout, $5 fingerprint of the seed, $6 Unix ms, $7 era of tokens, $8 ready. */
+    add: string
+    /** $1 cluster id. */
+    ready: string
+    /** $1 cluster id: only while it is not ready. */
+    remove: string
+  }
+  checkpoints: {
+    /** $1 shard, $2 segment, $3 part, $4 state. */
+    put: string
+    /** $1 shard, $2 segment: what an attempt that was cut off has left. */
+    clear: string
+    /** $1 shard, $2 segment: those before. */
+    clearBefore: string
+    /** $1 shard: the segment of the last one that is whole, which is that with part 0. */
+    last: string
+    /** $1 shard, $2 segment, $3 part. */
+    read: string
+    /** $1 shard, $2 segment: bytes of sealed rows behind it. */
+    stateBehind: string
+    /** $1 shard, $2 segment from which, $3 segment up to which: removes the sealed rows that the checkpoint has. */
+    forget: string
+  }
   nodes: {
     all: string
     /** $1 node, $2 address, $3 format, $4 digest of settings: a row where its name has none. */
@@ -35,22 +70,20 @@ export interface ClusterStatements {
   }
 }
 
+/** What the names of a cluster's tables begin with. */
+export const clusterTables = 'strandfast'
+
 /** @param prefix of the names of tables: letters and underscores */
 export function statementsOf(prefix: string): ClusterStatements {
   const segments = `${prefix}_segments`
   const nodes = `${prefix}_nodes`
-  const tables = { segments, nodes }
+  const cluster = `${prefix}_cluster`
+  const checkpoints = `${prefix}_checkpoints`
+  const tables = [cluster, nodes, segments, checkpoints]
   return {
-    create: [
-      `CREATE TABLE ${segments} (
-        shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
-        hash bytea NOT NULL, header text NOT NULL, blocks bytea NOT NULL, state bytea,
-        PRIMARY KEY (shard, segment, part))`,
-      `CREATE TABLE ${nodes} (
-        node text PRIMARY KEY, incarnation bigint NOT NULL, beat bigint NOT NULL, alive boolean NOT NULL,
-        address text NOT NULL, format_max integer NOT NULL, settings_digest text NOT NULL, owns text NOT NULL)`,
-    ],
-    drop: Object.values(tables).map((name) => `DROP TABLE ${name}`),
+    create: createAll({ segments, nodes, cluster, checkpoints }),
+    drop: tables.map((name) => `DROP TABLE ${name}`),
+    empty: [segments, checkpoints].map((name) => `DELETE FROM ${name}`),
     begin: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
       VALUES ($1, $2, 0, $3, $4, $5, $6)`,
     append: `INSERT INTO ${segments} (shard, segment, part, hash, header, blocks, state)
@@ -63,8 +96,31 @@ export function statementsOf(prefix: string): ClusterStatements {
     confirm: `UPDATE ${segments} SET header = header
       WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
     hashOf: `SELECT hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
+    headerOf: `SELECT header FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
+    bytes: tables.map((name) => `SELECT pg_total_relation_size('${name}') AS bytes`).join(' UNION ALL '),
+    standbys: `SELECT application_name AS name, sync_state AS state FROM pg_stat_replication ORDER BY 1`,
     read: `SELECT segment, part, hash, header, blocks, state FROM ${segments}
       WHERE shard = $1 AND (segment, part) > ($2, $3) ORDER BY segment, part LIMIT $4`,
+    heads: `SELECT shard, max(segment) AS segment FROM ${segments} GROUP BY shard ORDER BY shard`,
+    cluster: {
+      get: `SELECT format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready FROM ${cluster}`,
+      add: `INSERT INTO ${cluster}
+        (one, format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready)
+        VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8)`,
+      ready: `UPDATE ${cluster} SET ready = true WHERE one = 1 AND cluster_id = $1`,
+      remove: `DELETE FROM ${cluster} WHERE one = 1 AND cluster_id = $1 AND NOT ready`,
+    },
+    checkpoints: {
+      put: `INSERT INTO ${checkpoints} (shard, segment, part, state) VALUES ($1, $2, $3, $4)`,
+      clear: `DELETE FROM ${checkpoints} WHERE shard = $1 AND segment = $2`,
+      clearBefore: `DELETE FROM ${checkpoints} WHERE shard = $1 AND segment < $2`,
+      last: `SELECT max(segment) AS segment FROM ${checkpoints} WHERE shard = $1 AND part = 0`,
+      read: `SELECT state FROM ${checkpoints} WHERE shard = $1 AND segment = $2 AND part = $3`,
+      stateBehind: `SELECT coalesce(sum(octet_length(state)), 0) AS bytes FROM ${segments}
+        WHERE shard = $1 AND segment > $2`,
+      forget: `UPDATE ${segments} SET state = NULL
+        WHERE shard = $1 AND segment > $2 AND segment <= $3 AND state IS NOT NULL`,
+    },
     nodes: {
       all: `SELECT node, incarnation, beat, alive, address, format_max, settings_digest, owns FROM ${nodes} ORDER BY node`,
       add: `INSERT INTO ${nodes} (node, incarnation, beat, alive, address, format_max, settings_digest, owns)
@@ -75,4 +131,31 @@ export function statementsOf(prefix: string): ClusterStatements {
       expel: `UPDATE ${nodes} SET alive = false WHERE node = $1 AND incarnation = $2 AND beat = $3 AND alive`,
     },
   }
+}
+
+/** The names of the tables. */
+interface TableNames {
+  segments: string
+  nodes: string
+  cluster: string
+  checkpoints: string
+}
+
+function createAll({ segments, nodes, cluster, checkpoints }: TableNames): string[] {
+  return [
+    `CREATE TABLE ${cluster} (
+      one integer PRIMARY KEY CHECK (one = 1), format integer NOT NULL, cluster_id text NOT NULL,
+      shards integer NOT NULL, layout integer NOT NULL, seed_fingerprint text NOT NULL,
+      created_at_ms bigint NOT NULL, token_era bigint NOT NULL, ready boolean NOT NULL)`,
+    `CREATE TABLE ${segments} (
+      shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
+      hash bytea NOT NULL, header text NOT NULL, blocks bytea NOT NULL, state bytea,
+      PRIMARY KEY (shard, segment, part))`,
+    `CREATE TABLE ${checkpoints} (
+      shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
+      state bytea NOT NULL, PRIMARY KEY (shard, segment, part))`,
+    `CREATE TABLE ${nodes} (
+      node text PRIMARY KEY, incarnation bigint NOT NULL, beat bigint NOT NULL, alive boolean NOT NULL,
+      address text NOT NULL, format_max integer NOT NULL, settings_digest text NOT NULL, owns text NOT NULL)`,
+  ]
 }

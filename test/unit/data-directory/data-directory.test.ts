@@ -181,8 +181,8 @@ describe('a later start', () => {
 
   it('refuses a format that it does not know, by its name', () => {
     close(open())
-    writeFileSync(join(dataDir, 'format.json'), '{"format": 3, "shards": "many"}')
-    expect(refusal()).toContain('has format 3')
+    writeFileSync(join(dataDir, 'format.json'), '{"format": 4, "shards": "many"}')
+    expect(refusal()).toContain('has format 4')
   })
 
   it('takes one of the format before, whose stores have no log, and names it so that an earlier version refuses it', () => {

@@ -26,8 +26,12 @@ import { tableIds } from './table-ids.js'
  *   blocks c1…                  SHA-256 over the blocks: key ‖ hashes of the records, each
  */
 
-/** `base` begins a log; `open` says who owns the shard from there on. */
-export type ClusterSegmentKind = 'base' | 'open' | 'group'
+/**
+ * `base` begins a log; `history` has blocks that were written before there was one, whose other rows are in a checkpoint;
+ * `open` says who owns the shard from there on.
+ */
+export type ClusterSegmentKind = (typeof kinds)[number]
+const kinds = ['base', 'history', 'open', 'group'] as const
 
 /** Numbers of blocks that nobody has written yet. */
 export interface NextBlocks {
@@ -97,11 +101,12 @@ export function encodeClusterSegment(
 
 /**
  * Reads a segment of which all rows are given, in order.
+ * @param what the blocks alone, where a checkpoint has the other rows
  * @throws Error where it is not what a node with this master seed wrote
  */
 export function decodeClusterSegment(
   rows: readonly SegmentRow[],
-  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+  { masterSeed, what = 'whole' }: Pick<ClusterSecret, 'masterSeed'> & { what?: 'whole' | 'blocks' },
 ): { about: ClusterHeader; hash: Buffer; changes: RowChange[] } {
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')
@@ -110,9 +115,17 @@ export function decodeClusterSegment(
   if (!equal(mac, first.hash)) throw wrong('was not written by a node with this master seed')
   const { about, stateDigest, blocksDigest } = readHeader(first.header, wrong)
   const blocks = Buffer.concat(rows.map((row) => row.blocks))
+  if (digestOf(blocks) !== blocksDigest) throw wrong('holds other rows than its header names')
+  if (what === 'blocks') return { about, hash: mac, changes: [...decodeChanges(blocks)] }
   const sealed = Buffer.concat(rows.map(({ state }) => state ?? Buffer.alloc(0)))
-  if (hash('sha256', sealed) !== stateDigest || digestOf(blocks) !== blocksDigest)
-    throw wrong('holds other rows than its header names')
+  if (hash('sha256', sealed) !== stateDigest) {
+    const isGone = sealed.length === 0
+    throw wrong(
+      isGone
+        ? 'has its rows in a checkpoint, which came meanwhile'
+        : 'holds other rows than its header names',
+    )
+  }
   const state =
     sealed.length === 0 ? sealed : unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(about) }, sealed)
   return { about, hash: mac, changes: [...decodeChanges(blocks), ...decodeChanges(Buffer.from(state))] }
@@ -162,8 +175,8 @@ function readHeader(header: string, wrong: (what: string) => Error) {
     if (value === undefined || lines[0] !== TITLE) throw wrong('has a header of another version')
     return value
   }
-  const kind = field('kind')
-  if (kind !== 'base' && kind !== 'open' && kind !== 'group') throw wrong('is of a kind of another version')
+  const kind = kinds.find((known) => known === field('kind'))
+  if (kind === undefined) throw wrong('is of a kind of another version')
   const [lastGroup = 0, groups = 0] = field('groups').split(' ').map(Number)
   const [blocks = 0, imported = 0] = field('next').split(' ').map(Number)
   const about: ClusterHeader = {

@@ -21,8 +21,10 @@ export function readPosition({ meta }: Environment): LogPosition | undefined {
   }
 }
 
-/** Writes it, within the transaction that writes what the log has up to there. */
-export function putPosition({ meta }: Environment, { number, hash, file, offset }: LogPosition): void {
+/** Writes it, within the transaction that writes what the log has up to there; without one, the store has no log. */
+export function putPosition({ meta }: Environment, position: LogPosition | undefined): void {
+  if (position === undefined) return meta.remove(key)
+  const { number, hash, file, offset } = position
   const value = Buffer.alloc(BYTES)
   value.writeUIntBE(number, 0, 6)
   value.set(hash, 6)

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
+import { limits } from '../../../src/base/limits.js'
 import { logFolder } from '../../../src/base/log-folder.js'
 import { commitDurably, type Environment } from '../environment.js'
 import { replayBytesMax, type Preallocation } from '../preallocation.js'
@@ -144,10 +145,17 @@ export class ShardLog {
         this.#erases ||= change.table === tableIds.erasures
         this.#memtable.replay(change)
       }
+      if (this.#memtable.bytes < limits.replayBytes) continue
+      this.#makeRoom(room, changes)
+      this.flush(() => {})
+      changes = 0
     }
-    const bytesMax = replayBytesMax(this.#environment, { changes, bytes: this.#memtable.bytes })
-    if (segments > 0 && !room.reserve(bytesMax))
-      throw new Error('The disk has no room to bring the store up to its log')
+    if (changes > 0) this.#makeRoom(room, changes)
     return segments
+  }
+
+  #makeRoom(room: Preallocation, changes: number): void {
+    const bytesMax = replayBytesMax(this.#environment, { changes, bytes: this.#memtable.bytes })
+    if (!room.reserve(bytesMax)) throw new Error('The disk has no room to bring the store up to its log')
   }
 }

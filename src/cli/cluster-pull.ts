@@ -1,0 +1,159 @@
+import { rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { checkStores, discardFilled, nameWithin, type StoreWork } from '../backup/stores.js'
+import { eraAfter } from '../backup/restore.js'
+import { systemClock } from '../base/clock.js'
+import { makeDirectory, syncDirectory } from '../base/durable-file.js'
+import { pooledRandom } from '../base/random.js'
+import { version } from '../base/version.js'
+import { type Format, writeFormat } from '../data-directory/format.js'
+import { leaveRestoredMarker } from '../data-directory/restored-marker.js'
+import { fingerprintOf } from '../data-directory/seed-fingerprint.js'
+import { shardFolder } from '../data-directory/shard-folders.js'
+import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
+import { StorePool } from '../dispatch/store-pool.js'
+import type { ClusterFacts } from '../outbound/cluster/facts.js'
+import { headsOf } from '../outbound/cluster/heads.js'
+import { factsOf } from '../outbound/cluster/make.js'
+import type { Session } from '../outbound/cluster/session.js'
+import { clusterTables } from '../outbound/cluster/statements.js'
+import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { pullStore } from '../../workers/store/log/pulled-stores.js'
+import { clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
+import { exitCodes } from './exit-codes.js'
+import { startProgress } from './progress.js'
+
+/** How often it is begun again where checkpoints are made meanwhile. */
+const TRIES = 3
+
+/**
+ * Makes a data directory of its own of a cluster, as it is at one moment, whether nodes run or not (docs/CLUSTER.md).
+ * @returns the exit code: 0 made; 1 the cluster does not verify, or failed; 75 the database cannot be reached; 78 wrong usage or
+ * settings
+ */
+export async function clusterPullCommand(args: string[]): Promise<number> {
+  const target = readTarget(args)
+  if (target === undefined) return misused('Expected one DIR')
+  const settings = clusterSettingsOf()
+  if (!settings.ok) return settings.exitCode
+  const { config, masterSeed } = settings
+  const session = await reach(config)
+  if (typeof session === 'number') return session
+  const thread = new ClusterLogThread({ urls: [...settings.cluster.urls], tables: clusterTables }, () => {})
+  const pool = new StorePool(false)
+  const progress = startProgress()
+  let made = false
+  let isDone = false
+  try {
+    const facts = await usableFacts(session, masterSeed)
+    if (typeof facts === 'string') {
+      tell(facts)
+      return exitCodes.configuration
+    }
+    made = makeDirectory(target)
+    const name = nameWithin(target)
+    if (name !== undefined) {
+      tell(`Expected ${target} to be absent or empty: it holds ${name}`)
+      isDone = true
+      return exitCodes.configuration
+    }
+    const work = { pool, show: progress.show, signal: new AbortController().signal }
+    const told = await pull({ target, session, thread, facts, masterSeed }, work)
+    progress.end()
+    process.stdout.write(told)
+    isDone = true
+    return exitCodes.fine
+  } catch (error) {
+    progress.end()
+    tell(`The pull failed, and nothing is left of it: ${describeTrouble(error)}`)
+    return exitCodes.foundWrong
+  } finally {
+    if (!isDone && made) rmSync(target, { recursive: true, force: true })
+    else if (!isDone) discardFilled(target)
+    session.drop()
+    await thread.close()
+    await pool.close()
+  }
+}
+
+interface Pull {
+  target: string
+  session: Session
+  thread: ClusterLogThread
+  facts: ClusterFacts
+  masterSeed: Buffer
+}
+
+function readTarget(args: string[]): string | undefined {
+  try {
+    const { positionals } = parseArgs({ args, allowPositionals: true })
+    const [target, ...more] = positionals
+    return target === undefined || target === '' || more.length > 0 ? undefined : resolve(target)
+  } catch {
+    return undefined
+  }
+}
+
+async function usableFacts(session: Session, masterSeed: Buffer): Promise<ClusterFacts | string> {
+  const facts = await factsOf(session)
+  if (facts === undefined) return 'The database holds no cluster'
+  if (!facts.ready)
+    return 'The database holds a cluster that is not whole: a push was cut off, or is under way'
+  if (fingerprintOf(masterSeed) !== facts.seedFingerprint)
+    return 'The master seed given is not that of the cluster'
+  return facts
+}
+
+/** @returns what to tell */
+async function pull(asked: Pull, work: StoreWork): Promise<string> {
+  const { target, facts } = asked
+  const nowMs = systemClock()
+  await pullStores(asked, work)
+  const paths = numbersTo(facts.shards).map((shard) => shardFolder(target, shard))
+  const { checks, headsRoot, faults } = await checkStores(paths, 0, work)
+  if (faults.length > 0) throw new Error(faults.join('; '))
+  const from = { created_at_ms: nowMs, version, heads_root: headsRoot }
+  leaveRestoredMarker(target, from, nowMs)
+  for (const path of paths) syncDirectory(path)
+  const { seedFingerprint: masterSeedFingerprint, createdAtMs, shards, layout } = facts
+  // Tokens of the cluster are none of the directory's: what was revoked there afterwards would be valid here.
+  const tokenEra = eraAfter(facts.tokenEra, pooledRandom())
+  const fixed = { switching: false, hasLog: true }
+  const format: Format = { masterSeedFingerprint, createdAtMs, shards, layout, tokenEra, ...fixed }
+  writeFormat(target, format)
+  syncDirectory(join(target, '..'))
+  const sum = (name: 'records' | 'agents') => checks.reduce((all, check) => all + check[name], 0)
+  const lines = [
+    `PULLED ${sum('records')} records of ${sum('agents')} agents of the cluster ${facts.id} to ${target}`,
+    `heads root  ${headsRoot}`,
+    'secrets     none: a server on it wants SERVICE_MASTER_SEED, and no SERVICE_CLUSTER_URL',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Makes all stores, as they were at one moment. */
+async function pullStores({ target, session, thread, facts, masterSeed }: Pull, work: StoreWork) {
+  const secret = { masterSeed, random: pooledRandom() }
+  for (let tries = 0; tries < TRIES; tries++) {
+    const heads = await headsOf(session)
+    let done = 0
+    work.show({ doing: 'read', unit: 'stores', state: () => ({ done, total: facts.shards }) })
+    for (const shard of numbersTo(facts.shards)) {
+      const upTo = heads.get(shard)
+      if (upTo === undefined) throw new Error(`it has no log of shard ${shard}`)
+      const line = thread.lineOf(shard)
+      const isMade = await pullStore({ path: shardFolder(target, shard), upTo, line, secret })
+      if (!isMade) break
+      done += 1
+    }
+    if (done === facts.shards) return
+    for (const shard of numbersTo(facts.shards))
+      rmSync(shardFolder(target, shard), { recursive: true, force: true })
+  }
+  throw new Error('checkpoints are made all the time: try again later')
+}
+
+function numbersTo(count: number): number[] {
+  return Array.from({ length: count }, (_none, number) => number)
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { systemClock } from '../base/clock.js'
+import { pooledRandom } from '../base/random.js'
+import { isSeedOf, openIdleDirectory, type IdleDirectory } from '../data-directory/data-directory.js'
+import { type Format, writeFormat } from '../data-directory/format.js'
+import { shardFolder } from '../data-directory/shard-folders.js'
+import type { ClusterFacts } from '../outbound/cluster/facts.js'
+import { factsOf, finishCluster, makeCluster, removeUnfinished } from '../outbound/cluster/make.js'
+import { pushStore } from '../outbound/cluster/push.js'
+import type { Session } from '../outbound/cluster/session.js'
+import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { firstSegment } from '../../workers/store/log/first-segment.js'
+import { adopt, PushedStore } from '../../workers/store/log/pushed-store.js'
+import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
+import { exitCodes } from './exit-codes.js'
+import { startProgress } from './progress.js'
+import { readOptions } from './read-options.js'
+
+type Settings = Extract<ClusterSettings, { ok: true }>
+
+/**
+ * Makes a cluster of a stopped data directory, and the directory that of its first node (docs/CLUSTER.md). Cut off at any
+ * moment, it is done by being run again; until it is done no server starts on the cluster.
+ * @returns the exit code: 0 done; 1 the database holds a cluster, or failed; 75 it cannot be reached; 78 wrong usage or
+ * settings, or a directory that cannot be used
+ */
+export async function clusterPushCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, { 'data-dir': { type: 'string' } })
+  if (!options.ok) return misused(options.fault)
+  const { 'data-dir': dataDir } = options.values
+  const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+  if (!settings.ok) return settings.exitCode
+  const opening = openIdleDirectory(settings.config.dataDir)
+  if (!opening.ok) {
+    tell(opening.detail)
+    return exitCodes.configuration
+  }
+  try {
+    return await pushDirectory(opening.directory, settings)
+  } finally {
+    opening.directory.close()
+  }
+}
+
+async function pushDirectory(directory: IdleDirectory, settings: Settings): Promise<number> {
+  const { path, format } = directory
+  if (!isSeedOf(settings.masterSeed, format)) {
+    tell('The master seed given is not the one that the data directory was made with')
+    return exitCodes.configuration
+  }
+  const session = await reach(settings.config)
+  if (typeof session === 'number') return session
+  try {
+    const found = await factsOf(session)
+    const fault = faultOf(found, format)
+    if (fault !== undefined) {
+      tell(fault)
+      await session.close()
+      return exitCodes.foundWrong
+    }
+    if (found !== undefined) await removeUnfinished(session, found.id)
+    const id = found?.id ?? randomBytes(16).toString('hex')
+    const bytes = await push(session, { id, directory, settings })
+    await session.close()
+    process.stdout.write(
+      `Made the cluster ${id} of ${path}: ${bytes} bytes of records in ${format.shards} shards; the directory is that of its first ` +
+        'node, to be started with SERVICE_CLUSTER_URL\n',
+    )
+    return exitCodes.fine
+  } catch (error) {
+    session.drop()
+    tell(`Not done, run it again: ${describeTrouble(error)}`)
+    return exitCodes.foundWrong
+  }
+}
+
+/** Why a directory cannot become the cluster of a database. */
+function faultOf(found: ClusterFacts | undefined, { cluster, ...format }: Format): string | undefined {
+  if (found === undefined)
+    return cluster === undefined
+      ? undefined
+      : `The data directory is that of a node of the cluster ${cluster} already: expected one of its own`
+  if (found.ready) return 'The database holds a cluster already: a directory can become a new one alone'
+  const isOurs =
+    found.createdAtMs === format.createdAtMs && found.seedFingerprint === format.masterSeedFingerprint
+  if (isOurs && (cluster ?? found.id) === found.id) return undefined
+  return 'The database holds a cluster that is not whole, of another directory: push that one again, or drop its tables'
+}
+
+/** @returns how many bytes of records were written */
+async function push(
+  session: Session,
+  { id, directory, settings }: { id: string; directory: IdleDirectory; settings: Settings },
+): Promise<number> {
+  const { path, format } = directory
+  const { shards, layout, createdAtMs, tokenEra, masterSeedFingerprint: seedFingerprint } = format
+  const secret = { masterSeed: settings.masterSeed, random: pooledRandom() }
+  const numbers = Array.from({ length: shards }, (_none, shard) => shard)
+  const first = numbers.map((shard) => firstSegment(shard, secret))
+  const facts = { id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready: false }
+  await makeCluster(session, facts, first)
+  let done = 0
+  const progress = startProgress()
+  progress.show({ doing: 'pushed', unit: 'bytes', state: () => ({ done }) })
+  const positions = []
+  for (const shard of numbers) {
+    const store = await PushedStore.open(shardFolder(path, shard), shard, secret)
+    try {
+      await pushStore(
+        { session, urls: settings.cluster.urls, shard, nowMs: systemClock() },
+        store,
+        (bytes) => void (done += bytes),
+      )
+      positions.push(store.position)
+    } finally {
+      await store.close()
+    }
+  }
+  progress.end()
+  writeFormat(path, { ...format, hasLog: true, cluster: id })
+  for (const [shard, position] of positions.entries()) await adopt(shardFolder(path, shard), position)
+  await finishCluster(session, id)
+  return done
+}

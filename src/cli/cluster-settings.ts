@@ -1,0 +1,58 @@
+import type { Session } from '../outbound/cluster/session.js'
+import type { ClusterConfig } from '../settings/cluster.js'
+import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
+import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
+import { showUsage } from './read-options.js'
+
+/** What a subcommand works with, or the exit code that it ends with at once. */
+export type ClusterSettings =
+  | { ok: true; config: Config; cluster: ClusterConfig; masterSeed: Buffer }
+  | { ok: false; exitCode: number }
+
+/** Settings that a server needs, and a subcommand does not. */
+const rootKey = 'SERVICE_ROOT_API_KEY'
+const seed = 'SERVICE_MASTER_SEED'
+
+/**
+ * Reads the settings of a subcommand.
+ * @param given settings by name that take precedence over the environment
+ * @param needs whether it works with the master seed; 32 zeros stand for it otherwise
+ */
+export function clusterSettingsOf(
+  given: Record<string, string> = {},
+  needs: 'seed' | 'database' = 'seed',
+): ClusterSettings {
+  const reading = readProcessConfig(given, needs === 'seed' ? [rootKey] : [rootKey, seed])
+  if (!reading.ok) {
+    process.stderr.write(describeFaults(reading.faults))
+    return { ok: false, exitCode: exitCodes.configuration }
+  }
+  const { config } = reading
+  const { cluster, masterSeed = Buffer.alloc(32) } = config
+  if (cluster !== undefined) return { ok: true, config, cluster, masterSeed }
+  tell('SERVICE_CLUSTER_URL is not set: it names the database of the cluster')
+  return { ok: false, exitCode: exitCodes.configuration }
+}
+
+/** Connects to the database. @returns the exit code where that cannot be used, which is told */
+export async function reach({ cluster, environment }: Config): Promise<Session | number> {
+  if (cluster === undefined) return exitCodes.configuration
+  const { reachDatabase } = await import('../outbound/cluster/open.js')
+  const reached = await reachDatabase({ ...cluster, environment })
+  if (!reached.ok) {
+    tell(reached.detail)
+    return reached.because === 'away' ? exitCodes.tryAgain : exitCodes.configuration
+  }
+  for (const warning of reached.warnings) tell(`warning: ${warning}`)
+  return reached.session
+}
+
+/** Ends a subcommand that was called wrongly. */
+export function misused(fault: string): number {
+  return showUsage('Usage: strandfast cluster', { help: false, fault })
+}
+
+export function tell(line: string): void {
+  process.stderr.write(`${printable(line)}\n`)
+}

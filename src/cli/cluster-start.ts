@@ -1,0 +1,19 @@
+import type { ClusterOrigin } from '../data-directory/cluster-origin.js'
+import type { Config } from '../settings/config.js'
+import { exitCodes } from './exit-codes.js'
+
+/** What a server that starts learns of its cluster. */
+export type ClusterStart =
+  | { ok: true; origin: ClusterOrigin | undefined; warnings: string[] }
+  | { ok: false; detail: string; exitCode: number }
+
+/** Looks at the cluster that the settings name; nothing where they name none. */
+export async function openCluster({ cluster, environment }: Config): Promise<ClusterStart> {
+  if (cluster === undefined) return { ok: true, origin: undefined, warnings: [] }
+  // Loaded where there is a cluster: the driver takes a while.
+  const outbound = await import('../outbound/cluster/open.js')
+  const opening = await outbound.openCluster({ ...cluster, environment })
+  if (opening.ok) return { ok: true, origin: opening.facts, warnings: opening.warnings }
+  const { detail, because } = opening
+  return { ok: false, detail, exitCode: because === 'away' ? exitCodes.foundWrong : exitCodes.configuration }
+}

@@ -1,0 +1,111 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Config } from '../settings/config.js'
+import type { ClusterFacts } from '../outbound/cluster/facts.js'
+import { factsOf } from '../outbound/cluster/make.js'
+import { NodeTable, type NodeRow } from '../outbound/cluster/nodes.js'
+import { examineServer } from '../outbound/cluster/server-check.js'
+import { Session } from '../outbound/cluster/session.js'
+import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
+import { readStanding, type ShardStanding, type Standing } from '../outbound/cluster/standing.js'
+import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { clusterSettingsOf, misused, tell } from './cluster-settings.js'
+import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
+import { readOptions } from './read-options.js'
+
+/** By how much more than the pause between two beats it is waited for one. */
+const PATIENCE = 1.5
+const BEATS_PER_LEASE = 5
+
+/**
+ * Shows a cluster to a person: the database, the nodes, and the log of each shard.
+ * @returns the exit code: 0 all is well; 1 something is not; 75 the database cannot be reached; 78 wrong usage or settings, or no
+ * cluster
+ */
+export async function clusterStatusCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {})
+  if (!options.ok) return misused(options.fault)
+  const settings = clusterSettingsOf({}, 'database')
+  if (!settings.ok) return settings.exitCode
+  let session: Session | undefined
+  try {
+    session = await Session.open(settings.cluster.urls)
+    const facts = await factsOf(session)
+    if (facts === undefined) {
+      tell('The database holds no cluster: make one by strandfast cluster init, or cluster push')
+      return exitCodes.configuration
+    }
+    return await show(session, facts, settings.config)
+  } catch (error) {
+    tell(`The database of the cluster cannot be used: ${describeTrouble(error)}`)
+    return exitCodes.tryAgain
+  } finally {
+    session?.drop()
+  }
+}
+
+async function show(session: Session, facts: ClusterFacts, config: Config): Promise<number> {
+  const server = await examineServer(session)
+  const standing = await readStanding(session)
+  const nodes = await watched(session, config.cluster?.leaseSecs ?? 0)
+  const troubles = [
+    ...server.faults.map((fault) => `The database: ${fault}`),
+    ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
+    ...(server.replicated ? [] : ['No commit waits for a standby: what is answered is lost with one disk']),
+    ...(nodes.some(({ state }) => state === 'alive') ? [] : ['No node is alive']),
+  ]
+  const made = new Date(facts.createdAtMs).toISOString()
+  const lines = [
+    `cluster    ${facts.id}, ${facts.shards} shards, made ${made}`,
+    `database   PostgreSQL ${server.version}, ${describeSize(standing)}`,
+    `standbys   ${describeStandbys(standing)}`,
+    ...describeNodes(nodes),
+    ...standing.shards.map(describeShard),
+    ...troubles.map((trouble) => `NOT WELL   ${trouble}`),
+  ]
+  process.stdout.write(`${lines.map(printable).join('\n')}\n`)
+  return troubles.length === 0 ? exitCodes.fine : exitCodes.foundWrong
+}
+
+interface Watched {
+  row: NodeRow
+  state: 'alive' | 'silent' | 'stopped'
+}
+
+/** The nodes, and which of them beat. */
+async function watched(session: Session, leaseSecs: number): Promise<Watched[]> {
+  const table = new NodeTable(session, statementsOf(clusterTables))
+  const before = await table.all()
+  const isAnyAlive = before.some(({ alive }) => alive)
+  if (isAnyAlive) await delay(((leaseSecs * 1_000) / BEATS_PER_LEASE) * PATIENCE)
+  const after = isAnyAlive ? await table.all() : before
+  return after.map((row) => {
+    const first = before.find(({ node }) => node === row.node)
+    const beats = first?.beat !== row.beat || first.incarnation !== row.incarnation
+    return { row, state: row.alive ? (beats ? 'alive' : 'silent') : 'stopped' }
+  })
+}
+
+function describeSize({ bytes }: Standing): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB in its tables`
+}
+
+function describeStandbys({ standbys }: Standing): string {
+  if (standbys.length === 0) return 'none connected'
+  return standbys.map(({ name, state }) => `${name} (${state})`).join(', ')
+}
+
+function describeNodes(nodes: readonly Watched[]): string[] {
+  if (nodes.length === 0) return ['node       none has ever joined']
+  return nodes.map(({ row, state }) => {
+    const { node, address, incarnation, beat, settingsDigest } = row
+    return `node       ${node} on ${address}: ${state}; start ${incarnation}, beat ${beat}, ${settingsDigest} s`
+  })
+}
+
+function describeShard({ shard, segment, node, checkpoint, stateBytes }: ShardStanding): string {
+  const by = node === '' ? 'by nobody yet' : `by ${node}`
+  const kept = checkpoint === undefined ? 'no checkpoint' : `checkpoint at ${checkpoint}`
+  const since = `${(stateBytes / 1_048_576).toFixed(1)} MiB of sealed rows since`
+  return `shard ${String(shard).padEnd(4)} segment ${segment}, written ${by}; ${kept}, ${since}`
+}

@@ -1,0 +1,75 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeDirectory, unfinishedSuffix } from '../base/durable-file.js'
+import type { Format } from './format.js'
+import { fingerprintOf } from './seed-fingerprint.js'
+
+/** The cluster that the data directory of a node is a copy of. */
+export interface ClusterOrigin {
+  /** 32 hex digits. */
+  id: string
+  shards: number
+  layout: number
+  seedFingerprint: string
+  createdAtMs: number
+  tokenEra: number
+}
+
+/** What a directory is opened with. */
+interface Given {
+  dataDir: string
+  shards?: number
+  masterSeed?: Buffer
+}
+
+/** Why a data directory and a cluster, or none, do not go together; undefined where they do. */
+export function originFault(
+  { dataDir, shards, masterSeed }: Given,
+  format: Format | undefined,
+  origin: ClusterOrigin | undefined,
+): string | undefined {
+  if (origin === undefined) {
+    if (format?.cluster === undefined) return undefined
+    return (
+      `The data directory ${dataDir} is that of a node of the cluster ${format.cluster}: set SERVICE_CLUSTER_URL, or make ` +
+      'a directory of its own of that cluster by strandfast cluster pull'
+    )
+  }
+  if (masterSeed === undefined || fingerprintOf(masterSeed) !== origin.seedFingerprint)
+    return 'The master seed given is not that of the cluster: all nodes have the same one'
+  if (shards !== undefined && shards !== origin.shards)
+    return `The cluster has ${origin.shards} shards and SERVICE_SHARDS asks for ${shards}: unset it`
+  if (format === undefined || format.cluster === origin.id) return undefined
+  if (format.cluster === undefined)
+    return (
+      `The data directory ${dataDir} belongs to no cluster, and the database of SERVICE_CLUSTER_URL holds the cluster ` +
+      `${origin.id}: name an empty directory, which is filled from there, or make an empty database the cluster of this ` +
+      'directory by strandfast cluster push'
+    )
+  return (
+    `The data directory ${dataDir} is that of a node of the cluster ${format.cluster}, and the database of ` +
+    `SERVICE_CLUSTER_URL holds the cluster ${origin.id}: name the right one of the two`
+  )
+}
+
+/** What format.json of a new node's directory says. */
+export function formatOfNode(origin: ClusterOrigin): Format {
+  const {
+    id: cluster,
+    seedFingerprint: masterSeedFingerprint,
+    createdAtMs,
+    shards,
+    layout,
+    tokenEra,
+  } = origin
+  const fixed = { switching: false, hasLog: true }
+  return { cluster, masterSeedFingerprint, createdAtMs, shards, layout, tokenEra, ...fixed }
+}
+
+/** Has the next opening make stores that are missing: a node's are made from the log. @param stores their folders */
+export function allowMissing(stores: readonly string[]): void {
+  for (const store of stores) {
+    const made = existsSync(join(store, 'data.mdb'))
+    if (!made) makeDirectory(store + unfinishedSuffix)
+  }
+}

@@ -1,0 +1,56 @@
+import { MessageChannel, Worker } from 'node:worker_threads'
+import {
+  isClusterLogFigures,
+  type ClusterLines,
+  type ClusterLogFigures,
+  type ClusterLogSettings,
+  type ShardLine,
+} from '../protocol/cluster-log-messages.js'
+
+const noFigures: ClusterLogFigures = { appends: 0, appendSecs: 0, fenced: 0, unknown: 0, connections: 0 }
+
+/** The thread of the cluster's log, and the lines of shards to it. */
+export class ClusterLogThread {
+  readonly #worker: Worker
+  #figures = noFigures
+  #ending = false
+
+  /** @param died called when it ends by itself: no shard can go on then */
+  constructor(settings: ClusterLogSettings, died: (error: Error) => void) {
+    this.#worker = new Worker(new URL('../../workers/cluster-log.js', import.meta.url), {
+      workerData: settings,
+      name: 'cluster-log',
+    })
+    let failure: Error | undefined
+    this.#worker.on('message', (told: unknown) => {
+      if (isClusterLogFigures(told)) this.#figures = told
+    })
+    this.#worker.on('error', (error: Error) => (failure = error))
+    this.#worker.on('exit', (code) => {
+      if (!this.#ending) died(failure ?? new Error(`The thread of the cluster’s log ended with ${code}`))
+    })
+  }
+
+  /** What it has done since its start. */
+  get figures(): ClusterLogFigures {
+    return this.#figures
+  }
+
+  /** New lines of a shard, whose other ends are the thread's. */
+  linesOf(shard: number): ClusterLines {
+    return { log: this.lineOf(shard), checkpoints: this.lineOf(shard) }
+  }
+
+  lineOf(shard: number): ShardLine {
+    const { port1, port2 } = new MessageChannel()
+    const answers = new SharedArrayBuffer(4)
+    this.#worker.postMessage({ shard, port: port2, answers }, [port2])
+    return { shard, port: port1, answers }
+  }
+
+  /** Ends it, once the shards have closed their lines. */
+  async close(): Promise<void> {
+    this.#ending = true
+    await this.#worker.terminate()
+  }
+}

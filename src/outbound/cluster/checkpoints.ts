@@ -1,0 +1,81 @@
+import { limits } from '../../base/limits.js'
+import { type Check, isText, listOf, members } from '../../base/shape.js'
+import type { Session } from './session.js'
+import type { ClusterStatements } from './statements.js'
+
+/** The last whole checkpoint of a shard, and the bytes of sealed rows that have come behind it. */
+export interface KeptCheckpoint {
+  /** Its part 0; undefined where there is none. */
+  head: Buffer | undefined
+  stateBytes: number
+}
+
+/** The checkpoints of one shard. */
+export class CheckpointTable {
+  readonly #session: Session
+  readonly #statements: ClusterStatements['checkpoints']
+  readonly #shard: number
+
+  constructor(session: Session, { checkpoints }: ClusterStatements, shard: number) {
+    this.#session = session
+    this.#statements = checkpoints
+    this.#shard = shard
+  }
+
+  async last(): Promise<KeptCheckpoint> {
+    const segment = await this.lastSegment()
+    const head = segment === undefined ? undefined : await this.part(segment, 0)
+    const rows: unknown = await this.#session.rows(this.#statements.stateBehind, [this.#shard, segment ?? -1])
+    if (!areSums(rows)) throw new Error('Expected the bytes of rows that a cluster has')
+    return { head, stateBytes: Number(rows[0]?.bytes ?? 0) }
+  }
+
+  /** @returns undefined where it is not there, or no more */
+  async part(segment: number, part: number): Promise<Buffer | undefined> {
+    const rows: unknown = await this.#session.rows(this.#statements.read, [this.#shard, segment, part])
+    if (!areStates(rows)) throw new Error('Expected the part of a checkpoint that a cluster has')
+    return rows[0]?.state
+  }
+
+  /** Begins a checkpoint: what an attempt that was cut off has left there is removed. */
+  async begin(segment: number): Promise<void> {
+    await this.#session.write(this.#statements.clear, [this.#shard, segment])
+  }
+
+  async put(segment: number, part: number, state: Buffer): Promise<void> {
+    await this.#session.write(this.#statements.put, [this.#shard, segment, part, state])
+  }
+
+  /**
+   * Writes the part that makes it whole, and removes what it replaces: earlier checkpoints, and the sealed rows of the
+   * segments up to it.
+   * @throws Error where it may not stay: nothing is removed then
+   */
+  async complete(segment: number, head: Buffer): Promise<void> {
+    const before = (await this.lastSegment()) ?? -1
+    const { warned } = await this.#session.write(this.#statements.put, [this.#shard, segment, 0, head])
+    if (warned) throw new Error('The database stopped waiting for its standby')
+    for (let from = before; from < segment; from += limits.clusterForgetSegments) {
+      const upTo = Math.min(segment, from + limits.clusterForgetSegments)
+      await this.#session.write(this.#statements.forget, [this.#shard, from, upTo])
+    }
+    await this.#session.write(this.#statements.clearBefore, [this.#shard, segment])
+  }
+
+  /** The segment of the last one; undefined where there is none. */
+  async lastSegment(): Promise<number | undefined> {
+    const rows: unknown = await this.#session.rows(this.#statements.last, [this.#shard])
+    if (!areSegments(rows)) throw new Error('Expected the checkpoints that a cluster has')
+    const segment = rows[0]?.segment ?? null
+    return segment === null ? undefined : Number(segment)
+  }
+}
+
+const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
+const areStates = listOf(members<{ state: Buffer }>({ state: isBuffer }))
+const areSums = listOf(members<{ bytes: string }>({ bytes: isText }))
+const areSegments = listOf(
+  members<{ segment: string | null }>({
+    segment: (value): value is string | null => value === null || isText(value),
+  }),
+)

@@ -1,0 +1,65 @@
+import { DatabaseError } from 'pg'
+import { clusterFormat, addFacts, makeReady, readFacts, type ClusterFacts } from './facts.js'
+import type { StoredSegment } from './register.js'
+import type { Parameter, Session } from './session.js'
+import { clusterTables, statementsOf } from './statements.js'
+
+const statements = statementsOf(clusterTables)
+
+/** What makes a cluster what it is, but for what this version gives it. */
+export type NewCluster = Omit<ClusterFacts, 'format'>
+
+/** What the tables of a database hold. */
+export async function factsOf(session: Session): Promise<ClusterFacts | undefined> {
+  return readFacts(session, statements)
+}
+
+/** Removes a cluster that is not whole, so that it can be made again. */
+export async function removeUnfinished(session: Session, id: string): Promise<void> {
+  const facts = await readFacts(session, statements)
+  if (facts?.id !== id || facts.ready) throw new Error('its cluster was made meanwhile')
+  await session.write(statements.cluster.remove, [id])
+}
+
+/** Says that a cluster is whole: from then on servers are its nodes. */
+export async function finishCluster(session: Session, id: string): Promise<void> {
+  await makeReady(session, statements, id)
+}
+
+/**
+ * Makes the tables of a cluster, empty but for the beginning of each shard's log, and its row last.
+ * @param first segment 0 of each shard
+ * @throws Error where the database holds a cluster, or of the database
+ */
+export async function makeCluster(
+  session: Session,
+  cluster: NewCluster,
+  first: readonly StoredSegment[],
+): Promise<void> {
+  if ((await readFacts(session, statements)) !== undefined) throw new Error('it holds a cluster already')
+  await makeTables(session)
+  // What an attempt that was cut off has left.
+  for (const statement of statements.empty) await session.write(statement, [])
+  for (const segment of first) await begin(session, segment)
+  await addFacts(session, statements, { format: clusterFormat, ...cluster })
+}
+
+async function makeTables(session: Session): Promise<void> {
+  for (const statement of statements.create) {
+    try {
+      await session.write(statement, [])
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || error.code !== DUPLICATE_TABLE) throw error
+    }
+  }
+}
+
+async function begin(session: Session, segment: StoredSegment): Promise<void> {
+  const { shard, number, hash, header, parts } = segment
+  const [part] = parts
+  const row: Parameter[] = [shard, number, hash, header, part?.blocks ?? Buffer.alloc(0), part?.state ?? null]
+  const { warned } = await session.write(statements.begin, row)
+  if (warned) throw new Error('it stopped waiting for its standby')
+}
+
+const DUPLICATE_TABLE = '42P07'

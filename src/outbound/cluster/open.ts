@@ -1,0 +1,95 @@
+import { clusterFormat, readFacts, type ClusterFacts } from './facts.js'
+import { examineServer, type ServerFacts } from './server-check.js'
+import { Session } from './session.js'
+import { clusterTables, statementsOf } from './statements.js'
+import { describeTrouble } from './trouble.js'
+
+/** What an opening of a cluster goes by. */
+export interface OpeningSettings {
+  /** Addresses of its database's servers. */
+  urls: readonly string[]
+  /** Whether one without a synchronous standby will do. */
+  unreplicated: boolean
+  /** SERVICE_ENV. */
+  environment: 'development' | 'production'
+}
+
+/** A database that was reached; sentences without a full stop. */
+export type Reached =
+  | { ok: true; session: Session; server: ServerFacts; warnings: string[] }
+  | { ok: false; detail: string; because: 'away' | 'unfit' }
+
+/** A cluster that can be served from. */
+export type ClusterOpening =
+  | { ok: true; facts: ClusterFacts; warnings: string[] }
+  | { ok: false; detail: string; because: 'away' | 'unfit' }
+
+const statements = statementsOf(clusterTables)
+
+/** Connects to the database of a cluster, and looks whether it keeps what it acknowledges. */
+export async function reachDatabase(settings: OpeningSettings): Promise<Reached> {
+  let session: Session
+  try {
+    session = await Session.open(settings.urls)
+  } catch (error) {
+    return away(error)
+  }
+  try {
+    const server = await examineServer(session)
+    const [fault = lackOf(server, settings)] = server.faults
+    if (fault === undefined) return { ok: true, session, server, warnings: warningsOf(server) }
+    await session.close()
+    return { ok: false, because: 'unfit', detail: `The database of the cluster cannot be used: ${fault}` }
+  } catch (error) {
+    session.drop()
+    return away(error)
+  }
+}
+
+/** Reads what the cluster is. */
+export async function openCluster(settings: OpeningSettings): Promise<ClusterOpening> {
+  const reached = await reachDatabase(settings)
+  if (!reached.ok) return reached
+  const { session, warnings } = reached
+  try {
+    const facts = await readFacts(session, statements)
+    const fault = faultOf(facts)
+    if (facts !== undefined && fault === undefined) return { ok: true, facts, warnings }
+    return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
+  } catch (error) {
+    return away(error)
+  } finally {
+    session.drop()
+  }
+}
+
+function faultOf(facts: ClusterFacts | undefined): string | undefined {
+  if (facts === undefined) return 'holds no cluster: make one by strandfast cluster init, or cluster push'
+  if (facts.format !== clusterFormat)
+    return `holds a cluster of format ${facts.format}, and this program reads format ${clusterFormat}: use its version`
+  return facts.ready
+    ? undefined
+    : 'holds a cluster that is not whole: a push was cut off, or is under way; run strandfast cluster push again'
+}
+
+/** In production a database that may lose what it has acknowledged has to be asked for. */
+function lackOf({ replicated }: ServerFacts, settings: OpeningSettings): string | undefined {
+  if (replicated || settings.unreplicated || settings.environment !== 'production') return undefined
+  return (
+    'no commit of it waits for a standby (synchronous_standby_names is empty), so what it answered is lost with its disk: ' +
+    'set up a synchronous standby, or set SERVICE_CLUSTER_UNREPLICATED=true'
+  )
+}
+
+function warningsOf({ replicated }: ServerFacts): string[] {
+  if (replicated) return []
+  return [
+    'no commit of the cluster’s database waits for a standby (synchronous_standby_names is empty): what it answered is ' +
+      'lost with its disk',
+  ]
+}
+
+function away(error: unknown): { ok: false; because: 'away'; detail: string } {
+  const detail = `The database of the cluster cannot be used: ${describeTrouble(error)}`
+  return { ok: false, because: 'away', detail }
+}

@@ -1,0 +1,40 @@
+import { isText, listOf, members } from '../../base/shape.js'
+import type { Session } from './session.js'
+
+/** What a database server is to a cluster. */
+export interface ServerFacts {
+  /** As a person reads it: 15.6. */
+  version: string
+  /** Settings with which it loses what it has acknowledged: one sentence each. */
+  faults: string[]
+  /** Whether a commit waits for a standby. */
+  replicated: boolean
+}
+
+const VERSION_MIN = 150_000
+
+const names = [
+  'server_version',
+  'server_version_num',
+  'fsync',
+  'full_page_writes',
+  'synchronous_standby_names',
+]
+
+/** Looks whether a server keeps what it acknowledges. */
+export async function examineServer(session: Session): Promise<ServerFacts> {
+  const list = names.map((name) => `'${name}'`).join(', ')
+  const rows: unknown = await session.rows(`SELECT name, setting FROM pg_settings WHERE name IN (${list})`)
+  if (!areSettings(rows)) throw new Error('Expected the server to tell its settings')
+  const settings = new Map(rows.map(({ name, setting }) => [name, setting]))
+  const version = settings.get('server_version') ?? 'unknown'
+  const faults: string[] = []
+  if (Number(settings.get('server_version_num') ?? VERSION_MIN) < VERSION_MIN)
+    faults.push(`it is PostgreSQL ${version}: expected 15 or newer`)
+  for (const name of ['fsync', 'full_page_writes'])
+    if (settings.get(name) === 'off')
+      faults.push(`it runs with ${name} = off, and would lose what it has acknowledged: switch it on`)
+  return { version, faults, replicated: (settings.get('synchronous_standby_names') ?? '') !== '' }
+}
+
+const areSettings = listOf(members<{ name: string; setting: string }>({ name: isText, setting: isText }))

@@ -1,0 +1,68 @@
+import { isText, listOf, members } from '../../base/shape.js'
+import { CheckpointTable } from './checkpoints.js'
+import { headsOf } from './heads.js'
+import type { Session } from './session.js'
+import { clusterTables, statementsOf } from './statements.js'
+
+/** How a shard's log stands, for people. */
+export interface ShardStanding {
+  shard: number
+  /** The last one. */
+  segment: number
+  /** Who wrote it; nobody in a new cluster. */
+  node: string
+  /** The segment of the last checkpoint. */
+  checkpoint: number | undefined
+  /** Of sealed rows since. */
+  stateBytes: number
+}
+
+/** How a cluster stands. */
+export interface Standing {
+  /** Of its tables, indexes and all; 0 where the engine does not say. */
+  bytes: number
+  standbys: { name: string; state: string }[]
+  shards: ShardStanding[]
+}
+
+const statements = statementsOf(clusterTables)
+
+/** Reads it. @throws Error of the database */
+export async function readStanding(session: Session): Promise<Standing> {
+  const shards: ShardStanding[] = []
+  for (const [shard, segment] of await headsOf(session)) {
+    const checkpoints = new CheckpointTable(session, statements, shard)
+    const [checkpoint, { stateBytes }] = [await checkpoints.lastSegment(), await checkpoints.last()]
+    shards.push({ shard, segment, node: await writerOf(session, shard, segment), checkpoint, stateBytes })
+  }
+  return { bytes: await bytesOf(session), standbys: await standbysOf(session), shards }
+}
+
+async function writerOf(session: Session, shard: number, segment: number): Promise<string> {
+  const rows: unknown = await session.rows(statements.headerOf, [shard, segment])
+  if (!areHeaders(rows)) return ''
+  return /^node (.*)$/m.exec(rows[0]?.header ?? '')?.[1] ?? ''
+}
+
+/** Engines that only speak PostgreSQL's protocol may not tell. */
+async function bytesOf(session: Session): Promise<number> {
+  try {
+    const rows: unknown = await session.rows(statements.bytes)
+    return areSizes(rows) ? rows.reduce((sum, { bytes }) => sum + Number(bytes), 0) : 0
+  } catch {
+    return 0
+  }
+}
+
+async function standbysOf(session: Session): Promise<Standing['standbys']> {
+  try {
+    const rows: unknown = await session.rows(statements.standbys)
+    return areStandbys(rows) ? rows : []
+  } catch {
+    return []
+  }
+}
+
+const areHeaders = listOf(members<{ header: string }>({ header: isText }))
+const areSizes = listOf(members<{ bytes: string }>({ bytes: isText }))
+const areStandbys = listOf(members<{ name: string; state: string }>({ name: isText, state: isText }))

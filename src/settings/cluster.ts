@@ -1,0 +1,94 @@
+import { hostname } from 'node:os'
+import { hostUrls } from '../base/host-urls.js'
+import { boolean, integer, matching } from './parsers.js'
+import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+
+/** How this process is a node of a cluster (docs/CLUSTER.md). */
+export interface ClusterConfig {
+  /** Addresses of the database's servers, one each, with their passwords: never logged. */
+  readonly urls: readonly string[]
+  readonly node: string
+  /** Whether a database without a synchronous standby will do in production. */
+  readonly unreplicated: boolean
+  readonly leaseSecs: number
+}
+
+/** The settings of a cluster. */
+export const clusterSettings = {
+  clusterUrl: setting<readonly string[] | undefined>({
+    name: 'SERVICE_CLUSTER_URL',
+    default: undefined,
+    defaultText: 'none: this server is on its own, and its data directory is what is true',
+    description:
+      'The PostgreSQL database that holds the logs of a cluster, with all its servers between commas: the one that takes ' +
+      'writes is found among them. Made ready by `strandfast cluster init` or `push`. The master seed and the root key ' +
+      'have to be given by settings then.',
+    allowed: 'a URL as postgres://user:password@one:5432,two:5432/database',
+    secret: true,
+    parse: (text) => {
+      const urls = hostUrls(text)
+      return urls.length === 0 ? undefined : Object.freeze(urls)
+    },
+  }),
+  clusterNode: setting<string | undefined>({
+    name: 'SERVICE_CLUSTER_NODE',
+    default: undefined,
+    defaultText: 'the host name of the machine',
+    description: 'The name of this node in its cluster.',
+    allowed: '1 to 63 of letters, digits, _ . and -',
+    parse: matching(/^[A-Za-z0-9_.-]{1,63}$/),
+  }),
+  clusterUnreplicated: setting({
+    name: 'SERVICE_CLUSTER_UNREPLICATED',
+    default: false,
+    description:
+      'Whether a database without a synchronous standby will do with SERVICE_ENV=production: what it answered is lost ' +
+      'with its disk.',
+    allowed: 'true or false',
+    parse: boolean,
+  }),
+  clusterLeaseSecs: setting({
+    name: 'SERVICE_CLUSTER_LEASE_SECS',
+    default: 10,
+    unit: 'seconds',
+    description:
+      'How long a node may go without the database until it answers nothing any more, and how long another one waits for ' +
+      'it to be silent before it takes its place.',
+    allowed: 'an integer from 1 to 600',
+    parse: integer(1, 600),
+  }),
+} as const
+
+/** Reads them. @returns undefined on a server of its own */
+export function readCluster(value: ValueOf): ClusterConfig | undefined {
+  const urls = value(clusterSettings.clusterUrl)
+  const node = value(clusterSettings.clusterNode)
+  const unreplicated = value(clusterSettings.clusterUnreplicated)
+  const leaseSecs = value(clusterSettings.clusterLeaseSecs)
+  if (urls === undefined) return undefined
+  return Object.freeze({ urls, node: node ?? machineName(), unreplicated, leaseSecs })
+}
+
+/** What a cluster needs of other settings, and what it has no use for. */
+export function clusterFaults(env: Environment): SettingFault[] {
+  const { clusterUrl } = clusterSettings
+  if (env[clusterUrl.name] === undefined) return []
+  const beside = `with ${clusterUrl.name}`
+  const faults: SettingFault[] = []
+  const blame = (name: string, given: string, allowed: string) => faults.push({ name, given, allowed })
+  if (env['SERVICE_MASTER_SEED'] === undefined && env['SERVICE_MASTER_SEED_FILE'] === undefined)
+    blame('SERVICE_MASTER_SEED', `nothing, ${beside}`, 'the master seed of the cluster, or its file')
+  if (env['SERVICE_ROOT_API_KEY'] === undefined)
+    blame('SERVICE_ROOT_API_KEY', `nothing, ${beside}`, 'the root key of the cluster')
+  if (env['SERVICE_LOG_DIR'] !== undefined)
+    blame('SERVICE_LOG_DIR', `a folder, ${beside}`, 'nothing: the logs are in the database')
+  return faults
+}
+
+function machineName(): string {
+  return (
+    hostname()
+      .replaceAll(/[^A-Za-z0-9_.-]/g, '-')
+      .slice(0, 63) || 'node'
+  )
+}

@@ -1,0 +1,121 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { assert } from '../../../src/base/assert.js'
+import { deriveSeed } from '../../../src/strand/keys.js'
+import { seal, unseal } from '../../../src/strand/seal.js'
+import type { ClusterSecret } from './cluster-segment.js'
+import { decodeChanges, encodeChanges, type RowChange } from './row-change.js'
+
+/*
+ * A checkpoint of a shard: all rows of its replicated tables but blocks, as they were behind one segment. Its parts from 1
+ * on are sealed rows; part 0 is written last, and says that they are all there:
+ *
+ *   HMAC-SHA256 of the following under a key from the master seed, 32 bytes
+ *   strandfast-checkpoint/v1
+ *   shard 3
+ *   segment 17
+ *   hash 5b…            of that segment, 64 hex digits
+ *   group 40            number of the last group up to there
+ *   at 1790000000000    Unix milliseconds
+ *   parts 5             without this one
+ *   bytes 4816012       of them
+ */
+
+/** What part 0 says. */
+export interface CheckpointHead {
+  shard: number
+  segment: number
+  /** Of the segment. */
+  hash: Buffer
+  group: number
+  atMs: number
+  parts: number
+  bytes: number
+}
+
+/** A checkpoint that is read. */
+export interface CheckpointPlace extends Pick<CheckpointHead, 'segment' | 'hash'> {
+  rows: Iterable<RowChange[]>
+}
+
+type Named = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
+
+const TITLE = 'strandfast-checkpoint/v1'
+const MAC_KEY = 'strandfast/cluster-checkpoint-head/v1'
+const PURPOSE = 'strandfast/cluster-checkpoint/v1'
+const MAC_BYTES = 32
+
+/** Seals the rows of a part. */
+export function encodeCheckpointPart(
+  named: Named,
+  changes: readonly RowChange[],
+  { masterSeed, random }: ClusterSecret,
+): Buffer {
+  const { bytes, write } = encodeChanges(changes)
+  const secret = Buffer.allocUnsafe(bytes)
+  write(secret)
+  return seal(masterSeed, { purpose: PURPOSE, owner: ownerOf(named), secret }, random)
+}
+
+/** @throws Error where it is not what a node with this master seed wrote there */
+export function decodeCheckpointPart(
+  named: Named,
+  state: Uint8Array,
+  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+): RowChange[] {
+  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(named) }, state))]
+}
+
+/** Lays out part 0. */
+export function encodeCheckpointHead(
+  { shard, segment, hash, group, atMs, parts, bytes }: CheckpointHead,
+  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+): Buffer {
+  const lines = [
+    TITLE,
+    `shard ${shard}`,
+    `segment ${segment}`,
+    `hash ${hash.toString('hex')}`,
+    `group ${group}`,
+    `at ${atMs}`,
+    `parts ${parts}`,
+    `bytes ${bytes}`,
+    '',
+  ]
+  const text = Buffer.from(lines.join('\n'))
+  return Buffer.concat([macOf(masterSeed, text), text])
+}
+
+/** @throws Error where it is not what a node with this master seed wrote */
+export function decodeCheckpointHead(
+  head: Uint8Array,
+  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+): CheckpointHead {
+  const [mac, text] = [head.subarray(0, MAC_BYTES), head.subarray(MAC_BYTES)]
+  if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(masterSeed, text)))
+    throw new Error('A checkpoint of the cluster was not written by a node with this master seed')
+  const [title, ...lines] = Buffer.from(text).toString().split('\n')
+  if (title !== TITLE) throw new Error('A checkpoint of the cluster is of another version')
+  const fields = new Map(lines.map((line) => [line.split(' ')[0], line.split(' ')[1] ?? '']))
+  const number = (name: string) => {
+    const value = Number(fields.get(name) ?? Number.NaN)
+    assert(Number.isSafeInteger(value), 'a checkpoint names its numbers')
+    return value
+  }
+  return {
+    shard: number('shard'),
+    segment: number('segment'),
+    hash: Buffer.from(fields.get('hash') ?? '', 'hex'),
+    group: number('group'),
+    atMs: number('at'),
+    parts: number('parts'),
+    bytes: number('bytes'),
+  }
+}
+
+function ownerOf({ shard, segment, part }: Named): Buffer {
+  return Buffer.from(`${shard} ${segment} ${part}`)
+}
+
+function macOf(masterSeed: Uint8Array, text: Uint8Array): Buffer {
+  return createHmac('sha256', deriveSeed(masterSeed, MAC_KEY)).update(text).digest()
+}

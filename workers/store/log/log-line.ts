@@ -1,0 +1,123 @@
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { assert } from '../../../src/base/assert.js'
+import { limits } from '../../../src/base/limits.js'
+import {
+  isLogAnswer,
+  type LogAnswer,
+  type LogRequest,
+  type SegmentRow,
+  type ShardLine,
+} from '../../../src/protocol/cluster-log-messages.js'
+
+/** A row of the log: its segment, and its number within it. */
+export interface RowPlace {
+  segment: number
+  part: number
+}
+
+/** How long the thread waits at once before it says that it does, milliseconds. */
+const WAIT_MS = 500
+
+/** Behind all rows of a segment. */
+const PART_MAX = 2 ** 31 - 1
+
+/** A shard's end of its line to the thread of the cluster's log, with answers that are waited for in shared memory. */
+export class LogLine {
+  readonly shard: number
+  readonly #port: MessagePort
+  readonly #answers: Int32Array
+  readonly #beat: () => void
+
+  /** @param beat called while it waits: that the database takes long does not mean that the shard hangs */
+  constructor({ shard, port, answers }: ShardLine, beat: () => void = () => {}) {
+    this.shard = shard
+    this.#port = port
+    this.#answers = new Int32Array(answers)
+    this.#beat = beat
+  }
+
+  /** Has answers that nobody waits for given to `take`, as messages. */
+  listen(take: (answer: LogAnswer) => void): void {
+    this.#port.on('message', (answer: unknown) => {
+      assert(isLogAnswer(answer), 'the log’s thread answers in a way that this version knows')
+      take(answer)
+    })
+  }
+
+  ask(request: LogRequest): void {
+    this.#port.postMessage(request)
+  }
+
+  /** Waits for an answer, which messages would bring later. @throws Error when there is none for long */
+  answer(): LogAnswer {
+    for (let waitedMs = 0; ;) {
+      const seen = Atomics.load(this.#answers, 0)
+      const received = receiveMessageOnPort(this.#port)
+      if (received !== undefined) {
+        assert(isLogAnswer(received.message), 'the log’s thread answers in a way that this version knows')
+        return received.message
+      }
+      this.#beat()
+      if (Atomics.wait(this.#answers, 0, seen, WAIT_MS) !== 'timed-out') continue
+      waitedMs += WAIT_MS
+      if (waitedMs >= limits.clusterSilenceMs)
+        throw new Error('The thread of the cluster’s log does not answer')
+    }
+  }
+
+  /** The next rows behind a place. @throws Error when the database cannot be read */
+  rows(after: RowPlace, rows: number = limits.clusterReadRows): SegmentRow[] {
+    this.ask({ kind: 'read', after: { segment: after.segment, part: after.part }, rows })
+    const answer = this.answer()
+    if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
+    assert(answer.kind === 'rows', 'a read is answered with rows')
+    return answer.rows
+  }
+
+  /** The first row of a segment, where it is there. */
+  find(segment: number): SegmentRow | undefined {
+    const [row] = this.rows({ segment: segment - 1, part: PART_MAX }, 1)
+    return row?.segment === segment ? row : undefined
+  }
+
+  /** The first row of a segment. @throws Error where it is not there */
+  rowOf(segment: number): SegmentRow {
+    const row = this.find(segment)
+    if (row === undefined) throw new Error(`Segment ${segment} is not in the cluster’s log`)
+    return row
+  }
+
+  /** All rows of a segment. */
+  rowsOf(segment: number): SegmentRow[] {
+    const first = this.rowOf(segment)
+    for (const rows of this.#grouped([first])) return rows
+    return []
+  }
+
+  /** The rows of one segment after the other behind one, to the end of the log as it is when it is reached. */
+  *segments(after: number): Generator<SegmentRow[]> {
+    yield* this.#grouped(this.rows({ segment: after, part: PART_MAX }))
+  }
+
+  /** The rows of a segment may lie further on. */
+  *#grouped(rows: readonly SegmentRow[]): Generator<SegmentRow[]> {
+    let own: SegmentRow[] = []
+    for (let found = rows; found.length > 0;) {
+      for (const row of found) {
+        if (own.length > 0 && own[0]?.segment !== row.segment) {
+          yield own
+          own = []
+        }
+        own.push(row)
+      }
+      const last = own.at(-1)
+      assert(last !== undefined, 'rows were found')
+      found = this.rows(last)
+    }
+    if (own.length > 0) yield own
+  }
+
+  close(): void {
+    this.#port.close()
+  }
+}

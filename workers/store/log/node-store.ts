@@ -1,0 +1,144 @@
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { assert } from '../../../src/base/assert.js'
+import { syncDirectory } from '../../../src/base/sync-directory.js'
+import { openEnvironment } from '../environment.js'
+import {
+  type CheckpointHead,
+  type CheckpointPlace,
+  decodeCheckpointHead,
+  decodeCheckpointPart,
+} from './cluster-checkpoint.js'
+import { ClusterReader, isOfCluster } from './cluster-reader.js'
+import type { ClusterSecret } from './cluster-segment.js'
+import type { LogPosition } from './file-log.js'
+import { FollowedLog } from './followed-log.js'
+import type { LogLine } from './log-line.js'
+import { readPosition } from './position.js'
+import { recover } from './recover.js'
+import type { RowChange } from './row-change.js'
+
+/** The last checkpoint of a shard, and what has come since. */
+export interface LastCheckpoint {
+  head: CheckpointHead | undefined
+  /** Bytes of sealed rows behind it. */
+  stateBytes: number
+}
+
+/** A store of a node, whoever owns its shard, and its way to the log. */
+export interface NodeStore {
+  /** Its directory; nobody has it open. */
+  path: string
+  line: LogLine
+  secret: ClusterSecret
+}
+
+/** What became of the store that was there; its place is where it was moved. */
+export type Found = { kind: 'caughtUp' } | { kind: 'built' } | { kind: 'setAside'; place: string }
+
+/** A store that is being built. */
+const BUILDING = '.building'
+/** A store of another history. */
+const ASIDE = '.other'
+
+/**
+ * Brings a store up to the end of its shard's log. One that is not there is made from it, and one of another history is
+ * set aside first: what it has beyond the log was never acknowledged.
+ * @throws Error when the database cannot be read, or the disk is full
+ */
+export async function bringUp(store: NodeStore): Promise<Found & { last: LastCheckpoint }> {
+  const last = lastCheckpoint(store)
+  const { path } = store
+  const verdict = await examine(store, last.head)
+  if (verdict === 'fits') {
+    await recover(path, (from) => new FollowedLog(readerOf(store, from), undefined))
+    return { kind: 'caughtUp', last }
+  }
+  const place = verdict === 'other' ? setAside(path) : undefined
+  await buildStore(store, last.head)
+  return place === undefined ? { kind: 'built', last } : { kind: 'setAside', place, last }
+}
+
+/** Makes a store from its shard's log, whole or not at all. @param upTo the last segment that it is to have */
+export async function buildStore(
+  store: NodeStore,
+  head: CheckpointHead | undefined,
+  upTo = Infinity,
+): Promise<void> {
+  const { path } = store
+  const building = path + BUILDING
+  rmSync(building, { recursive: true, force: true })
+  const place = head === undefined ? undefined : placeOf(store, head)
+  await recover(building, (from) => new FollowedLog(readerOf(store, from), place, upTo))
+  syncDirectory(building)
+  rmSync(path, { recursive: true, force: true })
+  renameSync(building, path)
+  // The placeholder of a store that was never made.
+  rmSync(`${path}.tmp`, { recursive: true, force: true })
+  syncDirectory(dirname(path))
+}
+
+/** The last checkpoint of a shard. */
+export function lastCheckpoint({ line, secret }: Pick<NodeStore, 'line' | 'secret'>): LastCheckpoint {
+  line.ask({ kind: 'lastCheckpoint' })
+  const answer = line.answer()
+  if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
+  assert(answer.kind === 'lastCheckpoint', 'a question for the last checkpoint is answered by it')
+  const { head, stateBytes } = answer
+  return { head: head === null ? undefined : decodeCheckpointHead(head, secret), stateBytes }
+}
+
+/** Whether the log goes on from a store: not where it is of another history, nor where a checkpoint lies between. */
+async function examine(
+  { path, line }: NodeStore,
+  head: CheckpointHead | undefined,
+): Promise<'fits' | 'missing' | 'other'> {
+  if (!existsSync(join(path, 'data.mdb'))) return 'missing'
+  const position = await positionOf(path)
+  if (position === undefined || !isOfCluster(position)) return 'other'
+  const row = position.offset < 0 ? undefined : line.find(position.offset)
+  if (row === undefined || !position.hash.equals(row.hash)) return 'other'
+  // All that it has is in the log, so it may go.
+  return head !== undefined && head.segment > position.offset ? 'missing' : 'fits'
+}
+
+async function positionOf(path: string): Promise<LogPosition | undefined> {
+  const environment = openEnvironment(path, 'read')
+  try {
+    return readPosition(environment)
+  } finally {
+    await environment.root.close()
+  }
+}
+
+function setAside(path: string): string {
+  const places = Array.from({ length: 100 }, (_none, number) => `${path}${ASIDE}-${number + 1}`)
+  const place = places.find((one) => !existsSync(one))
+  if (place === undefined)
+    throw new Error(`Too many stores of other histories lie beside ${path}: remove them`)
+  renameSync(path, place)
+  syncDirectory(dirname(path))
+  return place
+}
+
+function readerOf({ line, secret }: NodeStore, from: LogPosition | undefined): ClusterReader {
+  return new ClusterReader(line, secret, from)
+}
+
+function placeOf(store: NodeStore, head: CheckpointHead): CheckpointPlace {
+  return { segment: head.segment, hash: head.hash, rows: rowsOf(store, head) }
+}
+
+function* rowsOf(
+  { line, secret }: NodeStore,
+  { shard, segment, parts }: CheckpointHead,
+): Generator<RowChange[]> {
+  for (let part = 1; part <= parts; part++) {
+    line.ask({ kind: 'checkpointPart', segment, part })
+    const answer = line.answer()
+    if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
+    assert(answer.kind === 'checkpointPart', 'a part is answered by its rows')
+    if (answer.state === null) throw new Error('The checkpoint was replaced by a later one meanwhile')
+    yield decodeCheckpointPart({ shard, segment, part }, answer.state, secret)
+  }
+}
