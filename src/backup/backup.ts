@@ -53,6 +53,10 @@ export async function backUp(request: BackupRequest, work: StoreWork): Promise<S
   if (typeof format === 'string') return usage(format)
   if (format === undefined)
     return usage(`The directory ${request.dataDir} is no data directory: it has no ${formatFile}`)
+  if (format.cluster !== undefined)
+    return usage(
+      `The directory ${request.dataDir} is a copy of the cluster ${format.cluster}: back that up by strandfast cluster pull`,
+    )
   if (`${target}${sep}`.startsWith(`${resolve(request.dataDir)}${sep}`)) {
     return usage('Expected DIR to be outside of the data directory')
   }

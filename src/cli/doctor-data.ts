@@ -168,6 +168,7 @@ async function examineLog(dataDir: string, name: string): Promise<Finding> {
   const { segmentsAhead } = await import('../../workers/store/log/examine.js')
   try {
     const segments = await segmentsAhead(join(dataDir, name))
+    if (segments === undefined) return ok('log', `the log of ${name} is that of its cluster`)
     const ahead = segments === 0 ? 'nothing' : `${segments} commits`
     return ok('log', `the log of ${name} is whole, with ${ahead} for the next start to bring into the store`)
   } catch (error) {

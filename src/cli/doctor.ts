@@ -1,5 +1,6 @@
 import { type Config, describeFaults } from '../settings/config.js'
 import { distrustOf } from '../data-directory/trust.js'
+import { examineCluster } from './doctor-cluster.js'
 import { examineDataDirectory } from './doctor-data.js'
 import { examineClock, examineNode, examineOpenFiles } from './doctor-machine.js'
 import { examineServer } from './doctor-server.js'
@@ -53,6 +54,7 @@ async function examineWith(config: Config, show: (findings: readonly Finding[]) 
   // The server first: checking the lock takes it for a moment, which would disturb a server that is starting.
   const server = await examineServer(config)
   show(await examineDataDirectory(config, server.alive))
+  show(await examineCluster(config))
   show(examineClock(config.dataDir))
   show(server.findings)
 }

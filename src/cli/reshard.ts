@@ -63,6 +63,13 @@ async function reshardDirectory(
   shards: number,
   config: Config,
 ): Promise<number> {
+  if (format.cluster !== undefined) {
+    tell(
+      `The data directory ${path} is that of a node of the cluster ${format.cluster}, which has a fixed number of shards: make ` +
+        'a directory of it by strandfast cluster pull, reshard that one, and push it into an empty database',
+    )
+    return exitCodes.configuration
+  }
   if (format.shards === shards) {
     process.stdout.write(`The data directory ${path} has ${shards} shards already\n`)
     return exitCodes.fine

@@ -214,7 +214,8 @@ function makeFormat(
  * @param format the result of `readFormat`
  */
 export function missingPieces(config: DataDirectorySettings, format: Format | undefined): string[] {
-  const fault = placesFault(config.dataDir, format)
+  // A store of a node is made from the log of its cluster.
+  const fault = format?.cluster === undefined ? placesFault(config.dataDir, format) : undefined
   const faults = fault === undefined ? [] : [fault]
   if (format === undefined) return faults
   const seed = readSeed(config, format, noRandom)

@@ -20,6 +20,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'cluster/failover': 'cluster/register',
   'cluster/register-chaos': 'cluster/register',
   'cluster/membership': 'cluster/nodes, unit/dispatch/membership',
+  'cluster/node-trouble': 'cluster/node',
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',
   'routes/strand-import/zones': 'routes/strand-import',

@@ -1,0 +1,165 @@
+import { mkdirSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.js'
+import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+import { call, type TestServer } from '../support/server/server.js'
+
+describe.skipIf(noPostgres)('a node whose database or settings are not right', () => {
+  let cluster: ClusterOfOne
+
+  beforeAll(async () => {
+    cluster = await makeClusterOfOne()
+  })
+
+  afterAll(() => cluster?.remove())
+
+  const write = (server: TestServer, text: string) =>
+    call(server, 'POST /v1/collections/notes/records', { body: { data: { text } } })
+  /** A start that is to fail. */
+  const serve = (env: Record<string, string> = {}) =>
+    cluster.run(['serve'], { SERVICE_DATA_DIR: cluster.place('data'), SERVICE_PORT: '0', ...env })
+  const databaseOf = (url: string, name: string) => url.replace(/\/postgres$/, `/${name}`)
+
+  it('does not start where there is no cluster, and says how to make one', async () => {
+    expect(await serve()).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('holds no cluster: make one by strandfast cluster init'),
+    })
+    expect(await cluster.run(['cluster', 'status'])).toMatchObject({ status: 78 })
+    expect(await cluster.run(['cluster', 'init', '--shards', '0'])).toMatchObject({ status: 78 })
+  })
+
+  it('makes one, once', async () => {
+    expect(await cluster.run(['cluster', 'init', '--shards', '1'])).toMatchObject({ status: 0 })
+    expect(await cluster.run(['cluster', 'init', '--shards', '1'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('holds a cluster already'),
+    })
+  })
+
+  it('wants the secrets by settings, and those of the cluster', async () => {
+    const { SERVICE_MASTER_SEED: _seed, SERVICE_ROOT_API_KEY: _key, ...bare } = cluster.env
+    const missing = await cluster.run(['check'], {
+      ...bare,
+      SERVICE_MASTER_SEED: '',
+      SERVICE_ROOT_API_KEY: '',
+    })
+    expect(missing).toMatchObject({ status: 78 })
+    expect(await serve({ SERVICE_MASTER_SEED: '08'.repeat(32) })).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('The master seed given is not that of the cluster'),
+    })
+    expect(await serve({ SERVICE_SHARDS: '3' })).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('The cluster has 1 shards and SERVICE_SHARDS asks for 3'),
+    })
+    expect(await serve({ SERVICE_LOG_DIR: cluster.place('log') })).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('SERVICE_LOG_DIR'),
+    })
+  })
+
+  it('wants a standby in production, unless it is told that none will do', async () => {
+    const production = { SERVICE_ENV: 'production' }
+    expect(await serve(production)).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('synchronous_standby_names is empty'),
+    })
+    const server = await cluster.start({ env: { ...production, SERVICE_CLUSTER_UNREPLICATED: 'true' } })
+    expect(server.stderr()).toContain('warning: no commit of the cluster’s database waits for a standby')
+    await server.halt()
+  })
+
+  it('does not use a directory that belongs elsewhere, nor is a directory of it used elsewhere', async () => {
+    const own = await cluster.start()
+    await write(own, 'something')
+    await own.halt()
+    const { dataDir } = own
+    const alone = {
+      SERVICE_DATA_DIR: dataDir,
+      SERVICE_PORT: '0',
+      SERVICE_MASTER_SEED: cluster.env['SERVICE_MASTER_SEED'] ?? '',
+    }
+    const away = await cluster.runAlone(['serve'], alone)
+    expect(away).toMatchObject({ status: 78, stderr: expect.stringContaining('strandfast cluster pull') })
+    await cluster.postgres.query('CREATE DATABASE second')
+    const second = { SERVICE_CLUSTER_URL: databaseOf(cluster.postgres.url, 'second') }
+    expect(await cluster.run(['cluster', 'init', '--shards', '1'], second)).toMatchObject({ status: 0 })
+    expect(await serve({ ...second, SERVICE_DATA_DIR: dataDir })).toMatchObject({
+      status: 78,
+      stderr: expect.stringContaining('name the right one of the two'),
+    })
+    for (const [command, says] of [
+      [['backup', cluster.place('backup'), '--data-dir', dataDir], 'strandfast cluster pull'],
+      [['reshard', '--shards', '2', '--data-dir', dataDir], 'strandfast cluster pull'],
+      [['cluster', 'push', '--data-dir', dataDir], 'holds a cluster already'],
+    ] as const) {
+      const ran = await cluster.run(command, {
+        SERVICE_CLUSTER_URL: databaseOf(cluster.postgres.url, 'postgres'),
+      })
+      expect([ran.status === 0, ran.stderr], command.join(' ')).toEqual([
+        false,
+        expect.stringContaining(says),
+      ])
+    }
+    const occupied = cluster.place('occupied')
+    mkdirSync(`${occupied}/something`, { recursive: true })
+    expect(await cluster.run(['cluster', 'pull', occupied])).toMatchObject({ status: 78 })
+  })
+
+  it('does not use a database that would lose what it acknowledged, nor one without rights, nor one that reads', async () => {
+    await cluster.postgres.query('CREATE ROLE guest LOGIN')
+    const guest = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'guest@') }
+    expect(await serve(guest)).toMatchObject({
+      stderr: expect.stringContaining('the role has no right to it'),
+    })
+    const nobody = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace('strandfast@', 'nobody@') }
+    expect(await serve(nobody)).toMatchObject({ stderr: expect.stringContaining('does not let the role in') })
+    const nowhere = { SERVICE_CLUSTER_URL: databaseOf(cluster.postgres.url, 'nowhere') }
+    expect(await serve(nowhere)).toMatchObject({
+      stderr: expect.stringContaining('create it, or name another'),
+    })
+    await cluster.postgres.query('ALTER ROLE guest SET default_transaction_read_only = on')
+    expect(await serve(guest)).toMatchObject({ stderr: expect.stringContaining('only reads') })
+    const closed = { SERVICE_CLUSTER_URL: 'postgres://strandfast@127.0.0.1:1/postgres' }
+    expect(await serve(closed)).toMatchObject({ status: 1, stderr: expect.stringContaining('ECONNREFUSED') })
+    const unsafe = await makeClusterOfOne({ settings: { fsync: 'off' } })
+    try {
+      const init = await unsafe.run(['cluster', 'init', '--shards', '1'])
+      expect(init).toMatchObject({ status: 78, stderr: expect.stringContaining('fsync = off') })
+    } finally {
+      await unsafe.remove()
+    }
+  })
+
+  it('does not start while another one is alive, and ends when another one has taken its place', async () => {
+    const first = await cluster.start({ env: { SERVICE_CLUSTER_NODE: 'first' } })
+    expect(await serve({ SERVICE_CLUSTER_NODE: 'second' })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('the node first on'),
+    })
+    await write(first, 'before')
+    const ended = new Promise((resolve) => first.process.once('exit', resolve))
+    first.process.kill('SIGSTOP')
+    const second = await cluster.start({ env: { SERVICE_CLUSTER_NODE: 'second' } })
+    expect((await write(second, 'by the second')).status).toBe(201)
+    first.process.kill('SIGCONT')
+    expect(await ended).toBe(1)
+    expect(first.stderr()).toMatch(/taken the place of this one|has taken it/)
+    expect((await write(second, 'and on')).status).toBe(201)
+    await second.halt()
+  })
+
+  it('answers 503 while the database is away, and goes on by itself when it is back', async () => {
+    const server = await cluster.start()
+    expect((await write(server, 'before')).status).toBe(201)
+    await cluster.postgres.kill()
+    const refused = await write(server, 'while it is away')
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+    await eventually(async () => (await call(server, 'GET /v1/agents/notes/head')).status === 503)
+    await cluster.postgres.start()
+    await eventually(async () => (await write(server, 'after')).status === 201)
+    await server.halt()
+  })
+})

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run, type Ran } from '../server/command.js'
+import { startServer, testRootKey, type TestServer } from '../server/server.js'
+import { makePostgres, type PostgresMaking, type TestPostgres } from './postgres.js'
+
+/** The master seed of test clusters, as a setting. */
+export const testSeed = '07'.repeat(32)
+
+/** A cluster's database, nodes and commands, all on this machine. */
+export interface ClusterOfOne {
+  postgres: TestPostgres
+  env: Record<string, string>
+  /** Runs a command of the program with the settings of the cluster. */
+  run(args: readonly string[], env?: Record<string, string>): Promise<Ran>
+  /** The same without them. */
+  runAlone(args: readonly string[], env: Record<string, string>): Promise<Ran>
+  /** Starts a node on a directory, a new one when absent. */
+  start(options?: { dataDir?: string; env?: Record<string, string> }): Promise<TestServer>
+  /** A path where nothing is yet. */
+  place(name: string): string
+  remove(): Promise<void>
+}
+
+/** Makes a database, and nothing in it. */
+export async function makeClusterOfOne(making: PostgresMaking = {}): Promise<ClusterOfOne> {
+  const postgres = await makePostgres({ ...making, settings: { fsync: 'on', ...making.settings } })
+  await postgres.start()
+  const directory = mkdtempSync(join(tmpdir(), 'strandfast-cluster-'))
+  const servers: TestServer[] = []
+  const env = {
+    SERVICE_CLUSTER_URL: postgres.url,
+    SERVICE_CLUSTER_LEASE_SECS: '1',
+    SERVICE_MASTER_SEED: testSeed,
+    SERVICE_ROOT_API_KEY: testRootKey,
+  }
+  let made = 0
+  const place = (name: string) => join(directory, `${name}-${(made += 1)}`)
+  return {
+    postgres,
+    env,
+    run: (args, more = {}) => run(args, { ...env, ...more }),
+    runAlone: (args, more) => run(args, more),
+    async start({ dataDir = place('data'), env: more = {} } = {}) {
+      const server = await startServer({ dataDir, env: { ...env, ...more } })
+      servers.push(server)
+      return server
+    },
+    place,
+    async remove() {
+      for (const server of servers) {
+        if (server.process.exitCode === null && server.process.signalCode === null)
+          await server.halt('SIGKILL')
+      }
+      await postgres.remove()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
