@@ -86,7 +86,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
     nowMs: systemClock,
     log,
   })
-  const parts = makeParts(config, { directory, shards, sink, serverLog, control, told })
+  const parts = makeParts(config, { directory, shards, sink, serverLog, control, told, cluster })
   const readOnly = () => state.readOnly
   const apiKeys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   const proposals = new ProposalClock({ shards, readOnly })

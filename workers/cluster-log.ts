@@ -10,6 +10,7 @@ import {
   isClusterLogSettings,
   isLogRequest,
   isShardLine,
+  noClusterFigures,
   type ClusterLogFigures,
   type LogAnswer,
   type LogRequest,
@@ -27,7 +28,7 @@ const given: unknown = workerData
 assert(isClusterLogSettings(given), 'the log of a cluster is handed its settings')
 const { urls, tables } = given
 const statements = statementsOf(tables)
-const figures: ClusterLogFigures = { appends: 0, appendSecs: 0, fenced: 0, unknown: 0, connections: 0 }
+const figures: ClusterLogFigures = { ...noClusterFigures }
 
 parent.on('message', (line: unknown) => {
   assert(isShardLine(line), 'the log of a cluster is sent the lines of shards')

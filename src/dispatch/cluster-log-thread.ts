@@ -1,18 +1,17 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import {
   isClusterLogFigures,
+  noClusterFigures,
   type ClusterLines,
   type ClusterLogFigures,
   type ClusterLogSettings,
   type ShardLine,
 } from '../protocol/cluster-log-messages.js'
 
-const noFigures: ClusterLogFigures = { appends: 0, appendSecs: 0, fenced: 0, unknown: 0, connections: 0 }
-
 /** The thread of the cluster's log, and the lines of shards to it. */
 export class ClusterLogThread {
   readonly #worker: Worker
-  #figures = noFigures
+  #figures: ClusterLogFigures = noClusterFigures
   #ending = false
 
   /** @param died called when it ends by itself: no shard can go on then */

@@ -106,7 +106,7 @@ export class Shards {
 
   /** True while every shard serves. */
   get serving(): boolean {
-    return this.#ports.every((port) => port.serving)
+    return this.#cluster?.mayAnswer() !== false && this.#ports.every((port) => port.serving)
   }
 
   /** Opens every store. @throws Error when one cannot be opened */

@@ -6,6 +6,7 @@ import type { ServerLogFigures } from '../dispatch/server-log.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { PoolFigures } from '../dispatch/thread-pool.js'
 import { appendBoundsSecs } from '../protocol/shard-figures.js'
+import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
 import { CountedHistogram } from './counted-histogram.js'
 import type { Route } from '../routes/routes.js'
@@ -22,6 +23,8 @@ export interface MetricsSources {
   backupCopiedAtMs(): number | undefined
   /** Absent if the server log is off. */
   serverLog?(): ServerLogFigures
+  /** Absent for a server of its own. */
+  cluster?(): ClusterFigures
   /** Absent without a PostgreSQL sink. */
   sink?(): SinkFigures
 }
@@ -75,6 +78,7 @@ export class HttpMetrics {
       () => (sources.backupCopiedAtMs() ?? 0) / 1_000,
     )
     if (sources.sink !== undefined) this.#showSink(sources.sink)
+    if (sources.cluster !== undefined) this.#showCluster(sources.cluster)
     if (sources.serverLog !== undefined) this.#showServerLog(sources.serverLog)
     this.#figure(
       'strandfast_http_requests_in_flight',
@@ -273,6 +277,21 @@ export class HttpMetrics {
     show('rows_total', 'Rows stored in PostgreSQL since the start', ({ rows }) => rows)
     show('dead_letters_total', 'Rows that PostgreSQL refused since the start', (one) => one.deadLetters)
     show('failures_total', 'Failed tries to deliver since the start', ({ failures }) => failures)
+  }
+
+  #showCluster(cluster: () => ClusterFigures): void {
+    const show = (name: string, help: string, value: (figures: ClusterFigures) => number) =>
+      this.#figure(`strandfast_cluster_${name}`, help, () => value(cluster()))
+    show('lease', '1 while this node may answer', ({ mayAnswer }) => (mayAnswer ? 1 : 0))
+    show('appends_total', 'Segments that the database has confirmed since the start', (one) => one.appends)
+    show('append_seconds_total', 'Seconds that these took together', ({ appendSecs }) => appendSecs)
+    show(
+      'unknown_total',
+      'Segments of which nobody knew in time whether the database has them',
+      (one) => one.unknown,
+    )
+    show('fenced_total', 'Segments in whose place there was one of another node', ({ fenced }) => fenced)
+    show('connections_total', 'Connections to the database that were made', (one) => one.connections)
   }
 
   #showServerLog(figures: () => ServerLogFigures): void {

@@ -113,6 +113,20 @@ export interface ClusterLogFigures {
   connections: number
 }
 
+/** The same, and whether the node may answer. */
+export interface ClusterFigures extends ClusterLogFigures {
+  mayAnswer: boolean
+}
+
+/** Those of a thread that has done nothing yet. */
+export const noClusterFigures: Readonly<ClusterLogFigures> = {
+  appends: 0,
+  appendSecs: 0,
+  fenced: 0,
+  unknown: 0,
+  connections: 0,
+}
+
 export const isClusterLogFigures = members<ClusterLogFigures>({
   appends: isNumber,
   appendSecs: isNumber,

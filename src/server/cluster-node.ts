@@ -13,7 +13,7 @@ import { NodeTable, type NodeRow } from '../outbound/cluster/nodes.js'
 import { Session } from '../outbound/cluster/session.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
-import type { ClusterLogFigures } from '../protocol/cluster-log-messages.js'
+import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { ClusterConfig } from '../settings/cluster.js'
 
 /** The file in a data directory that says as which incarnation of which node it was used last. */
@@ -94,8 +94,8 @@ export class ClusterNode implements ClusterOwner {
     }
   }
 
-  get figures(): ClusterLogFigures | undefined {
-    return this.#thread?.figures
+  get figures(): ClusterFigures {
+    return { ...(this.#thread?.figures ?? noClusterFigures), mayAnswer: this.mayAnswer() }
   }
 
   linesOf: ClusterOwner['linesOf'] = (shard) => {

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
+import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { Config } from '../settings/config.js'
 import { freeBytesOf, type DataDirectory } from '../data-directory/data-directory.js'
 import { ReaderPool } from '../dispatch/reader-pool.js'
@@ -41,11 +42,12 @@ interface Made {
   serverLog: ServerLog | undefined
   control: { copiedAtMs: number | undefined }
   told: PoolListener
+  cluster: { figures: ClusterFigures } | undefined
 }
 
 /** Makes them. */
 export function makeParts(config: Config, made: Made): Parts {
-  const { directory, shards, sink, serverLog, control, told } = made
+  const { directory, shards, sink, serverLog, control, told, cluster } = made
   const readers = new ReaderPool(directory.path, { told })
   const pools: Parts['pools'] = [readers]
   const streams = new StreamHub(shards, config.streamsPerPrincipal)
@@ -63,6 +65,7 @@ export function makeParts(config: Config, made: Made): Parts {
     freeBytes: () => freeBytesOf(config),
     backupCopiedAtMs: () => control.copiedAtMs,
     ...(sink !== undefined && { sink: () => sink.figures }),
+    ...(cluster !== undefined && { cluster: () => cluster.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
   const slices = new FrontSlices()

@@ -1,0 +1,194 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MessageChannel, Worker } from 'node:worker_threads'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { pooledRandom } from '../../src/base/random.js'
+import { SegmentRegister } from '../../src/outbound/cluster/register.js'
+import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import type { Command } from '../../src/protocol/messages.js'
+import { openEnvironment } from '../../workers/store/environment.js'
+import { CheckpointWriter } from '../../workers/store/log/checkpoint-writer.js'
+import { firstSegment } from '../../workers/store/log/first-segment.js'
+import { LogLine } from '../../workers/store/log/log-line.js'
+import { type NodeLog, prepareNodeLog } from '../../workers/store/log/node-log.js'
+import { bringUp, lastCheckpoint } from '../../workers/store/log/node-store.js'
+import { blocksOf, replicatedRows } from '../../workers/store/log/replicated-rows.js'
+import { eventually } from '../support/eventually.js'
+import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
+import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
+
+const tables = 'test'
+const statements = statementsOf(tables)
+/** That of test shards. */
+const secret = { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
+
+describe.skipIf(noPostgres)('checkpoints of a shard', () => {
+  let postgres: TestPostgres
+  let thread: Worker
+  let directory: string
+  const open: { shard: TestShard; log: NodeLog }[] = []
+
+  beforeAll(async () => {
+    postgres = await makePostgres()
+    await postgres.start()
+    directory = mkdtempSync(join(tmpdir(), 'strandfast-checkpoint-'))
+    const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
+    thread = new Worker(script, { workerData: { urls: [postgres.url], tables } })
+  })
+
+  afterAll(async () => {
+    await thread?.terminate()
+    await postgres?.remove()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  afterEach(async () => {
+    for (const { shard, log } of open.splice(0)) {
+      log.checkpoints.close()
+      await shard.remove()
+    }
+    for (const statement of statements.drop) await postgres.query(statement)
+  })
+
+  const begin = async () => {
+    for (const statement of statements.create) await postgres.query(statement)
+    const urls = [postgres.url]
+    const register = new SegmentRegister({ urls, statements, nowMs: () => 0, chance: () => 0 })
+    await register.begin(firstSegment(0, secret))
+    await register.close()
+  }
+  const lineOf = () => {
+    const { port1, port2 } = new MessageChannel()
+    const answers = new SharedArrayBuffer(4)
+    thread.postMessage({ shard: 0, port: port2, answers }, [port2])
+    return { shard: 0, port: port1, answers }
+  }
+  let made = 0
+  const place = () => join(directory, `store-${(made += 1)}`)
+  const failures: Error[] = []
+  const node = async (path = place()) => {
+    const lines = { log: lineOf(), checkpoints: lineOf() }
+    const failed = (error: Error) => void failures.push(error)
+    const log = await prepareNodeLog({ path, node: 'a', lines, secret, clock: Date.now, beat() {}, failed })
+    const shard = new TestShard(path, { openLog: log.openLog })
+    open.push({ shard, log })
+    return { shard, log }
+  }
+  /** Everything that nodes have in common, as text. */
+  const rowsOf = async (path: string) => {
+    const environment = openEnvironment(path, 'read')
+    const transaction = environment.root.useReadTransaction()
+    const rows = [...replicatedRows(environment, transaction), ...blocksOf(environment)].map(
+      ({ table, key, value }) => `${table} ${key.toString('hex')} ${value?.toString('hex') ?? ''}`,
+    )
+    transaction.done()
+    await environment.root.close()
+    return rows
+  }
+  const checkpoint = async (path: string) => {
+    const line = new LogLine(lineOf())
+    const last = lastCheckpoint({ line, secret })
+    const failed = (error: Error) => void failures.push(error)
+    const parts = { path, line: new LogLine(lineOf()), secret, last, clock: Date.now, failed, bytesMin: 0 }
+    const writer = new CheckpointWriter(parts)
+    writer.wrote(1_000_000_000, true)
+    for (let isBegun = false; ;) {
+      await eventually(() => writer.ready || isDone())
+      if (isDone()) break
+      isBegun = true
+      writer.step()
+      function isDone() {
+        const { head } = lastCheckpoint({ line, secret })
+        return isBegun && head !== undefined && head.segment !== last.head?.segment
+      }
+    }
+    line.close()
+    writer.close()
+  }
+  const states = async () => {
+    const rows = await postgres.query<{ state: Buffer | null }>('SELECT state FROM test_segments')
+    return rows.filter(({ state }) => state !== null).length
+  }
+  /** A store that is made from the log alone. */
+  const rebuilt = async () => {
+    const path = place()
+    const line = new LogLine(lineOf())
+    const { kind } = await bringUp({ path, line, secret })
+    line.close()
+    return { path, kind }
+  }
+  const work = (shard: TestShard, from: number) => {
+    for (let n = from; n < from + 20; n++) {
+      shard.run(appendNumber('agent', n), appendNumber(`other-${n % 7}`, n))
+      shard.ask(keyed(n))
+    }
+  }
+
+  it('take the place of sealed rows, and a store that is made from them is the same byte for byte', async () => {
+    await begin()
+    const { shard } = await node()
+    replyOf(shard.ask({ kind: 'agentCreate', agent: 'free', zone: 'free', options: {} }))
+    const [written] = shard.run(append('a body to erase'), append('what stays'))
+    work(shard, 0)
+    replyOf(shard.ask(erasing(replyOf(written).content_hash)))
+    shard.store.flush()
+    expect(await states()).toBeGreaterThan(10)
+    await checkpoint(shard.path)
+    expect(await states()).toBe(0)
+    work(shard, 20)
+    shard.store.flush()
+    const { path, kind } = await rebuilt()
+    expect(kind).toBe('built')
+    expect(await rowsOf(path)).toEqual(await rowsOf(shard.path))
+    // A later one replaces it.
+    await checkpoint(shard.path)
+    expect(await postgres.query('SELECT DISTINCT segment FROM test_checkpoints')).toHaveLength(1)
+    const again = await rebuilt()
+    expect(await rowsOf(again.path)).toEqual(await rowsOf(shard.path))
+    expect(failures).toEqual([])
+  })
+
+  it('make a store anew that is behind them, and a store of another history is set aside', async () => {
+    await begin()
+    const { shard, log } = await node()
+    work(shard, 0)
+    shard.store.flush()
+    const { path: behind } = await rebuilt()
+    work(shard, 20)
+    shard.store.flush()
+    await checkpoint(shard.path)
+    const line = new LogLine(lineOf())
+    expect((await bringUp({ path: behind, line, secret })).kind).toBe('built')
+    expect(await rowsOf(behind)).toEqual(await rowsOf(shard.path))
+    expect((await bringUp({ path: behind, line, secret })).kind).toBe('caughtUp')
+    // As where a promoted standby did not have the last segments, which it may not have acknowledged.
+    log.checkpoints.close()
+    open.splice(0)
+    await shard.close()
+    await postgres.query('DELETE FROM test_segments WHERE segment > 5')
+    await postgres.query('DELETE FROM test_checkpoints')
+    const found = await bringUp({ path: behind, line, secret }).catch((error: Error) => error.message)
+    expect(found).toContain('has its rows in a checkpoint')
+    await postgres.query('DELETE FROM test_segments WHERE segment > 0')
+    expect(await bringUp({ path: behind, line, secret })).toMatchObject({ kind: 'built' })
+    line.close()
+    await shard.remove()
+  })
+})
+
+function append(text: string): Command {
+  const body = Buffer.from(JSON.stringify({ data: { text } }))
+  return { kind: 'recordAppend', agent: 'free', emerge: false, body, options: {} }
+}
+
+function erasing(hash: string): Command {
+  return { kind: 'recordMutate', agent: 'free', action: 'erase', hash, principal: 'root', options: {} }
+}
+
+/** A write whose answer is kept. */
+function keyed(n: number): Command {
+  const body = Buffer.from(JSON.stringify({ data: { n } }))
+  const idempotency = { key: `key-${n}`, caller: 'root' }
+  return { kind: 'recordAppend', agent: 'keyed', emerge: true, body, options: { idempotency } }
+}
