@@ -19,7 +19,8 @@ const FIRST_TRANSACTIONS = 20
 /** The share of transactions that are timed individually. */
 const SAMPLED = 0.2
 
-const makeTable = `CREATE TABLE records (
+/** The table that single INSERTs of `singles` go to. */
+export const makeTable = `CREATE TABLE records (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   agent integer NOT NULL,
   taken_at timestamptz NOT NULL DEFAULT now(),
@@ -56,8 +57,11 @@ function program(name) {
   )
 }
 
-/** A database for this run, which is removed with it. */
-async function startDatabase() {
+/**
+ * A database for this run, which is removed with it.
+ * @param {{replicated?: boolean}} [how] with a synchronous standby, which every commit waits for
+ */
+export async function startDatabase({ replicated = false } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-postgresql-'))
   removeAtExit(directory)
   const user = serverUser()
@@ -78,15 +82,35 @@ async function startDatabase() {
   const address = ['-h', '127.0.0.1', '-p', port, '-U', 'bench']
   const psql = (...args) =>
     runProgram(program('psql'), [...address, '-X', '-q', '-A', '-t', ...args, 'postgres'])
+  const standby = replicated ? await startStandby({ directory, how, port, psql }) : undefined
   return {
     directory,
+    url: `postgres://bench@127.0.0.1:${port}/postgres`,
     psql,
     query: (text) => psql('-c', text),
     count: async () => Number(await psql('-c', 'SELECT count(*) FROM records')),
     pgbench: (...args) =>
       runProgram(program('pgbench'), [...address, '-n', ...args, 'postgres'], { cwd: directory }),
-    stop: server.stop,
+    async stop() {
+      await server.stop()
+      await standby?.stop()
+    },
   }
+}
+
+/** A copy of the server that follows it, on the same disk. */
+async function startStandby({ directory, how, port, psql }) {
+  const copy = join(directory, 'standby')
+  const from = ['-h', '127.0.0.1', '-p', port, '-U', 'bench']
+  await runProgram(program('pg_basebackup'), [...from, '-D', copy, '-R', '-X', 'stream', '-c', 'fast'], how)
+  const own = ['-D', copy, '-p', String(await freePort()), '-h', '127.0.0.1', '-k', '']
+  const standby = await startProgram(
+    [program('postgres'), ...own, '-c', `max_connections=${MAX_CONNECTIONS}`],
+    { ready: /ready to accept read-only connections/, signal: 'SIGINT', options: how },
+  )
+  await psql('-c', "ALTER SYSTEM SET synchronous_standby_names = '*'")
+  await psql('-c', 'SELECT pg_reload_conf()')
+  return standby
 }
 
 /** PostgreSQL refuses to run as root. */
@@ -97,8 +121,13 @@ function serverUser() {
   return { uid: id('-u'), gid: id('-g') }
 }
 
+/** Whether its programs are there. */
+export function hasPostgresql() {
+  return postgresql.missing() === undefined && program('pg_basebackup') !== undefined
+}
+
 /** The same figure over TCP for a number of clients, each with a backend of its own. */
-function singles(database) {
+export function singles(database) {
   const script = join(database.directory, 'insert.sql')
   writeFileSync(script, insertOne)
   /** Seconds that connecting this many clients took the last time, which pgbench's clock includes. */

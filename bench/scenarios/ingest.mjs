@@ -6,7 +6,7 @@ import { countRecords, createAgents, credential, startProduct } from '../server.
 import { against, rounded } from '../statistics.mjs'
 
 const generator = new URL('../generators/ingest-process.mjs', import.meta.url)
-const AGENTS = 32
+export const AGENTS = 32
 const CONNECTIONS = 8
 
 const settings = [
@@ -53,7 +53,7 @@ export async function ingest(bench) {
 }
 
 /** Uploads `lines` lines to each agent. Returns records a second, and throws unless each line became a record. */
-async function uploadAll(url, agents, { lines, signing }) {
+export async function uploadAll(url, agents, { lines, signing }) {
   const before = await countRecords(url, agents)
   const task = { url, agents, lines, connections: CONNECTIONS, headers: credential, signing }
   const { accepted, rejected, elapsedMs } = await runScript(generator, task)

@@ -27,6 +27,8 @@ export class Session {
   readonly #client: Client
   readonly #socket: Socket
   #notices = 0
+  /** Of statements that the connection has prepared. */
+  readonly #names = new Map<string, string>()
   #open = true
 
   private constructor(client: Client, socket: Socket) {
@@ -76,7 +78,7 @@ export class Session {
 
   async write(statement: string, parameters: readonly Parameter[]): Promise<Written> {
     const before = this.#notices
-    const { rowCount } = await this.#client.query(statement, [...parameters])
+    const { rowCount } = await this.#client.query(this.#prepared(statement, parameters))
     return { rows: rowCount ?? 0, warned: this.#notices > before }
   }
 
@@ -97,8 +99,17 @@ export class Session {
   }
 
   async rows(statement: string, parameters: readonly Parameter[] = []): Promise<QueryResultRow[]> {
-    const { rows }: QueryResult = await this.#client.query(statement, [...parameters])
+    const { rows }: QueryResult = await this.#client.query(this.#prepared(statement, parameters))
     return rows
+  }
+
+  /** A statement with values is prepared once for the connection: PostgreSQL plans it once, and is asked it often. */
+  #prepared(text: string, parameters: readonly Parameter[]) {
+    const values = [...parameters]
+    if (values.length === 0) return { text, values }
+    const name = this.#names.get(text) ?? `strandfast_${this.#names.size + 1}`
+    this.#names.set(text, name)
+    return { name, text, values }
   }
 
   /** Ends it at once, whatever it does: nothing is known of that then. */
