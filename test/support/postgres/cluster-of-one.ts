@@ -31,7 +31,7 @@ export async function makeClusterOfOne(making: PostgresMaking = {}): Promise<Clu
   const servers: TestServer[] = []
   const env = {
     SERVICE_CLUSTER_URL: postgres.url,
-    SERVICE_CLUSTER_LEASE_SECS: '1',
+    SERVICE_CLUSTER_LEASE_SECS: '3',
     SERVICE_MASTER_SEED: testSeed,
     SERVICE_ROOT_API_KEY: testRootKey,
   }
