@@ -1,7 +1,8 @@
 /**
- * Bundles the console (src/console) into `dist/program/console`: the page, its script, its style, its icon and the worker
- * that checks, each compressed with brotli and named by a hash of what it holds, but for the page itself. The server reads
- * the folder when it starts; the names of the files are all that it has to know.
+ * Bundles the pages for people (src/console): the console into `dist/program/console`, with the worker that checks, and
+ * the page of the interface into `dist/program/docs`. Each file is compressed with brotli and named by a hash of what it
+ * holds, but for the page itself. The server reads the folders when it starts; the names of the files are all that it has
+ * to know. Names are relative, so that a proxy can serve the pages below a prefix of its own.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -15,22 +16,41 @@ import { putFiles } from './put-files.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'src/console')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+/** In the page itself: it is smaller than what a request for it would carry. */
+const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'icon.svg'), 'utf8').trim())}`
+/** Colours, text and fields look the same on both pages. */
+const shared = ['colours.css', 'base.css']
 
-const files = new Map()
-const names = {
-  '{version}': version,
-  '{check-worker}': await addScript('check-worker', 'check-worker.ts'),
-  '{main}': await addScript('main', 'main.tsx'),
-  '{style}': add('style', 'css', readFileSync(join(source, 'style.css'))),
-  '{icon}': add('icon', 'svg', readFileSync(join(source, 'icon.svg'))),
+await makePage('console', {
+  html: 'index.html',
+  styles: [...shared, 'style.css'],
+  scripts: { 'check-worker': 'check-worker.ts', main: 'main.tsx' },
+})
+await makePage('docs', {
+  html: 'api/index.html',
+  styles: [...shared, 'api/api.css'],
+  scripts: { main: 'api/api.tsx' },
+})
+
+/** Writes the files of a page, which names them below its own address. */
+async function makePage(page, { html, styles, scripts }) {
+  const files = new Map()
+  const style = styles.map((name) => readFileSync(join(source, name), 'utf8')).join('')
+  const names = {
+    '{version}': version,
+    '{style}': `${page}/${add(files, 'style.css', style)}`,
+    '{icon}': icon,
+  }
+  for (const [name, entry] of Object.entries(scripts))
+    names[`{${name}}`] = `${page}/${await addScript(files, name, entry)}`
+  let text = readFileSync(join(source, html), 'utf8')
+  for (const [name, value] of Object.entries(names)) text = text.replace(name, value)
+  files.set('index.html.br', compressed(text))
+  putFiles(join(root, 'dist/program', page), files)
 }
-let page = readFileSync(join(source, 'index.html'), 'utf8')
-for (const [name, value] of Object.entries(names)) page = page.replace(name, value)
-files.set('index.html.br', compressed(page))
-putFiles(join(root, 'dist/program/console'), files)
 
-/** Bundles a script, and the parts of it that are loaded when they are needed. @returns how the page names it */
-async function addScript(name, entry) {
+/** Bundles a script, and the parts of it that are loaded when they are needed. @returns its file */
+async function addScript(files, name, entry) {
   const bundle = await rolldown({ input: { [name]: join(source, entry) }, ...consoleInput })
   const { output } = await bundle.generate({
     format: 'esm',
@@ -43,15 +63,16 @@ async function addScript(name, entry) {
   })
   for (const { fileName, code, modules } of output)
     files.set(`${fileName}.br`, compressed(licenses(modules) + code))
-  return `console/${output.find(({ isEntry }) => isEntry).fileName}`
+  return output.find(({ isEntry }) => isEntry).fileName
 }
 
-/** Adds a file. @returns how the page names it: relatively, so that a proxy can serve it below a prefix of its own */
-function add(name, extension, content) {
+/** Adds a file under a name that changes with its content. @returns that name */
+function add(files, name, content) {
   const hash = createHash('sha256').update(content).digest('base64url').replaceAll(/[-_]/g, '').slice(0, 10)
-  const file = `${name}-${hash}.${extension}`
+  const [stem, extension] = name.split('.')
+  const file = `${stem}-${hash}.${extension}`
   files.set(`${file}.br`, compressed(content))
-  return `console/${file}`
+  return file
 }
 
 function compressed(content) {

@@ -13,7 +13,7 @@ import { allRoutes } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
 import { makeClusterNode } from './server/cluster.js'
-import { readConsole } from './server/console.js'
+import { readPages } from './server/pages.js'
 import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
@@ -124,11 +124,11 @@ async function start(server: Server, opened: Opened): Promise<HttpServer> {
   }
   opened.add(() => serverLog?.stop())
   serverLog?.start()
-  const files = await readConsole(config, log)
-  const routes = allRoutes(config.agentId, files !== undefined)
+  const pages = await readPages(config, log)
+  const routes = allRoutes(config.agentId, pages.console !== undefined)
   const max = connectionsMax(config.connectionsMax, shards.count)
   const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
-  const handling = handlingOf(config, { directory, routes, parts, state, auth, files, control, log })
+  const handling = handlingOf(config, { directory, routes, parts, state, auth, pages, control, log })
   return listen({ ...config, connections: { max, onFull } }, routes, handling)
 }
 

@@ -1,5 +1,5 @@
 import { refuse, type Refusal } from '../base/errors.js'
-import type { Answer, FileRoute, RouteRequest } from '../routes/route.js'
+import type { Answer, FileRoute, PageName, RouteRequest } from '../routes/route.js'
 import { codingHeaders, codingOf, type Coding } from './content-coding.js'
 
 /** A file in memory, in every coding that it can be sent in. */
@@ -11,8 +11,11 @@ export interface ServedFile {
   coded: Readonly<Record<Coding, Uint8Array>>
 }
 
-/** Files by the names under which routes ask for them. No path is ever made of a name. */
+/** Files of a page by the names under which routes ask for them. No path is ever made of a name. */
 export type ServedFiles = ReadonlyMap<string, ServedFile>
+
+/** The files of each page; of one that is not served there are none. */
+export type ServedPages = Readonly<Record<PageName, ServedFiles | undefined>>
 
 /**
  * Answers a request for a file: in the coding that the client asks for, or with 304 where it has those bytes already
@@ -20,8 +23,8 @@ export type ServedFiles = ReadonlyMap<string, ServedFile>
  * everything (RFC 9110, 14.2 and 12.5.3).
  * @returns 404 not_found where there is no such file
  */
-export function answerFile(route: FileRoute, request: RouteRequest, files: ServedFiles): Answer | Refusal {
-  const file = files.get(route.toName(request))
+export function answerFile(route: FileRoute, request: RouteRequest, pages: ServedPages): Answer | Refusal {
+  const file = pages[route.page]?.get(route.toName(request))
   if (file === undefined) return noFile
   const { acceptEncoding, ifNoneMatch } = request.headers
   const coding = codingOf(acceptEncoding)

@@ -98,7 +98,7 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
     case 'handler':
       return finishLater(exchange, runHandler(route, request, handling))
     case 'file':
-      return sendFile(exchange, route, answerFile(route, request, handling.files))
+      return sendFile(exchange, route, answerFile(route, request, handling.pages))
     case 'auth':
       return runAuth(route, { exchange, admitted, request }, handling)
     case 'ingest':

@@ -5,7 +5,7 @@ import type { AuthContext } from '../routes/auth-route.js'
 import type { RouteContext } from '../routes/route.js'
 import type { AnswerCoder } from './content-coding.js'
 import type { ExportSender } from './export.js'
-import type { ServedFiles } from './file.js'
+import type { ServedPages } from './file.js'
 import type { Opening } from './head.js'
 import type { ImportReceiver } from './import/receiver.js'
 import type { IngestReceiver } from './ingest/receiver.js'
@@ -22,7 +22,7 @@ export interface Handling extends Opening {
   exports: ExportSender
   imports: ImportReceiver
   coder: AnswerCoder
-  files: ServedFiles
+  pages: ServedPages
   streams: StreamHub
   tickets: Pick<Tickets, 'hold'>
   uploads: OpenUploads

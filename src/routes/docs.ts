@@ -1,13 +1,11 @@
-import { docsPage, docsPagePolicy } from './docs-page.js'
+import { forEveryone, pageRoutes } from './page-files.js'
 import type { HandlerRoute } from './route.js'
 
 /** GET /openapi.json: OpenAPI 3.1, made from the schemas that validate. */
 const openApi: HandlerRoute = {
   kind: 'handler',
-  method: 'get',
+  ...forEveryone,
   path: '/openapi.json',
-  scope: 'none',
-  anyQuery: true,
   bodyBytesMax: 0,
   compressed: true,
   errors: [],
@@ -23,33 +21,8 @@ const openApi: HandlerRoute = {
   }),
 }
 
-const pageBytes = Buffer.from(docsPage)
-
-/** GET /docs: the same for people; the page needs nothing from another host. */
-const page: HandlerRoute = {
-  kind: 'handler',
-  method: 'get',
-  path: '/docs',
-  scope: 'none',
-  anyQuery: true,
-  bodyBytesMax: 0,
-  compressed: true,
-  errors: [],
-  docs: {
-    summary: 'This interface as a page',
-    tag: 'Operation',
-    answers: { 200: { mediaType: 'text/html', description: 'HTML' } },
-  },
-  handle: async () => ({
-    status: 200,
-    body: [pageBytes],
-    lasting: true,
-    contentType: 'text/html; charset=utf-8',
-    headers: [
-      ['Content-Security-Policy', docsPagePolicy],
-      ['X-Content-Type-Options', 'nosniff'],
-    ],
-  }),
-}
-
-export const docsRoutes = [openApi, page]
+/** GET /openapi.json; GET /docs and its files, the same for people. */
+export const docsRoutes = [
+  openApi,
+  ...pageRoutes('docs', { page: 'This interface as a page', file: 'A file of this page' }),
+]

@@ -278,10 +278,15 @@ export interface ExportRoute extends RouteBase {
   toExport(request: RouteRequest): ExportRequest | Refusal
 }
 
+/** A page for people, each with files of its own. */
+export type PageName = 'console' | 'docs'
+
 /** A file that is the same for everyone as long as the server runs (src/http/file.ts). */
 export interface FileRoute extends RouteBase {
   kind: 'file'
-  /** The name of the file among those that the server keeps in memory; 404 where there is none. */
+  /** The page that it belongs to. */
+  page: PageName
+  /** The name of the file among those of the page, which the server keeps in memory; 404 where there is none. */
   toName(request: RouteRequest): string
   cacheControl: string
   /** Sent with the file, with 304, and with a refusal by the file's absence. */

@@ -10,7 +10,7 @@ import { parseAddressRanges } from '../http/client-address.js'
 import { AnswerCoder } from '../http/content-coding.js'
 import { Credentials } from '../http/credentials.js'
 import { ExportSender } from '../http/export.js'
-import type { ServedFiles } from '../http/file.js'
+import type { ServedPages } from '../http/file.js'
 import type { Handling } from '../http/handling.js'
 import { ImportReceiver } from '../http/import/receiver.js'
 import { IngestReceiver } from '../http/ingest/receiver.js'
@@ -34,8 +34,7 @@ interface Surroundings {
   parts: Parts
   state: ServerState
   auth: AuthParts | undefined
-  /** Absent without a console. */
-  files: ServedFiles | undefined
+  pages: ServedPages
   /** When the stores were last copied for a backup. */
   control: { copiedAtMs: number | undefined }
   log: Logger
@@ -43,7 +42,7 @@ interface Surroundings {
 
 /** Makes the handling of requests. */
 export function handlingOf(config: Config, around: Surroundings): Handling {
-  const { parts, state, auth, files, log } = around
+  const { parts, state, auth, pages, log } = around
   const { shards, readers, streams, tickets, uploads, metrics, serverLog } = parts
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
@@ -52,7 +51,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
   return {
     shards,
     coder: new AnswerCoder(),
-    files: files ?? new Map(),
+    pages,
     streams,
     tickets,
     uploads,
@@ -83,7 +82,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
 }
 
 function contextOf(config: Config, around: Surroundings): RouteContext {
-  const { parts, state, routes, auth, files, control } = around
+  const { parts, state, routes, auth, pages, control } = around
   const { shards, readers, apiKeys, tickets, metrics } = parts
   return {
     ask: (agent, command) => shards.ask(agent, command),
@@ -100,7 +99,7 @@ function contextOf(config: Config, around: Surroundings): RouteContext {
       parts,
       state,
       license: auth?.license,
-      hasConsole: files !== undefined,
+      hasConsole: pages.console !== undefined,
       copiedAtMs: () => control.copiedAtMs,
     }),
     metrics: () => metrics.text(),

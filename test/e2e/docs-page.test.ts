@@ -1,12 +1,17 @@
-import type { Browser, BrowserContext, Page, Request } from 'playwright-core'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Locator, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { errorCatalogue } from '../../src/base/errors.js'
 import { operationIdOf } from '../../src/http/openapi/document.js'
-import { docsPagePolicy } from '../../src/routes/docs-page.js'
 import { rootPathOf } from '../../src/routes/organism-auth.js'
+import { pageHeaders } from '../../src/routes/page-files.js'
 import { allRoutes } from '../../src/routes/routes.js'
+import { axeFindings } from '../support/console/console-page.js'
 import { launchBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
+
+const folder = join(import.meta.dirname, '../../dist/program/docs')
 
 /** The page shows an auth route once and tells of its twins of organisms in words. */
 const routes = allRoutes('default').filter(
@@ -47,7 +52,9 @@ describe.skipIf(noBrowser)('the documentation page', () => {
         complaints.push(message.text())
     })
     const response = await page.goto(`${service.url}/docs`)
-    expect(response?.headers()['content-security-policy']).toBe(docsPagePolicy)
+    expect(response?.headers()['content-security-policy']).toBe(
+      new Map(pageHeaders).get('Content-Security-Policy'),
+    )
     await page.locator('article').first().waitFor()
   }
 
@@ -71,9 +78,12 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     }
   })
 
-  it('asks nothing of another host and runs under its own policy', () => {
+  it('asks for its own files and the document, nothing of another host, and stays small', () => {
     const addresses = asked.map((request) => request.url()).filter((url) => !url.startsWith('data:'))
-    expect(addresses.map((url) => url.replace(service.url, ''))).toEqual(['/docs', '/openapi.json'])
+    const kinds = addresses.map((url) => url.replace(service.url, '').replace(/^(\/docs\/\w+)-\w+/, '$1'))
+    expect(kinds.sort()).toEqual(['/docs', '/docs/main.js', '/docs/style.css', '/openapi.json'])
+    const sizes = readdirSync(folder).map((name) => statSync(join(folder, name)).size)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(30_000)
   })
 
   it('resolves references: members of members stand in the table of the answer', async () => {
@@ -220,6 +230,50 @@ describe.skipIf(noBrowser)('the documentation page', () => {
     await page.locator('nav a[href="#getAgents"]').click()
     expect(await page.locator('nav').isVisible()).toBe(false)
     expect(new URL(page.url()).hash).toBe('#getAgents')
+  })
+
+  it.each([
+    [1440, 'light'],
+    [360, 'dark'],
+  ] as const)('is accessible by axe and fits, %i pixels wide and %s', async (width, colorScheme) => {
+    await page.setViewportSize({ width, height: 800 })
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    // Some operations of each kind: axe would take minutes for all.
+    await page.getByLabel('Search operations').fill('records:write')
+    const article = operation('postAgentRecords')
+    await article.locator('.try summary').first().click()
+    await article.getByRole('button', { name: 'Send' }).click()
+    await article.locator('.result pre').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+  })
+
+  it('has the appearance that was chosen in the console, and one way back there', async () => {
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    await page.getByLabel('Appearance').selectOption('Dark')
+    expect(await ground()).toBe('rgb(11, 18, 15)')
+    await page.getByRole('link', { name: 'Console', exact: true }).click()
+    await page.getByLabel('Root key or API key').waitFor()
+    expect(await ground()).toBe('rgb(11, 18, 15)')
+  })
+
+  it('is read and tried by the keyboard alone', async () => {
+    await page.keyboard.press('/')
+    await page.keyboard.type('healthz')
+    const article = operation('getHealthz')
+    const tabTo = async (wanted: Locator): Promise<void> => {
+      for (let presses = 0; presses < 80; presses += 1) {
+        if (await wanted.evaluate((element) => element === document.activeElement)) return
+        await page.keyboard.press('Tab')
+      }
+      throw new Error('The key Tab does not lead there')
+    }
+    await tabTo(article.locator('.try summary').first())
+    await page.keyboard.press('Enter')
+    await tabTo(article.getByRole('button', { name: 'Send' }))
+    await page.keyboard.press('Enter')
+    await article.locator('.result pre').waitFor()
+    expect(await article.locator('.result > p').textContent()).toContain('200 OK')
   })
 
   it('is dark where the reader prefers it', async () => {

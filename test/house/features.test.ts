@@ -25,7 +25,7 @@ const folders: Record<string, Exceptions> = {
       answers: 'answers that features share',
       'cloud-event': 'reads the head of an event, for ingest',
       parameters: 'readers of paths and queries that features share',
-      'docs-page': 'the page that docs answers with',
+      'page-files': 'how console and docs serve their pages',
     },
     withoutCommands: {
       health: 'answered by the front',

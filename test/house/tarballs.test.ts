@@ -58,7 +58,7 @@ describe.each(packages)('the package $name', ({ folder, files, size, bytesMax, f
 
   it('carries no source, no test and nothing of the workplace', () => {
     const kinds =
-      /^(dist\/(client|program|types)\/.*(\.d\.ts|\.js|LICENSES\.txt|console\/[\w.-]+\.br)|dist\/index\.js|[^/]+|docs\/[^/]+\.md)$/
+      /^(dist\/(client|program|types)\/.*(\.d\.ts|\.js|LICENSES\.txt|(console|docs)\/[\w.-]+\.br)|dist\/index\.js|[^/]+|docs\/[^/]+\.md)$/
     expect(
       paths.filter((path) => !kinds.test(path) || /\.tsbuildinfo$|\.test\.|(?<!\.d)\.ts$/.test(path)),
     ).toEqual([])

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { assert } from '../../src/base/assert.js'
 import { createLogger } from '../../src/base/log.js'
 import { consoleRoutes } from '../../src/routes/console.js'
-import { readConsole } from '../../src/server/console.js'
+import { readPage } from '../../src/server/pages.js'
 import { ask, noteSuccess, unseenSuccesses } from '../support/http/answers.js'
 import { programWith, writeConsole, type ConsoleProgram } from '../support/server/console-program.js'
 import { startServer, type TestServer } from '../support/server/server.js'
@@ -237,7 +237,9 @@ describe('a server without a console', () => {
       expect(Object.keys(body.paths).filter((path) => path.startsWith('/console'))).toEqual([])
       await one.stop()
     }
-    const said = servers.map((one) => one.stderr().match(/this build has no console/g)?.length ?? 0)
+    const said = servers.map(
+      (one) => one.stderr().match(/this build has no files of \/console/g)?.length ?? 0,
+    )
     expect(said).toEqual([0, 1])
     bare.remove()
   })
@@ -270,7 +272,7 @@ describe('a server without a console', () => {
     const folder = mkdtempSync(join(tmpdir(), 'strandfast-console-'))
     writeConsole(folder, parts)
     spoil(folder)
-    expect(await readConsole({ console: true }, createLogger('silent', 'test'), folder)).toBeUndefined()
+    expect(await readPage('console', { log: createLogger('silent', 'test'), folder })).toBeUndefined()
     rmSync(folder, { recursive: true })
   })
 })

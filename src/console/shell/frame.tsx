@@ -2,7 +2,8 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { route, type Route } from '../route.js'
 import { PaletteButton } from '../palette/palette.js'
-import { appearance, appearances } from './appearance.js'
+import { AppearanceSwitch } from './appearance-switch.js'
+import { Mark } from './mark.js'
 import { serverState } from './server-state.js'
 import { missingScope, openPlaces, type Place, places } from './places.js'
 import { session, signOut } from './session.js'
@@ -95,25 +96,6 @@ function PlaceLink({ place, shown }: { place: Place; shown: Route }) {
   )
 }
 
-function AppearanceSwitch() {
-  return (
-    <label class="appearance">
-      <span class="hidden">Appearance</span>
-      <select
-        value={appearance.value}
-        onChange={(event) => {
-          const chosen = event.currentTarget.value
-          appearance.value = appearances.find((one) => one === chosen) ?? 'system'
-        }}
-      >
-        <option value="system">◐ Auto</option>
-        <option value="light">Light</option>
-        <option value="dark">Dark</option>
-      </select>
-    </label>
-  )
-}
-
 function Account() {
   const { value } = session
   if (value.kind !== 'in') return null
@@ -150,15 +132,5 @@ function Banners() {
         </p>
       )}
     </>
-  )
-}
-
-function Mark() {
-  return (
-    <svg class="mark" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
-      <rect class="mark-ground" width="32" height="32" rx="8" />
-      <path class="mark-back" d="M10 5c0 7 12 7 12 11s-12 4-12 11" />
-      <path class="mark-front" d="M22 5c0 7-12 7-12 11s12 4 12 11" />
-    </svg>
   )
 }

@@ -235,7 +235,8 @@ function textContent({ mediaType, example }: MediaText): unknown {
  * parameter is one of them; another word before a parameter gets the parameter's name behind it.
  */
 export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
-  const parts = path.split('/').filter((part) => part !== '' && part !== 'v1')
+  const keepsVersion = existsWithout.has(path)
+  const parts = path.split('/').filter((part) => part !== '' && (keepsVersion || part !== 'v1'))
   const words = parts.flatMap((part, place) => {
     if (part.startsWith(':')) return []
     const parameter = parts[place + 1]
@@ -244,6 +245,9 @@ export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>):
   })
   return (method === 'del' ? 'delete' : method) + words.join('')
 }
+
+/** Paths that exist without `/v1` too. An id names one operation, so these have the version in it. */
+const existsWithout = new Set(['/v1/metrics'])
 
 function pascal(text: string): string {
   const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')

@@ -8,32 +8,37 @@ import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { packageFile } from '../base/version.js'
-import type { ServedFile, ServedFiles } from '../http/file.js'
-import { consolePage } from '../routes/console.js'
+import type { ServedFile, ServedFiles, ServedPages } from '../http/file.js'
+import { pageFile } from '../routes/page-files.js'
+import type { PageName } from '../routes/route.js'
 import type { Config } from '../settings/config.js'
 
-/** Where a build leaves the console, each file compressed with brotli. */
-const builtFolder = fileURLToPath(new URL('dist/program/console/', packageFile()))
+/** Where a build leaves the files of a page, each compressed with brotli. */
+const builtFolder = (page: PageName): string => fileURLToPath(new URL(`dist/program/${page}/`, packageFile()))
+
+/** Reads the pages into memory, but the console where a setting switches it off. */
+export async function readPages(config: Pick<Config, 'console'>, log: Logger): Promise<ServedPages> {
+  const [console, docs] = await Promise.all([
+    config.console ? readPage('console', { log }) : undefined,
+    readPage('docs', { log }),
+  ])
+  return { console, docs }
+}
 
 /**
- * Reads the console into memory, unless a setting switches it off. The server runs without it where the build has none,
- * or a damaged one: records matter more than the page that shows them. Then the log says so, once.
+ * Reads a page into memory. The server runs without it where the build has none, or a damaged one: records matter more
+ * than the page that shows them. Then the log says so, once.
  */
-export async function readConsole(
-  config: Pick<Config, 'console'>,
-  log: Logger,
-  folder: string = builtFolder,
+export async function readPage(
+  page: PageName,
+  { log, folder = builtFolder(page) }: { log: Logger; folder?: string },
 ): Promise<ServedFiles | undefined> {
-  if (!config.console) return undefined
   try {
     const names = await namesIn(folder)
-    if (names.includes(consolePage)) return await readFiles(folder, names)
-    log.info('this build has no console: /console answers 404')
+    if (names.includes(pageFile)) return await readFiles(folder, names)
+    log.info(`this build has no files of /${page}, which answers 404`)
   } catch (error) {
-    log.error(
-      { err: error },
-      'the console cannot be read: /console answers 404 until the build is made again',
-    )
+    log.error({ err: error }, `/${page} cannot be read: it answers 404 until the build is made again`)
   }
   return undefined
 }
@@ -49,7 +54,7 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 async function readFiles(folder: string, names: readonly string[]): Promise<ServedFiles> {
-  assert(names.length <= limits.consoleFilesMax, `a console has at most ${limits.consoleFilesMax} files`)
+  assert(names.length <= limits.consoleFilesMax, `a page has at most ${limits.consoleFilesMax} files`)
   const read = async (name: string) =>
     [name, await fileOf(name, await readFile(join(folder, `${name}.br`)))] as const
   return new Map(await Promise.all(names.map(read)))
@@ -66,8 +71,8 @@ const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg)$/
 
 async function fileOf(name: string, br: Uint8Array): Promise<ServedFile> {
   const contentType =
-    name === consolePage ? 'text/html; charset=utf-8' : contentTypes.get(partPattern.exec(name)?.[1] ?? '')
-  assert(contentType !== undefined, `a file of the console is named NAME-HASH.js, .css or .svg, not ${name}`)
+    name === pageFile ? 'text/html; charset=utf-8' : contentTypes.get(partPattern.exec(name)?.[1] ?? '')
+  assert(contentType !== undefined, `a file of a page is named NAME-HASH.js, .css or .svg, not ${name}`)
   const plain = await inflated(br, { maxOutputLength: limits.consoleFileBytesMax })
   const tag = hash('sha256', plain, 'base64url').slice(0, 22)
   return { contentType, tag, plain, coded: { br, gzip: await gzipped(plain, { level: 9 }) } }

@@ -1,0 +1,194 @@
+import { useComputed } from '@preact/signals'
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
+import { useLoaded } from '../parts/load.js'
+import { Failure, Loading } from '../parts/texts.js'
+import { serviceUrl } from '../shell/service-url.js'
+import { Bar } from './bar.js'
+import { Prose } from './code.js'
+import { Contents } from './contents.js'
+import { Api } from './context.js'
+import {
+  type ApiDocument,
+  groupsOf,
+  type Operation,
+  type OperationGroup,
+  operationsOf,
+  readDocument,
+} from './document.js'
+import { OperationView } from './operation-view.js'
+import { PlainTable } from './schema-table.js'
+import { fits, isSearching, searched } from './search.js'
+
+/** The whole interface of this server on one page, read from its OpenAPI document. */
+export function ApiPage() {
+  const { loaded, reload } = useLoaded('', readDocument)
+  const [isMenuOpen, setMenuOpen] = useState(false)
+  const api = loaded.value
+  const operations = useMemo(() => (api === undefined ? [] : operationsOf(api)), [api])
+  const groups = useMemo(() => (api === undefined ? [] : groupsOf(api, operations)), [api])
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <Bar version={api?.info.version} isMenuOpen={isMenuOpen} setMenuOpen={setMenuOpen} />
+      <div class="shell">
+        <Contents groups={groups} isOpen={isMenuOpen} close={() => setMenuOpen(false)} />
+        <main id="content" tabIndex={-1}>
+          {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
+          {loaded.kind === 'loading' && <Loading what="the document" />}
+          {api !== undefined && (
+            <Api.Provider value={api}>
+              <Whole api={api} operations={operations} groups={groups} />
+            </Api.Provider>
+          )}
+        </main>
+      </div>
+    </>
+  )
+}
+
+interface Shown {
+  api: ApiDocument
+  operations: readonly Operation[]
+  groups: readonly OperationGroup[]
+}
+
+function Whole({ api, operations, groups }: Shown) {
+  // What the address names is there only now.
+  useLayoutEffect(() => {
+    const name = decodeURIComponent(location.hash.slice(1))
+    if (name !== '') document.getElementById(name)?.scrollIntoView({ behavior: 'instant' })
+  }, [])
+  return (
+    <>
+      <Start api={api} count={operations.length} />
+      <Found operations={operations} />
+      <Authentication api={api} />
+      {groups.map((group) => (
+        <Group key={group.name} group={group} />
+      ))}
+      <Errors api={api} />
+    </>
+  )
+}
+
+function Start({ api: { info }, count }: { api: ApiDocument; count: number }) {
+  return (
+    <section class="hero" id="start" aria-labelledby="title" hidden={isSearching}>
+      <div>
+        <p class="eyebrow">HTTP interface</p>
+        <h1 id="title">{info.title}</h1>
+        <p class="lead">{info.summary}</p>
+        <div class="introduction">
+          {(info.description ?? '').split(/\n\s*\n/).map((text) => (
+            <p key={text}>
+              <Prose text={text} />
+            </p>
+          ))}
+        </div>
+        <p class="actions">
+          <a class="button primary" href="openapi.json">
+            OpenAPI document
+          </a>
+          <span class="muted">
+            {count} operations at {serviceUrl()}
+          </span>
+        </p>
+      </div>
+      <ol class="chain" aria-hidden="true">
+        {chain.map(({ seq, type, before, hash }) => (
+          <li key={seq}>
+            <b>seq {seq}</b>
+            <span>{type}</span>
+            <i>prev {before}…</i>
+            <em>{hash}…</em>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+/** A picture of a strand: each record names the hash of the one before it. */
+const chain = [
+  { seq: 0, type: 'sys/genesis', before: '000000', hash: '3fb907e7' },
+  { seq: 1, type: 'reading', before: '3fb907', hash: 'b5d4045c' },
+  { seq: 2, type: 'reading', before: 'b5d404', hash: '4e074085' },
+]
+
+/** Says how many operations fit what is looked for. */
+function Found({ operations }: { operations: readonly Operation[] }) {
+  const said = useComputed(() => {
+    const count = operations.filter(fits).length
+    if (!isSearching.value) return ''
+    return count === 0 ? `No operation fits “${searched.value}”` : `${count} operations fit`
+  })
+  return (
+    <p class="found" role="status">
+      {said}
+    </p>
+  )
+}
+
+function Group({ group: { name, description, operations } }: { group: OperationGroup }) {
+  const id = `tag-${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`
+  const hidden = useComputed(() => isSearching.value && !operations.some(fits))
+  return (
+    <section class="group" aria-labelledby={id} hidden={hidden}>
+      <h2 id={id}>{name}</h2>
+      {description !== undefined && (
+        <p class="prose">
+          <Prose text={description} />
+        </p>
+      )}
+      {operations.map((operation) => (
+        <OperationView key={operation.operationId} operation={operation} />
+      ))}
+    </section>
+  )
+}
+
+function Authentication({ api }: { api: ApiDocument }) {
+  return (
+    <section class="group" id="authentication" aria-labelledby="authentication-heading" hidden={isSearching}>
+      <h2 id="authentication-heading">Credentials</h2>
+      <div class="plain-table">
+        <PlainTable heads={['Sent as', 'What it is']}>
+          {Object.entries(api.components.securitySchemes).map(([name, scheme]) => (
+            <tr key={name}>
+              <td class="member">
+                <code>{scheme.type === 'http' ? 'Authorization: Bearer …' : `?${scheme.name}=…`}</code>
+              </td>
+              <td class="words">
+                <Prose text={scheme.description ?? ''} />
+              </td>
+            </tr>
+          ))}
+        </PlainTable>
+      </div>
+    </section>
+  )
+}
+
+/** The places that the `type` of a problem points to. */
+function Errors({ api }: { api: ApiDocument }) {
+  return (
+    <section class="group" id="errors" aria-labelledby="errors-heading" hidden={isSearching}>
+      <h2 id="errors-heading">Errors</h2>
+      <div class="plain-table">
+        <PlainTable heads={['Code', 'Status', 'Meaning']}>
+          {api['x-error-catalogue'].map(({ code, status, title }) => (
+            <tr key={code} id={`error-${code}`}>
+              <td class="member">
+                <code>{code}</code>
+              </td>
+              <td class="kind">{status}</td>
+              <td class="words">{title}</td>
+            </tr>
+          ))}
+        </PlainTable>
+      </div>
+    </section>
+  )
+}

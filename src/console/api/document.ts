@@ -1,0 +1,167 @@
+import { serviceUrl } from '../shell/service-url.js'
+
+/** What `$ref` leads to, or the thing itself. */
+export type Ref<T> = T & { $ref?: string }
+
+/** A schema of JSON, with the words of it that the server's document has. */
+export interface Schema {
+  $ref?: string
+  type?: string
+  description?: string
+  const?: unknown
+  enum?: unknown[]
+  default?: unknown
+  pattern?: string
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
+  items?: Schema
+  properties?: Record<string, Schema>
+  patternProperties?: Record<string, Schema>
+  required?: string[]
+  allOf?: Schema[]
+  anyOf?: Schema[]
+  oneOf?: Schema[]
+}
+
+/** What is in an address or a header. */
+export interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required?: boolean
+  description?: string
+  example?: unknown
+  schema: Schema
+}
+
+/** A body, of a request or of an answer. */
+export interface Media {
+  schema: Schema
+  example?: unknown
+  examples?: Record<string, { value: unknown }>
+}
+
+/** One answer of an operation. */
+export interface ResponseOf {
+  description: string
+  content?: Record<string, Media>
+}
+
+/** An operation as the document has it. */
+interface DocumentedOperation {
+  operationId: string
+  summary: string
+  tags?: string[]
+  parameters?: Ref<Parameter>[]
+  requestBody?: { description?: string; content: Record<string, Media> }
+  responses: Record<string, Ref<ResponseOf>>
+  'x-scope': string
+  /** An operation of the same form, which is shown in its place. */
+  'x-twin-of'?: string
+}
+
+/** OpenAPI 3.1, as far as the server's own document has it. */
+export interface ApiDocument {
+  info: { title: string; version: string; summary?: string; description?: string }
+  tags: { name: string; description?: string }[]
+  paths: Record<string, Partial<Record<Method, DocumentedOperation>>>
+  components: { securitySchemes: Record<string, { type: string; name?: string; description?: string }> }
+  'x-error-catalogue': { code: string; status: number; title: string }[]
+}
+
+const methods = ['get', 'post', 'put', 'patch', 'delete'] as const
+
+export type Method = (typeof methods)[number]
+
+/** An operation, with what it refers to in its place. */
+export interface Operation extends Omit<DocumentedOperation, 'parameters' | 'responses'> {
+  method: Method
+  path: string
+  tag: string
+  parameters: Parameter[]
+  responses: Record<string, ResponseOf>
+}
+
+/** Operations that belong together. */
+export interface OperationGroup {
+  name: string
+  description: string | undefined
+  operations: Operation[]
+}
+
+/** Reads the document of this server. @throws Error where there is none */
+export async function readDocument(signal: AbortSignal): Promise<ApiDocument> {
+  const response = await fetch(`${serviceUrl()}/openapi.json`, { signal })
+  if (!response.ok) throw new Error(`The document could not be read: status ${response.status}`)
+  const read = await response.json()
+  if (!isDocument(read)) throw new Error('The document is not that of a Strandfast')
+  return read
+}
+
+/** The server makes its document of the schemas that it validates by: what is asked here is whether it is one. */
+function isDocument(read: unknown): read is ApiDocument {
+  return (
+    typeof read === 'object' &&
+    read !== null &&
+    ['info', 'tags', 'paths', 'components', 'x-error-catalogue'].every((name) => name in read)
+  )
+}
+
+/** Every operation that is shown, in the document's order. */
+export function operationsOf(api: ApiDocument): Operation[] {
+  return Object.entries(api.paths).flatMap(([path, item]) =>
+    methods.flatMap((method) => {
+      const operation = item[method]
+      if (operation === undefined || operation['x-twin-of'] !== undefined) return []
+      const parameters = (operation.parameters ?? []).map((one) => follow(api, one).value)
+      const responses = Object.fromEntries(
+        Object.entries(operation.responses).map(([status, one]) => [status, follow(api, one).value]),
+      )
+      return [{ ...operation, method, path, parameters, responses, tag: operation.tags?.[0] ?? 'Other' }]
+    }),
+  )
+}
+
+/** The operations by their tags, in the order of the document's tags. */
+export function groupsOf(api: ApiDocument, operations: readonly Operation[]): OperationGroup[] {
+  const names = new Set([...api.tags.map(({ name }) => name), ...operations.map(({ tag }) => tag)])
+  return [...names].map((name) => ({
+    name,
+    description: api.tags.find((tag) => tag.name === name)?.description,
+    operations: operations.filter(({ tag }) => tag === name),
+  }))
+}
+
+const REFS_MAX = 9
+
+/** Follows `$ref`. @returns what it leads to, and the last name on the way */
+export function follow<T extends object>(
+  api: ApiDocument,
+  node: Ref<T>,
+): { name: string | undefined; value: T } {
+  let name: string | undefined
+  let at: Ref<T> = node
+  for (let steps = 0; at.$ref !== undefined && steps < REFS_MAX; steps += 1) {
+    const parts = at.$ref.slice(2).split('/').map(unescaped)
+    name = parts.at(-1)
+    let found: unknown = api
+    for (const part of parts)
+      found = typeof found === 'object' && found !== null ? Reflect.get(found, part) : found
+    if (!isOf<T>(found)) break
+    at = found
+  }
+  return { name, value: at }
+}
+
+/** A reference leads to what may stand in its place: the server's tests check its document. */
+function isOf<T>(found: unknown): found is T {
+  return typeof found === 'object' && found !== null
+}
+
+/** A part of a JSON pointer (RFC 6901). */
+function unescaped(part: string): string {
+  return part.replaceAll('~1', '/').replaceAll('~0', '~')
+}

@@ -1,0 +1,17 @@
+import { computed, signal } from '@preact/signals'
+import type { Operation } from './document.js'
+
+/** What is looked for. */
+export const searched = signal('')
+
+const words = computed(() => searched.value.toLowerCase().split(/\s+/).filter(Boolean))
+
+/** Whether something is looked for. */
+export const isSearching = computed(() => words.value.length > 0)
+
+/** Whether an operation has each word that is looked for. */
+export function fits(operation: Operation): boolean {
+  const { method, path, summary, tag, operationId } = operation
+  const text = [method, path, summary, tag, operation['x-scope'], operationId].join(' ').toLowerCase()
+  return words.value.every((word) => text.includes(word))
+}

@@ -1,0 +1,130 @@
+import { useContext, useEffect, useRef, useState } from 'preact/hooks'
+import { AnswerOf } from './answer.js'
+import { Api, apiKey } from './context.js'
+import { follow, type Operation, type Parameter } from './document.js'
+import { addressOf, headersOf, needsKey, type RequestDraft } from './request.js'
+import { read, type Reading, type SentRequest } from './send.js'
+
+/** What the form of an operation is about. */
+interface Form {
+  operation: Operation
+  draft: RequestDraft
+  change: (draft: RequestDraft) => void
+}
+
+/** The form that sends a real request, and what came back. */
+export function TryForm({ operation, draft, change }: Form) {
+  const [reading, setReading] = useState<Reading | undefined>()
+  const aborter = useRef<AbortController>(undefined)
+  useEffect(() => () => aborter.current?.abort(), [])
+  const isUnderWay = reading !== undefined && !reading.isEnded
+  const send = (event: Event): void => {
+    event.preventDefault()
+    const controller = new AbortController()
+    aborter.current = controller
+    void read(sent(operation, draft), { signal: controller.signal, tell: setReading })
+  }
+  return (
+    <details class="try">
+      <summary>Try it</summary>
+      <form autocomplete="off" onSubmit={send}>
+        {operation.parameters
+          // The browser sends bodies as they are.
+          .filter(({ name }) => name !== 'Content-Encoding')
+          .map((parameter) => (
+            <ParameterField
+              key={parameter.name}
+              id={`${operation.operationId}-${parameter.name}`}
+              parameter={parameter}
+              value={draft.values[parameter.name] ?? ''}
+              change={(value) => change({ ...draft, values: { ...draft.values, [parameter.name]: value } })}
+            />
+          ))}
+        {draft.choice !== undefined && <BodyField operation={operation} draft={draft} change={change} />}
+        <div class="send">
+          <button
+            type="submit"
+            class={operation.method === 'delete' ? 'primary risky' : 'primary'}
+            disabled={isUnderWay}
+          >
+            Send
+          </button>
+          {isUnderWay && (
+            <button type="button" onClick={() => aborter.current?.abort()}>
+              Stop
+            </button>
+          )}
+        </div>
+      </form>
+      <AnswerOf reading={reading} />
+    </details>
+  )
+}
+
+function sent(operation: Operation, draft: RequestDraft): SentRequest {
+  const headers = new Headers(headersOf(operation, draft))
+  const key = apiKey.value.trim()
+  if (key !== '' && needsKey(operation)) headers.set('Authorization', `Bearer ${key}`)
+  return {
+    address: addressOf(operation, draft),
+    method: operation.method.toUpperCase(),
+    headers,
+    body: draft.choice === undefined ? undefined : draft.body,
+    hasKey: key !== '',
+  }
+}
+
+function ParameterField(props: {
+  id: string
+  parameter: Parameter
+  value: string
+  change: (value: string) => void
+}) {
+  const { id, parameter, value, change } = props
+  const { name, in: place, required, schema } = parameter
+  const { value: shape } = follow(useContext(Api), schema)
+  return (
+    <div class="try-field">
+      <label for={id}>
+        {name}
+        {place !== 'path' && <small>{place}</small>}
+      </label>
+      {shape.enum === undefined ? (
+        <input
+          id={id}
+          value={value}
+          required={required === true}
+          spellcheck={false}
+          autocapitalize="none"
+          placeholder={shape.default === undefined ? '' : String(shape.default)}
+          onInput={(event) => change(event.currentTarget.value)}
+        />
+      ) : (
+        <select id={id} value={value} onChange={(event) => change(event.currentTarget.value)}>
+          <option value="">–</option>
+          {shape.enum.map((one) => (
+            <option key={String(one)} value={String(one)}>
+              {String(one)}
+            </option>
+          ))}
+        </select>
+      )}
+    </div>
+  )
+}
+
+function BodyField({ operation, draft, change }: Form) {
+  const id = `${operation.operationId}-body`
+  return (
+    <div class="try-field whole">
+      <label for={id}>Body</label>
+      <textarea
+        id={id}
+        spellcheck={false}
+        autocapitalize="none"
+        value={draft.body}
+        onInput={(event) => change({ ...draft, body: event.currentTarget.value })}
+      />
+    </div>
+  )
+}
