@@ -33,12 +33,19 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     expect(await axeFindings(page)).toEqual([])
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Download key and checkpoint' }).click(),
+      page.getByRole('button', { name: 'Download keys and checkpoints' }).click(),
     ])
     const kit = JSON.parse(readFileSync(await download.path(), 'utf8'))
     const { body } = await ask(server, 'GET /v1/agents/first/status')
     expect(kit).toMatchObject({ agent: 'first', strand: body.strand, public_key: body.public_key })
     expect(kit.checkpoint).toContain(body.strand)
+    expect(kit.log.checkpoint).toContain(kit.log.strand)
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('importer')
+    await page.getByLabel('ingest').check()
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByRole('button', { name: 'I have kept it' }).click()
+    await page.getByText('Now put the root key away').waitFor()
     await page.goto(`${server.url}/console#/`)
     await page.getByRole('link', { name: 'Record 1 of first', exact: true }).waitFor()
     expect(await page.getByRole('link', { name: 'Write a first record' }).count()).toBe(0)

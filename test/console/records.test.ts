@@ -6,6 +6,7 @@ import { verifyExport } from '../../src/client/verify-export.js'
 import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
+import { newOrganism } from '../support/auth/organisms.js'
 import { launchBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
@@ -60,6 +61,16 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     expect(cells.slice(0, 2)).toEqual(['free', '8'])
     await page.getByLabel('Name begins with').fill('nobody')
     await page.getByText('No agent’s name begins with “nobody”').waitFor()
+  })
+
+  it('shows the agents of one organism', async () => {
+    await newOrganism(server, 'north', { agents: ['door'], auth: false })
+    const page = await open('#/agents')
+    await page.getByLabel('Organism').selectOption('north')
+    await page.getByRole('rowheader', { name: 'north::door' }).waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(1)
+    await page.getByLabel('Organism').selectOption('All agents')
+    await page.getByRole('rowheader', { name: 'fleet-00' }).waitFor()
   })
 
   it('makes an agent in the zone that is chosen, and goes to it', async () => {

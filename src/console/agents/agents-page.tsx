@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
+import { useOrganisms } from '../audit/namespaces.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import { Choice } from '../parts/choice.js'
 import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
@@ -47,6 +49,7 @@ export function AgentsPage({ session }: { session: SignedIn }) {
       </div>
       <p class="lead">An agent keeps one strand: records in a chain, each signed with the agent’s key.</p>
       <div class="tools">
+        <OrganismChoice session={session} prefix={prefix} choose={search} />
         <label class="field" for="prefix">
           Name begins with
           <input
@@ -69,6 +72,23 @@ export function AgentsPage({ session }: { session: SignedIn }) {
       />
       {making && <NewAgent service={session.service} close={() => setMaking(false)} />}
     </div>
+  )
+}
+
+/** The agents of one organism, whose names begin with its id; nothing where there are no organisms to be seen. */
+function OrganismChoice(props: { session: SignedIn; prefix: string; choose: (prefix: string) => void }) {
+  const { session, prefix, choose } = props
+  const organisms = useOrganisms(session).value ?? []
+  if (organisms.length === 0) return null
+  const chosen = organisms.find((id) => prefix.startsWith(`${id}::`)) ?? ''
+  const options = { '': 'All agents', ...Object.fromEntries(organisms.map((id) => [id, id])) }
+  return (
+    <Choice
+      name="Organism"
+      value={chosen}
+      options={options}
+      set={(id) => choose(id === '' ? '' : `${id}::`)}
+    />
   )
 }
 

@@ -1,4 +1,5 @@
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
+import { Choice } from '../parts/choice.js'
 import { msOfField } from '../records/filter.js'
 import { Moment } from '../records/filter-form.js'
 import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from './audit-events.js'
@@ -76,29 +77,6 @@ export function AuditFilters(props: {
           <Moment name="To" value={between.to} set={(to) => choose('own', { ...between, to })} />
         </div>
       )}
-    </div>
-  )
-}
-
-/** One of some choices, each with its words. */
-export function Choice(props: {
-  name: string
-  value: string
-  options: Readonly<Record<string, string>>
-  set: (value: string) => void
-}) {
-  const { name, value, options, set } = props
-  const id = useId()
-  return (
-    <div class="field">
-      <label for={id}>{name}</label>
-      <select id={id} value={value} onChange={(event) => set(event.currentTarget.value)}>
-        {Object.entries(options).map(([option, words]) => (
-          <option key={option} value={option}>
-            {words}
-          </option>
-        ))}
-      </select>
     </div>
   )
 }

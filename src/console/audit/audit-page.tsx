@@ -19,7 +19,8 @@ import {
   seqsOfSpan,
   serverAudit,
 } from './audit-events.js'
-import { AuditFilters, Choice, firstFilter } from './audit-filter.js'
+import { Choice } from '../parts/choice.js'
+import { AuditFilters, firstFilter } from './audit-filter.js'
 import { AuditTable } from './audit-table.js'
 import { FailuresPlot } from './failures-plot.js'
 import { useDefaultAgent, useOrganisms } from './namespaces.js'

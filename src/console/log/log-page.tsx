@@ -8,7 +8,8 @@ import { Result } from '../parts/result.js'
 import { CopyButton, Empty, Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import type { SignedIn } from '../shell/session.js'
-import { type Witnessing, forgetWitnessed, logAgent, witness } from './witness.js'
+import { logAgent } from './log-agent.js'
+import { type Witnessing, forgetWitnessed, witness } from './witness.js'
 
 /** The log of all strands' heads, which this browser watches. */
 export function LogPage({ session: { service } }: { session: SignedIn }) {

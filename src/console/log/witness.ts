@@ -5,9 +5,7 @@ import { parseCheckpoint, strandOf, verifyCheckpoint } from '../../proof/note.js
 import { counted, countText } from '../parts/format.js'
 import type { Verdict } from '../proof/prove-record.js'
 import { lasting } from '../storage.js'
-
-/** The agent whose strand the log is. */
-export const logAgent = 'server::log'
+import { logAgent } from './log-agent.js'
 
 /** What this browser has seen of a server's log, the newest first. */
 export interface Witnessed {

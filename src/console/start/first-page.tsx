@@ -1,10 +1,12 @@
 import type { ComponentChildren, TargetedEvent } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { ServiceClient } from '../../client/index.js'
+import { ServiceError, type ServiceClient } from '../../client/index.js'
+import { logAgent } from '../log/log-agent.js'
 import { saveFile } from '../parts/download.js'
 import { explain } from '../parts/explain.js'
 import { countText, lineText } from '../parts/format.js'
-import { CopyButton, Time } from '../parts/texts.js'
+import { lazy } from '../parts/lazy.js'
+import { CopyButton, ScopedButton, Time } from '../parts/texts.js'
 import { type Provable, ProveButton } from '../proof/prove-button.js'
 import { readStrandPart } from '../records/record-row.js'
 import { Tail } from '../records/tail.js'
@@ -12,6 +14,8 @@ import { agentLink } from '../route.js'
 import { serviceUrl } from '../shell/service-url.js'
 import { type SignedIn, may } from '../shell/session.js'
 import { waysToWrite } from './commands.js'
+
+const NewKey = lazy(async () => (await import('../keys/new-key.js')).NewKey)
 
 /** The collection that first records go to. */
 const COLLECTION = 'first'
@@ -21,7 +25,8 @@ const BEGINNING = '1970-01-01T00:00:00Z'
 const ROWS_SHOWN = 5
 
 /** A first record, from being written to being proved. */
-export function FirstPage({ session: { service, who } }: { session: SignedIn }) {
+export function FirstPage({ session }: { session: SignedIn }) {
+  const { service, who } = session
   const [written, setWritten] = useState<Provable | undefined>(undefined)
   const mayWrite = may(who, 'records:write') && may(who, 'records:read')
   return (
@@ -54,6 +59,9 @@ export function FirstPage({ session: { service, who } }: { session: SignedIn }) 
           ) : (
             <ProveButton key={written.seq} service={service} provable={written} name="Verify" />
           )}
+        </Part>
+        <Part title="Give each program a key of its own">
+          <KeyOfItsOwn session={session} />
         </Part>
         <Part title="Keep what a check needs">
           <Kit service={service} written={written} />
@@ -171,6 +179,31 @@ function Arrived({ service }: { service: ServiceClient }) {
   )
 }
 
+/** A key that may do little, in place of the root key, which may do everything. */
+function KeyOfItsOwn({ session }: { session: SignedIn }) {
+  const { kind } = session.who
+  const [isMaking, setMaking] = useState(false)
+  const [isMade, setMade] = useState(false)
+  return (
+    <>
+      <p class="muted">
+        It says what the program may do, to which agents and until when, and it can be taken back. A program
+        that writes needs <code>records:write</code>, one that collects logs <code>ingest</code>.
+      </p>
+      <ScopedButton allowed={may(session.who, 'admin:*')} scope="admin:*" onClick={() => setMaking(true)}>
+        New key
+      </ScopedButton>
+      {isMade && (
+        <p role="status">
+          {kind === 'root' ? 'Now put the root key away: it may do everything. ' : ''}
+          The key is on the page <a href="#/keys">Keys</a>.
+        </p>
+      )}
+      {isMaking && <NewKey session={session} made={() => setMade(true)} close={() => setMaking(false)} />}
+    </>
+  )
+}
+
 /** What somebody needs who does not trust this server: to be kept elsewhere. */
 function Kit({ service, written }: { service: ServiceClient; written: Provable | undefined }) {
   const [problem, setProblem] = useState<string | undefined>(undefined)
@@ -178,10 +211,9 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
     try {
       const { strand, public_key: publicKey } = await service.agent(COLLECTION).status()
       const checkpoint = await service.checkpoint(COLLECTION)
-      saveFile(
-        `${COLLECTION}-trust.json`,
-        `${JSON.stringify({ agent: COLLECTION, strand, public_key: publicKey, checkpoint }, null, 2)}\n`,
-      )
+      const log = await trustOfLog(service)
+      const kit = { agent: COLLECTION, strand, public_key: publicKey, checkpoint, log }
+      saveFile(`${COLLECTION}-trust.json`, `${JSON.stringify(kit, null, 2)}\n`)
       setProblem(undefined)
     } catch (error) {
       setProblem(explain(error))
@@ -190,12 +222,12 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
   return (
     <>
       <p class="muted">
-        The public key, and a checkpoint of what is there now. Kept where this server cannot reach it, it
-        shows later whether anything was changed: on the page <a href="#/verify">Verify</a>, or by{' '}
-        <code>strandfast verify</code>.
+        The public keys of this strand and of the server’s log, which names the heads of all strands, and a
+        checkpoint of each as it is now. Kept where this server cannot reach it, it shows later whether
+        anything was changed: on the page <a href="#/verify">Verify</a>, or by <code>strandfast verify</code>.
       </p>
       <button type="button" disabled={written === undefined} onClick={() => void save()}>
-        Download key and checkpoint
+        Download keys and checkpoints
       </button>
       {problem !== undefined && (
         <p class="problem" role="alert">
@@ -204,4 +236,16 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
       )}
     </>
   )
+}
+
+/** The same of the server's log; undefined where the server keeps none. */
+async function trustOfLog(service: ServiceClient) {
+  try {
+    const checkpoint = await service.log.checkpoint()
+    const { strand, public_key: publicKey } = await service.agent(logAgent).status()
+    return { strand, public_key: publicKey, checkpoint }
+  } catch (error) {
+    if (error instanceof ServiceError && (error.status === 404 || error.status === 403)) return undefined
+    throw error
+  }
 }

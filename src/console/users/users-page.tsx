@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
 import { Pages } from '../agents/agents-page.js'
-import { Choice } from '../audit/audit-filter.js'
+import { Choice } from '../parts/choice.js'
 import { useOrganisms } from '../audit/namespaces.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { counted, keyDigits } from '../parts/format.js'

@@ -1,0 +1,2 @@
+/** The agent whose strand the log is. */
+export const logAgent = 'server::log'

@@ -1,0 +1,171 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
+import { makeMixedStrand, writeMany } from '../support/console/strands.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { exportOf, importTo, rotatedSeed, sharedSeed } from '../support/shard/imports.js'
+import { freePort } from '../support/server/free-port.js'
+import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
+
+const AGENTS = 10_000
+const RECORDS = 100_000
+/** Records of one request of the tail's test, and how many of them come. */
+const BATCH = 500
+const BATCHES = 20
+
+describe.skipIf(noBrowser)('much of everything in the console', () => {
+  let server: TestServer
+  let browser: Browser
+  let opened: ConsolePage | undefined
+
+  beforeAll(async () => {
+    server = await startServer({
+      env: { SERVICE_RATE_LIMIT_RPS: '100000', SERVICE_RATE_LIMIT_BURST: '100000' },
+    })
+    browser = await launchBrowser()
+    await ingest(AGENTS, (at) => ({ agent: `many.${String(at).padStart(5, '0')}`, data: { at } }))
+    await ingest(RECORDS, (at) => ({ agent: 'long', data: { at } }))
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  afterEach(async () => {
+    const complaints = opened?.complaints ?? []
+    await opened?.context.close()
+    opened = undefined
+    expect(complaints).toEqual([])
+  })
+
+  const ingest = async (count: number, lineOf: (at: number) => object): Promise<void> => {
+    const lines = Array.from({ length: count }, (_none, at) => `${JSON.stringify(lineOf(at))}\n`)
+    const response = await fetch(`${server.url}/v1/ingest`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${testRootKey}`, 'content-type': 'application/x-ndjson' },
+      body: lines.join(''),
+    })
+    expect([response.status, await response.json()]).toMatchObject([200, { accepted: count, rejected: 0 }])
+  }
+  const open = async (at: string): Promise<Page> => {
+    opened = await openSignedIn(browser, server.url, { at })
+    return opened.page
+  }
+  const shown = (page: Page, seq: number) =>
+    page.getByRole('link', { name: `Record ${seq}`, exact: true }).waitFor()
+  const nodes = (page: Page) => page.evaluate(() => document.querySelectorAll('*').length)
+
+  it('lists ten thousand agents by pages, and finds one by its name', async () => {
+    const page = await open('#/agents')
+    await page.getByRole('rowheader', { name: 'many.00000' }).waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(50)
+    expect(await nodes(page)).toBeLessThan(2_000)
+    await page.getByRole('button', { name: 'Next' }).click()
+    await page.getByRole('rowheader', { name: 'many.00060' }).waitFor()
+    await page.getByLabel('Name begins with').fill('many.0999')
+    await page.getByText('10 agents').waitFor()
+    await page.getByRole('link', { name: 'many.09999', exact: true }).click()
+    await shown(page, 1)
+  })
+
+  it('goes to any of a hundred thousand records and any moment of them, and proves both', async () => {
+    const page = await open('#/agents/long')
+    await shown(page, RECORDS)
+    expect(await nodes(page)).toBeLessThan(4_000)
+    await page
+      .getByLabel('Go to record')
+      .or(page.getByPlaceholder(`0 to ${RECORDS}`))
+      .first()
+      .fill('50000')
+    await page.getByRole('button', { name: 'Go to record' }).click()
+    await page.getByRole('button', { name: 'Prove' }).click()
+    expect(await verdict(page)).toContain('Verified: record 50000 of long')
+    await page.goto(`${server.url}/console#/agents/long/time`)
+    await verdict(page)
+    await page.getByLabel('Record', { exact: true }).fill('12345')
+    await page.keyboard.press('Enter')
+    await page.getByText('Verified: record 12345 was the last of long then').waitFor()
+  })
+
+  it('shows thousands of records a second as they come, and keeps five hundred', async () => {
+    await writeMany(server, 'fast', [{ at: 0 }])
+    const page = await open('#/agents/fast/live')
+    await page.getByRole('status').getByText('Live', { exact: true }).waitFor()
+    for (let batch = 0; batch < BATCHES; batch += 1) {
+      await writeMany(
+        server,
+        'fast',
+        Array.from({ length: BATCH }, (_none, at) => ({ at: batch * BATCH + at })),
+      )
+    }
+    await shown(page, BATCHES * BATCH + 1)
+    const seqs = await page
+      .getByRole('list', { name: /^Live records/ })
+      .getByRole('link')
+      .allTextContents()
+    const numbers = seqs.map((text) => Number(text.replaceAll(/\D/g, '')))
+    expect(numbers).toEqual(Array.from({ length: 500 }, (_none, at) => BATCHES * BATCH + 1 - at))
+    expect(await nodes(page)).toBeLessThan(6_000)
+  })
+})
+
+describe.skipIf(noBrowser)('a server that stops and starts', () => {
+  it('is waited for, and no record is missing from the live ones', async () => {
+    const env = { SERVICE_PORT: String(await freePort()) }
+    const first = await startServer({ env })
+    const browser = await launchBrowser()
+    await writeMany(first, 'steady', [{ at: 0 }])
+    const { page, allow, complaints } = await openSignedIn(browser, first.url, { at: '#/agents/steady/live' })
+    for (const expected of ['ERR_CONNECTION_REFUSED', 'ERR_INCOMPLETE_CHUNKED', 'status of 503'])
+      allow(expected)
+    await page.getByRole('status').getByText('Live', { exact: true }).waitFor()
+    await writeMany(first, 'steady', [{ at: 1 }, { at: 2 }])
+    await page.getByRole('link', { name: 'Record 3', exact: true }).waitFor()
+    await first.halt()
+    await page.getByText('The server does not answer').waitFor()
+    const second = await startServer({ env, dataDir: first.dataDir })
+    await writeMany(second, 'steady', [{ at: 3 }, { at: 4 }])
+    await page.getByText('The server is back').waitFor()
+    await page.getByRole('link', { name: 'Record 5', exact: true }).waitFor()
+    const seqs = await page
+      .getByRole('list', { name: /^Live records/ })
+      .getByRole('link')
+      .allTextContents()
+    expect(seqs).toEqual(['5', '4', '3', '2'])
+    expect(complaints).toEqual([])
+    await browser.close()
+    await second.stop()
+  })
+})
+
+describe.skipIf(noBrowser)('an imported strand in the console', () => {
+  it('is shown and proved as where it was written: with deleted, erased, sealed records and a changed key', async () => {
+    const source = await startServer({ env: sharedSeed })
+    await makeMixedStrand(source, 'moved')
+    expect(
+      (await call(source, 'POST /v1/agents/moved/rotate-key', { body: { seed_hex: rotatedSeed } })).status,
+    ).toBe(200)
+    await writeMany(source, 'moved', [{ celsius: 9 }])
+    const text = await exportOf(source, 'moved')
+    await source.stop()
+    const target = await startServer({ env: sharedSeed })
+    const headers = { 'strandfast-agent-seed': rotatedSeed }
+    expect((await importTo(target, text, { headers })).status).toBe(200)
+    const browser = await launchBrowser()
+    const { page, complaints } = await openSignedIn(browser, target.url, { at: '#/agents/moved' })
+    await page.getByRole('link', { name: 'Record 0', exact: true }).waitFor()
+    const states = await page.getByRole('row').allTextContents()
+    expect(states.filter((row) => row.includes('deleted')).length).toBe(1)
+    expect(states.filter((row) => row.includes('erased')).length).toBe(1)
+    await page.goto(`${target.url}/console#/agents/moved/1`)
+    await page.getByRole('button', { name: 'Prove' }).click()
+    expect(await verdict(page)).toContain('Verified: record 1 of moved')
+    await page.goto(`${target.url}/console#/agents/moved/proof`)
+    await page.getByRole('button', { name: 'Verify', exact: true }).click()
+    expect(await verdict(page)).toMatch(/^Verified: all \d+ records of moved/)
+    expect(complaints).toEqual([])
+    await browser.close()
+    await target.stop()
+  })
+})
