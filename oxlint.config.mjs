@@ -114,10 +114,10 @@ const onlyTypesOfWire = [
 
 /** The console runs in browsers: what it takes needs no Node, and what it shows is text. */
 const runsInBrowsers = [
-  // Any package whose name does not begin as preact or @preact: the linter's expressions cannot look ahead.
+  // Any package whose name does not begin as preact, @preact or uplot: the linter's expressions cannot look ahead.
   {
-    regex: '^([^.@p]|p([^r]|r[^e]|re[^a])|@([^p]|p[^r]))',
-    message: 'The console imports preact and its signals alone',
+    regex: '^([^.@pu]|p([^r]|r[^e]|re[^a])|@([^p]|p[^r])|u([^p]|p[^l]))',
+    message: 'The console imports preact, its signals and uPlot alone',
   },
   { regex: upTo('wire/'), allowTypeImports: true, message: 'The console takes types of wire' },
   { regex: upTo('proof/node/'), message: 'The console runs where there is no Node' },

@@ -13,8 +13,16 @@ export const consoleInput = {
   preserveEntrySignatures: false,
   tsconfig: join(root, 'tsconfig.console.json'),
   resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] }, alias: { 'node:buffer': buffer } },
+  plugins: [{ name: 'lines alone', transform: { filter: { id: /\/uplot\// }, handler: linesAlone } }],
   transform: { inject: { Buffer: [buffer, 'Buffer'] } },
   onLog(_level, log) {
     throw new Error(log.message)
   },
+}
+
+/** The plots of the page are lines: what draws bars, steps and curves, which uPlot brings along, stays out. */
+function linesAlone(code) {
+  const others = /^\s*\(paths\.(stepped|bars|spline) *= \w+\);$/gm
+  if (code.match(others)?.length !== 3) throw new Error('uPlot names its ways to draw otherwise than it did')
+  return code.replaceAll(others, '')
 }

@@ -21,49 +21,85 @@ const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 
 /** Colours, text and fields look the same on both pages. */
 const shared = ['colours.css', 'base.css']
 
+const worker = 'check-worker.ts'
 await makePage('console', {
   html: 'index.html',
   styles: [...shared, 'style.css'],
-  scripts: { 'check-worker': 'check-worker.ts', main: 'main.tsx' },
+  scripts: { main: 'main.tsx', 'check-worker': worker },
+  // What the worker checks with is in the page too, which checks single records itself: both load one file.
+  parts: { checks: (await modulesOf(worker)).filter((path) => !path.endsWith(worker)) },
 })
 await makePage('docs', {
   html: 'api/index.html',
   styles: [...shared, 'api/api.css'],
   scripts: { main: 'api/api.tsx' },
+  parts: {},
 })
 
 /** Writes the files of a page, which names them below its own address. */
-async function makePage(page, { html, styles, scripts }) {
+async function makePage(page, { html, styles, scripts, parts }) {
   const files = new Map()
-  const style = styles.map((name) => readFileSync(join(source, name), 'utf8')).join('')
-  const names = {
-    '{version}': version,
-    '{style}': `${page}/${add(files, 'style.css', style)}`,
-    '{icon}': icon,
-  }
-  for (const [name, entry] of Object.entries(scripts))
-    names[`{${name}}`] = `${page}/${await addScript(files, name, entry)}`
+  const style = minified(styles.map((name) => readFileSync(join(source, name), 'utf8')).join(''))
+  const made = await addScripts(files, { scripts, parts })
+  const names = { version, icon, style: `${page}/${add(files, 'style.css', style)}` }
+  for (const [name, file] of made) names[name] = `${page}/${file}`
   let text = readFileSync(join(source, html), 'utf8')
-  for (const [name, value] of Object.entries(names)) text = text.replace(name, value)
+  for (const [name, value] of Object.entries(names)) text = text.replace(`{${name}}`, value)
   files.set('index.html.br', compressed(text))
   putFiles(join(root, 'dist/program', page), files)
 }
 
-/** Bundles a script, and the parts of it that are loaded when they are needed. @returns its file */
-async function addScript(files, name, entry) {
-  const bundle = await rolldown({ input: { [name]: join(source, entry) }, ...consoleInput })
+/**
+ * Bundles scripts, and the parts of them that are loaded when they are needed.
+ * @param {{scripts: Record<string, string>, parts: Record<string, string[]>}} what entries and named parts, by their modules
+ * @returns the files of both, by their names
+ */
+async function addScripts(files, { scripts, parts }) {
+  const input = Object.fromEntries(
+    Object.entries(scripts).map(([name, entry]) => [name, join(source, entry)]),
+  )
+  const bundle = await rolldown({ input, ...consoleInput })
+  const named = Object.entries(parts).map(([name, paths]) => ({
+    name,
+    test: (id) => paths.includes(id),
+    priority: 2,
+  }))
   const { output } = await bundle.generate({
     format: 'esm',
     minify: true,
     entryFileNames: '[name]-[hash].js',
     chunkFileNames: '[name]-[hash].js',
     hashCharacters: 'base36',
-    // What screens share stays in the first script, so that the page is there after one request and not two in a row.
-    codeSplitting: { groups: [{ name, tags: ['$initial'] }] },
+    // What the first screens share is in the first script, so that the page is there after few requests at once. What
+    // other screens share is one script too: small ones compress badly.
+    codeSplitting: {
+      groups: [
+        ...named,
+        { name: 'main', tags: ['$initial'], test: (id) => !id.endsWith(worker), priority: 1 },
+        { name: 'shared', minShareCount: 2, test: (id) => id.startsWith(source) && !id.endsWith(worker) },
+      ],
+    },
   })
-  for (const { fileName, code, modules } of output)
-    files.set(`${fileName}.br`, compressed(licenses(modules) + code))
-  return output.find(({ isEntry }) => isEntry).fileName
+  // Every other script is loaded by the first one, which says what all of them are made of.
+  const notice = licenses(output.flatMap(({ modules }) => Object.keys(modules)))
+  for (const { name, fileName, code } of output)
+    files.set(`${fileName}.br`, compressed(name === 'main' ? notice + code : code))
+  return new Map(output.map(({ name, fileName }) => [name, fileName]))
+}
+
+/** The modules of a script. */
+async function modulesOf(entry) {
+  const bundle = await rolldown({ input: join(source, entry), ...consoleInput })
+  const { output } = await bundle.generate({ format: 'esm' })
+  return output.flatMap(({ modules }) => Object.keys(modules))
+}
+
+/** Style without comments and what only people need; ours has no text that could be taken for either. */
+function minified(style) {
+  return style
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/\s*\n\s*/g, '')
+    .replaceAll(/([:,;{]) +| +(?=\{)/g, '$1')
 }
 
 /** Adds a file under a name that changes with its content. @returns that name */
@@ -81,18 +117,28 @@ function compressed(content) {
   })
 }
 
-/** The licenses of the packages in a script, as a comment. */
+/** The licenses of the packages that modules are of, as a comment. That of Strandfast itself is named, not repeated. */
 function licenses(modules) {
   const folders = new Set()
-  for (const path of Object.keys(modules)) {
+  for (const path of modules) {
     const [folder] = /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(path.replaceAll('\\', '/')) ?? []
     if (folder !== undefined) folders.add(folder)
   }
   const texts = [...folders].sort().map((folder) => {
-    const { name, version: of, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const {
+      name,
+      version: of,
+      license,
+      contributors,
+    } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const head = `${name} ${of}: ${license}\n`
+    if (license === 'Apache-2.0') {
+      const by = contributors.map((one) => one.name).join(', ')
+      return `${head}by ${by}, https://www.apache.org/licenses/LICENSE-2.0\n`
+    }
     const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
     const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim()
-    return `${name} ${of}: ${license}\n${text.replaceAll('*/', '* /')}\n`
+    return `${head}${text.replaceAll('*/', '* /')}\n`
   })
   return texts.length === 0 ? '' : `/*!\n${texts.join('\n')}*/\n`
 }

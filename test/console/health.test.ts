@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
@@ -28,6 +28,15 @@ describe.skipIf(noBrowser)('health in the console', () => {
       .locator(`[data-name="${column}"]`)
   const plot = (page: Page, name: string) =>
     page.getByRole('img', { name: `${name} in the last five minutes`, exact: true })
+  /** How many pixels of a plot have a colour; those on edges are mixed with others. */
+  const pixelsOf = (of: Locator, colour: number[]) =>
+    of.locator('canvas').evaluate((canvas: HTMLCanvasElement, wanted) => {
+      const { data } = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height)
+      let count = 0
+      for (let at = 0; at < data.length; at += 4)
+        if (wanted.every((part, index) => Math.abs((data[at + index] ?? 0) - part) < 12)) count += 1
+      return count
+    }, colour)
   const see = (page: Page, state: 'hidden' | 'visible') =>
     page.evaluate((value) => {
       Object.defineProperty(document, 'visibilityState', { value, configurable: true })
@@ -61,9 +70,24 @@ describe.skipIf(noBrowser)('health in the console', () => {
       .waitFor()
     // Without PostgreSQL there is nothing to say of it.
     expect(await page.getByText('PostgreSQL behind by').count()).toBe(0)
-    const points = await plot(page, 'Records a second').locator('polyline').first().getAttribute('points')
-    expect(points?.split(' ').length).toBeGreaterThan(2)
-    expect(points).toMatch(/^(\d+\.\d,\d+\.\d ?)+$/)
+    const drawn = plot(page, 'Records a second')
+    expect(await pixelsOf(drawn, [10, 117, 88])).toBeGreaterThan(20)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await expect.poll(() => pixelsOf(drawn, [67, 217, 173])).toBeGreaterThan(20)
+    // The newest reading is at the right.
+    const { x, y, width, height } = (await drawn.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
+    await page.mouse.move(x + width - 24, y + height / 2)
+    await page
+      .getByRole('figure')
+      .first()
+      .getByText(/^at \d\d:\d\d:\d\d$/)
+      .waitFor()
+    await page.mouse.move(0, 0)
+    await page
+      .getByRole('figure')
+      .first()
+      .getByText(/^at most/)
+      .waitFor()
     expect(complaints).toEqual([])
     expect(await faultsEverywhere(page)).toEqual([])
     await context.close()
