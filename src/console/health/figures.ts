@@ -1,5 +1,5 @@
 import { countText, bytesText } from '../parts/format.js'
-import { grownBy, type MetricName, type Reading } from './metrics.js'
+import { grownBy, type HistogramName, type MetricName, type Reading } from './metrics.js'
 
 /** Something that is plotted: one line, or one for each label. */
 export interface Figure {
@@ -29,9 +29,17 @@ export const figures: readonly Figure[] = [
     name: 'Time of a commit',
     text: msText,
     of: (now, before) => {
-      const secs = ratio('strandfast_commit_seconds_total', now, before)
-      return one(secs === undefined ? undefined : secs * 1_000)
+      const mean = ratio('strandfast_commit_seconds_total', now, before)
+      return inMs([
+        ['mean', mean],
+        ['99 %', slowest('strandfast_append_seconds', now, before)],
+      ])
     },
+  },
+  {
+    name: 'Time of a request',
+    text: msText,
+    of: (now, before) => inMs([['99 %', slowest('strandfast_http_request_seconds', now, before)]]),
   },
   {
     name: 'Commands that wait, by shard',
@@ -59,6 +67,34 @@ export const figures: readonly Figure[] = [
     of: (now, before) => one(perSec('strandfast_ingest_refused_lines_total', now, before)),
   },
 ]
+
+/** Seconds by their labels as milliseconds, without those that are not known. */
+function inMs(secs: readonly (readonly [label: string, secs: number | undefined])[]): Map<string, number> {
+  return new Map(
+    secs.flatMap(([label, value]) => (value === undefined ? [] : [[label, value * 1_000] as const])),
+  )
+}
+
+const SHARE_BELOW = 0.99
+
+/**
+ * What 99 % of the values since the reading before were below. Between two bounds of the histogram values are taken to
+ * be spread evenly, as Prometheus takes them; beyond its last bound, that one is told.
+ * @returns undefined where there was no value
+ */
+export function slowest(name: HistogramName, now: Reading, before: Reading): number | undefined {
+  const counted = before.buckets(name)
+  const bounds = [...now.buckets(name)]
+    .map(([bound, count]) => ({ bound, count: grownBy(counted.get(bound) ?? 0, count) }))
+    .sort((a, b) => a.bound - b.bound)
+  const all = bounds.at(-1)?.count ?? 0
+  if (all === 0) return undefined
+  const wanted = all * SHARE_BELOW
+  const at = bounds.findIndex(({ count }) => count >= wanted)
+  const [low, high] = [bounds[at - 1] ?? { bound: 0, count: 0 }, bounds[at]]
+  if (high === undefined || high.bound === Infinity) return low.bound
+  return low.bound + ((wanted - low.count) / (high.count - low.count)) * (high.bound - low.bound)
+}
 
 function one(value: number | undefined): ReadonlyMap<string, number> {
   return value === undefined ? new Map() : new Map([['', value]])

@@ -7,9 +7,11 @@ export const metricNames = [
   'strandfast_records_total',
   'strandfast_commits_total',
   'strandfast_commit_seconds_total',
+  'strandfast_append_seconds',
   'strandfast_shard_queue_depth',
   'strandfast_shards_serving',
   'strandfast_http_requests_total',
+  'strandfast_http_request_seconds',
   'strandfast_streams_open',
   'strandfast_disk_free_bytes',
   'strandfast_backup_completed_timestamp_seconds',
@@ -23,6 +25,12 @@ export const metricNames = [
 ] as const
 
 export type MetricName = (typeof metricNames)[number]
+
+/** Those of them that count values by size. */
+export type HistogramName = Extract<
+  MetricName,
+  'strandfast_append_seconds' | 'strandfast_http_request_seconds'
+>
 
 /** One reading of the server's metrics. */
 export class Reading {
@@ -38,6 +46,17 @@ export class Reading {
   total(name: MetricName): number | undefined {
     const samples = this.#samples.get(name)
     return samples?.reduce((sum, { value }) => sum + (value ?? 0), 0)
+  }
+
+  /** What a histogram has counted up to each of its bounds, over all labels. */
+  buckets(name: HistogramName): Map<number, number> {
+    const counts = new Map<number, number>()
+    for (const { name: part, labels, value } of this.#samples.get(name) ?? []) {
+      if (!part.endsWith('_bucket')) continue
+      const bound = labels['le'] === '+Inf' ? Infinity : Number(labels['le'])
+      counts.set(bound, (counts.get(bound) ?? 0) + (value ?? 0))
+    }
+    return counts
   }
 
   /** The sums by what `groupOf` makes of a label. */

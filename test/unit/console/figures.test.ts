@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { slowest } from '../../../src/console/health/figures.js'
+import { Reading } from '../../../src/console/health/metrics.js'
+
+/** A reading of a histogram, of two shards, whose values were counted up to 1 ms, 10 ms, and beyond. */
+function reading(atMs: number, ...shards: [number, number, number][]): Reading {
+  const name = 'strandfast_append_seconds'
+  const samples = shards.flatMap((counts, shard) =>
+    ['0.001', '0.01', '+Inf'].map((le, place) => ({
+      name: `${name}_bucket`,
+      labels: { le, shard: String(shard) },
+      value: counts[place] ?? 0,
+    })),
+  )
+  const sum = { name: `${name}_sum`, labels: { shard: '0' }, value: 99 }
+  return new Reading({ metrics: [{ name, help: '', type: 'histogram', samples: [...samples, sum] }] }, atMs)
+}
+
+const between = (before: Reading, now: Reading) => slowest('strandfast_append_seconds', now, before)
+
+it('tells what 99 % of the values since the last reading were below, over all shards', () => {
+  const before = reading(0, [50, 90, 90], [0, 0, 0])
+  expect(between(before, reading(2, [130, 190, 190], [0, 0, 0]))).toBeCloseTo(0.001 + (19 / 20) * 0.009)
+  expect(between(before, reading(2, [100, 140, 140], [50, 50, 50]))).toBeCloseTo(0.00099)
+  // Beyond the last bound nothing else is known.
+  expect(between(before, reading(2, [50, 90, 290], [0, 0, 0]))).toBe(0.01)
+})
+
+it('tells nothing where nothing was counted, and begins anew with a server', () => {
+  const before = reading(0, [50, 90, 90])
+  expect(between(before, before)).toBeUndefined()
+  expect(between(before, reading(2))).toBeUndefined()
+  expect(between(before, reading(2, [10, 10, 10]))).toBeCloseTo(0.00099)
+})
