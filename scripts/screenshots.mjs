@@ -61,6 +61,9 @@ async function wide() {
   await page.getByRole('button', { name: 'Verify', exact: true }).click()
   await page.getByRole('status').filter({ hasText: 'Verified' }).waitFor()
   await take(page, 'proof-of-a-strand')
+  await page.goto(`${server.url}/docs#postAgentRecords`)
+  await page.locator('#postAgentRecords').waitFor()
+  await take(page, 'api')
 }
 
 /** One of them on a phone. */

@@ -84,12 +84,23 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     })
   })
 
-  it('asks nothing of another host, and names the key in no address', async () => {
+  it('asks nothing of another host, and leaves the key in no address, history, referrer or lasting storage', async () => {
     const { page, context, asked, complaints } = await openSignedIn(browser, server.url)
+    const referrers: string[] = []
+    page.on('request', (request) => referrers.push(...(request.headers()['referer'] ?? [])))
     for (const [at, settle] of Object.entries(settled)) {
       await page.goto(`${server.url}/console${at}`)
       await settle(page)
     }
+    const left = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, document.cookie, document.referrer, history.state]),
+    )
+    expect(left).not.toContain(testRootKey)
+    expect(referrers).toEqual([])
+    const session = await context.newCDPSession(page)
+    const { entries } = await session.send('Page.getNavigationHistory')
+    expect(entries.length).toBeGreaterThan(10)
+    expect(JSON.stringify(entries)).not.toContain(testRootKey)
     expect(asked.length).toBeGreaterThan(20)
     expect(asked.filter((url) => new URL(url).origin !== server.url || url.includes(testRootKey))).toEqual([])
     expect(complaints).toEqual([])

@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
 import { launchBrowser, noBrowser } from '../support/http/browser.js'
 import { freePort } from '../support/server/free-port.js'
@@ -56,6 +57,13 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByText('The key is forgotten').waitFor()
     expect((await kept(page)).passing).toBe('{}')
+  })
+
+  it('says to a newcomer where the key is', async () => {
+    opened = await openConsole(browser, server.url)
+    await opened.page.getByText('Where is the key?').click()
+    await opened.page.getByText('data/root.key').waitFor()
+    expect(await faultsEverywhere(opened.page)).toEqual([])
   })
 
   it('refuses an unknown key and says so', async () => {

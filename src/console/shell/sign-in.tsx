@@ -60,6 +60,14 @@ export function SignIn({ notice }: { notice: string | undefined }) {
           Sign in
         </button>
       </form>
+      <details class="key-help">
+        <summary>Where is the key?</summary>
+        <p class="muted">
+          A new server writes its root key to the terminal at its first start, and to the file{' '}
+          <code>root.key</code> in its data directory: <code>data/root.key</code>, unless settings say
+          otherwise. Whoever has it makes API keys for others.
+        </p>
+      </details>
       <p class="server-line">
         <ServerLine />
       </p>
