@@ -3,6 +3,7 @@ import { useContext } from 'preact/hooks'
 import { CodePanel, Prose } from './code.js'
 import { Api } from './context.js'
 import type { Media, Operation, ResponseOf } from './document.js'
+import { useOpened } from './opened.js'
 import { pretty } from './request.js'
 import { RequestPanels } from './request-panels.js'
 import { SchemaReader } from './schema.js'
@@ -115,16 +116,18 @@ function Answers({ operation: { responses } }: { operation: Operation }) {
 
 function AnswerView({ status, response }: { status: string; response: ResponseOf }) {
   const { description, content = {} } = response
+  const { wasOpen, onToggle } = useOpened(isGood(status))
   return (
-    <details open={isGood(status)}>
+    <details open={isGood(status)} onToggle={onToggle}>
       <summary>
         <b class={`code-status ${statusClass(status)}`}>{status === 'default' ? 'else' : status}</b>
         <span>{description}</span>
       </summary>
       <div class="inside">
-        {Object.entries(content).map(([mediaType, media]) => (
-          <AnswerBody key={mediaType} mediaType={mediaType} media={media} />
-        ))}
+        {wasOpen &&
+          Object.entries(content).map(([mediaType, media]) => (
+            <AnswerBody key={mediaType} mediaType={mediaType} media={media} />
+          ))}
       </div>
     </details>
   )

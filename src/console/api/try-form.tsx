@@ -2,6 +2,7 @@ import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import { AnswerOf } from './answer.js'
 import { Api, apiKey } from './context.js'
 import { follow, type Operation, type Parameter } from './document.js'
+import { useOpened } from './opened.js'
 import { addressOf, headersOf, needsKey, type RequestDraft } from './request.js'
 import { read, type Reading, type SentRequest } from './send.js'
 
@@ -13,7 +14,17 @@ interface Form {
 }
 
 /** The form that sends a real request, and what came back. */
-export function TryForm({ operation, draft, change }: Form) {
+export function TryForm(form: Form) {
+  const { wasOpen, onToggle } = useOpened(false)
+  return (
+    <details class="try" onToggle={onToggle}>
+      <summary>Try it</summary>
+      {wasOpen && <OpenForm {...form} />}
+    </details>
+  )
+}
+
+function OpenForm({ operation, draft, change }: Form) {
   const [reading, setReading] = useState<Reading | undefined>()
   const aborter = useRef<AbortController>(undefined)
   useEffect(() => () => aborter.current?.abort(), [])
@@ -25,8 +36,7 @@ export function TryForm({ operation, draft, change }: Form) {
     void read(sent(operation, draft), { signal: controller.signal, tell: setReading })
   }
   return (
-    <details class="try">
-      <summary>Try it</summary>
+    <>
       <form autocomplete="off" onSubmit={send}>
         {operation.parameters
           // The browser sends bodies as they are.
@@ -57,7 +67,7 @@ export function TryForm({ operation, draft, change }: Form) {
         </div>
       </form>
       <AnswerOf reading={reading} />
-    </details>
+    </>
   )
 }
 

@@ -60,14 +60,7 @@ export function SignIn({ notice }: { notice: string | undefined }) {
           Sign in
         </button>
       </form>
-      <details class="key-help">
-        <summary>Where is the key?</summary>
-        <p class="muted">
-          A new server writes its root key to the terminal at its first start, and to the file{' '}
-          <code>root.key</code> in its data directory: <code>data/root.key</code>, unless settings say
-          otherwise. Whoever has it makes API keys for others.
-        </p>
-      </details>
+      <KeyHelp />
       <p class="server-line">
         <ServerLine />
       </p>
@@ -75,6 +68,20 @@ export function SignIn({ notice }: { notice: string | undefined }) {
         <a href="#/verify">Check a file without signing in</a>
       </p>
     </div>
+  )
+}
+
+/** For who has just started a server, and looks at this page for the first time. */
+function KeyHelp() {
+  return (
+    <details class="key-help">
+      <summary>Where is the key?</summary>
+      <p class="muted">
+        A new server writes its root key to the terminal at its first start, and to the file{' '}
+        <code>root.key</code> in its data directory: <code>data/root.key</code>, unless settings say
+        otherwise. Whoever has it makes API keys for others.
+      </p>
+    </details>
   )
 }
 
