@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, rmSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import { appendFileSync, existsSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type PostgresMajor, postgresBinaries } from '../postgres/postgres-binaries.js'
 import { makePostgres } from '../postgres/postgres.js'
@@ -20,27 +22,29 @@ export const rigSettings = {
   wal_receiver_status_interval: '1s',
 } as const
 
-const prepared = new Map<PostgresMajor, Promise<string>>()
-
 /**
  * The data directory of a server that was stopped: empty, with a slot for each server. Copies of it are servers that can
- * follow each other. Made once a process.
+ * follow each other. Made once a version and user, and kept beside other temporary files.
  */
-export function preparedData(major: PostgresMajor): Promise<string> {
-  const made = prepared.get(major) ?? prepare(major)
-  prepared.set(major, made)
-  return made
-}
-
-async function prepare(major: PostgresMajor): Promise<string> {
+export async function preparedData(major: PostgresMajor): Promise<string> {
   const binaries = binariesOf(major)
+  const version = execFileSync(join(binaries, 'postgres'), ['--version'], { encoding: 'utf8' })
+  const about = hash('sha256', JSON.stringify([version, process.getuid?.(), rigSettings, serverNames]))
+  const kept = join(tmpdir(), `strandfast-rig-postgres-${major}-${about.slice(0, 12)}`)
+  if (existsSync(kept)) return kept
   const server = await makePostgres({ settings: rigSettings, binaries })
   appendFileSync(join(server.data, 'postgresql.conf'), `\ninclude_if_exists = '${ownSettings}'\n`)
   await server.start()
   for (const name of serverNames) await server.query('SELECT pg_create_physical_replication_slot($1)', [name])
   await server.stop()
-  process.once('exit', () => rmSync(join(server.data, '..'), { recursive: true, force: true }))
-  return server.data
+  try {
+    renameSync(server.data, kept)
+  } catch (error) {
+    // Another test may have come first.
+    if (!existsSync(kept)) throw error
+  }
+  await server.remove()
+  return kept
 }
 
 /** Where the programs of a version are. @throws Error where they cannot be had */
