@@ -46,6 +46,23 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     await page.getByRole('button', { name: 'Make the key' }).click()
     await page.getByRole('button', { name: 'I have kept it' }).click()
     await page.getByText('Now put the root key away').waitFor()
+    const exported = await fetch(`${server.url}/v1/strand/export?agent=first`, {
+      headers: { authorization: `Bearer ${server.rootKey}` },
+    })
+    const file = {
+      name: 'first.ndjson',
+      mimeType: 'text/plain',
+      buffer: Buffer.from(await exported.arrayBuffer()),
+    }
+    await page.goto(`${server.url}/console#/verify`)
+    await page.getByLabel('Drop a file here').setInputFiles(await download.path())
+    await page.getByText('of first are filled in below').waitFor()
+    expect(await page.getByLabel('Public key that you trust').inputValue()).toBe(body.public_key)
+    await page.getByLabel('Drop a file here').setInputFiles(file)
+    expect(await verdict(page)).toBe(
+      'Verified: 2 records of first, 0 to 1, beginning with the 2 of the kept checkpoint',
+    )
+    expect(await axeFindings(page)).toEqual([])
     await page.goto(`${server.url}/console#/`)
     await page.getByRole('link', { name: 'Record 1 of first', exact: true }).waitFor()
     expect(await page.getByRole('link', { name: 'Write a first record' }).count()).toBe(0)

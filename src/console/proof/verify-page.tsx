@@ -6,6 +6,7 @@ import { Result } from '../parts/result.js'
 import { type FileTrust, checkFile } from './check-file.js'
 import { Findings } from './findings.js'
 import type { Verdict } from './prove-record.js'
+import { readTrustKit, type TrustKit } from './trust-kit.js'
 
 interface Outcome {
   verdict: Verdict
@@ -18,8 +19,18 @@ export function VerifyPage() {
   const [file, setFile] = useState<File | undefined>(undefined)
   const [records, setRecords] = useState<number | undefined>(undefined)
   const [outcome, setOutcome] = useState<Outcome | undefined>(undefined)
+  const [kit, setKit] = useState<TrustKit | undefined>(undefined)
   const running = useRef<AbortController | undefined>(undefined)
   useEffect(() => () => running.current?.abort(), [])
+  const take = async (chosen: File): Promise<void> => {
+    const found = await readTrustKit(chosen).catch(() => undefined)
+    setKit(found)
+    if (found === undefined) return check(chosen)
+    running.current?.abort()
+    setTrust(found.trust)
+    setFile(undefined)
+    setOutcome(undefined)
+  }
   const check = async (chosen: File): Promise<void> => {
     running.current?.abort()
     const controller = new AbortController()
@@ -38,29 +49,21 @@ export function VerifyPage() {
       <h1>Verify</h1>
       <p class="lead">
         Check an export, a checkpoint or a proof that somebody gave you. The file stays in this browser, and
-        no key is needed.
+        no key is needed. Keys and checkpoints that you have saved are taken as well: drop their file first.
       </p>
-      <Drop check={(chosen) => void check(chosen)} />
+      <Drop check={(chosen) => void take(chosen)} />
+      <p role="status" class={kit === undefined ? 'hidden' : 'notice'}>
+        {kit !== undefined &&
+          `The key, the strand and the checkpoint of ${kit.agent} are filled in below. Now drop an export of it`}
+      </p>
       <Trust trust={trust} set={setTrust} />
       {file !== undefined && (
-        <div class="buttons">
-          <button type="button" disabled={records !== undefined} onClick={() => void check(file)}>
-            Check {file.name} again
-          </button>
-          {records !== undefined && (
-            <button type="button" onClick={() => running.current?.abort()}>
-              Cancel
-            </button>
-          )}
-        </div>
-      )}
-      {records !== undefined && file !== undefined && (
-        <div class="progress">
-          <progress aria-label="Records checked" />
-          <p class="muted">
-            {countText(records)} records so far, of {bytesText(file.size)}
-          </p>
-        </div>
+        <Checking
+          file={file}
+          records={records}
+          again={() => void check(file)}
+          cancel={() => running.current?.abort()}
+        />
       )}
       <Result verdict={outcome?.verdict}>
         {outcome?.found !== undefined && (
@@ -68,6 +71,39 @@ export function VerifyPage() {
         )}
       </Result>
     </div>
+  )
+}
+
+/** How far the check of a file is; again once it has ended. */
+function Checking(props: {
+  file: File
+  /** Checked so far; undefined once the check has ended. */
+  records: number | undefined
+  again: () => void
+  cancel: () => void
+}) {
+  const { file, records, again, cancel } = props
+  return (
+    <>
+      <div class="buttons">
+        <button type="button" disabled={records !== undefined} onClick={again}>
+          Check {file.name} again
+        </button>
+        {records !== undefined && (
+          <button type="button" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+      {records !== undefined && (
+        <div class="progress">
+          <progress aria-label="Records checked" />
+          <p class="muted">
+            {countText(records)} records so far, of {bytesText(file.size)}
+          </p>
+        </div>
+      )}
+    </>
   )
 }
 
