@@ -5,6 +5,8 @@ import type { WhoAmI } from '../shell/session.js'
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
 
 const PAGE_AGENTS = 100
+/** What names of agents are made of. */
+const LETTERS = /^[A-Za-z0-9_.:-]*$/
 
 /** Agents that a key reaches. */
 export interface Reached {
@@ -57,6 +59,8 @@ export async function namesReached(
   { agents }: Pick<WhoAmI, 'agents'>,
   { prefix, most, signal }: { prefix: string; most: number; signal: AbortSignal },
 ): Promise<string[]> {
+  // No name begins so, and the server would refuse the question.
+  if (!LETTERS.test(prefix)) return []
   const found = await Promise.all(
     (agents.length === 0 ? ['*'] : agents).map(async (pattern) => {
       if (!pattern.endsWith('*')) return pattern.startsWith(prefix) ? [pattern] : []
