@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
@@ -69,12 +78,14 @@ function carryOut(
     const stage = words[0]?.startsWith('--from=') === true ? (words.shift() ?? '').slice(7) : undefined
     const from = stage === undefined ? context : (stages.get(stage) ?? '')
     const target = words.pop() ?? ''
-    for (const word of words)
+    for (const word of words) {
+      if (stage === undefined && !isSent(context, word)) throw new Error(`.dockerignore leaves out ${word}`)
       copy(
         join(from, word),
         resolve(join(image.root, image.workdir), place(image, target)),
         target.endsWith('/'),
       )
+    }
   } else if (name === 'RUN') runIn(image, ['sh', '-c', rest])
   else if (name === 'USER')
     image.user = execFileSync('chroot', [image.root, 'id', '-u', rest]).toString().trim()
@@ -83,6 +94,12 @@ function carryOut(
   else if (name === 'CMD') image.command = JSON.parse(rest)
   else if (name === 'HEALTHCHECK') image.health = JSON.parse(rest.slice(rest.indexOf('[')))
   else if (name !== 'EXPOSE') throw new Error(`Expected another instruction than ${name}`)
+}
+
+/** Whether a build is sent a file or folder: our .dockerignore leaves everything out but what it names. */
+function isSent(context: string, path: string): boolean {
+  const lines = readFileSync(join(context, '.dockerignore'), 'utf8').split('\n')
+  return lines.some((line) => line.startsWith('!') && `${path}/`.startsWith(`${line.slice(1)}/`))
 }
 
 function place(image: Image, target: string): string {
