@@ -51,13 +51,18 @@ interface Run {
   stderr: string
 }
 
+/** How long npm may take to install, milliseconds; it has waited for five minutes for a registry that had fallen silent. */
+const INSTALL_MS = 100_000
+const INSTALL_TRIES = 4
+
 /** Runs a program, and gives how it ended and what it said. */
 async function run(cwd: string, command: string, ...args: string[]): Promise<Run> {
+  const options = { cwd, env: environment(), timeout: command === 'npm' ? INSTALL_MS : 0 }
   try {
-    return { code: 0, ...(await promisify(execFile)(command, args, { cwd, env: environment() })) }
+    return { code: 0, ...(await promisify(execFile)(command, args, options)) }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && 'stdout' in error && 'stderr' in error)) throw error
-    return { code: Number(error.code), stdout: String(error.stdout), stderr: String(error.stderr) }
+    return { code: Number(error.code ?? 1), stdout: String(error.stdout), stderr: String(error.stderr) }
   }
 }
 
@@ -77,15 +82,11 @@ async function pack(from: string): Promise<string> {
 async function install(home: string, ...tarballs: string[]): Promise<void> {
   mkdirSync(home)
   writeFileSync(join(home, 'package.json'), '{ "private": true, "type": "module" }')
-  const installed = await run(
-    home,
-    'npm',
-    'install',
-    '--no-audit',
-    '--no-fund',
-    '--prefer-offline',
-    ...tarballs,
-  )
+  const words = ['install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs]
+  let installed = await run(home, 'npm', ...words)
+  // What has come by then stays in npm's cache.
+  for (let tries = 1; installed.code !== 0 && tries < INSTALL_TRIES; tries++)
+    installed = await run(home, 'npm', ...words)
   expect(installed.code, installed.stderr).toBe(0)
 }
 
@@ -101,7 +102,7 @@ beforeAll(async () => {
   const client = await pack('packages/client')
   await install(serverHome, await pack('.'), client)
   await install(clientHome, client)
-}, 300_000)
+}, 900_000)
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
