@@ -8,6 +8,7 @@ import { settings } from '../../src/settings/config.js'
 import type { Setting } from '../../src/settings/setting.js'
 import { ask, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { issueLicense, startAuthServer } from '../support/server/auth-server.js'
+import { makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { backUp } from '../support/server/backup.js'
 import { startServer, testRootKey, type TestServer } from '../support/server/server.js'
 
@@ -87,6 +88,8 @@ describe('what a server tells of itself', () => {
 const canaries: Record<string, { value: string; canary: string }> = {
   SERVICE_MASTER_SEED: { value: 'c0ffee01'.repeat(8), canary: 'c0ffee01' },
   SERVICE_ROOT_API_KEY: { value: testRootKey, canary: testRootKey },
+  // Of the database that the test starts.
+  SERVICE_CLUSTER_URL: { value: 'postgres://u:canary-cluster@127.0.0.1:1/x', canary: 'canary-cluster' },
   SERVICE_INGEST_POSTGRES_URL: { value: 'postgres://u:canary-pg@127.0.0.1:1/x', canary: 'canary-pg' },
   SERVICE_LICENSE_KEY: { value: 'canary.license.key', canary: 'canary.license' },
   SERVICE_MAIL_SMTP_URL: { value: 'smtps://u:canary-mail@127.0.0.1:1', canary: 'canary-mail' },
@@ -125,8 +128,17 @@ describe('a secret', () => {
         .map(({ name }) => name)
         .sort(),
     )
-    const values = Object.fromEntries(Object.entries(canaries).map(([name, { value }]) => [name, value]))
-    const one = await startServer({ env: { ...values, ...beside } })
+    const cluster = await makeClusterOfOne()
+    const url = new URL(cluster.postgres.url)
+    // The database asks nobody for it.
+    url.password = 'canary-cluster'
+    const values: Record<string, string> = {
+      ...Object.fromEntries(Object.entries(canaries).map(([name, { value }]) => [name, value])),
+      SERVICE_CLUSTER_URL: url.href,
+    }
+    const env = { ...values, ...beside }
+    expect(await cluster.run(['cluster', 'init', '--shards', '2'], env)).toMatchObject({ status: 0 })
+    const one = await startServer({ env })
     const { text, body } = await ask(one, 'GET /v1/server')
     for (const [name, { canary, value }] of Object.entries(canaries)) {
       expect(settingOf(body, name)).toMatchObject({ value: null, is_secret: true, is_set: true })
@@ -144,6 +156,7 @@ describe('a secret', () => {
     })
     expect(body.license).toMatchObject({ state: 'absent' })
     await one.stop()
+    await cluster.remove()
   })
 
   it('of a file or of the data directory is not shown, but the path of the file is', async () => {
