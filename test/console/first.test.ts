@@ -83,7 +83,7 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     const { key } = await scopedKey(server, ['records:read'])
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/start', key })
     await page.getByText('This key does not write and read records').waitFor()
-    expect(await page.getByRole('button', { name: 'Write the record' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Write the record' }).isDisabled()).toBe(true)
     await context.close()
   })
 })

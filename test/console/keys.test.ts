@@ -95,7 +95,7 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByText('It has made no other keys').waitFor()
     const button = page.getByRole('button', { name: 'Delete the key' })
     await page.getByLabel('To confirm, type').fill(keyId.slice(-7))
-    expect(await button.isDisabled()).toBe(true)
+    await expect.poll(() => button.isDisabled()).toBe(true)
     await page.getByLabel('To confirm, type').fill(keyId.slice(-8))
     await button.click()
     await row(page, 'test').waitFor({ state: 'detached' })
@@ -118,7 +118,7 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     const { key } = await scopedKey(server, ['records:read'])
     const page = await open(key)
     await page.getByText('This key may not see other keys').waitFor()
-    expect(await page.getByRole('button', { name: 'New key' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'New key' }).isDisabled()).toBe(true)
     expect(await page.getByRole('link', { name: 'Keys', exact: true }).getAttribute('aria-disabled')).toBe(
       'true',
     )
@@ -138,7 +138,7 @@ describe.skipIf(noBrowser)('keys in the console', () => {
     await page.getByRole('link', { name: 'Look at its proposal' }).click()
     await page.getByRole('heading', { name: 'Make the API key “Decider”' }).waitFor()
     await page.getByText('You proposed this yourself').waitFor()
-    expect(await page.getByRole('button', { name: 'Approve' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Approve' }).isDisabled()).toBe(true)
   })
 
   it('is accessible by axe and fits, with its dialogs', async () => {

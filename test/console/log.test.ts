@@ -71,7 +71,7 @@ describe.skipIf(noBrowser)('the log in the console', () => {
     await page.getByRole('button', { name: 'Look again' }).click()
     await page.getByText('the log is not the one that this browser has seen').waitFor()
     expect(await verdict(page)).toMatch(/^Not verified/)
-    expect(await page.getByRole('button', { name: /^Forget/ }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: /^Forget/ }).isDisabled()).toBe(true)
     const saved: string[] = []
     page.on('download', (download) => saved.push(download.suggestedFilename()))
     await page.getByRole('button', { name: 'Download both' }).click()

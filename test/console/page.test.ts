@@ -205,7 +205,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     }
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    expect(await focused()).toBe('Record 1')
+    await expect.poll(focused).toBe('Record 1')
     await tabTo('Skip to the content')
     await page.keyboard.press('Enter')
     await tabTo('Records')
@@ -214,7 +214,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
       await page.getByRole('tab', { name, exact: true, selected: true }).waitFor()
     }
     await page.getByRole('button', { name: 'Verify', exact: true }).waitFor()
-    expect(await focused()).toBe('Proof')
+    await expect.poll(focused).toBe('Proof')
     await tabTo('Verify')
     await page.keyboard.press('Enter')
     expect(await verdict(page)).toContain('Verified: all 9 records of mixed')

@@ -60,7 +60,7 @@ describe.skipIf(noBrowser)('the way through the console', () => {
     expect(await field(page).inputValue()).toBe('')
     await page.keyboard.press('Escape')
     await field(page).waitFor({ state: 'detached' })
-    expect(await keys.evaluate((element) => element === document.activeElement)).toBe(true)
+    await expect.poll(() => keys.evaluate((element) => element === document.activeElement)).toBe(true)
     await context.close()
   })
 
@@ -160,7 +160,7 @@ describe.skipIf(noBrowser)('the way through the console', () => {
     await menu.focus()
     await page.keyboard.press('Escape')
     expect(await nav.isVisible()).toBe(false)
-    expect(await menu.evaluate((element) => element === document.activeElement)).toBe(true)
+    await expect.poll(() => menu.evaluate((element) => element === document.activeElement)).toBe(true)
     await menu.click()
     await nav.getByRole('link', { name: 'API' }).scrollIntoViewIfNeeded()
     await nav.getByRole('link', { name: 'Log' }).click()

@@ -90,7 +90,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
   it('names the scope that making an agent needs, to a key without it', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     const page = await open('#/agents', key)
-    expect(await page.getByRole('button', { name: 'New agent' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'New agent' }).isDisabled()).toBe(true)
     await page.getByText('needs agents:admin').waitFor()
   })
 

@@ -125,7 +125,7 @@ describe.skipIf(noBrowser)('rules in the console', () => {
   it('says what to do where there is no rule, and adds one that shows users their own', async () => {
     const page = await open('quiet')
     await page.getByText('No rule yet').waitFor()
-    expect(await page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
     await page.getByRole('button', { name: 'Add a rule' }).click()
     expect(JSON.parse(await json(page).inputValue())).toEqual([
       { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] },
@@ -142,7 +142,7 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await page.getByRole('button', { name: 'Done' }).click()
     const { body } = await call(server, 'GET /v1/agents/quiet/policies')
     expect(body.policies).toHaveLength(1)
-    expect(await page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
   })
 
   it('changes rows and text together, and names what the server would refuse or warn of', async () => {
@@ -156,12 +156,12 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await page.getByText('/policies/0/conditions/0 compares with $jwt.email').waitFor()
     await rule.getByLabel('Value', { exact: true }).fill('$jwt.role')
     await page.getByText('/policies/0/conditions/0/value: Expected a value that begins with').waitFor()
-    expect(await page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true)
     await json(page).fill('[{"actions":["delete"],"conditions":[{"field":"n","op":"lt","value":2}]}')
     await page.getByText('Expected one JSON value').waitFor()
-    expect(await rule.getByLabel('delete').isDisabled()).toBe(true)
+    await expect.poll(() => rule.getByLabel('delete').isDisabled()).toBe(true)
     await json(page).fill('[{"actions":["delete"],"conditions":[{"field":"n","op":"lt","value":2}]}]')
-    expect(await rule.getByLabel('delete').isChecked()).toBe(true)
+    await expect.poll(() => rule.getByLabel('delete').isChecked()).toBe(true)
     expect(await rule.getByLabel('Type of the value').inputValue()).toBe('number')
     await rule.getByLabel('Value', { exact: true }).fill('two')
     await page.getByText('Rule 1: Expected a number for n, got “two”').waitFor()
@@ -276,11 +276,11 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     await tabTo('Remove', 'Shift+Tab')
     await page.keyboard.press('Enter')
     await page.getByText('every record', { exact: true }).waitFor()
-    expect(await focused()).toBe('Add a condition')
+    await expect.poll(focused).toBe('Add a condition')
     await tabTo('Remove rule 1')
     await page.keyboard.press('Enter')
     await page.getByText('No rule yet').waitFor()
-    expect(await focused()).toBe('Add a rule')
+    await expect.poll(focused).toBe('Add a rule')
     await page.keyboard.press('Enter')
     await tabTo('Save…')
     await page.keyboard.press('Enter')

@@ -158,7 +158,7 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
     opened = await openConsole(browser, server.url.replace('127.0.0.1', 'console.example'), { allowed })
     const { page } = opened
     await page.getByText('This connection is not encrypted').waitFor()
-    expect(await page.getByLabel('Root key or API key').isDisabled()).toBe(true)
+    await expect.poll(() => page.getByLabel('Root key or API key').isDisabled()).toBe(true)
     await page.getByRole('checkbox').check()
     await signIn(page)
   })

@@ -93,7 +93,7 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
     expect(await stateOf(page, 1)).toBe('')
     await slider(page).press('Home')
     expect(await verdictAt(page, 0)).toContain('Verified: record 0')
-    expect(await page.getByRole('button', { name: 'One record back' }).isDisabled()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'One record back' }).isDisabled()).toBe(true)
     await page.getByLabel('Record', { exact: true }).fill('2')
     await page.keyboard.press('Enter')
     expect(await verdictAt(page, 2)).toContain('Verified: record 2')

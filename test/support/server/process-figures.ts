@@ -2,9 +2,12 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { RawConnection } from '../http/raw-http.js'
 import type { TestServer } from './server.js'
 
-/** Open files and sockets of the server's process (Linux). */
+/**
+ * Open files and sockets of the server's process (Linux), but for the files of its logs: of those there are as many as the
+ * most that was ever written between two flushes, and they stay open to be written again.
+ */
 export function openHandles({ process: { pid } }: TestServer): number {
-  return readdirSync(`/proc/${pid}/fd`).length
+  return openFiles(pid).filter((link) => !/\/log\/\d+\.log/.test(link)).length
 }
 
 /** Memory of the server's process that is resident and its own, bytes (Linux): mapped files are not counted. */
@@ -21,8 +24,7 @@ export function heldConnections(
   { process: { pid }, url }: TestServer,
   connections: readonly RawConnection[],
 ): number {
-  const files = readdirSync(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`))
-  const held = new Set(files.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
+  const held = new Set(openFiles(pid).flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
   const ports = new Map<number, string>()
   for (const table of ['tcp', 'tcp6']) {
     for (const line of readFileSync(`/proc/${pid}/net/${table}`, 'utf8').split('\n').slice(1)) {
@@ -31,6 +33,10 @@ export function heldConnections(
     }
   }
   return connections.filter(({ port }) => held.has(ports.get(port) ?? '')).length
+}
+
+function openFiles(pid: number | undefined): string[] {
+  return readdirSync(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`))
 }
 
 /** What a file of a process is; empty when it was closed meanwhile. */

@@ -51,6 +51,11 @@ export interface LogPosition extends SegmentPlace {
   offset: number
 }
 
+interface LogPlace {
+  directory: string
+  access: 'write' | 'read'
+}
+
 /** A file of the log, whose bytes are all written out, so that an append changes no metadata. */
 interface LogFile extends DirectFile {
   no: number
@@ -68,16 +73,20 @@ interface LogFile extends DirectFile {
  */
 export class FileLog implements SegmentLog<LogPosition> {
   readonly #directory: string
+  readonly #access: LogPlace['access']
   readonly #files = new Map<number, LogFile>()
   /** The files with segments that are not released, in order; the last one is written. */
   #live: LogFile[]
   #end: LogPosition
   #durable = 0
   readonly #direct = new DirectWrites()
+  /** The file that is open for writes past the cache, too: only the one that is written. */
+  #withBothWays: LogFile | undefined
   #syncing: Promise<void> | undefined
 
-  private constructor(directory: string, files: readonly LogFile[], from: LogPosition) {
+  private constructor({ directory, access }: LogPlace, files: readonly LogFile[], from: LogPosition) {
     this.#directory = directory
+    this.#access = access
     for (const file of files) this.#files.set(file.no, file)
     const first = this.#files.get(from.file)
     if (first === undefined) throw new Error(`The file ${this.#pathOf(from.file)} is missing`)
@@ -92,7 +101,11 @@ export class FileLog implements SegmentLog<LogPosition> {
    * @param access `read` changes nothing, and nothing can be appended
    * @throws Error when a file is missing, or of the file system
    */
-  static open(directory: string, from: LogPosition | undefined, access: 'write' | 'read' = 'write'): FileLog {
+  static open(
+    directory: string,
+    from: LogPosition | undefined,
+    access: LogPlace['access'] = 'write',
+  ): FileLog {
     if (access === 'write') makeDirectory(directory)
     const files: LogFile[] = []
     for (const name of readdirSync(directory)) {
@@ -100,14 +113,19 @@ export class FileLog implements SegmentLog<LogPosition> {
       if (no !== undefined) files.push(openFile(join(directory, name), Number(no), access))
       else if (access === 'write' && name.endsWith(unfinishedSuffix)) rmSync(join(directory, name))
     }
-    if (from !== undefined) return new FileLog(directory, files, from)
+    if (from !== undefined) return new FileLog({ directory, access }, files, from)
     // Nothing is appended before the store says where its log begins: what is here is of another store.
     for (const file of files) {
       closeFile(file)
       rmSync(pathOf(directory, file.no))
     }
     const file = makeFile(directory, 1, FILE_BYTES_MIN)
-    return new FileLog(directory, [file], { number: 0, hash: randomBytes(32), file: 1, offset: 0 })
+    return new FileLog({ directory, access }, [file], {
+      number: 0,
+      hash: randomBytes(32),
+      file: 1,
+      offset: 0,
+    })
   }
 
   get end(): LogPosition {
@@ -270,7 +288,16 @@ export class FileLog implements SegmentLog<LogPosition> {
 
   /** Memory for a segment that goes past the cache: not where the page that it begins in may wait there to be written. */
   #memoryFor(file: LogFile, { bytes }: SegmentContent): Buffer | undefined {
-    return this.#durable === this.#end.number ? this.#direct.memoryFor(file, segmentBytes(bytes)) : undefined
+    if (this.#durable !== this.#end.number) return undefined
+    this.#openBothWays(file)
+    return this.#direct.memoryFor(file, segmentBytes(bytes))
+  }
+
+  #openBothWays(file: LogFile): void {
+    if (this.#access === 'read' || this.#withBothWays === file) return
+    if (this.#withBothWays !== undefined) closeDirect(this.#withBothWays)
+    file.direct = openDirect(this.#pathOf(file.no))
+    this.#withBothWays = file
   }
 
   /** Asserts that the segment after `end` was never on disk, or that nobody was told that it was. */
@@ -301,11 +328,10 @@ function pathOf(directory: string, no: number): string {
   return join(directory, `${no}.log`)
 }
 
-function openFile(path: string, no: number, access: 'write' | 'read'): LogFile {
+function openFile(path: string, no: number, access: LogPlace['access']): LogFile {
   const fd = openSync(path, access === 'write' ? 'r+' : 'r')
   const { size } = fstatSync(fd)
-  const direct = access === 'write' ? openDirect(path) : undefined
-  return { no, fd, direct, bytes: size, dirtyFrom: 0, dirtyTo: size }
+  return { no, fd, direct: undefined, bytes: size, dirtyFrom: 0, dirtyTo: size }
 }
 
 function closeFile(file: LogFile): void {
@@ -323,7 +349,7 @@ function makeFile(directory: string, no: number, bytes: number): LogFile {
     fdatasyncSync(fd)
     renameSync(unfinished, path)
     syncDirectory(directory)
-    return { no, fd, direct: openDirect(path), bytes, dirtyFrom: 0, dirtyTo: 0 }
+    return { no, fd, direct: undefined, bytes, dirtyFrom: 0, dirtyTo: 0 }
   } catch (error) {
     closeSync(fd)
     rmSync(unfinished, { force: true })
