@@ -6,6 +6,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.console.json tsconfig.declared.json ./
 COPY scripts/bundle.mjs scripts/client-package.mjs scripts/console.mjs scripts/console-input.mjs scripts/put-files.mjs \
   scripts/wire-types.mjs scripts/
+COPY examples/verify.py examples/
 COPY src src
 COPY workers workers
 RUN npm run build && npm prune --omit=dev

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants } from 'node:zlib'
 import { rolldown } from 'rolldown'
@@ -28,21 +28,25 @@ await makePage('console', {
   scripts: { main: 'main.tsx', 'check-worker': worker },
   // What the worker checks with is in the page too, which checks single records itself: both load one file.
   parts: { checks: (await modulesOf(worker)).filter((path) => !path.endsWith(worker)) },
+  downloads: { verifier: join(root, 'examples/verify.py') },
 })
 await makePage('docs', {
   html: 'api/index.html',
   styles: [...shared, 'api/api.css'],
   scripts: { main: 'api/api.tsx' },
   parts: {},
+  downloads: {},
 })
 
 /** Writes the files of a page, which names them below its own address. */
-async function makePage(page, { html, styles, scripts, parts }) {
+async function makePage(page, { html, styles, scripts, parts, downloads }) {
   const files = new Map()
   const style = minified(styles.map((name) => readFileSync(join(source, name), 'utf8')).join(''))
   const made = await addScripts(files, { scripts, parts })
   const names = { version, icon, style: `${page}/${add(files, 'style.css', style)}` }
   for (const [name, file] of made) names[name] = `${page}/${file}`
+  for (const [name, path] of Object.entries(downloads))
+    names[name] = `${page}/${add(files, basename(path), readFileSync(path, 'utf8'))}`
   let text = readFileSync(join(source, html), 'utf8')
   for (const [name, value] of Object.entries(names)) text = text.replace(`{${name}}`, value)
   files.set('index.html.br', compressed(text))

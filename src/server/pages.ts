@@ -64,15 +64,16 @@ const contentTypes = new Map([
   ['js', 'text/javascript; charset=utf-8'],
   ['css', 'text/css; charset=utf-8'],
   ['svg', 'image/svg+xml'],
+  ['py', 'text/x-python; charset=utf-8'],
 ])
 
 /** A name that changes with its content, which browsers keep for a year. */
-const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg)$/
+const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg|py)$/
 
 async function fileOf(name: string, br: Uint8Array): Promise<ServedFile> {
   const contentType =
     name === pageFile ? 'text/html; charset=utf-8' : contentTypes.get(partPattern.exec(name)?.[1] ?? '')
-  assert(contentType !== undefined, `a file of a page is named NAME-HASH.js, .css or .svg, not ${name}`)
+  assert(contentType !== undefined, `a file of a page is named NAME-HASH.js, .css, .svg or .py, not ${name}`)
   const plain = await inflated(br, { maxOutputLength: limits.consoleFileBytesMax })
   const tag = hash('sha256', plain, 'base64url').slice(0, 22)
   return { contentType, tag, plain, coded: { br, gzip: await gzipped(plain, { level: 9 }) } }

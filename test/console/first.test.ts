@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { axeFindings, openConsole, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
@@ -40,6 +41,13 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     expect(kit).toMatchObject({ agent: 'first', strand: body.strand, public_key: body.public_key })
     expect(kit.checkpoint).toContain(body.strand)
     expect(kit.log.checkpoint).toContain(kit.log.strand)
+    const [verifier] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download verify.py' }).click(),
+    ])
+    expect(verifier.suggestedFilename()).toBe('verify.py')
+    const written = join(import.meta.dirname, '../../examples/verify.py')
+    expect(readFileSync(await verifier.path(), 'utf8')).toBe(readFileSync(written, 'utf8'))
     await page.getByRole('button', { name: 'New key' }).click()
     await page.getByLabel('Name', { exact: true }).fill('importer')
     await page.getByLabel('ingest').check()
@@ -74,7 +82,7 @@ describe.skipIf(noBrowser)('a first record, in the console', () => {
     const { page, context } = await openSignedIn(browser, server.url, { at: '#/start' })
     await page.getByText('From a program').click()
     const texts = await page.locator('.ways pre').allTextContents()
-    expect(texts).toHaveLength(4)
+    expect(texts).toHaveLength(5)
     for (const text of texts) expect(text).toContain(server.url)
     await context.close()
   })

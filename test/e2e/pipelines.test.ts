@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
+import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-http'
+import { InMemoryLogRecordExporter, LoggerProvider, SimpleLogRecordProcessor } from '@opentelemetry/sdk-logs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, scopedKey } from '../support/http/answers.js'
 import { eventually } from '../support/eventually.js'
@@ -55,6 +57,37 @@ describe('curl', () => {
       { MESSAGE: 'one' },
       { line: 2, code },
       { MESSAGE: 'two' },
+    ])
+  })
+})
+
+describe('OpenTelemetry', () => {
+  it('has a batch of logs written as one record, and again without writing it again', async () => {
+    const block = blockOf('OpenTelemetry')
+    const url = /logs_endpoint: (\S+)/.exec(block)?.[1] ?? ''
+    const Authorization = /Authorization: (.+)/.exec(block)?.[1] ?? ''
+    const exporter = new OTLPLogExporter({ url, headers: { Authorization } })
+    const batch = new InMemoryLogRecordExporter()
+    const logger = new LoggerProvider({
+      processors: [new SimpleLogRecordProcessor({ exporter: batch })],
+    }).getLogger('boiler')
+    logger.emit({ body: 'too hot', attributes: { celsius: 91.5 } })
+    logger.emit({ body: 'hotter', severityText: 'ERROR' })
+    for (let time = 0; time < 2; time++) {
+      const told = await new Promise((resolve) => exporter.export(batch.getFinishedLogRecords(), resolve))
+      expect(told).toEqual({ code: 0 })
+    }
+    await exporter.shutdown()
+    expect(await payloads('logs-otel')).toMatchObject([
+      {
+        resourceLogs: [
+          {
+            scopeLogs: [
+              { scope: { name: 'boiler' }, logRecords: [{ body: { stringValue: 'too hot' } }, {}] },
+            ],
+          },
+        ],
+      },
     ])
   })
 })

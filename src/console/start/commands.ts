@@ -48,5 +48,14 @@ auth.strategy = "bearer"
 auth.token = "KEY"
 acknowledgements.enabled = true`,
     },
+    {
+      name: 'OpenTelemetry',
+      text: `exporters:
+  otlphttp:
+    logs_endpoint: ${url}/v1/ingest/${collection}?dedupe=body
+    encoding: json
+    headers:
+      Authorization: Bearer KEY`,
+    },
   ]
 }

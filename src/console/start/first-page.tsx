@@ -224,11 +224,15 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
       <p class="muted">
         The public keys of this strand and of the server’s log, which names the heads of all strands, and a
         checkpoint of each as it is now. Kept where this server cannot reach it, it shows later whether
-        anything was changed: on the page <a href="#/verify">Verify</a>, or by <code>strandfast verify</code>.
+        anything was changed: on the page <a href="#/verify">Verify</a>, by <code>strandfast verify</code>, or
+        by <code>verify.py</code>, which shares no code with the server and is short enough to be read.
       </p>
       <button type="button" disabled={written === undefined} onClick={() => void save()}>
         Download keys and checkpoints
-      </button>
+      </button>{' '}
+      <a href={verifier()} download="verify.py">
+        Download verify.py
+      </a>
       {problem !== undefined && (
         <p class="problem" role="alert">
           {problem}
@@ -236,6 +240,13 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
       )}
     </>
   )
+}
+
+/** Where the verifier in Python is served, which is part of no script. */
+function verifier(): string {
+  const named = document.querySelector<HTMLMetaElement>('meta[name="verifier"]')?.content
+  if (named === undefined) throw new Error('The page does not name its verifier')
+  return named
 }
 
 /** The same of the server's log; undefined where the server keeps none. */
