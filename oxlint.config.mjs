@@ -219,6 +219,11 @@ export default {
     ),
     restrict(['workers/store/**'], [...inWorkers, ...room('workers', 'store'), ...doors('lmdb')]),
     restrict(threadEntries, [...inWorkers, ...doors('parentPort')]),
+    // The thread of a front is the server's: it carries out requests, and opens no store.
+    restrict(
+      ['workers/front.ts'],
+      [...layer('workers', [...workersMayImport, 'server']), ...doors('parentPort')],
+    ),
     restrict(
       ['workers/sink/**'],
       [...layer('workers', networkMayImport), ...room('workers', 'sink'), ...doors()],

@@ -7,7 +7,7 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
        [--product DIR] [--results FILE]
   --quick      one short round each, about two minutes; ratios are rough
   --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, get, latest, streams,
-               memory, auth, user-tokens, namespaces, engines; may be repeated.
+               memory, auth, user-tokens, namespaces, engines, fronts; may be repeated.
                Run only when named, as they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
                strand-million, flatness, console-tail, cluster
   --agents     agents of agents-million, and at most of flatness

@@ -20,6 +20,7 @@ import { crashStart } from './scenarios/crash-start.mjs'
 import { diskWrites } from './scenarios/disk-writes.mjs'
 import { engines } from './scenarios/engines.mjs'
 import { flatness } from './scenarios/flatness.mjs'
+import { fronts } from './scenarios/fronts.mjs'
 import { get } from './scenarios/get.mjs'
 import { ingest } from './scenarios/ingest.mjs'
 import { latency } from './scenarios/latency.mjs'
@@ -48,6 +49,7 @@ const usual = {
   'user-tokens': userTokens,
   namespaces,
   engines,
+  fronts,
 }
 /** These take minutes and gigabytes, a browser or PostgreSQL, so they run only when they are named. */
 const long = {

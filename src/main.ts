@@ -12,13 +12,16 @@ import { listen, type HttpServer } from './http/server.js'
 import { allRoutes } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
+import { makeAuthServices } from './server/auth-services.js'
 import { makeClusterNode } from './server/cluster.js'
+import { boundsOf, frontsOf, learnAll, withFronts } from './server/make-fronts.js'
 import { readPages } from './server/pages.js'
 import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
 import { handlingOf } from './server/requests.js'
 import { endProcess, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
+import { mainServices } from './server/services.js'
 import { makeSink } from './server/sink.js'
 import { ServerState } from './server/state.js'
 import type { Config } from './settings/config.js'
@@ -46,19 +49,21 @@ export async function serve(
   canEnd: (end: RunningServer['end']) => void = () => {},
 ): Promise<RunningServer> {
   const log = createLogger(config.logLevel, 'server')
-  const server = await construct(config, directory, log)
+  const server = await construct(await withFronts(config, log), directory, log)
   const { shards } = server.parts
-  canEnd(() => endProcess(shards))
+  const end = () => endProcess(server.parts.threads, server.fronts)
+  canEnd(end)
   const opened = new Opened()
   try {
     const http = await start(server, opened)
     noteWhere(directory, http.url, log)
-    log.info({ url: http.url, http: http.engine, shards: shards.count, version }, 'listening')
-    return { url: http.url, stop: () => stop(server, http), end: () => endProcess(shards) }
+    const { fronts } = server.config
+    log.info({ url: http.url, http: http.engine, shards: shards.count, fronts, version }, 'listening')
+    return { url: http.url, stop: () => stop(server, http), end }
   } catch (error) {
     if (!(await opened.close(limits.startEndMs))) {
       log.fatal({ err: error }, 'the start failed and its threads do not end: ending the process')
-      await endProcess(shards)
+      await end()
     }
     throw error
   }
@@ -69,67 +74,112 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const state = new ServerState(config, log)
   const lost = (reason: string) => {
     log.fatal({ reason }, 'this node of the cluster cannot go on: the process ends itself')
-    void endProcess(shards)
+    void endProcess(threads, fronts)
   }
   const cluster = await makeClusterNode(config, { directory, log, lost })
-  const shards = makeShards(config, directory, cluster)
+  const threads = makeShards(config, directory, cluster)
+  const { shards } = threads
   const sink = makeSink(config, directory, log)
-  const serverLog = makeServerLog(config, { shards, state, log })
+  const serverLog = makeServerLog(config, { threads, state, log })
   const told = poolTold(log)
   const { freeBytesMin } = config
-  const flush = storeFlushOf(shards)
   const control = new Control({
     ...directory,
     freeBytesMin,
     serving: () => shards.serving,
-    flush,
+    flush: storeFlushOf(shards),
     nowMs: systemClock,
     log,
   })
-  const parts = makeParts(config, { directory, shards, sink, serverLog, control, told, cluster })
+  const max = connectionsMax(config.connectionsMax, shards.count)
+  const { bounds, memory } = boundsOf(config, max)
+  const parts = makeParts(config, { directory, threads, bounds, sink, serverLog, told })
   const readOnly = () => state.readOnly
-  const apiKeys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
+  const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   const proposals = new ProposalClock({ shards, readOnly })
-  const auth = await makeAuth(config, { ...parts, directory, log, told })
-  if (auth !== undefined) parts.pools.push(auth.passwords)
-  return { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth, cluster }
+  const authServices = await makeAuthServices(config, { directory, shards, log, told })
+  if (authServices !== undefined) parts.pools.push(authServices.passwords)
+  const auth =
+    authServices && (await makeAuth(config, { ...parts, directory, shards, log, services: authServices }))
+  const standing = state.standing
+  const lease = cluster?.lease
+  const fronts =
+    memory &&
+    frontsOf(config, {
+      directory,
+      parts,
+      standing,
+      lease,
+      auth: authServices,
+      connectionsMax: max,
+      memory,
+      log,
+    })
+  const license = authServices?.told
+  return {
+    config,
+    directory,
+    log,
+    state,
+    sink,
+    serverLog,
+    parts,
+    keys,
+    proposals,
+    control,
+    auth,
+    authServices,
+    license,
+    fronts,
+    cluster,
+    max,
+  }
 }
 
 type Server = Awaited<ReturnType<typeof construct>>
 
 /** Starts each part after those that it needs; `opened` closes them again if a later one fails. */
 async function start(server: Server, opened: Opened): Promise<HttpServer> {
-  const { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
-  const { shards, readers } = parts
-  opened.add(() => server.cluster?.leave())
-  await server.cluster?.join()
+  const { config, directory, log, state, sink, serverLog, parts, keys, proposals, control, fronts } = server
+  const { auth, authServices, license, cluster } = server
+  const { threads, shards, readers } = parts
+  opened.add(() => cluster?.leave())
+  await cluster?.join()
   opened.add(() => readers.close())
-  opened.add(() => shards.close())
-  await shards.start(shardsListener({ ...parts, apiKeys, control, sink, log }))
+  opened.add(() => threads.close())
+  await threads.start(shardsListener({ ...parts, keys, auth, control, fronts, log }))
   await makeDefaultAgent(config, shards)
   opened.add(() => sink?.stop())
   sink?.start()
-  opened.add(() => apiKeys.stop())
-  await apiKeys.start()
-  opened.add(() => auth?.stop())
-  await auth?.start()
+  opened.add(() => keys.stop())
+  await keys.start()
+  opened.add(() => authServices?.stop())
+  await learnAll(shards, auth)
+  authServices?.start()
   opened.add(() => state.stop())
   state.start()
   opened.add(() => control.close())
   await control.open()
   opened.add(() => proposals.stop())
   await proposals.start()
-  if (!state.readOnly) {
-    await tellStart(shards, { dataDir: directory.path, license: auth?.license }, log)
-  }
+  if (!state.readOnly) await tellStart(shards, { dataDir: directory.path, license }, log)
   opened.add(() => serverLog?.stop())
   serverLog?.start()
   const pages = await readPages(config, log)
-  const routes = allRoutes(config.agentId, pages.console !== undefined)
-  const max = connectionsMax(config.connectionsMax, shards.count)
-  const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
-  const handling = handlingOf(config, { directory, routes, parts, state, auth, pages, control, log })
-  return listen({ ...config, connections: { max, onFull } }, routes, handling)
+  const { standing } = state
+  const hasConsole = pages.console !== undefined
+  const services = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
+  opened.add(() => fronts?.close())
+  await fronts?.start({ parts, services, auth: authServices })
+  const routes = allRoutes(config.agentId, hasConsole)
+  const handling = handlingOf(config, { directory, routes, parts, standing, services, auth, pages, log })
+  const onFull = () => log.warn({ max: server.max }, 'too many connections: further ones were closed')
+  const connections = { max: server.max, open: parts.bounds.connections, onFull }
+  const shared = fronts !== undefined
+  const http = await listen({ ...config, connections }, { routes, shared }, handling)
+  opened.add(() => http.close())
+  await fronts?.listen(http)
+  return http
 }
 
 /** Tells commands on this machine where the server listens; it serves without, too. */
@@ -143,19 +193,21 @@ function noteWhere({ path }: DataDirectory, url: string, log: Logger): void {
 
 /** Finishes what is in flight, then stops each part before those that it needs. */
 async function stop(server: Server, http: HttpServer): Promise<void> {
-  const { config, directory, log, state, sink, serverLog, parts, apiKeys, proposals, control, auth } = server
+  const { config, directory, log, state, sink, serverLog, parts, keys, proposals, control } = server
+  const { fronts, authServices } = server
   log.info('stopping')
   dropAddress(directory.path)
   proposals.stop()
   state.stop()
-  await drain(config, http, parts)
-  await apiKeys.stop()
-  await auth?.stop()
+  await Promise.all([drain(config, http, parts), fronts?.drain(config.shutdownTimeoutSecs * 500)])
+  await keys.stop()
+  await fronts?.close()
+  await authServices?.stop()
   await sink?.stop()
   await serverLog?.finish(config.shutdownTimeoutSecs * 250)
   await serverLog?.stop()
   await control.close()
-  await parts.shards.close()
+  await parts.threads.close()
   await parts.readers.close()
   await server.cluster?.leave()
   http.close()
@@ -166,13 +218,13 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
 async function drain(
   { shutdownTimeoutSecs }: Config,
   http: HttpServer,
-  { streams, uploads, metrics }: Parts,
+  { streams, uploads, counts }: Parts,
 ): Promise<void> {
   http.stopListening()
   streams.close()
   uploads.close()
   const untilMs = performance.now() + shutdownTimeoutSecs * 500
-  while (metrics.inFlight > 0 && performance.now() < untilMs) {
+  while (counts.inFlight > 0 && performance.now() < untilMs) {
     await new Promise((resolve) => setTimeout(resolve, limits.drainPollMs))
   }
 }

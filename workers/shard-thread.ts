@@ -1,20 +1,27 @@
-import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import {
+  isMainThread,
+  parentPort,
+  receiveMessageOnPort,
+  workerData,
+  type MessagePort,
+} from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { steadyClock, systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
-import { decodeCommands, encodeOutcomes, type CommandFrame } from '../src/protocol/frame.js'
-import type { ShardWorkerData } from '../src/protocol/messages.js'
-import { isShardWorkerData } from '../src/protocol/shard-data.js'
+import { decodeCommands, encodeOutcomes, type CommandFrame, type FrontFrame } from '../src/protocol/frame.js'
+import { isFrontJoins, isShardWorkerData, type ShardWorkerData } from '../src/protocol/shard-data.js'
+import { ShardMemory } from '../src/protocol/shard-memory.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
+import { FrontFrames } from './shard/front-frames.js'
 import { Shard } from './shard/shard.js'
 import { type NodeLog, prepareNodeLog } from './store/log/node-log.js'
 import { ShardStore } from './store/shard-store.js'
 
 /*
- * The thread of one shard worker: the only file that uses the port. What arrives while a group is committed makes up
+ * The thread of one shard worker: the only file that uses its ports, one for each front. What arrives while a group is committed makes up
  * the next turn, so groups grow with the load and an idle server commits one record at once.
  */
 
@@ -22,8 +29,13 @@ assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
 const given: unknown = workerData
 assert(isShardWorkerData(given), 'a shard is handed its settings')
-const { settings, heartbeat: memory } = given
+const { settings, heartbeat: memory, shared } = given
 const heartbeat = new Heartbeat(memory)
+/** The first is that of the main thread. */
+const ports = [port]
+const watched = new Map<string, number>()
+const frames = new FrontFrames(new ShardMemory(shared), watched)
+frames.add(0, sender(port))
 let open = true
 let stepping = false
 const masterSeed = Buffer.from(settings.masterSeed)
@@ -42,13 +54,10 @@ const shard = new Shard(
     auth: settings.auth,
     proposals: settings.proposals,
     emailHmacKey: deriveSeed(masterSeed, emailHmacInfo),
-    watched: new Set(),
+    watched,
     beat: () => heartbeat.beat(),
   },
-  (frame) => {
-    const memory = encodeOutcomes(frame)
-    port.postMessage(memory, [memory])
-  },
+  (frame) => frames.tell(frame),
 )
 
 let closing = false
@@ -57,6 +66,23 @@ port.on('message', (message: unknown) => {
   take(message)
   work()
 })
+
+function sender(to: MessagePort): (frame: FrontFrame) => void {
+  return (frame) => {
+    const memory = encodeOutcomes(frame)
+    to.postMessage(memory, [memory])
+  }
+}
+
+/** Takes commands of one more front. */
+function join(front: number, its: MessagePort): void {
+  ports.push(its)
+  frames.add(front, sender(its))
+  its.on('message', (message: unknown) => {
+    take(message)
+    work()
+  })
+}
 
 /**
  * Carries out what has arrived. While a group is on its way to a slow disk, one more turn is taken, which may leave a
@@ -69,7 +95,7 @@ function work(): void {
     shard.turn()
     if (shard.underWay > 0 && shard.waits()) shard.syncNow()
     if (shard.underWay > 0) store.syncSoon(goOn)
-    take(receiveMessageOnPort(port)?.message)
+    take(undefined)
     shard.flush()
     turns = shard.underWay > 0 ? turns + 1 : 0
   }
@@ -85,23 +111,35 @@ function goOn(error: Error | null): void {
   if (!open) return
   heartbeat.beat()
   shard.tellDurable()
-  take(receiveMessageOnPort(port)?.message)
+  take(undefined)
   work()
 }
 
-/** Takes a message and all that are queued behind it. */
+/** Takes a message, if there is one, and all that are queued at any port. */
 function take(message: unknown): void {
   const commands: CommandFrame = []
-  for (let next = message; next !== undefined; next = receiveMessageOnPort(port)?.message) {
-    if (next === 'close') {
-      closing = true
-      shard.goOn()
-    } else {
-      assert(next instanceof ArrayBuffer, 'a shard is sent frames')
-      for (const command of decodeCommands(next)) commands.push(command)
-    }
+  if (message !== undefined) takeOne(message, commands)
+  // A port that joins meanwhile has its turn, too.
+  for (const from of ports) {
+    for (let next = received(from); next !== undefined; next = received(from)) takeOne(next, commands)
   }
   if (commands.length > 0) shard.take(commands)
+}
+
+function received(from: MessagePort): unknown {
+  return receiveMessageOnPort(from)?.message
+}
+
+function takeOne(message: unknown, commands: CommandFrame): void {
+  if (message instanceof ArrayBuffer) {
+    for (const command of decodeCommands(message)) commands.push(command)
+  } else if (message === 'close') {
+    closing = true
+    shard.goOn()
+  } else {
+    assert(isFrontJoins(message), 'a shard is sent frames, fronts, and that it is to close')
+    join(message.front, message.port)
+  }
 }
 
 // Safe between two frames, when no agent is in use. The timer keeps no thread alive.
@@ -150,7 +188,7 @@ async function nodeLogOf({ settings, lines }: ShardWorkerData): Promise<NodeLog 
 /** Closing ends the thread: nothing else keeps it alive. */
 async function close(): Promise<void> {
   open = false
-  port.close()
+  for (const one of ports) one.close()
   nodeLog?.checkpoints.close()
   await store.close()
 }

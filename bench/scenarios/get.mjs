@@ -67,7 +67,7 @@ async function withProduct(data, env, use) {
 }
 
 /** Stores records in batches. Gives the path of each. */
-async function store(url, count) {
+export async function store(url, count) {
   const agents = agentNames('shelf', AGENTS)
   await createAgents(url, agents)
   const paths = []
@@ -83,7 +83,7 @@ async function store(url, count) {
 }
 
 /** Fisher and Yates. */
-function shuffled(values) {
+export function shuffled(values) {
   const order = [...values]
   for (let at = order.length - 1; at > 0; at--) {
     const other = Math.floor(Math.random() * (at + 1))

@@ -1,5 +1,6 @@
 import { answerLimits } from './answer-limits.js'
 import { conditionLimits } from './condition-limits.js'
+import { frontLimits } from './front-limits.js'
 import { assertRelated } from './limit-relations.js'
 import { outboundLimits } from './outbound-limits.js'
 
@@ -390,6 +391,7 @@ export const limits = {
   reshardGroupBytes: 8_388_608,
   ...answerLimits,
   ...conditionLimits,
+  ...frontLimits,
   ...outboundLimits,
 } as const
 assertRelated(limits)

@@ -22,6 +22,9 @@ import { Skipped, ThreadPool, type PoolFigures, type PoolListener } from './thre
 /** Long reads of one shard's store. The check of an import is not among them: it reads no store. */
 type StoreReads = Omit<ReaderTasks, 'importCheck'>
 
+/** Which record's line is wanted. */
+export type RecordLineTask = Omit<ExportPageTask, 'fromSeq' | 'toSeq' | 'bytesMax'> & { seq: number }
+
 const shardAway = refuse('unavailable', 'The shard of this agent is restarting, try again', {
   retryAfterSecs: 1,
 })
@@ -37,6 +40,15 @@ function isOutOfDescriptors(error: unknown): boolean {
   return error instanceof Error && /^(?:EMFILE|ENFILE): /.test(error.message)
 }
 
+/** Long reads, in this thread's pool or by way of the thread that has it. */
+export interface Readers extends Pick<
+  ReaderPool,
+  'exportPage' | 'sealEnd' | 'importCheck' | 'treeRoot' | 'inclusion' | 'consistency' | 'recordLine'
+> {
+  /** True when another task would be refused. */
+  isFull(): boolean | Promise<boolean>
+}
+
 /** Options of the readers. */
 export interface ReaderPoolOptions {
   /** How long a read waits for a shard that does not serve, milliseconds. */
@@ -45,7 +57,7 @@ export interface ReaderPoolOptions {
 }
 
 /**
- * The pool of low-priority threads for long reads. Its queue is bounded; callers check `full` before.
+ * The pool of low-priority threads for long reads. Its queue is bounded; callers ask `isFull` before.
  *
  * A process has one LMDB environment for a store. After a failed commit it takes no writes until all threads have
  * closed it (docs/adr/0024-damage.md). So these threads are ended when a shard's thread has ended, and new ones
@@ -78,7 +90,7 @@ export class ReaderPool {
   }
 
   /** True when another task would be refused. */
-  get full(): boolean {
+  isFull(): boolean {
     return this.#pool.waiting + this.#waiting >= limits.readerQueueMax
   }
 
@@ -112,9 +124,7 @@ export class ReaderPool {
   }
 
   /** The line that an export has for one record. */
-  async recordLine(
-    task: Omit<ExportPageTask, 'fromSeq' | 'toSeq' | 'bytesMax'> & { seq: number },
-  ): Promise<string> {
+  async recordLine(task: RecordLineTask): Promise<string> {
     const { seq, ...strand } = task
     const page = await this.exportPage({ ...strand, fromSeq: seq, toSeq: seq, bytesMax: 1 })
     return asBuffer(page.bytes).toString().trimEnd()

@@ -13,6 +13,8 @@ type Reply<K extends Outcome['kind']> = Extract<Outcome, { kind: K }>
 /** What keeping the server log needs. */
 export interface ServerLogParts {
   shards: Shards
+  /** Records that the thread of a shard has committed: an idle shard is not asked. */
+  committed(shard: number): number
   /** Milliseconds between looks. */
   intervalMs: number
   /** True while nothing may be written. */
@@ -155,7 +157,7 @@ export class ServerLog {
   }
 
   async #lookAt(shard: number, clocks: Clock[]): Promise<void> {
-    const committed = this.#parts.shards.figures()[shard]?.records ?? UNSEEN
+    const committed = this.#parts.committed(shard)
     if (committed === this.#seen[shard]) return
     for (let end = false; !end;) {
       const after = clocks[shard] ?? START

@@ -1,50 +1,33 @@
-import { Worker } from 'node:worker_threads'
+import { Worker, type MessagePort } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import type { Refusal } from '../base/errors.js'
 import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
-import { decodeOutcomes, encodeCommands, type CommandFrame, type OutcomeFrame } from '../protocol/frame.js'
-import type { Command, Outcome, ShardSettings, ShardWorkerData, StreamEvent } from '../protocol/messages.js'
+import type { Command, Outcome, ShardSettings } from '../protocol/messages.js'
+import type { FrontJoins, ShardWorkerData } from '../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
-import type { Notice } from '../protocol/notices.js'
+import { ShardMemory } from '../protocol/shard-memory.js'
+import { ShardLink, type LinkListener, type Receive } from './shard-link.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
+
+/** The number of the front that the main thread is. */
+export const mainFront = 0
 
 /** Makes the lines of a shard to the log of its cluster. */
 export type LinesOf = (shard: number) => ClusterLines
 
-/** Takes the outcome of one command. */
-export type Receive = (outcome: Outcome) => void
-
 /** What a shard sends besides outcomes. */
-export interface ShardListener {
-  events(events: StreamEvent[]): void
-  /** Called before the outcomes and events of the same commit. */
-  notice(notice: Notice): void
-  /**
-   * A message of the thread cannot be read. It may have said that a record was erased or a key removed, so this process
-   * must not go on without it.
-   */
-  unreadable(error: unknown): void
+export interface ShardListener extends LinkListener {
   /** The thread ended unexpectedly. */
   died(error: Error): void
 }
 
-/** A command in flight. */
-interface Pending {
-  receive: Receive
-  bytes: number
-  writes: boolean
-}
-
-/**
- * The front thread's end of one shard worker: sends its commands, one frame for each tick, and passes on its outcomes.
- */
+/** The main thread's end of one shard worker: starts and ends its thread, and talks to it as the first of the fronts. */
 export class ShardPort {
   readonly #settings: ShardSettings
   readonly #linesOf: LinesOf | undefined
   readonly #listener: ShardListener
-  readonly #pending = new Map<number, Pending>()
+  readonly #link: ShardLink
   #worker: Worker | undefined
   /** Settles when the current start, or the last one, has ended. */
   #starting: Promise<void> = Promise.resolve()
@@ -52,28 +35,35 @@ export class ShardPort {
   #ended: Promise<void> = Promise.resolve()
   /** Watches the thread from its start to its end. */
   #watch: ThreadWatch | undefined
-  #frame: CommandFrame = []
-  #bytes = 0
-  #nextId = 0
+  #memory: ShardMemory | undefined
   #closing = false
-  /** A message of the thread could not be read: nothing is sent or received any more. */
-  #isUnreadable = false
-  figures: ShardFigures = noFigures()
+  /** Agents that the last thread had: a new one counts anew. */
+  #agents = 0
 
   /** @param linesOf makes the lines to the log of a cluster, for each thread anew; absent where there is none */
   constructor(settings: ShardSettings, listener: ShardListener, linesOf?: LinesOf) {
     this.#linesOf = linesOf
     this.#settings = settings
     this.#listener = listener
+    this.#link = new ShardLink(mainFront, listener)
   }
 
   /** Commands that wait for their outcome. */
   get depth(): number {
-    return this.#pending.size
+    return this.#link.depth
   }
 
   get serving(): boolean {
-    return this.#worker !== undefined && !this.#isUnreadable
+    return this.#link.serving
+  }
+
+  /** Whether there is a thread, which may not serve yet. */
+  get alive(): boolean {
+    return this.#worker !== undefined
+  }
+
+  get figures(): ShardFigures {
+    return this.#memory?.figures ?? { ...noFigures(), agents: this.#agents }
   }
 
   /** Milliseconds without progress of the thread while commands wait for it. */
@@ -81,19 +71,27 @@ export class ShardPort {
     return this.#watch?.silentMs ?? 0
   }
 
-  /** Starts the thread; returns when its store is open. @throws Error when it cannot be opened */
-  start(): Promise<void> {
-    const starting = this.#start()
+  /**
+   * Starts the thread; returns when its store is open.
+   * @param fronts numbers of those that are to learn of it: nobody is answered before they serve
+   * @throws Error when it cannot be opened
+   */
+  start(fronts: readonly number[] = []): Promise<void> {
+    const starting = this.#start(fronts)
     this.#starting = starting.catch(() => undefined)
     return starting
   }
 
-  async #start(): Promise<void> {
+  async #start(fronts: readonly number[]): Promise<void> {
     const heartbeat = new Heartbeat()
+    const memory = new ShardMemory()
+    memory.figures = { ...noFigures(), agents: this.#agents }
+    for (const front of fronts) memory.learns(front)
     const lines = this.#linesOf?.(this.#settings.shard)
     const workerData: ShardWorkerData = {
       settings: this.#settings,
       heartbeat: heartbeat.memory,
+      shared: memory.memory,
       ...(lines !== undefined && { lines }),
     }
     const worker = new Worker(new URL('../../workers/shard-thread.js', import.meta.url), {
@@ -108,7 +106,7 @@ export class ShardPort {
     // One listener for the first message and for all others: Node stops delivering when the last listener is removed.
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (message: unknown) => {
-        if (message instanceof ArrayBuffer) this.#receive(message)
+        if (message instanceof ArrayBuffer) this.#link.receive(message)
         else resolve()
       })
       worker.once('error', reject)
@@ -122,9 +120,23 @@ export class ShardPort {
       this.#end(worker, failure ?? new Error(`The thread of shard ${this.#settings.shard} ${how}`))
     })
     this.#worker = worker
+    this.#memory = memory
     watch.opened()
-    // A new thread counts from 0.
-    this.figures = { ...noFigures(), agents: this.figures.agents }
+    this.#link.begin({ memory, post: (frame) => worker.postMessage(frame, [frame]) })
+  }
+
+  /** The main thread knows what the last thread has told: the new one serves. */
+  serve(): void {
+    this.#link.serve()
+  }
+
+  /** Has the thread talk to one more front. @returns the memory that they share; undefined while there is no thread */
+  join(front: number, port: MessagePort): ShardMemory | undefined {
+    if (this.#worker === undefined || this.#memory === undefined) return undefined
+    this.#memory.learns(front)
+    const joins: FrontJoins = { kind: 'front', front, port }
+    this.#worker.postMessage(joins, [port])
+    return this.#memory
   }
 
   /**
@@ -132,28 +144,18 @@ export class ShardPort {
    * @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving
    */
   send(command: Command, receive: Receive): Refusal | undefined {
-    if (!this.serving) {
-      return refuse('unavailable', 'The shard of this agent is restarting, try again', { retryAfterSecs: 1 })
-    }
-    if (this.#pending.size >= limits.shardQueueMax || this.#bytes > limits.shardQueueBytesMax) {
-      return refuse('overloaded', 'Too many requests wait for the shard of this agent, try again', {
-        retryAfterSecs: 1,
-      })
-    }
-    if (this.#frame.length === 0) setImmediate(() => this.#flush())
-    const id = this.#nextId
-    this.#nextId = (id + 1) % Number.MAX_SAFE_INTEGER
-    const bytes = bytesOf(command)
-    this.#bytes += bytes
-    this.#pending.set(id, { receive, bytes, writes: 'options' in command })
-    this.#frame.push([id, command])
-    return undefined
+    return this.#link.send(command, receive)
+  }
+
+  /** Asks a thread that does not serve yet. */
+  learn(command: Command): Promise<Outcome> {
+    return this.#link.learn(command)
   }
 
   /** Checks the thread. One that hangs is ended; callers and listener are told in the same way as when it dies. */
   look(nowMs: number, silenceMaxMs: number): Verdict {
     // Closing a store may take long, and has the time limit of the stop.
-    const waiting = this.#pending.size > 0
+    const waiting = this.depth > 0
     return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'
   }
 
@@ -167,93 +169,18 @@ export class ShardPort {
   async close(): Promise<void> {
     this.#closing = true
     await this.#starting
-    this.#flush()
+    this.#link.flush()
     this.#worker?.postMessage('close')
     await this.#ended
-  }
-
-  /** Sends all commands of this tick in one message: a message costs the same whatever it contains. */
-  #flush(): void {
-    if (this.#frame.length === 0 || this.#worker === undefined) return
-    const memory = encodeCommands(this.#frame)
-    this.#frame = []
-    this.#worker.postMessage(memory, [memory])
-  }
-
-  #receive(memory: ArrayBuffer): void {
-    if (this.#isUnreadable) return
-    let frame: OutcomeFrame
-    try {
-      frame = decodeOutcomes(memory)
-      assert(
-        frame.outcomes.every(([id]) => this.#pending.has(id)),
-        'an outcome belongs to a command that is under way',
-      )
-    } catch (error) {
-      this.#isUnreadable = true
-      this.#listener.unreadable(error)
-      this.#tellLost()
-      return
-    }
-    this.#take(frame)
-  }
-
-  #take({ outcomes, events, figures, notices }: OutcomeFrame): void {
-    for (const notice of notices) this.#guard(() => this.#listener.notice(notice))
-    this.figures = figures
-    for (const [id, outcome] of outcomes) {
-      const pending = this.#pending.get(id)
-      if (pending === undefined) continue
-      this.#pending.delete(id)
-      this.#bytes -= pending.bytes
-      this.#guard(() => pending.receive(outcome))
-    }
-    if (events.length > 0) this.#guard(() => this.#listener.events(events))
-  }
-
-  /** An error in one caller's callback does not end the process, nor keep others from being called. */
-  #guard(tell: () => void): void {
-    try {
-      tell()
-    } catch (error) {
-      const failure = error instanceof Error ? (error.stack ?? error.message) : String(error)
-      this.#listener.notice({ kind: 'failed', failures: [failure] })
-    }
   }
 
   #end(worker: Worker, error: Error): void {
     assert(this.#worker === worker, 'a thread has no successor before it has ended')
     this.#worker = undefined
-    this.#tellLost()
-    if (!this.#closing) this.#listener.died(error)
+    this.#link.end(() => {
+      this.#agents = this.figures.agents
+      this.#memory = undefined
+      if (!this.#closing) this.#listener.died(error)
+    })
   }
-
-  /** Writes in flight may or may not be on disk, which is what their callers are told. */
-  #tellLost(): void {
-    this.#frame = []
-    const pending = [...this.#pending.values()]
-    this.#pending.clear()
-    this.#bytes = 0
-    for (const { receive, writes } of pending) {
-      this.#guard(() => receive(lost(writes)))
-    }
-  }
-}
-
-function lost(writes: boolean): Refusal {
-  return writes
-    ? refuse(
-        'outcome_unknown',
-        'The shard did not answer; read the strand to see whether the write is there',
-        {
-          retryAfterSecs: 1,
-        },
-      )
-    : refuse('unavailable', 'The shard of this agent is restarting, try again', { retryAfterSecs: 1 })
-}
-
-function bytesOf(command: Command): number {
-  if ('body' in command) return command.body.length
-  if (command.kind === 'strandImport') return command.chunk.length
-  return 'chunk' in command ? command.chunk.length : 64
 }

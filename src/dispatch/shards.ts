@@ -1,15 +1,10 @@
-import { assert } from '../base/assert.js'
-import { steadyClock } from '../base/clock.js'
-import { refuse } from '../base/errors.js'
-import { isFenced } from '../base/fenced.js'
-import { limits } from '../base/limits.js'
+import { refuse, type Refusal } from '../base/errors.js'
 import { shardOf } from '../base/placement.js'
-import type { Command, CommandOf, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
-import type { ShardFigures } from '../protocol/shard-figures.js'
+import type { Command, CommandOf, Outcome } from '../protocol/messages.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
-import { ShardPort, type LinesOf, type Receive } from './shard-port.js'
-import { hasSpoiltMemory } from './spoilt-memory.js'
+import type { Receive } from './shard-link.js'
 
 const notOwner = refuse('unavailable', 'This node cannot reach the database of its cluster, try again', {
   retryAfterSecs: 1,
@@ -18,116 +13,59 @@ const notOwner = refuse('unavailable', 'This node cannot reach the database of i
 /** Notices for others than the cache of records. */
 export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
 
-/** What the shards report to the front thread besides outcomes. */
-export interface ShardsListener {
-  events(shard: number, events: StreamEvent[]): void
-  /** Called before the outcomes and events of the same commit. */
-  notice(shard: number, notice: FrontNotice): void
-  /** A shard serves again after its thread died: it does not watch any agents yet. */
-  restarted(shard: number): void
-  /** The thread ended unexpectedly. Resolves when nobody else has its store open; then it is started again. */
-  died(shard: number, error: Error): Promise<void>
-  /** A thread hangs and is being ended; `died` follows when it has. */
-  hung(shard: number): void
-  /**
-   * A thread that hangs cannot be ended, or hangs again, or memory is corrupt: only a new process helps. Called once.
-   */
-  lost(shard: number, reason: string): void
+/** One shard, to whom commands are sent. */
+export interface ShardSender {
+  readonly serving: boolean
+  /** @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving */
+  send(command: Command, receive: Receive): Refusal | undefined
 }
 
-/** Options of the shards. */
-export interface ShardsOptions {
+/** What a front is, as its shards know it. */
+export interface FrontOptions {
+  /** Its number. */
+  front: number
   /** Memory for records that were read by hash, bytes; 0 is off. */
   cacheBytesMax: number
-  /** How long a thread may make no progress while commands wait for it, milliseconds; 0 is off. */
-  silenceMaxMs: number
-  /** Of a node of a cluster. */
-  cluster?: ClusterOwner | undefined
+  /** Of a node of a cluster: without its database for long, another one may have gone on. */
+  lease?: LeaseMemory | undefined
 }
 
-/** What makes the shards of a node its own. */
-export interface ClusterOwner {
-  linesOf: LinesOf
-  /** Whether what this node has can be what is true: without the database for long, another one may have gone on. */
-  mayAnswer(): boolean
-}
-
-/** How often the thread of one shard has ended since the start. */
-interface Ends {
-  deaths: number
-  hangs: number
-  /** When it last hung, by the monotonic clock. */
-  hungAtMs: number | undefined
-}
-
-/**
- * All shard workers: sends commands to their shards, and restarts threads that died or hung
- * (docs/adr/0025-hung-threads.md).
- */
+/** All shards, as one front asks them: sends commands to the shards that own their agents. */
 export class Shards {
-  readonly #ports: ShardPort[]
-  /** Set at the start; nothing is reported before. */
-  #listener: ShardsListener | undefined
+  /** The number of the front. */
+  readonly front: number
+  readonly #shards: readonly ShardSender[]
   readonly #records: RecordCache
-  readonly #restartsAt: number[] = []
-  readonly #ends: Ends[]
-  readonly #silenceMaxMs: number
-  readonly #cluster: ClusterOwner | undefined
-  #looks: NodeJS.Timeout | undefined
-  #lost = false
-  /** A thread does not end although it was told to. */
-  #stuck = false
-  #closing = false
+  readonly #lease: LeaseMemory | undefined
 
-  constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
-    this.#cluster = cluster
+  constructor(shards: readonly ShardSender[], { front, cacheBytesMax, lease }: FrontOptions) {
+    this.front = front
+    this.#shards = shards
+    this.#lease = lease
     this.#records = new RecordCache(cacheBytesMax)
-    this.#silenceMaxMs = silenceMaxMs
-    this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
-    this.#ports = settings.map(
-      (one) =>
-        new ShardPort(
-          one,
-          {
-            events: (events) => this.#listener?.events(one.shard, events),
-            notice: (notice) => this.#notice(one.shard, notice),
-            unreadable: (error) =>
-              this.#lose(one.shard, `what its thread told cannot be read (${String(error)})`),
-            died: (error) => this.#restart(one.shard, error),
-          },
-          cluster?.linesOf,
-        ),
-    )
   }
 
   get count(): number {
-    return this.#ports.length
+    return this.#shards.length
   }
 
   /** True while every shard serves. */
   get serving(): boolean {
-    return this.#cluster?.mayAnswer() !== false && this.#ports.every((port) => port.serving)
-  }
-
-  /** Opens every store. @throws Error when one cannot be opened */
-  async start(listener: ShardsListener): Promise<void> {
-    this.#listener = listener
-    await Promise.all(this.#ports.map((port) => port.start()))
-    if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
+    return this.#mayAnswer() && this.#shards.every((shard) => shard.serving)
   }
 
   /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
   send(agent: string, command: Command, receive: Receive): void {
-    if (this.#cluster?.mayAnswer() === false) receive(notOwner)
+    if (!this.#mayAnswer()) receive(notOwner)
     else if (command.kind === 'recordGet') this.#get(command, receive)
-    else this.sendTo(shardOf(agent, this.#ports.length), command, receive)
+    else this.sendTo(this.shardOf(agent), command, receive)
   }
 
   /** Sends a command to one shard by its number. */
   sendTo(shard: number, command: Command, receive: Receive): void {
-    const port = this.#ports[shard]
-    if (port === undefined) throw new Error(`Expected a shard below ${this.#ports.length}, got ${shard}`)
-    const refusal = this.#cluster?.mayAnswer() === false ? notOwner : port.send(command, receive)
+    const sender = this.#shards[shard]
+    if (sender === undefined) throw new Error(`Expected a shard below ${this.count}, got ${shard}`)
+    const refusal = this.#mayAnswer() ? sender.send(command, receive) : notOwner
     if (refusal !== undefined) receive(refusal)
   }
 
@@ -143,12 +81,12 @@ export class Shards {
 
   /** The outcomes of a command to every shard, in the order of their numbers. */
   askAll(command: Command): Promise<Outcome[]> {
-    return Promise.all(this.#ports.map((_port, shard) => this.askOne(shard, command)))
+    return Promise.all(this.#shards.map((_one, shard) => this.askOne(shard, command)))
   }
 
   /** The shard that owns an agent. */
   shardOf(agent: string): number {
-    return shardOf(agent, this.#ports.length)
+    return shardOf(agent, this.count)
   }
 
   /** Counts of the cache of records, for metrics. */
@@ -156,67 +94,19 @@ export class Shards {
     return this.#records.figures
   }
 
-  /** Figures, queue depth, silence and ends of each shard, for metrics. */
-  figures(): (ShardFigures & { depth: number; silentMs: number; deaths: number; hangs: number })[] {
-    return this.#ports.map((port, shard) => {
-      const { deaths = 0, hangs = 0 } = this.#ends[shard] ?? {}
-      return { ...port.figures, depth: port.depth, silentMs: port.silentMs, deaths, hangs }
-    })
-  }
-
-  async close(): Promise<void> {
-    this.#closing = true
-    await Promise.all(this.#ports.map((port) => port.close()))
-    clearInterval(this.#looks)
-  }
-
-  /**
-   * Ends every thread whatever it is doing, before the process ends.
-   * @returns whether all have ended; if not, the process can only be killed, since an exit waits for its threads
-   */
-  async abandon(): Promise<boolean> {
-    this.#closing = true
-    clearInterval(this.#looks)
-    if (this.#stuck) return false
-    const ended = Promise.all(this.#ports.map((port) => port.abandon())).then(() => true)
-    const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
-    return Promise.race([ended, late])
-  }
-
-  #notice(shard: number, notice: Notice): void {
-    if (notice.kind === 'policiesChanged') this.#records.forgetReaders()
-    if (notice.kind === 'recordsChanged') this.#records.forget(notice.hashes)
-    else this.#listener?.notice(shard, notice)
-  }
-
-  /** Checks whether every thread that has work makes progress. */
-  #look(): void {
-    const nowMs = steadyClock()
-    for (const [shard, port] of this.#ports.entries()) {
-      const verdict = port.look(nowMs, this.#silenceMaxMs)
-      if (verdict === 'hung') this.#hung(shard, nowMs)
-      if (verdict !== 'stuck') continue
-      this.#stuck = true
-      this.#lose(shard, 'its thread hangs and cannot be ended')
+  /** Takes from a notice what the cache of records must know. @returns the notice if others must know it, too */
+  take(notice: Notice): FrontNotice | undefined {
+    if (notice.kind === 'recordsChanged') {
+      this.#records.forget(notice.hashes)
+      return undefined
     }
+    if (notice.kind === 'policiesChanged') this.#records.forgetReaders()
+    return notice
   }
 
-  #hung(shard: number, nowMs: number): void {
-    const ends = this.#ends[shard]
-    assert(ends !== undefined, 'a shard has its ends counted')
-    this.#listener?.hung(shard)
-    ends.hangs++
-    const { hungAtMs } = ends
-    ends.hungAtMs = nowMs
-    // A thread that hung may hold something that its successor waits for, such as a lock of LMDB.
-    if (hungAtMs !== undefined && nowMs - hungAtMs < limits.shardHangWindowMs)
-      this.#lose(shard, 'its thread hangs again')
-  }
-
-  #lose(shard: number, reason: string): void {
-    if (this.#lost) return
-    this.#lost = true
-    this.#listener?.lost(shard, reason)
+  /** The thread of a shard has ended: notices of its last commits may never have arrived. */
+  ended(): void {
+    this.#records.clear()
   }
 
   /** Reads a record by its hash: from the cache, or from its shard for the cache. */
@@ -226,44 +116,14 @@ export class Shards {
       receive({ kind: 'reply', status: 200, body })
       return
     }
-    this.sendTo(shardOf(command.agent, this.#ports.length), command, (outcome) => {
+    this.sendTo(this.shardOf(command.agent), command, (outcome) => {
       if (outcome.kind === 'reply' && outcome.gone !== true) this.#records.keep(command, outcome.body)
       receive(outcome)
     })
   }
 
-  /** A thread that died is started again after a pause that grows with the deaths of the last minute. */
-  #restart(shard: number, error: Error): void {
-    this.#records.clear()
-    if (this.#closing) return
-    const ends = this.#ends[shard]
-    if (ends !== undefined) ends.deaths++
-    if (hasSpoiltMemory(error)) {
-      this.#lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
-      return
-    }
-    if (isFenced(error)) {
-      this.#lose(shard, 'another node of the cluster has taken it')
-      return
-    }
-    const released = this.#listener?.died(shard, error)
-    // Not the time of day, which can jump.
-    const now = steadyClock()
-    this.#restartsAt.push(now)
-    while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()
-    const pauseMs = Math.min(limits.shardRestartPauseMaxMs, 10 * 2 ** Math.min(this.#restartsAt.length, 12))
-    setTimeout(() => void this.#startAgain(shard, released), pauseMs)
-  }
-
-  async #startAgain(shard: number, released: Promise<void> | undefined): Promise<void> {
-    await released
-    const port = this.#ports[shard]
-    if (port === undefined || this.#closing) return
-    try {
-      await port.start()
-      this.#listener?.restarted(shard)
-    } catch (error) {
-      this.#restart(shard, error instanceof Error ? error : new Error(String(error)))
-    }
+  /** Whether what this process has can be what is true. */
+  #mayAnswer(): boolean {
+    return this.#lease?.holds() !== false
   }
 }

@@ -86,9 +86,17 @@ export interface HttpDoor {
   onConnection(handler: (connection: Pick<HttpResponse, 'close'>, change: number) => void): void
   /**
    * Listens.
+   * @param shared whether doors of other threads take a share of the connections
    * @returns the port; undefined when it is not free or the host is no address of this machine
    */
-  listen(host: string, port: number): Promise<number | undefined>
+  listen(host: string, port: number, shared: boolean): Promise<number | undefined>
+  /**
+   * Takes a share of the connections of a port that a door of another thread listens on.
+   * @returns what names this door to that one's `shareWith`; undefined when it cannot listen
+   */
+  takeShare(host: string, port: number): Promise<number | undefined>
+  /** Gives a share of the connections to a door of another thread. */
+  shareWith(door: number): void
   /** Takes no new connections; open ones go on. */
   stopListening(): void
   /** Closes every connection. */

@@ -49,7 +49,10 @@ export function nodeDoor({ tls, malformed }: DoorOptions): HttpDoor {
         handler({ close: () => socket.destroy() }, 1)
       })
     },
-    listen: (host, port) => listenOn(server, host, port),
+    listen: (host, port, shared) => listenOn(server, { host, port, reusePort: shared }),
+    // The system shares the connections out.
+    takeShare: (host, port) => listenOn(server, { host, port, reusePort: true }),
+    shareWith: () => {},
     stopListening: () => server.close(),
     close() {
       server.close()
@@ -167,10 +170,17 @@ function headOf(
   }
 }
 
-function listenOn(server: Server, host: string, port: number): Promise<number | undefined> {
+/** Where to listen, and whether the port is one of several doors. */
+interface Place {
+  host: string
+  port: number
+  reusePort: boolean
+}
+
+function listenOn(server: Server, place: Place): Promise<number | undefined> {
   return new Promise((resolve) => {
     server.once('error', () => resolve(undefined))
-    server.listen({ host, port, backlog: limits.listenBacklog }, () => {
+    server.listen({ ...place, backlog: limits.listenBacklog }, () => {
       const address = server.address()
       resolve(typeof address === 'object' ? address?.port : undefined)
     })

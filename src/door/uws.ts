@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type * as Library from 'uWebSockets.js'
+import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import { packageFile } from '../base/version.js'
 import type { DoorOptions, HttpDoor } from './door.js'
@@ -32,6 +33,28 @@ async function load(): Promise<typeof Library> {
   }
 }
 
+/** What the types of the library leave out: by these an app hands its connections on to apps of other threads. */
+interface SharingApp {
+  getDescriptor(): number
+  addChildAppDescriptor(descriptor: number): void
+}
+
+function canShare(app: object): app is SharingApp {
+  return 'getDescriptor' in app && 'addChildAppDescriptor' in app
+}
+
+function sharing(app: object): SharingApp {
+  assert(canShare(app), 'a port is shared where the library can')
+  return app
+}
+
+/** Whether doors of several threads can share a port. */
+export function uwsShares(): boolean {
+  const app = App()
+  app.close()
+  return canShare(app)
+}
+
 /**
  * A door of uWebSockets.js.
  * @throws Error when the certificate cannot be read
@@ -46,14 +69,18 @@ export function uwsDoor({ tls }: Pick<DoorOptions, 'tls'>): HttpDoor {
     onConnection(handler) {
       app.filter(handler)
     },
-    listen: (host, port) =>
+    listen: (host, port, shared) =>
       new Promise((resolve) => {
         app.listen(host, port, (socket) => {
           if (socket === false) return resolve(undefined)
+          // Whoever has others to share with hands each connection on, in turn, and is one of them itself.
+          if (shared) sharing(app).addChildAppDescriptor(sharing(app).getDescriptor())
           stopListening = () => us_listen_socket_close(socket)
           resolve(us_socket_local_port(socket))
         })
       }),
+    takeShare: () => Promise.resolve(sharing(app).getDescriptor()),
+    shareWith: (other) => sharing(app).addChildAppDescriptor(other),
     stopListening: () => {
       stopListening()
       stopListening = () => {}

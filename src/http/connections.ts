@@ -2,10 +2,13 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { limits } from '../base/limits.js'
 import type { HttpDoor } from '../door/door.js'
+import type { Count } from './counts.js'
 
 /** How many connections there can be, and who is told when there are more. */
 export interface ConnectionBound {
   max: number
+  /** The connections of all fronts. */
+  open: Count
   /** Called when a connection was closed because there were too many; at most once a minute. */
   onFull(): void
 }
@@ -40,12 +43,11 @@ function openFilesMax(): number {
 }
 
 /** Closes connections over the bound as they arrive, before anything is read from them. */
-export function boundConnections(door: HttpDoor, { max, onFull }: ConnectionBound): void {
-  let open = 0
+export function boundConnections(door: HttpDoor, { max, open, onFull }: ConnectionBound): void {
   let saidAtMs = -Infinity
   door.onConnection((response, change) => {
-    open += change
-    if (change < 0 || open <= max) return
+    const count = open.add(change)
+    if (change < 0 || count <= max) return
     response.close()
     const nowMs = performance.now()
     if (nowMs - saidAtMs < limits.connectionsFullLogMs) return

@@ -8,7 +8,7 @@ import type { AuthCaller } from '../routes/auth-route.js'
 import type { Principal, RouteBase, TokenUser } from '../routes/route.js'
 import type { ApiKeys } from './auth/api-keys.js'
 import type { UserPrincipal } from './auth/tokens.js'
-import type { Tickets, TicketUse } from './streams/tickets.js'
+import type { StreamTickets, TicketUse } from './streams/tickets.js'
 
 /** What credentials are compared with. */
 export interface CredentialSettings {
@@ -16,6 +16,8 @@ export interface CredentialSettings {
   rootKeyDigest: Buffer
   /** Development only: no credential is asked for. */
   open: boolean
+  /** Bytes of users' tokens that were found valid. */
+  tokenBytesMax: number
 }
 
 /** Finds out whose a token is (src/http/auth/tokens.ts). */
@@ -55,7 +57,7 @@ const TOKEN_END_CHARACTERS = 43
 export class Credentials {
   readonly #settings: CredentialSettings
   readonly #keys: ApiKeys
-  readonly #tickets: Tickets
+  readonly #tickets: Pick<StreamTickets, 'redeem'>
   /** Absent while the auth add-on is off. */
   readonly #tokens: TokenReader | undefined
   readonly #clock: Clock
@@ -65,18 +67,24 @@ export class Credentials {
    */
   readonly #verified = new Map<string, Principal>()
   /** The same for users' tokens, which can expire or be revoked, by the last characters of the token. */
-  readonly #users = new LRUCache<string, KnownUser>({
-    maxSize: limits.verifiedTokenBytesMax,
-    // The bytes of its text and of the claims read from it.
-    sizeCalculation: ({ authorization }) => authorization.length * 2,
-  })
+  readonly #users: LRUCache<string, KnownUser>
   #removalsSeen = 0
 
   constructor(
     settings: CredentialSettings,
-    parts: { keys: ApiKeys; tickets: Tickets; clock: Clock; tokens?: TokenReader },
+    parts: {
+      keys: ApiKeys
+      tickets: Pick<StreamTickets, 'redeem'>
+      clock: Clock
+      tokens?: TokenReader
+    },
   ) {
     this.#settings = settings
+    this.#users = new LRUCache({
+      maxSize: settings.tokenBytesMax,
+      // The bytes of its text and of the claims read from it.
+      sizeCalculation: ({ authorization }) => authorization.length * 2,
+    })
     this.#keys = parts.keys
     this.#tickets = parts.tickets
     this.#clock = parts.clock
@@ -101,7 +109,12 @@ export class Credentials {
 
   /** The same for a stream that comes with a ticket in place of a credential. */
   authorizeStream(ticket: string, use: TicketUse, route: Access): Caller {
-    const principal = this.#tickets.redeem(ticket, use)
+    const found = this.#tickets.redeem(ticket, use)
+    if (found instanceof Promise) return found.then((one) => this.#authorizeTicket(one, route))
+    return this.#authorizeTicket(found, route)
+  }
+
+  #authorizeTicket(principal: Principal | undefined, route: Access): Principal | Refusal {
     if (principal === undefined) {
       return refuse(
         'unauthorized',

@@ -1,6 +1,6 @@
 import { RefusedError, refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { ReaderPool } from '../dispatch/reader-pool.js'
+import type { Readers } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
@@ -13,7 +13,7 @@ import type { OpenUploads } from './uploads.js'
 /** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
 export class ExportSender {
   readonly #shards: Shards
-  readonly #readers: ReaderPool
+  readonly #readers: Readers
   readonly #uploads: OpenUploads
   readonly #onError: (error: unknown, requestId: string) => void
   /** Exports that are being compressed. */
@@ -21,7 +21,7 @@ export class ExportSender {
 
   constructor(parts: {
     shards: Shards
-    readers: ReaderPool
+    readers: Readers
     uploads: OpenUploads
     onError: (error: unknown, requestId: string) => void
   }) {
@@ -75,7 +75,7 @@ export class ExportSender {
       )
       return
     }
-    if (this.#readers.full) {
+    if (await this.#readers.isFull()) {
       exchange.refuse(
         refuse('overloaded', 'The queue of exports and imports is full, try again', { retryAfterSecs: 1 }),
       )

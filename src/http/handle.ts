@@ -32,7 +32,7 @@ export function handlerOf(
 ): (response: HttpResponse, request: HttpRequest) => void {
   const parameterCount = route.path.split('/:').length - 1
   const bodyBytesMax = 'bodyBytesMax' in route ? route.bodyBytesMax : 0
-  const watch = handling.metrics.watch(route)
+  const watch = handling.counts.watch(route)
   const writes = isWrite(route)
   const rules: HandlerRules = {
     opening: handling,

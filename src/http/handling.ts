@@ -9,9 +9,9 @@ import type { ServedPages } from './file.js'
 import type { Opening } from './head.js'
 import type { ImportReceiver } from './import/receiver.js'
 import type { IngestReceiver } from './ingest/receiver.js'
-import type { HttpMetrics } from './metrics.js'
+import type { RequestCounts } from './request-counts.js'
 import type { StreamHub } from './streams/hub.js'
-import type { Tickets } from './streams/tickets.js'
+import type { StreamTickets } from './streams/tickets.js'
 import type { OpenUploads } from './uploads.js'
 
 /** The parts that handle requests. */
@@ -24,9 +24,9 @@ export interface Handling extends Opening {
   coder: AnswerCoder
   pages: ServedPages
   streams: StreamHub
-  tickets: Pick<Tickets, 'hold'>
+  tickets: Pick<StreamTickets, 'hold'>
   uploads: OpenUploads
-  metrics: HttpMetrics
+  counts: RequestCounts
   auth: AuthHandling
   /** Why no request is accepted now; undefined while serving. */
   stopping(): Refusal | undefined

@@ -1,21 +1,23 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import { assert } from '../base/assert.js'
-import { countInBucket, emptyBuckets } from '../base/bucket-counts.js'
 import { systemClock } from '../base/clock.js'
 import type { ServerLogFigures } from '../dispatch/server-log.js'
-import type { Shards } from '../dispatch/shards.js'
+import type { ShardThreadFigures } from '../dispatch/shard-threads.js'
 import type { PoolFigures } from '../dispatch/thread-pool.js'
 import { appendBoundsSecs } from '../protocol/shard-figures.js'
 import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { SinkFigures } from '../protocol/sink-messages.js'
-import { CountedHistogram } from './counted-histogram.js'
-import type { Route } from '../routes/routes.js'
 import type { MetricFamily } from '../wire/metrics.js'
+import { CountedHistogram } from './counted-histogram.js'
+import { requestBoundsSecs, routesOf, type FrontFigures } from './request-counts.js'
 
 /** The sources of metrics other than those of requests. */
 export interface MetricsSources {
-  shards: Shards
-  streams(): number
+  /** What each front has counted. */
+  fronts(): Promise<FrontFigures[]>
+  shards(): ShardThreadFigures[]
+  /** Whether every shard serves. */
+  serving(): boolean
   /** The pools of threads. */
   pools(): PoolFigures[]
   freeBytes(): number
@@ -29,34 +31,15 @@ export interface MetricsSources {
   sink?(): SinkFigures
 }
 
-/** Counts one request of one route. */
-export interface RouteWatch {
-  begin(): void
-  done(status: number, tookMs: number): void
-}
-
-/** Bounds of the times that requests take, from an answer from memory to a large upload. */
-const requestBoundsSecs: readonly number[] = [
-  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
-]
-
-/** What was counted of the requests of one route: how many by status, and how long they took. */
-interface RouteCounts {
-  route: Route
-  statuses: Map<number, number>
-  /** By `requestBoundsSecs`; the last one is the rest. */
-  times: number[]
-  secs: number
-}
-
 /** Prometheus metrics (docs/OPERATIONS.md, Health and metrics). Hot counts are plain numbers, read at a scrape. */
 export class HttpMetrics {
   readonly #registry = new Registry()
-  readonly #requests: RouteCounts[] = []
-  readonly #refusedLines = new Map<string, number>()
-  #inFlight = 0
+  readonly #sources: MetricsSources
+  /** What the fronts have counted, as of the present scrape. */
+  #fronts: FrontFigures[] = []
 
   constructor(sources: MetricsSources) {
+    this.#sources = sources
     collectDefaultMetrics({ register: this.#registry })
     // Gauges that are named as counters: their sums are those of nodejs_active_handles, …_requests and …_resources.
     for (const what of ['handles', 'requests', 'resources'])
@@ -64,9 +47,11 @@ export class HttpMetrics {
     this.#countRequests()
     this.#showRequestTimes()
     this.#countRefusedLines()
+    this.#showFronts()
     this.#showShards(sources)
+    this.#showCache()
     this.#showPools(sources)
-    this.#figure('strandfast_streams_open', 'Open event streams', () => sources.streams())
+    this.#figure('strandfast_streams_open', 'Open event streams', () => this.#sum(({ streams }) => streams))
     this.#figure(
       'strandfast_disk_free_bytes',
       'Free bytes of the data disk, or of that of SERVICE_LOG_DIR where it has fewer',
@@ -80,47 +65,19 @@ export class HttpMetrics {
     if (sources.sink !== undefined) this.#showSink(sources.sink)
     if (sources.cluster !== undefined) this.#showCluster(sources.cluster)
     if (sources.serverLog !== undefined) this.#showServerLog(sources.serverLog)
-    this.#figure(
-      'strandfast_http_requests_in_flight',
-      'Requests that are being answered',
-      () => this.#inFlight,
+    this.#figure('strandfast_http_requests_in_flight', 'Requests that are being answered', () =>
+      this.#sum(({ inFlight }) => inFlight),
     )
   }
 
-  /** Requests that are being answered; streams count while they are open. */
-  get inFlight(): number {
-    return this.#inFlight
-  }
-
-  watch(route: Route): RouteWatch {
-    const times = emptyBuckets(requestBoundsSecs)
-    const counts: RouteCounts = { route, statuses: new Map(), times, secs: 0 }
-    this.#requests.push(counts)
-    return {
-      begin: () => {
-        this.#inFlight++
-      },
-      done: (status, tookMs) => {
-        this.#inFlight--
-        counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1)
-        const secs = tookMs / 1_000
-        counts.secs += secs
-        countInBucket(times, requestBoundsSecs, secs)
-      },
-    }
-  }
-
-  /** Counts lines of ingest uploads that were refused with a code. */
-  linesRefused(code: string, count: number): void {
-    this.#refusedLines.set(code, (this.#refusedLines.get(code) ?? 0) + count)
-  }
-
   async text(): Promise<{ text: string; contentType: string }> {
+    this.#fronts = await this.#sources.fronts()
     return { text: await this.#registry.metrics(), contentType: this.#registry.contentType }
   }
 
   /** The same figures as values; those of `names` that there are, or all. */
   async families(names: readonly string[] | undefined): Promise<MetricFamily[]> {
+    this.#fronts = await this.#sources.fronts()
     const known = new Set(this.#registry.getMetricsAsArray().map(({ name }) => name))
     // A name that is not known may be one that every object has, and the library looks names up in an object.
     const wanted = names === undefined ? known : new Set(names.filter((name) => known.has(name)))
@@ -141,8 +98,8 @@ export class HttpMetrics {
       labelNames: ['method', 'route', 'status'],
     }
     this.#show(about, (set) => {
-      for (const { route, statuses } of this.#requests) {
-        for (const [status, count] of statuses) set({ ...labelsOf(route), status: String(status) }, count)
+      for (const { method, route, statuses } of routesOf(this.#fronts)) {
+        for (const [status, count] of statuses) set({ method, route, status: String(status) }, count)
       }
     })
   }
@@ -154,10 +111,10 @@ export class HttpMetrics {
       labelNames: ['method', 'route'],
       bounds: requestBoundsSecs,
     }
-    const answered = () =>
-      this.#requests.filter(({ route, statuses }) => route.kind !== 'stream' && statuses.size > 0)
     const read = () =>
-      answered().map(({ route, times, secs }) => ({ labels: labelsOf(route), counts: times, sum: secs }))
+      routesOf(this.#fronts)
+        .filter(({ isStream, statuses }) => !isStream && statuses.size > 0)
+        .map(({ method, route, times, secs }) => ({ labels: { method, route }, counts: times, sum: secs }))
     this.#registry.registerMetric(new CountedHistogram(about, read))
   }
 
@@ -168,18 +125,52 @@ export class HttpMetrics {
       labelNames: ['code'],
     }
     this.#show(about, (set) => {
-      for (const [code, count] of this.#refusedLines) set({ code }, count)
+      const sums = new Map<string, number>()
+      for (const { refusedLines } of this.#fronts) {
+        for (const [code, count] of refusedLines) sums.set(code, (sums.get(code) ?? 0) + count)
+      }
+      for (const [code, count] of sums) set({ code }, count)
     })
   }
 
-  #showShards({ shards }: MetricsSources): void {
-    const perShard = (
-      name: string,
-      help: string,
-      value: (figures: ReturnType<Shards['figures']>[number]) => number,
-    ) => {
+  #showFronts(): void {
+    const perFront = (name: string, help: string, value: (figures: FrontFigures) => number) => {
+      this.#show({ name: `strandfast_front_${name}`, help, labelNames: ['front'] }, (set) => {
+        for (const figures of this.#fronts) set({ front: String(figures.front) }, value(figures))
+      })
+    }
+    perFront('requests_total', 'Requests answered by the front', ({ routes }) =>
+      routes.reduce((sum, { times }) => sum + times.reduce((all, count) => all + count, 0), 0),
+    )
+    perFront('requests_in_flight', 'Requests that the front is answering', ({ inFlight }) => inFlight)
+    perFront('streams_open', 'Open event streams of the front', ({ streams }) => streams)
+    perFront(
+      'silent_seconds',
+      'How long the thread of the front has shown no sign of life',
+      ({ silentMs }) => silentMs / 1_000,
+    )
+  }
+
+  #showCache(): void {
+    this.#figure('strandfast_record_cache_hits_total', 'Records read by hash from memory', () =>
+      this.#sum(({ cache }) => cache.hits),
+    )
+    this.#figure('strandfast_record_cache_misses_total', 'Records read by hash from their shard', () =>
+      this.#sum(({ cache }) => cache.misses),
+    )
+    this.#figure('strandfast_record_cache_bytes', 'Bytes of records kept for reading again', () =>
+      this.#sum(({ cache }) => cache.bytes),
+    )
+  }
+
+  #sum(value: (figures: FrontFigures) => number): number {
+    return this.#fronts.reduce((sum, figures) => sum + value(figures), 0)
+  }
+
+  #showShards({ shards, serving }: MetricsSources): void {
+    const perShard = (name: string, help: string, value: (figures: ShardThreadFigures) => number) => {
       this.#show({ name, help, labelNames: ['shard'] }, (set) =>
-        shards.figures().forEach((figures, shard) => set({ shard: String(shard) }, value(figures))),
+        shards().forEach((figures, shard) => set({ shard: String(shard) }, value(figures))),
       )
     }
     perShard('strandfast_records_total', 'Records committed since the start', ({ records }) => records)
@@ -218,25 +209,10 @@ export class HttpMetrics {
       (one) => one.deaths,
     )
     perShard('strandfast_shard_hangs_total', 'Shard threads that hung', ({ hangs }) => hangs)
-    this.#figure(
-      'strandfast_record_cache_hits_total',
-      'Records read by hash from memory',
-      () => shards.cacheFigures().hits,
-    )
-    this.#figure(
-      'strandfast_record_cache_misses_total',
-      'Records read by hash from their shard',
-      () => shards.cacheFigures().misses,
-    )
-    this.#figure(
-      'strandfast_record_cache_bytes',
-      'Bytes of records kept for reading again',
-      () => shards.cacheFigures().bytes,
-    )
-    this.#figure('strandfast_shards_serving', '1 while every shard serves', () => (shards.serving ? 1 : 0))
+    this.#figure('strandfast_shards_serving', '1 while every shard serves', () => (serving() ? 1 : 0))
   }
 
-  #showAppends(shards: Shards): void {
+  #showAppends(shards: MetricsSources['shards']): void {
     const appends = {
       name: 'strandfast_append_seconds',
       help: 'How long commit groups took from their decision until they were on disk',
@@ -244,7 +220,7 @@ export class HttpMetrics {
       bounds: appendBoundsSecs,
     }
     const histogram = new CountedHistogram(appends, () =>
-      shards.figures().map(({ appendCounts: counts, appendSecs: sum }, shard) => ({
+      shards().map(({ appendCounts: counts, appendSecs: sum }, shard) => ({
         labels: { shard: String(shard) },
         counts,
         sum,
@@ -325,10 +301,6 @@ export class HttpMetrics {
       },
     })
   }
-}
-
-function labelsOf({ method, path }: Route): { method: string; route: string } {
-  return { method: method === 'del' ? 'delete' : method, route: path }
 }
 
 function familyOf({ name, help, type, values }: LibraryFamily): MetricFamily {

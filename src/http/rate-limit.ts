@@ -1,6 +1,5 @@
-import type { LRUCache } from 'lru-cache'
 import { assert } from '../base/assert.js'
-import { boundedCache } from '../base/bounded-cache.js'
+import { OwnBuckets, type BucketRule, type RateBuckets } from './rate-buckets.js'
 
 /** A limit of requests for each client address (docs/OPERATIONS.md, Rate limits). */
 export interface RateLimitSettings {
@@ -23,43 +22,37 @@ export interface Counted {
   remaining: number
 }
 
-/** The whole bucket is one number: when it will be full again, in milliseconds of the caller's clock. */
-interface Bucket {
-  fullAtMs: number
-}
+/** Makes the table of buckets, by the rule of the limit. */
+export type MakeBuckets = (rule: BucketRule) => RateBuckets
 
 /**
  * One token bucket for each client address.
  *
  * The table is bounded, and no address gains by being forgotten, whoever causes that: a new address starts with
  * `ratePerSec` tokens, so a bucket may be dropped only when it holds at least as many, which is at most a second after
- * its last request. If somebody cycles through addresses to push others out, the least recently seen bucket is still
- * needed, and new addresses share one overflow bucket until a second has passed. That takes more than `addressesMax`
- * addresses within one second.
+ * its last request. If somebody cycles through addresses to push others out, every bucket is still needed, and new
+ * addresses share one overflow bucket until a second has passed. That takes more than `addressesMax` addresses within
+ * one second.
  */
 export class RateLimiter {
   /** Whether the limit is on. */
   readonly enabled: boolean
   readonly #intervalMs: number
   readonly #capacityMs: number
-  /** How far from full a new bucket is, milliseconds of refilling. */
-  readonly #newBucketLacksMs: number
   /** Keeps rounding from refusing a token that is there or making a wait a millisecond longer. */
   readonly #toleranceMs: number
-  readonly #addressesMax: number
-  readonly #buckets: LRUCache<string, Bucket>
-  readonly #overflow: Bucket = { fullAtMs: 0 }
+  readonly #buckets: RateBuckets
 
-  constructor({ ratePerSec, burst, addressesMax }: RateLimitSettings) {
+  /** @param makeBuckets makes the table; one of its own when absent */
+  constructor({ ratePerSec, burst, addressesMax }: RateLimitSettings, makeBuckets?: MakeBuckets) {
     assert(ratePerSec >= 0 && burst >= 0, 'rate and burst are not negative')
-    assert(addressesMax > 0, 'the limiter remembers at least one address')
     this.enabled = ratePerSec > 0 && burst > 0
     this.#intervalMs = 1000 / ratePerSec
     this.#capacityMs = burst * this.#intervalMs
-    this.#newBucketLacksMs = (burst - Math.min(ratePerSec, burst)) * this.#intervalMs
     this.#toleranceMs = Math.min(ROUNDING_MS, this.#intervalMs / 100)
-    this.#addressesMax = addressesMax
-    this.#buckets = boundedCache(addressesMax)
+    const newBucketLacksMs = (burst - Math.min(ratePerSec, burst)) * this.#intervalMs
+    const rule = { newBucketLacksMs, droppableLacksMs: newBucketLacksMs + this.#toleranceMs }
+    this.#buckets = makeBuckets?.(rule) ?? new OwnBuckets(rule, addressesMax)
   }
 
   /**
@@ -72,43 +65,31 @@ export class RateLimiter {
 
   /** The same, and what is left then; only if the limit is on. */
   count(address: string, nowMs: number): Counted {
-    const bucket = this.#buckets.get(address) ?? this.#newBucket(address, nowMs)
-    // No bucket is worse than empty: after the clock was set back, nobody waits for longer than that.
-    bucket.fullAtMs = Math.min(bucket.fullAtMs, nowMs + this.#capacityMs)
-    const nextFullAtMs = Math.max(bucket.fullAtMs, nowMs) + this.#intervalMs
-    const waitMs = nextFullAtMs - nowMs - this.#capacityMs
-    if (waitMs > this.#toleranceMs) return { waitMs: Math.ceil(waitMs - this.#toleranceMs / 2), remaining: 0 }
-    bucket.fullAtMs = nextFullAtMs
-    return { waitMs: 0, remaining: this.#tokens(nextFullAtMs - nowMs) }
+    let counted: Counted = { waitMs: 0, remaining: 0 }
+    this.#buckets.change(address, nowMs, (found) => {
+      // No bucket is worse than empty: after the clock was set back, nobody waits for longer than that.
+      const fullAtMs = Math.min(found, nowMs + this.#capacityMs)
+      const nextFullAtMs = Math.max(fullAtMs, nowMs) + this.#intervalMs
+      const waitMs = nextFullAtMs - nowMs - this.#capacityMs
+      if (waitMs > this.#toleranceMs) {
+        counted = { waitMs: Math.ceil(waitMs - this.#toleranceMs / 2), remaining: 0 }
+        return fullAtMs
+      }
+      counted = { waitMs: 0, remaining: this.#tokens(nextFullAtMs - nowMs) }
+      return nextFullAtMs
+    })
+    return counted
   }
 
-  /** Whole tokens that `address` has left; Infinity when the limit is off. Changes nothing. */
+  /** Whole tokens that `address` has left; Infinity when the limit is off. Takes none. */
   remaining(address: string, nowMs: number): number {
-    if (!this.enabled) return Infinity
-    const bucket = this.#buckets.peek(address) ?? (this.#hasRoom(nowMs) ? undefined : this.#overflow)
-    return this.#tokens(bucket === undefined ? this.#newBucketLacksMs : bucket.fullAtMs - nowMs)
+    return this.enabled ? this.#tokens(this.#buckets.peek(address, nowMs) - nowMs) : Infinity
   }
 
   /** Whole tokens in a bucket that will be full in `lacksMs`. */
   #tokens(lacksMs: number): number {
     const tokens = (this.#capacityMs - Math.max(0, lacksMs) + this.#toleranceMs) / this.#intervalMs
     return Math.max(0, Math.floor(tokens))
-  }
-
-  #newBucket(address: string, nowMs: number): Bucket {
-    if (!this.#hasRoom(nowMs)) return this.#overflow
-    const bucket = { fullAtMs: nowMs + this.#newBucketLacksMs }
-    this.#buckets.set(address, bucket)
-    return bucket
-  }
-
-  /** Whether the least recently seen bucket can be forgotten, or none need be. */
-  #hasRoom(nowMs: number): boolean {
-    if (this.#buckets.size < this.#addressesMax) return true
-    const oldestAddress = this.#buckets.rkeys().next().value
-    const oldest = oldestAddress === undefined ? undefined : this.#buckets.peek(oldestAddress)
-    assert(oldest !== undefined, 'a full table has an oldest bucket')
-    return oldest.fullAtMs - nowMs <= this.#newBucketLacksMs + this.#toleranceMs
   }
 }
 

@@ -14,50 +14,105 @@ import { loadEngine, type LoadedEngine } from '../door/engine.js'
 /** The listening part of the server. */
 export interface HttpServer {
   url: string
+  /** The port in force. */
+  port: number
   /** The HTTP library. */
   engine: Engine
   /** Why the faster one does not serve, where it was not left out on purpose. */
   slowerBecause: string | undefined
+  /** Gives a front of another thread a share of the connections. */
+  shareWith(door: number): void
   /** Takes no new connections; open ones go on. */
   stopListening(): void
   /** Closes every connection. */
   close(): void
 }
 
+/** The settings that listening needs. */
+export type ListenSettings = Pick<Config, 'host' | 'port' | 'tls' | 'httpEngine'> & {
+  connections: ConnectionBound
+}
+
+/** A part of the server that listens with others on one port. */
+export interface HttpShare extends Pick<HttpServer, 'stopListening' | 'close'> {
+  /** Names it to the thread that listens first. */
+  door: number
+}
+
 /**
  * Listens and routes.
+ * @param shared whether fronts of other threads take a share of the connections
  * @throws Error when the address cannot be listened on, or the certificate not be read
  */
 export async function listen(
-  config: Pick<Config, 'host' | 'port' | 'tls' | 'httpEngine'> & { connections: ConnectionBound },
-  routes: readonly Route[],
+  config: ListenSettings,
+  { routes, shared }: { routes: readonly Route[]; shared: boolean },
   handling: Handling,
 ): Promise<HttpServer> {
-  const loading = await loadEngine(config.httpEngine)
-  if (!loading.ok) throw new Error(loading.detail)
-  const { engine, slowerBecause } = loading.loaded
+  const loaded = await engineOf(config)
   if (config.port !== 0) await assertFree(config)
+  const door = openDoor(loaded, config, { routes, handling })
+  const port = await door.listen(config.host, config.port, shared)
+  if (port === undefined) throw new Error(notFree(config))
+  return {
+    url: `${config.tls === undefined ? 'http' : 'https'}://${shown(config.host)}:${port}`,
+    port,
+    engine: loaded.engine,
+    slowerBecause: loaded.slowerBecause,
+    shareWith: (other) => door.shareWith(other),
+    ...endsOf(door),
+  }
+}
+
+/**
+ * Takes a share of the connections of a port that another thread of this process listens on, and routes.
+ * @throws Error when that is not possible, or the certificate cannot be read
+ */
+export async function listenAlong(
+  config: ListenSettings,
+  routes: readonly Route[],
+  handling: Handling,
+): Promise<HttpShare> {
+  const door = openDoor(await engineOf(config), config, { routes, handling })
+  const share = await door.takeShare(config.host, config.port)
+  if (share === undefined) throw new Error(notFree(config))
+  return { door: share, ...endsOf(door) }
+}
+
+async function engineOf({ httpEngine }: ListenSettings): Promise<LoadedEngine> {
+  const loading = await loadEngine(httpEngine)
+  if (!loading.ok) throw new Error(loading.detail)
+  return loading.loaded
+}
+
+function openDoor(
+  loaded: LoadedEngine,
+  { tls, connections }: ListenSettings,
+  { routes, handling }: { routes: readonly Route[]; handling: Handling },
+): HttpDoor {
   const malformed = () => JSON.stringify(problemOf(noRequest, handling.nextRequestId()))
-  const door = doorOf(loading.loaded, { tls: config.tls, malformed })
-  boundConnections(door, config.connections)
+  const door = doorOf(loaded, { tls, malformed })
+  boundConnections(door, connections)
   for (const route of routes) {
     door.route(route.method, route.path, handlerOf(route, handling))
     if (route.method === 'get') door.route('head', route.path, handlerOf(route, handling, true))
   }
   addFallbacks(door, routes, handling)
-  const port = await door.listen(config.host, config.port)
-  if (port === undefined)
-    throw new Error(`Expected ${config.host}:${config.port} to be free and an address of this machine`)
+  return door
+}
+
+function endsOf(door: HttpDoor): Pick<HttpServer, 'stopListening' | 'close'> {
   return {
-    url: `${config.tls === undefined ? 'http' : 'https'}://${shown(config.host)}:${port}`,
-    engine,
-    slowerBecause,
     stopListening: () => door.stopListening(),
     close() {
       door.stopListening()
       door.close()
     },
   }
+}
+
+function notFree({ host, port }: ListenSettings): string {
+  return `Expected ${host}:${port} to be free and an address of this machine`
 }
 
 const noRequest = refuse('malformed_request', 'Expected a request of HTTP/1.1')
@@ -76,4 +131,10 @@ function doorOf({ open }: LoadedEngine, options: DoorOptions): HttpDoor {
 
 function shown(host: string): string {
   return isIPv6(host) ? `[${host}]` : host
+}
+
+/** Why several threads cannot listen on one port, in one line; undefined where they can. */
+export async function unsharedBecause(httpEngine: Config['httpEngine']): Promise<string | undefined> {
+  const loading = await loadEngine(httpEngine)
+  return loading.ok ? loading.loaded.unsharedBecause() : undefined
 }

@@ -1,5 +1,5 @@
-import { limits } from '../base/limits.js'
-import { Shares } from './streams/shares.js'
+import type { Count } from './counts.js'
+import type { ShareCounts } from './streams/shares.js'
 
 /**
  * Bytes of answers that no socket has taken yet. They take the server's memory for as long as readers like, so they are
@@ -7,48 +7,36 @@ import { Shares } from './streams/shares.js'
  */
 export class UnsentBytes {
   readonly #max: number
-  readonly #shares: Shares
-  #bytes = 0
+  readonly #shares: ShareCounts
+  readonly #total: Count
 
-  /** @param bounds bytes in all, and of one principal */
-  constructor(bounds: { max: number; perPrincipalMax: number }) {
+  /** @param bounds bytes in all, and what counts them: in all, and of each principal */
+  constructor(bounds: { max: number; total: Count; shares: ShareCounts }) {
     this.#max = bounds.max
-    this.#shares = new Shares(bounds.perPrincipalMax)
+    this.#total = bounds.total
+    this.#shares = bounds.shares
   }
 
   /** Takes room for bytes of a principal; false, and nothing is taken, if there is not enough. */
   take(principalId: string, bytes: number): boolean {
-    if (this.#bytes + bytes > this.#max || !this.#shares.take(principalId, bytes)) return false
-    this.#bytes += bytes
+    if (this.#total.value + bytes > this.#max || !this.#shares.take(principalId, bytes)) return false
+    this.#total.add(bytes)
     return true
   }
 
   /** Counts bytes that already wait, and may exceed the bounds: `hasRoom` is checked before the next ones are sent. */
   add(principalId: string, bytes: number): void {
     this.#shares.add(principalId, bytes)
-    this.#bytes += bytes
+    this.#total.add(bytes)
   }
 
   give(principalId: string, bytes: number): void {
     this.#shares.give(principalId, bytes)
-    this.#bytes -= bytes
+    this.#total.add(-bytes)
   }
 
   /** Whether there is room, both in the principal's share and in all. */
   hasRoom(principalId: string): boolean {
-    return this.#bytes < this.#max && this.#shares.has(principalId)
+    return this.#total.value < this.#max && this.#shares.has(principalId)
   }
-}
-
-/** For answers and exports. */
-export function unsentAnswers(): UnsentBytes {
-  return new UnsentBytes({ max: limits.unsentBytesMax, perPrincipalMax: limits.unsentBytesPerPrincipalMax })
-}
-
-/** For streams. */
-export function unsentEvents(): UnsentBytes {
-  return new UnsentBytes({
-    max: limits.unsentBytesMax,
-    perPrincipalMax: limits.streamUnsentBytesPerPrincipalMax,
-  })
 }

@@ -221,11 +221,10 @@ export interface Revocation {
   untilMs: number
 }
 
-/** The answer of a namespace, with what else the front thread must know. */
+/** The answer of a namespace, with what else the front must know. */
 export interface AuthOutcome {
   kind: 'auth'
   answer: AuthAnswer | Refusal
-  ended?: Revocation[]
   /** A mail was put into the outbox. */
   mailed?: boolean
 }

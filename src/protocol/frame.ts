@@ -1,4 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
+import { limits } from '../base/limits.js'
 import type { Command, Outcome, StreamEvent } from './messages.js'
 import type { ShardFigures } from './shard-figures.js'
 import type { Notice } from './notices.js'
@@ -6,14 +7,28 @@ import type { Notice } from './notices.js'
 /** Commands in flight: the number under which the outcome comes back, and the command. */
 export type CommandFrame = [id: number, command: Command][]
 
-/** The results of one commit group. */
+/** The results of one commit group, for all fronts. */
 export interface OutcomeFrame {
   outcomes: [id: number, outcome: Outcome][]
   /** Committed records that streams wait for, in commit order. */
   events: StreamEvent[]
   figures: ShardFigures
-  /** What the front must process before the outcomes and events. */
+  /** What every front must process before anyone gets the outcomes and events. */
   notices: Notice[]
+}
+
+/** What one front is sent of that. */
+export interface FrontFrame extends Omit<OutcomeFrame, 'figures'> {
+  /** Counts the frames with notices, this one among them; wraps around. */
+  told: number
+}
+
+/**
+ * The front that a command came from: each numbers its commands in steps of `limits.frontsMax`, beginning with its own
+ * number.
+ */
+export function frontOf(commandId: number): number {
+  return commandId % limits.frontsMax
 }
 
 // Plain maps: record structures would have to be defined again in every frame.
@@ -65,12 +80,12 @@ export function decodeCommands(memory: ArrayBuffer): CommandFrame {
   return packed.frame
 }
 
-export function encodeOutcomes(frame: OutcomeFrame): ArrayBuffer {
+export function encodeOutcomes(frame: FrontFrame): ArrayBuffer {
   return ownMemory(packr.pack(frame), [])
 }
 
-export function decodeOutcomes(memory: ArrayBuffer): OutcomeFrame {
-  return unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES)) as OutcomeFrame
+export function decodeOutcomes(memory: ArrayBuffer): FrontFrame {
+  return unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES)) as FrontFrame
 }
 
 /** The length of the packed part comes first. */

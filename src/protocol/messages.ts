@@ -1,4 +1,3 @@
-import type { ClusterLines } from './cluster-log-messages.js'
 import type { AgentList, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
 import type { Policy } from '../auth/row-policy.js'
@@ -125,11 +124,15 @@ export interface LogPage {
   limit: number
 }
 
-/** Starts or stops sending the commits of `agent` as events; of all agents when it is empty. Answered by `watching`. */
+/**
+ * Starts or stops sending the commits of `agent` to a front as events; of all agents when it is empty. Answered by
+ * `watching`.
+ */
 export interface Watch {
   kind: 'watch'
   agent: string
   on: boolean
+  front: number
 }
 
 /** Signs a checkpoint of an agent's strand (docs/FORMAT.md, Tree, proof, checkpoint). */
@@ -375,13 +378,4 @@ export interface ShardSettings {
   proposals: ProposalRules
   /** The name of this node, where the log of the shard is that of a cluster. */
   node?: string
-}
-
-/** What the thread of a shard worker is given. */
-export interface ShardWorkerData {
-  settings: ShardSettings
-  /** Memory of its `Heartbeat`. */
-  heartbeat: SharedArrayBuffer
-  /** To the log of the cluster. */
-  lines?: ClusterLines
 }

@@ -1,9 +1,28 @@
+import { MessagePort } from 'node:worker_threads'
 import type { LockoutPolicy } from '../auth/lockout.js'
 import { isBytes, isFlag, isNumber, isText, members, oneOf, optional, type Check } from '../base/shape.js'
 import type { AuthRules } from './auth-messages.js'
-import { areClusterLines } from './cluster-log-messages.js'
-import type { ShardSettings, ShardWorkerData } from './messages.js'
+import { areClusterLines, type ClusterLines } from './cluster-log-messages.js'
+import type { ShardSettings } from './messages.js'
 import type { ProposalRules } from './proposal-messages.js'
+
+/** What the thread of a shard worker is given. */
+export interface ShardWorkerData {
+  settings: ShardSettings
+  /** Memory of its `Heartbeat`. */
+  heartbeat: SharedArrayBuffer
+  /** That of its `ShardMemory`. */
+  shared: SharedArrayBuffer
+  /** To the log of the cluster. */
+  lines?: ClusterLines
+}
+
+/** Has a shard talk to one more front. */
+export interface FrontJoins {
+  kind: 'front'
+  front: number
+  port: MessagePort
+}
 
 const isMemory: Check<SharedArrayBuffer> = (value) => value instanceof SharedArrayBuffer
 
@@ -29,5 +48,13 @@ const isSettings = members<ShardSettings>({
 export const isShardWorkerData: Check<ShardWorkerData> = members<ShardWorkerData>({
   settings: isSettings,
   heartbeat: isMemory,
+  shared: isMemory,
   lines: optional(areClusterLines),
+})
+
+/** Whether a message to a shard worker is that it talks to one more front. */
+export const isFrontJoins: Check<FrontJoins> = members<FrontJoins>({
+  kind: oneOf('front'),
+  front: isNumber,
+  port: (value): value is MessagePort => value instanceof MessagePort,
 })

@@ -21,7 +21,7 @@ import {
   limitedRefusal,
   writeOptions,
 } from './parameters.js'
-import type { Answer, ApiKeyRegistry, HandlerRoute } from './route.js'
+import type { Answer, HandlerRoute } from './route.js'
 
 const createBody = reader(ApiKeyCreateBody)
 
@@ -110,8 +110,9 @@ const list: HandlerRoute = {
     const outcome = await context.askFirst({ kind: 'apiKeyList', after, limit })
     if (outcome.kind !== 'apiKeys') return unexpected(outcome)
     const last = outcome.more ? outcome.rows.at(-1)?.keyId : undefined
+    const lastUses = await context.apiKeys.lastUses(outcome.rows.map(({ keyId }) => keyId))
     return json(200, {
-      api_keys: outcome.rows.map((row) => shownKey(row, context.apiKeys)),
+      api_keys: outcome.rows.map((row, place) => shownKey(row, lastUses[place] ?? 0)),
       next_cursor: last === undefined ? null : encodeCursor([last]),
     })
   },
@@ -120,9 +121,9 @@ const list: HandlerRoute = {
 /** Far more than a key's id has. */
 const KEY_ID_CHARS_MAX = 64
 
-function shownKey(row: ApiKeyRow, keys: ApiKeyRegistry): Record<string, unknown> {
+function shownKey(row: ApiKeyRow, lastUseAtMs: number): Record<string, unknown> {
   // What is kept of a use may be a minute old.
-  const lastUsedAtMs = Math.max(row.lastUsedAtMs ?? 0, keys.lastUsedAtMs(row.keyId))
+  const lastUsedAtMs = Math.max(row.lastUsedAtMs ?? 0, lastUseAtMs)
   return {
     key_id: row.keyId,
     name: row.name,

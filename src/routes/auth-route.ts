@@ -109,8 +109,6 @@ export interface TokenIssuer {
   readDeviceToken(namespace: Namespace, token: string): DeviceClaim | undefined
   /** The public keys: the one in force, the next one, and those before whose tokens may still be valid. */
   publicKeys(namespace: Namespace): Promise<PublicJwk[]>
-  /** Takes up the keys anew after a rotation. */
-  rotated(namespace: Namespace): void
 }
 
 /** The ceremonies of passkeys for the relying party of the settings (src/auth/passkey-ceremony.ts). */

@@ -36,11 +36,12 @@ const ready: HandlerRoute = {
   bodyBytesMax: 0,
   errors: [],
   docs: { summary: 'Serving', tag: 'Operation', answers: { 200: Ready } },
-  handle: async (_request, context) => context.readiness() ?? json(200, readyText(context)),
+  handle: async (_request, context) => (await context.readiness()) ?? json(200, await readyText(context)),
 }
 
-function readyText(context: RouteContext): Static<typeof Ready> {
-  return context.server().features.data_open ? { status: 'ready', data_open: true } : { status: 'ready' }
+async function readyText(context: RouteContext): Promise<Static<typeof Ready>> {
+  const { features } = await context.server()
+  return features.data_open ? { status: 'ready', data_open: true } : { status: 'ready' }
 }
 
 /** GET /metrics: Prometheus text. */

@@ -96,9 +96,9 @@ export interface RouteContext {
   read: StrandReaders
   apiKeys: ApiKeyRegistry
   tickets: TicketIssuer
-  readiness(): Refusal | undefined
+  readiness(): Refusal | undefined | Promise<Refusal | undefined>
   /** What the server is and how it is set, without secrets. */
-  server(): ServerInfo
+  server(): ServerInfo | Promise<ServerInfo>
   metrics(): Promise<{ text: string; contentType: string }>
   /** The same figures as values; those of `names` that there are, or all. */
   metricFamilies(names: readonly string[] | undefined): Promise<MetricFamily[]>
@@ -131,13 +131,13 @@ export interface StrandReaders {
 export interface ApiKeyRegistry {
   add(row: ApiKeyRow): void
   remove(keyId: string): void
-  /** When a key was last used, Unix milliseconds; 0 for never. */
-  lastUsedAtMs(keyId: string): number
+  /** When keys were last used, whichever front was asked, Unix milliseconds; 0 for never. */
+  lastUses(keyIds: readonly string[]): Promise<number[]>
 }
 
 /** Tickets by which a native EventSource opens a stream, and opens it again. */
 export interface TicketIssuer {
-  issue(principal: Principal): string | Refusal
+  issue(principal: Principal): string | Refusal | Promise<string | Refusal>
 }
 
 /** A body that is no JSON value of one schema. */

@@ -133,7 +133,7 @@ const tickets: HandlerRoute = {
     answers: { 201: StreamTicket },
   },
   async handle(request, context) {
-    const issued = context.tickets.issue(request.principal)
+    const issued = await context.tickets.issue(request.principal)
     return typeof issued === 'string'
       ? json(201, { ticket: issued, expires_in: limits.streamTicketSecs })
       : issued

@@ -1,17 +1,14 @@
 import { bundledBlocklist } from '../auth/password-blocklist.js'
-import { passwordPepper } from '../auth/password-pepper.js'
 import type { License } from '../auth/license.js'
-import { licenseStanding } from '../auth/license-standing.js'
 import { type Namespace, rootNamespace } from '../auth/namespace.js'
 import { steadyClock, systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
-import { pooledRandom } from '../base/random.js'
 import type { Config } from '../settings/config.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
-import { ShardedOutbox } from '../dispatch/mail-outbox.js'
-import { PasswordPool } from '../dispatch/password-pool.js'
+import type { LoginGate } from '../dispatch/login-gate.js'
+import type { PasswordPool } from '../dispatch/password-pool.js'
+import type { Ask } from '../dispatch/shard-threads.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { PoolListener } from '../dispatch/thread-pool.js'
 import { activation } from '../http/auth/activation.js'
 import { authContext } from '../http/auth/context.js'
 import { Revocations } from '../http/auth/revocations.js'
@@ -20,39 +17,48 @@ import { UserTokens } from '../http/auth/tokens.js'
 import type { AuthHandling } from '../http/handling.js'
 import type { StreamHub } from '../http/streams/hub.js'
 import type { OpenUploads } from '../http/uploads.js'
-import { authorityPublicKey } from '../data-directory/license-authority.js'
 import { oauthFlow } from './oauth.js'
-import { MailSender } from '../outbound/mail-sender.js'
-import type { LicenseTold } from '../protocol/audit-messages.js'
-import type { AuthRules, KeyEpochs } from '../protocol/auth-messages.js'
+import type { AuthRules, KeyEpochs, Revocation } from '../protocol/auth-messages.js'
 import type { PasskeyCeremonies } from '../routes/auth-route.js'
 
-/** The running parts of the auth add-on. */
+/** The parts of the auth add-on that every front has. */
 export interface AuthParts {
   handling: AuthHandling
   tokens: UserTokens
-  passwords: PasswordPool
-  /** What the audit strand says about the license. */
-  license: LicenseTold
+  /** Sessions, tokens or users have ended. */
+  ended(revocations: readonly (Revocation & { namespace: string })[]): void
+  /** Signing keys of namespaces were rotated. */
+  rotated(namespaces: readonly string[]): void
   /**
-   * Loads revocations, so that no revoked token is accepted, and sends waiting mails.
-   * @throws Error when a shard does not answer with its revocations
+   * Asks a shard for what has ended, so that no revoked token is accepted.
+   * @throws Error when it does not answer that
    */
-  start(): Promise<void>
-  stop(): Promise<void>
+  learn(ask: Ask): Promise<void>
 }
 
 /** What the auth add-on needs of the rest of the server. */
-interface AuthSurroundings {
-  directory: DataDirectory
+export interface AuthSurroundings {
+  directory: Pick<DataDirectory, 'masterSeed' | 'tokenEra'>
   shards: Shards
   log: Logger
   /** Open streams, which end with the token that opened them. */
   streams: StreamHub
-  /** Listener of the threads that hash passwords. */
-  told: PoolListener
   /** Requests whose bodies are arriving, which end in the same way. */
   uploads: OpenUploads
+  /** What all fronts share. */
+  services: AuthServices
+}
+
+/** What the fronts share of the auth add-on; the main thread keeps it. */
+export interface AuthServices {
+  passwords: Pick<PasswordPool, 'hash' | 'verify'>
+  gate: Pick<LoginGate, 'run'>
+  /** The license in force. */
+  license: License | undefined
+  /** Whether mails are sent. */
+  mailOn: boolean
+  /** A mail was put into the outbox. */
+  onMail(): void
 }
 
 /** The auth settings that shards need. */
@@ -80,7 +86,7 @@ export function authOff(config: Config): AuthHandling {
 /** Makes the auth add-on if it is on, even without a license, so that issued tokens stay valid. */
 export async function makeAuth(config: Config, around: AuthSurroundings): Promise<AuthParts | undefined> {
   if (!config.auth.enabled) return undefined
-  const { directory, shards, log } = around
+  const { directory, shards, log, services } = around
   const root = rootNamespace(config.agentId)
   const ended = new Revocations(systemClock, steadyClock)
   const namespaces = new Namespaces(shards)
@@ -97,11 +103,15 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
     epochsOf: (namespace) => epochsOf(shards, namespace),
   })
   around.uploads.watchUsers((user) => tokens.stillGood(user))
-  const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) }, { told: around.told })
-  const mail = await mailSender(config, around)
+  const { passwords, gate, mailOn, license } = services
+  const endOfUsers = () => {
+    around.streams.endOfUsers((user) => tokens.stillGood(user) === undefined)
+    around.uploads.endOfUsers()
+  }
   const context = authContext({
     shards,
     passwords,
+    gate,
     tokens,
     passkeys: await passkeyCeremonies(config),
     oauth: await oauthFlow(config.oauth, { masterSeed: directory.masterSeed, log }),
@@ -112,39 +122,30 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       requireEmailVerify: config.auth.requireEmailVerify,
       // Made before the server listens, since it blocks the front for tens of milliseconds.
       passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
-      mailOn: mail !== undefined,
+      mailOn,
       production: config.environment === 'production',
       loginAttemptsMax: config.auth.maxLoginAttempts,
     },
-    onEnded(namespace, what) {
-      for (const one of what) ended.add(namespace.id, one)
-      around.streams.endOfUsers((user) => tokens.stillGood(user) === undefined)
-      around.uploads.endOfUsers()
-    },
-    onMail: () => mail?.wake(),
+    onMail: () => services.onMail(),
   })
-  const { license, told } = await validLicense(config, log)
+  const take = (revocations: readonly (Revocation & { namespace: string })[]) => {
+    for (const { namespace, ...one } of revocations) ended.add(namespace, one)
+    endOfUsers()
+  }
   return {
     handling: { refusal: activation(true, license, systemClock), root, context, missing },
     tokens,
-    passwords,
-    license: told,
-    async start() {
-      await loadRevocations(shards, ended)
-      mail?.wake()
+    ended: take,
+    rotated(namespaces) {
+      for (const id of namespaces) tokens.rotated(id)
     },
-    async stop() {
-      await mail?.stop()
-      await passwords.close()
+    async learn(ask) {
+      const outcome = await ask({ kind: 'revocationsList' })
+      if (outcome.kind !== 'revocations')
+        throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)
+      tokens.forgetKeys()
+      take(outcome.rows)
     },
-  }
-}
-
-async function loadRevocations(shards: Shards, ended: Revocations): Promise<void> {
-  for (const outcome of await shards.askAll({ kind: 'revocationsList' })) {
-    if (outcome.kind !== 'revocations')
-      throw new Error(`What has ended could not be read: ${JSON.stringify(outcome)}`)
-    for (const { namespace, ...one } of outcome.rows) ended.add(namespace, one)
   }
 }
 
@@ -159,47 +160,9 @@ async function epochsOf(shards: Shards, { id, agent }: Namespace): Promise<KeyEp
   throw new Error(`The signing keys of a namespace could not be read: ${outcome.kind}`)
 }
 
-/** The sender of mail, if a mail server is set: its library is a quarter of what a start reads otherwise. */
-async function mailSender(
-  { mail }: Config,
-  { shards, log }: AuthSurroundings,
-): Promise<MailSender | undefined> {
-  if (mail === undefined) return undefined
-  const { smtpServer } = await import('../outbound/mail.js')
-  return new MailSender({
-    outbox: new ShardedOutbox(shards),
-    server: smtpServer(mail),
-    linkBaseUrl: mail.linkBaseUrl,
-    clock: systemClock,
-    random: pooledRandom(),
-    log,
-  })
-}
-
 /** Passkeys, if they are configured: their libraries take a quarter of a second to load. */
 async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonies | undefined> {
   if (passkeys === undefined) return undefined
   const { PasskeyCeremony } = await import('../auth/passkey-ceremony.js')
   return new PasskeyCeremony(passkeys)
-}
-
-/** The license in force, and what the audit strand says about it; logs a line if there is none. */
-async function validLicense(
-  { auth, dataDir }: Config,
-  log: Logger,
-): Promise<{ license: License | undefined; told: LicenseTold }> {
-  const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
-  const none = { licensee: null, expires_at_ms: null, features: [], authority: publicKey ?? null }
-  const standing = await licenseStanding({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
-  if (standing.state !== 'valid') {
-    const { state: reason, detail } = standing
-    log.warn({ reason, detail }, 'the auth add-on has no valid license: its routes answer 402')
-    return { license: undefined, told: { ...none, state: standing.state } }
-  }
-  const { license } = standing
-  const { licensee, expiresAtMs, features } = license
-  return {
-    license,
-    told: { ...none, state: 'valid', licensee, expires_at_ms: expiresAtMs, features },
-  }
 }

@@ -2,18 +2,20 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { steadyClock } from '../base/clock.js'
+import { machineClock } from '../base/machine-clock.js'
 import { readIfThere, writeDurably } from '../base/durable-file.js'
 import type { Logger } from '../base/log.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
-import { BEATS_PER_LEASE, Lease, Silence } from '../dispatch/cluster/lease.js'
+import { BEATS_PER_LEASE, Silence } from '../dispatch/cluster/lease.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
-import type { ClusterOwner } from '../dispatch/shards.js'
+import type { ClusterOwner } from '../dispatch/shard-threads.js'
 import { clusterFormat } from '../outbound/cluster/facts.js'
 import { NodeTable, type NodeRow } from '../outbound/cluster/nodes.js'
 import { Session } from '../outbound/cluster/session.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
 import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
+import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ClusterConfig } from '../settings/cluster.js'
 
 /** The file in a data directory that says as which incarnation of which node it was used last. */
@@ -36,7 +38,8 @@ export interface NodeParts {
  */
 export class ClusterNode implements ClusterOwner {
   readonly #parts: NodeParts
-  readonly #lease: Lease
+  /** The threads of this node see it too. */
+  readonly lease = new LeaseMemory()
   readonly #leaseMs: number
   #session: Session | undefined
   #thread: ClusterLogThread | undefined
@@ -48,7 +51,6 @@ export class ClusterNode implements ClusterOwner {
   constructor(parts: NodeParts) {
     this.#parts = parts
     this.#leaseMs = parts.settings.leaseSecs * 1_000
-    this.#lease = new Lease(this.#leaseMs)
   }
 
   /**
@@ -60,12 +62,12 @@ export class ClusterNode implements ClusterOwner {
     const { urls, node } = settings
     try {
       await this.#alone()
-      const sentAtMs = steadyClock()
+      const sentAtMs = machineClock()
       this.#incarnation = (await this.#joined()) ?? 0
       if (this.#incarnation === 0) throw new Error(`Another node joined as ${node} at the same moment`)
       writeDurably(join(directory.path, incarnationFile), `${node} ${this.#incarnation}\n`)
       if (!(await this.#sendBeat())) throw new Error('The database stopped waiting for its standby')
-      this.#lease.confirmed(sentAtMs)
+      this.lease.extend(sentAtMs + this.#leaseMs)
     } catch (error) {
       this.#session?.drop()
       throw new Error(`The node ${node} cannot join its cluster: ${describeTrouble(error)}`, { cause: error })
@@ -95,16 +97,12 @@ export class ClusterNode implements ClusterOwner {
   }
 
   get figures(): ClusterFigures {
-    return { ...(this.#thread?.figures ?? noClusterFigures), mayAnswer: this.mayAnswer() }
+    return { ...(this.#thread?.figures ?? noClusterFigures), mayAnswer: this.lease.holds() }
   }
 
   linesOf: ClusterOwner['linesOf'] = (shard) => {
     if (this.#thread === undefined) throw new Error('Expected the node to have joined')
     return this.#thread.linesOf(shard)
-  }
-
-  mayAnswer(): boolean {
-    return steadyClock() < this.#lease.untilMs
   }
 
   /** Waits until no other node is alive. @throws Error where one beats */
@@ -154,13 +152,13 @@ export class ClusterNode implements ClusterOwner {
     while (!this.#stop.signal.aborted) {
       await this.#pause()
       if (this.#stop.signal.aborted) return
-      const sentAtMs = steadyClock()
+      const sentAtMs = machineClock()
       try {
-        if (await this.#sendBeat()) this.#lease.confirmed(sentAtMs)
+        if (await this.#sendBeat()) this.lease.extend(sentAtMs + this.#leaseMs)
         else if (await this.#isExpelled()) return this.#end()
       } catch (error) {
         this.#session?.drop()
-        if (this.mayAnswer())
+        if (this.lease.holds())
           this.#parts.log.warn({ err: error }, 'a beat did not reach the database of the cluster')
       }
       this.#tellCutOff()
@@ -191,12 +189,12 @@ export class ClusterNode implements ClusterOwner {
   }
 
   #end(): void {
-    this.#lease.ended()
+    this.lease.end()
     this.#parts.lost('another node of the cluster has taken the place of this one')
   }
 
   #tellCutOff(): void {
-    const isCutOff = !this.mayAnswer()
+    const isCutOff = !this.lease.holds()
     if (isCutOff === this.#isCutOff) return
     this.#isCutOff = isCutOff
     const { log } = this.#parts

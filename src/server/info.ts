@@ -8,7 +8,7 @@ import type { ServerState } from './state.js'
 
 /** What the server tells of itself is taken from these. */
 export interface InfoSources {
-  parts: Pick<Parts, 'shards'>
+  parts: Pick<Parts, 'threads'>
   state: Pick<ServerState, 'readOnly'>
   /** As it was at the start; absent while the auth add-on is off. */
   license: LicenseTold | undefined
@@ -28,14 +28,14 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     is_set: isSet,
   }))
   const features = featuresOf(config, sources.hasConsole)
-  const { shards } = sources.parts
+  const { threads } = sources.parts
   return () => ({
     version,
     node: process.versions.node,
     started_at_ms: startedAtMs,
     read_only: sources.state.readOnly,
-    serving: shards.serving,
-    shards: shards.figures().map(({ agents, records, deaths }) => ({ agents, records, deaths })),
+    serving: threads.shards.serving,
+    shards: threads.figures().map(({ agents, records, deaths }) => ({ agents, records, deaths })),
     features,
     license: licenseNow(sources.license, systemClock()),
     last_backup_copy_at_ms: sources.copiedAtMs() ?? null,

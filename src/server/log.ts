@@ -1,18 +1,19 @@
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import { ServerLog } from '../dispatch/server-log.js'
-import type { Shards } from '../dispatch/shards.js'
+import type { ShardThreads } from '../dispatch/shard-threads.js'
 import type { Config } from '../settings/config.js'
 import type { ServerState } from './state.js'
 
 /** The log of strand heads, if it is on (docs/adr/0023-server-log.md). */
 export function makeServerLog(
   { logIntervalSecs }: Config,
-  { shards, state, log }: { shards: Shards; state: ServerState; log: Logger },
+  { threads, state, log }: { threads: ShardThreads; state: ServerState; log: Logger },
 ): ServerLog | undefined {
   if (logIntervalSecs === 0) return undefined
   return new ServerLog({
-    shards,
+    shards: threads.shards,
+    committed: (shard) => threads.figures()[shard]?.records ?? 0,
     intervalMs: logIntervalSecs * 1_000,
     readOnly: () => state.readOnly,
     nowMs: systemClock,

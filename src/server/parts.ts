@@ -2,87 +2,94 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
-import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { Config } from '../settings/config.js'
-import { freeBytesOf, type DataDirectory } from '../data-directory/data-directory.js'
-import { ReaderPool } from '../dispatch/reader-pool.js'
+import type { DataDirectory } from '../data-directory/data-directory.js'
+import { ReaderPool, type Readers } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
+import type { ShardThreads } from '../dispatch/shard-threads.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { PoolFigures, PoolListener } from '../dispatch/thread-pool.js'
 import { ApiKeys } from '../http/auth/api-keys.js'
 import { FrontSlices } from '../http/front-slices.js'
-import { HttpMetrics } from '../http/metrics.js'
+import type { Bounds } from '../http/bounds.js'
+import { RequestCounts } from '../http/request-counts.js'
 import { StreamHub } from '../http/streams/hub.js'
-import { Tickets } from '../http/streams/tickets.js'
+import { Tickets, type StreamTickets } from '../http/streams/tickets.js'
 import { OpenUploads } from '../http/uploads.js'
 
-/** The parts that carry out requests, made once. */
-export interface Parts {
+/** The parts that carry out the requests of one front, made once. */
+export interface FrontParts {
   shards: Shards
-  readers: ReaderPool
+  readers: Readers
   streams: StreamHub
   apiKeys: ApiKeys
-  tickets: Tickets
+  tickets: StreamTickets
   uploads: OpenUploads
   slices: FrontSlices
   /** Where imports wait for the end of their export. */
   stageFolder: string
-  metrics: HttpMetrics
+  counts: RequestCounts
+  bounds: Bounds
+}
+
+/** Those of the main thread, which is a front, with what it keeps for all fronts. */
+export interface Parts extends FrontParts {
+  threads: ShardThreads
+  readers: ReaderPool
+  tickets: Tickets
   serverLog: ServerLog | undefined
+  sink: SinkThread | undefined
   /** Pools of threads that requests need. */
   pools: { figures: PoolFigures }[]
 }
 
-/** What making them needs. */
-interface Made {
-  directory: DataDirectory
-  shards: Shards
-  sink: SinkThread | undefined
-  serverLog: ServerLog | undefined
-  control: { copiedAtMs: number | undefined }
-  told: PoolListener
-  cluster: { figures: ClusterFigures } | undefined
+/** What making the parts of a front needs. */
+interface FrontMade extends Pick<FrontParts, 'shards' | 'readers' | 'bounds' | 'stageFolder'> {
+  /** The tickets, which may need to know the keys. */
+  tickets(apiKeys: ApiKeys): StreamTickets
+  /** The tickets of a key that was deleted open nothing; the thread that keeps them is to know. */
+  revokeTickets?(principalId: string): void
 }
 
-/** Makes them. */
-export function makeParts(config: Config, made: Made): Parts {
-  const { directory, shards, sink, serverLog, control, told, cluster } = made
-  const readers = new ReaderPool(directory.path, { told })
-  const pools: Parts['pools'] = [readers]
-  const streams = new StreamHub(shards, config.streamsPerPrincipal)
-  const tickets = new Tickets(systemClock, config.streamsPerPrincipal)
+/** Makes the parts of one front. */
+export function makeFrontParts({ shards, readers, bounds, stageFolder, ...made }: FrontMade): FrontParts {
+  const streams = new StreamHub(shards, bounds.streams)
   const uploads = new OpenUploads()
   const apiKeys = new ApiKeys((principalId) => {
     streams.endOf(principalId)
     uploads.endOf(principalId)
-    tickets.revoke(principalId)
+    made.revokeTickets?.(principalId)
   })
-  const metrics = new HttpMetrics({
-    shards,
-    streams: () => streams.count,
-    pools: () => pools.map(({ figures }) => figures),
-    freeBytes: () => freeBytesOf(config),
-    backupCopiedAtMs: () => control.copiedAtMs,
-    ...(sink !== undefined && { sink: () => sink.figures }),
-    ...(cluster !== undefined && { cluster: () => cluster.figures }),
-    ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
-  })
+  const tickets = made.tickets(apiKeys)
   const slices = new FrontSlices()
-  const stageFolder = emptyStage(directory.path)
-  return {
-    shards,
+  const counts = new RequestCounts()
+  return { shards, readers, streams, apiKeys, tickets, uploads, slices, stageFolder, counts, bounds }
+}
+
+/** What making the parts of the main thread needs. */
+interface Made {
+  directory: DataDirectory
+  threads: ShardThreads
+  bounds: Bounds
+  sink: SinkThread | undefined
+  serverLog: ServerLog | undefined
+  told: PoolListener
+}
+
+/** Makes them. */
+export function makeParts(config: Config, { directory, threads, told, bounds, ...more }: Made): Parts {
+  const readers = new ReaderPool(directory.path, { told })
+  const tickets = new Tickets(systemClock, config.streamsPerPrincipal)
+  const parts = makeFrontParts({
+    shards: threads.shards,
     readers,
-    streams,
-    apiKeys,
-    tickets,
-    uploads,
-    slices,
-    stageFolder,
-    metrics,
-    serverLog,
-    pools,
-  }
+    bounds,
+    stageFolder: emptyStage(directory.path),
+    tickets: () => tickets,
+    revokeTickets: (principalId) => tickets.revoke(principalId),
+  })
+  return { ...parts, ...more, threads, readers, tickets, pools: [readers] }
 }
 
 /** Logs that threads of a pool do not start, or end. */

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '../base/clock.js'
-import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
-import type { ReaderPool } from '../dispatch/reader-pool.js'
+import type { Readers } from '../dispatch/reader-pool.js'
 import { parseAddressRanges } from '../http/client-address.js'
+import type { Bounds, BoundSettings } from '../http/bounds.js'
 import { AnswerCoder } from '../http/content-coding.js'
 import { Credentials } from '../http/credentials.js'
 import { ExportSender } from '../http/export.js'
@@ -15,35 +15,33 @@ import type { Handling } from '../http/handling.js'
 import { ImportReceiver } from '../http/import/receiver.js'
 import { IngestReceiver } from '../http/ingest/receiver.js'
 import { openApiSteps } from '../http/openapi/document.js'
-import { RateLimiter } from '../http/rate-limit.js'
 import { RateLimits } from '../http/rate-limits.js'
-import { unsentAnswers } from '../http/unsent.js'
 import type { RouteContext } from '../routes/route.js'
 import type { Route } from '../routes/routes.js'
 import type { Config } from '../settings/config.js'
 import { tellAudit } from './audit.js'
 import { authOff, type AuthParts } from './auth.js'
-import { serverInfo } from './info.js'
-import type { Parts } from './parts.js'
-import type { ServerState } from './state.js'
+import type { FrontParts } from './parts.js'
+import type { Services } from './services.js'
+import type { Standing } from './state.js'
 
 /** What making the handling of requests needs. */
 interface Surroundings {
-  directory: DataDirectory
+  directory: Pick<DataDirectory, 'rootKeyDigest'>
   routes: readonly Route[]
-  parts: Parts
-  state: ServerState
+  parts: FrontParts
+  standing: Standing
+  services: Services
   auth: AuthParts | undefined
   pages: ServedPages
-  /** When the stores were last copied for a backup. */
-  control: { copiedAtMs: number | undefined }
   log: Logger
 }
 
-/** Makes the handling of requests. */
+/** Makes the handling of the requests of one front. */
 export function handlingOf(config: Config, around: Surroundings): Handling {
-  const { parts, state, auth, pages, log } = around
-  const { shards, readers, streams, tickets, uploads, metrics, serverLog } = parts
+  const { parts, standing, services, auth, pages, log } = around
+  const { shards, readers, streams, tickets, uploads, counts, bounds } = parts
+  const { tellHead } = services
   const onError = (error: unknown, requestId: string) =>
     log.error({ err: error, request_id: requestId }, 'a request failed')
   const idPrefix = randomBytes(6).toString('base64url')
@@ -55,11 +53,11 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
     streams,
     tickets,
     uploads,
-    metrics,
+    counts,
     onError,
-    rates: ratesOf(config),
+    rates: ratesOf(config, bounds),
     credentials: credentialsOf(config, around),
-    context: contextOf(config, around),
+    context: contextOf(around),
     ingest: ingestBy(config, parts, onError),
     exports: new ExportSender({ shards, readers, uploads, onError }),
     imports: new ImportReceiver({
@@ -68,22 +66,22 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
       uploads,
       stageFolder: parts.stageFolder,
       onError,
-      refusal: () => state.stoppingRefusal() ?? state.writeRefusal(),
+      refusal: () => standing.stoppingRefusal() ?? standing.writeRefusal(),
       tellAudit: (entry) => tellAudit(shards, entry),
-      ...(serverLog !== undefined && { tellHead: (head) => serverLog.tell(head) }),
+      ...(tellHead !== undefined && { tellHead }),
     }),
     auth: auth?.handling ?? authOff(config),
     corsOrigins: new Set(config.corsOrigins),
-    stopping: state.stoppingRefusal,
-    writeRefusal: state.writeRefusal,
-    unsent: unsentAnswers(),
+    stopping: standing.stoppingRefusal,
+    writeRefusal: standing.writeRefusal,
+    unsent: bounds.answers,
     nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
   }
 }
 
-function contextOf(config: Config, around: Surroundings): RouteContext {
-  const { parts, state, routes, auth, pages, control } = around
-  const { shards, readers, apiKeys, tickets, metrics } = parts
+function contextOf({ parts, routes, services }: Surroundings): RouteContext {
+  const { shards, readers, apiKeys, tickets } = parts
+  const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
     ask: (agent, command) => shards.ask(agent, command),
     askAll: (command) => shards.askAll(command),
@@ -92,50 +90,58 @@ function contextOf(config: Config, around: Surroundings): RouteContext {
     shardOf: (agent) => shards.shardOf(agent),
     askFirst: (command) => shards.askOne(0, command),
     read: readsBy(readers),
-    apiKeys,
+    apiKeys: {
+      add: (row) => apiKeys.add(row),
+      remove: (keyId) => apiKeys.remove(keyId),
+      lastUses,
+    },
     tickets,
-    readiness: () => state.stoppingRefusal() ?? unready(parts, state),
-    server: serverInfo(config, {
-      parts,
-      state,
-      license: auth?.license,
-      hasConsole: pages.console !== undefined,
-      copiedAtMs: () => control.copiedAtMs,
-    }),
-    metrics: () => metrics.text(),
-    metricFamilies: (names) => metrics.families(names),
+    readiness,
+    server,
+    metrics,
+    metricFamilies,
     openApi: madeOnce(() => openApiOf(routes, parts)),
     nowMs: systemClock,
     random: randomBytes,
   }
 }
 
-function ratesOf(config: Config): RateLimits {
-  const named = (name: 'global' | 'auth', limit: { ratePerSec: number; burst: number }) => ({
-    name,
-    limit,
-    limiter: new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax }),
-  })
-  const { rateLimitRps, rateLimitBurst } = config.auth
+/** The settings of what all fronts are bounded by together. */
+export function boundSettings(config: Config, connectionsMax: number): BoundSettings {
+  const { rateLimitRps, rateLimitBurst, auth, streamsPerPrincipal } = config
+  return {
+    streamsPerPrincipal,
+    global: { ratePerSec: rateLimitRps, burst: rateLimitBurst },
+    auth: { ratePerSec: auth.rateLimitRps, burst: auth.rateLimitBurst },
+    connectionsMax,
+  }
+}
+
+function ratesOf(config: Config, { global, auth }: Bounds): RateLimits {
+  const named = boundSettings(config, Infinity)
   const settings = {
-    global: named('global', { ratePerSec: config.rateLimitRps, burst: config.rateLimitBurst }),
-    auth: named('auth', { ratePerSec: rateLimitRps, burst: rateLimitBurst }),
+    global: { name: 'global', limit: named.global, limiter: global },
+    auth: { name: 'auth', limit: named.auth, limiter: auth },
     exempt: parseAddressRanges(config.rateLimitExempt.join(',')).ranges,
     trusted: parseAddressRanges(config.trustedProxies.join(',')).ranges,
-  }
+  } as const
   return new RateLimits(settings, systemClock)
 }
 
 function credentialsOf(config: Config, { directory, parts, auth }: Surroundings): Credentials {
   const { apiKeys: keys, tickets } = parts
   return new Credentials(
-    { rootKeyDigest: directory.rootKeyDigest, open: config.dataOpen },
+    {
+      rootKeyDigest: directory.rootKeyDigest,
+      open: config.dataOpen,
+      tokenBytesMax: Math.floor(limits.verifiedTokenBytesMax / config.fronts),
+    },
     { keys, tickets, clock: systemClock, ...(auth !== undefined && { tokens: auth.tokens }) },
   )
 }
 
 /** Long reads of strands, by the pool. */
-function readsBy(readers: ReaderPool): RouteContext['read'] {
+function readsBy(readers: Readers): RouteContext['read'] {
   return {
     treeRoot: (view) => readers.treeRoot(view),
     inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
@@ -147,27 +153,17 @@ function readsBy(readers: ReaderPool): RouteContext['read'] {
 /** The handler of ingest streams. */
 function ingestBy(
   { recordBytesMax, ingestBadLinesMax: badLinesMax }: Config,
-  { shards, uploads, slices, metrics }: Parts,
+  { shards, uploads, slices, counts }: FrontParts,
   onError: Handling['onError'],
 ): IngestReceiver {
-  const onRefused = (code: string, count: number) => metrics.linesRefused(code, count)
+  const onRefused = (code: string, count: number) => counts.linesRefused(code, count)
   return new IngestReceiver({ shards, uploads, slices, recordBytesMax, badLinesMax, onRefused, onError })
-}
-
-function unready({ shards, pools }: Parts, state: ServerState): Refusal | undefined {
-  if (!shards.serving) return refuse('unavailable', 'A shard is starting or recovering')
-  const idle = pools.find(({ figures }) => !figures.serving)
-  if (idle !== undefined)
-    return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)
-  return state.readOnly
-    ? refuse('unavailable', 'The data disk is nearly full: the server is read-only')
-    : undefined
 }
 
 /**
  * The bytes of the OpenAPI document. They are made in slices at the first request, so that other requests do not wait.
  */
-async function openApiOf(routes: readonly Route[], { slices }: Parts): Promise<Uint8Array> {
+async function openApiOf(routes: readonly Route[], { slices }: FrontParts): Promise<Uint8Array> {
   const document = await slices.runSteps(openApiSteps(routes, version))
   return slices.run(() => Buffer.from(JSON.stringify(document)))
 }

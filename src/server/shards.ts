@@ -1,7 +1,8 @@
 import { assert } from '../base/assert.js'
 import { setTimeout } from 'node:timers/promises'
 import type { Flush } from '../backup/space.js'
-import { authRules } from './auth.js'
+import { authRules, type AuthParts } from './auth.js'
+import type { Fronts } from './fronts.js'
 import { unreachable } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
@@ -10,26 +11,40 @@ import type { Control } from '../backup/control.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
-import { Shards, type ClusterOwner, type FrontNotice, type ShardsListener } from '../dispatch/shards.js'
+import {
+  ShardThreads,
+  type ClusterOwner,
+  type FrontListener,
+  type ShardsListener,
+} from '../dispatch/shard-threads.js'
+import type { FrontNotice, Shards } from '../dispatch/shards.js'
 import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
 import type { StreamHub } from '../http/streams/hub.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 
-/** The parts that learn what happens to shards. */
-export interface ShardsTold {
-  shards: Shards
+/** The parts of a front that learn what happens to shards. */
+export interface FrontTold {
   log: Logger
   streams: StreamHub
+  keys: ApiKeyUpkeep
+  /** Absent while the auth add-on is off. */
+  auth: AuthParts | undefined
+}
+
+/** Those of the main thread. */
+export interface ShardsTold extends FrontTold {
+  threads: ShardThreads
   readers: ReaderPool
-  apiKeys: ApiKeyUpkeep
   control: Control
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
+  /** The other fronts. */
+  fronts: Fronts | undefined
 }
 
 /** The shards of a data directory; their threads are not started yet. */
-export function makeShards(config: Config, directory: DataDirectory, cluster?: ClusterOwner): Shards {
+export function makeShards(config: Config, directory: DataDirectory, cluster?: ClusterOwner): ShardThreads {
   const settings = Array.from({ length: directory.shards }, (_none, shard) => ({
     shard,
     path: shardFolder(directory.path, shard),
@@ -40,16 +55,32 @@ export function makeShards(config: Config, directory: DataDirectory, cluster?: C
     proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
     ...(config.cluster !== undefined && { node: config.cluster.node }),
   }))
-  const { recordCacheBytes: cacheBytesMax, shardSilenceSecs } = config
-  return new Shards(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000, cluster })
+  const { recordCacheBytes, fronts, shardSilenceSecs } = config
+  const cacheBytesMax = Math.floor(recordCacheBytes / fronts)
+  return new ShardThreads(settings, { cacheBytesMax, silenceMaxMs: shardSilenceSecs * 1_000, cluster })
 }
 
-/** Passes events of shards on to the parts that they concern. */
-export function shardsListener(told: ShardsTold): ShardsListener {
-  const { shards, log, streams, readers, apiKeys, control, sink, serverLog } = told
+/** Passes events of shards on to the parts of a front that they concern. */
+export function frontListener(told: FrontTold): FrontListener {
+  const { streams, keys, auth } = told
   return {
     events: (shard, events) => streams.events(shard, events),
     notice: (shard, notice) => takeNotice(shard, notice, told),
+    async learn(shard, ask) {
+      await keys.learn(shard, ask)
+      await auth?.learn(ask)
+    },
+    restarted: (shard) => streams.restarted(shard),
+  }
+}
+
+/** The same in the main thread, which has parts that other fronts have not. */
+export function shardsListener(told: ShardsTold): ShardsListener {
+  const { threads, log, readers, control, sink, serverLog, fronts } = told
+  const front = frontListener(told)
+  return {
+    ...front,
+    replaced: (shard) => fronts?.join(shard),
     async died(shard, error) {
       log.error({ shard, err: error }, 'a shard thread ended and is started again')
       sink?.pause(shard)
@@ -59,15 +90,14 @@ export function shardsListener(told: ShardsTold): ShardsListener {
     hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
     lost(shard, reason) {
       log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
-      void endProcess(shards)
+      void endProcess(threads, fronts)
     },
     restarted(shard) {
       log.warn({ shard }, 'a shard thread serves again')
       readers.resume(shard)
       sink?.resume(shard)
-      streams.restarted(shard)
+      front.restarted(shard)
       serverLog?.restarted(shard)
-      apiKeys.restarted(shard)
     },
   }
 }
@@ -106,7 +136,7 @@ async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
 const storeBuilt = 'the store of a shard was made from the log of the cluster'
 
 /** Passes a notice of a shard on to the parts that it concerns. */
-function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log }: ShardsTold): void {
+function takeNotice(shard: number, notice: FrontNotice, { streams, keys, auth, log }: FrontTold): void {
   switch (notice.kind) {
     case 'policiesChanged':
       streams.endUsersOf(notice.agents)
@@ -115,7 +145,13 @@ function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log 
       streams.forget(notice.agents)
       return
     case 'apiKeysChanged':
-      apiKeys.changed(notice.changes)
+      keys.changed(notice.changes)
+      return
+    case 'ended':
+      auth?.ended(notice.revocations)
+      return
+    case 'rotated':
+      auth?.rotated(notice.namespaces)
       return
     case 'imported':
       streams.readAgain(notice.agents)
@@ -135,7 +171,8 @@ function takeNotice(shard: number, notice: FrontNotice, { streams, apiKeys, log 
  * Ends the process even if threads hang: with exit code 1 if they can be ended. An exit waits for each thread, so if
  * one is in a system call that does not return, the process has to kill itself.
  */
-export async function endProcess(shards: Shards): Promise<void> {
-  if (await shards.abandon()) process.exit(1)
+export async function endProcess(threads: ShardThreads, fronts: Fronts | undefined): Promise<void> {
+  const ended = await Promise.all([threads.abandon(), fronts?.abandon()])
+  if (!ended.includes(false)) process.exit(1)
   process.kill(process.pid, 'SIGKILL')
 }

@@ -8,13 +8,49 @@ import { freeBytesOf } from '../data-directory/data-directory.js'
 const stopping = refuse('unavailable', 'The server is stopping')
 const storageFull = refuse('storage_full', 'The data disk is nearly full: free some of it; reads go on')
 
-/** Whether the server accepts requests, and writes. */
+/** The words of the memory of a `Standing`. */
+const words = { stopping: 0, readOnly: 1 } as const
+
+/** Whether the server accepts requests, and writes, in memory that all fronts share. */
+export class Standing {
+  readonly memory: SharedArrayBuffer
+  readonly #words: Int32Array
+
+  /** @param memory that of the main thread; new when absent */
+  constructor(memory = new SharedArrayBuffer(8)) {
+    this.memory = memory
+    this.#words = new Int32Array(memory)
+  }
+
+  get stopping(): boolean {
+    return Atomics.load(this.#words, words.stopping) === 1
+  }
+
+  set stopping(value: boolean) {
+    Atomics.store(this.#words, words.stopping, value ? 1 : 0)
+  }
+
+  get readOnly(): boolean {
+    return Atomics.load(this.#words, words.readOnly) === 1
+  }
+
+  set readOnly(value: boolean) {
+    Atomics.store(this.#words, words.readOnly, value ? 1 : 0)
+  }
+
+  /** Why no request is accepted now. */
+  readonly stoppingRefusal = (): Refusal | undefined => (this.stopping ? stopping : undefined)
+
+  /** Why no write is accepted now. */
+  readonly writeRefusal = (): Refusal | undefined => (this.readOnly ? storageFull : undefined)
+}
+
+/** Watches whether the server accepts writes. */
 export class ServerState {
+  readonly standing = new Standing()
   readonly #settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>
   readonly #log: Logger
   #timer: NodeJS.Timeout | undefined
-  #stopping = false
-  #readOnly = false
 
   constructor(settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>, log: Logger) {
     this.#settings = settings
@@ -23,14 +59,8 @@ export class ServerState {
 
   /** Whether free space is below its mark, so that the server only reads. */
   get readOnly(): boolean {
-    return this.#readOnly
+    return this.standing.readOnly
   }
-
-  /** Why no request is accepted now. */
-  readonly stoppingRefusal = (): Refusal | undefined => (this.#stopping ? stopping : undefined)
-
-  /** Why no write is accepted now. */
-  readonly writeRefusal = (): Refusal | undefined => (this.#readOnly ? storageFull : undefined)
 
   /** Watches the disk: LMDB reports a full one as an I/O error, when it is too late to answer well. */
   start(): void {
@@ -39,7 +69,7 @@ export class ServerState {
   }
 
   stop(): void {
-    this.#stopping = true
+    this.standing.stopping = true
     clearInterval(this.#timer)
   }
 
@@ -48,11 +78,11 @@ export class ServerState {
     if (freeBytesMin === 0) return
     const { free, err } = this.#freeBytes()
     const readOnly = free < freeBytesMin
-    if (readOnly !== this.#readOnly) {
+    if (readOnly !== this.readOnly) {
       const text = err === undefined ? 'free space crossed its mark' : 'free space cannot be told'
       this.#log.warn({ free_bytes: free, read_only: readOnly, err }, text)
     }
-    this.#readOnly = readOnly
+    this.standing.readOnly = readOnly
   }
 
   /** None where the disk does not tell. */

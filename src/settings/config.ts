@@ -18,6 +18,7 @@ import { type ClusterConfig, clusterFaults, clusterSettings, readCluster } from 
 import { connectionSettings } from './connections.js'
 import { consoleSettings } from './console.js'
 import { directorySettings } from './directories.js'
+import { frontsByDefault, frontSettings, type HttpEngineChoice } from './fronts.js'
 import { secretSettings } from './secrets.js'
 import { shardSettings } from './shards.js'
 import { shownSettings, type ShownSetting } from './shown.js'
@@ -34,10 +35,6 @@ import {
 const megabyte = 1_048_576
 
 /** Every setting of the server; docs/config.md is made from this table. */
-/** The HTTP libraries that can be asked for (src/http/door). */
-const httpEngineChoices = ['auto', 'uws', 'node'] as const
-type HttpEngineChoice = (typeof httpEngineChoices)[number]
-
 export const settings = {
   host: setting({
     name: 'SERVICE_HOST',
@@ -52,15 +49,6 @@ export const settings = {
     description: 'The TCP port to listen on; 0 takes any free one.',
     allowed: 'an integer from 0 to 65535',
     parse: parsers.integer(0, 65_535),
-  }),
-  httpEngine: setting<HttpEngineChoice>({
-    name: 'SERVICE_HTTP_ENGINE',
-    default: 'auto',
-    description:
-      'The HTTP library: `uws` is uWebSockets.js, `node` what Node brings along, which is slower, `auto` the first of ' +
-      'them that loads.',
-    allowed: httpEngineChoices.join(', '),
-    parse: parsers.oneOf(httpEngineChoices),
   }),
   tlsCertFile: setting<string | undefined>({
     name: 'SERVICE_TLS_CERT_FILE',
@@ -78,6 +66,7 @@ export const settings = {
   }),
   ...directorySettings,
   ...shardSettings,
+  ...frontSettings,
   ...clusterSettings,
   ...connectionSettings,
   ...consoleSettings,
@@ -219,6 +208,8 @@ export interface Config {
   readonly masterSeed?: Buffer
   /** Never logged. Absent: the data directory's own. */
   readonly rootApiKey?: string
+  /** Threads that take requests. */
+  readonly fronts: number
   /** How long a shard's thread may make no progress while it has work; 0 is off. */
   readonly shardSilenceSecs: number
   /** Absent: as many as the limit of open files allows. */
@@ -341,6 +332,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     agentId: value(settings.agentId),
     ...(masterSeed !== undefined && { masterSeed }),
     ...(rootApiKey !== undefined && { rootApiKey }),
+    fronts: value(settings.fronts) ?? frontsByDefault(),
     shardSilenceSecs: value(settings.shardSilenceSecs),
     shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
     recordBytesMax: value(settings.recordBytesMax),

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
+import { connectBoth } from '../support/server/fronts.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 describe.skipIf(noPostgres)('a node whose database or settings are not right', () => {
@@ -160,6 +161,21 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     await eventually(async () => (await call(server, 'GET /v1/agents/notes/head')).status === 503)
     await cluster.postgres.start()
     await eventually(async () => (await write(server, 'after')).status === 201)
+    await server.halt()
+  })
+
+  it('answers nothing at any of its fronts, either, and then at both', async () => {
+    const server = await cluster.start({ env: { SERVICE_FRONTS: '2' } })
+    expect((await write(server, 'before')).status).toBe(201)
+    const fronts = await connectBoth(server)
+    const statuses = () =>
+      Promise.all(fronts.map(async (one) => (await one.call('GET /v1/agents/notes/head')).status))
+    expect(await statuses()).toEqual([200, 200])
+    await cluster.postgres.kill()
+    await eventually(async () => (await statuses()).every((status) => status === 503))
+    await cluster.postgres.start()
+    await eventually(async () => (await statuses()).every((status) => status === 200))
+    for (const one of fronts) one.close()
     await server.halt()
   })
 })

@@ -233,6 +233,7 @@ const clean: Planted[] = [
   ...[...doors, ...postgres].map(({ name, door }) => ({ path: door, code: imports(name) })),
   { path: 'workers/password.ts', code: parentPort },
   { path: 'workers/sink.ts', code: imports('../src/outbound/x.js') + parentPort },
+  { path: 'workers/front.ts', code: imports('../src/server/x.js') + parentPort },
   { path: 'workers/sink/outbound.ts', code: imports('../../src/outbound/x.js') },
   { path: 'src/client/types.ts', code: importsType('../wire/x.js') },
   { path: 'src/client/index.ts', code: "export * from './types.js'\n" },

@@ -154,7 +154,10 @@ it('ends the session when an old refresh token comes again, and tells of it', ()
   }
   const outcome = shard.ask(command({ kind: 'refresh', sid, generation: 0 }))
   expect(codeOf(answerOf(outcome))).toBe('refresh_reused')
-  expect(outcome).toMatchObject({ ended: [{ what: 'sid', id: sid }] })
+  expect(shard.frames.flatMap(({ notices }) => notices)).toContainEqual({
+    kind: 'ended',
+    revocations: [expect.objectContaining({ what: 'sid', id: sid })],
+  })
   expect(codeOf(change({ kind: 'refresh', sid, generation: 2 }))).toBe('refresh_invalid')
   expect(types()).toEqual(['auth/register', 'auth/refresh_reused'])
 })

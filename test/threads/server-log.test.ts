@@ -6,7 +6,8 @@ import { fc } from '../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
 import { ServerLog } from '../../dist/src/dispatch/server-log.js'
-import { Shards } from '../../dist/src/dispatch/shards.js'
+import { ShardThreads } from '../../dist/src/dispatch/shard-threads.js'
+import type { Shards } from '../../dist/src/dispatch/shards.js'
 import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
 import { readHeads, type ToldRecord } from '../../src/proof/heads.js'
 import { openEnvironment } from '../../workers/store/environment.js'
@@ -18,6 +19,7 @@ const log = 'server::log'
 
 let directory: string
 let capture: WorkerCapture
+let threads: ShardThreads
 let shards: Shards
 let serverLog: ServerLog
 let forked: string[]
@@ -35,11 +37,14 @@ async function open(count = 2): Promise<void> {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  shards = new Shards(settings, { cacheBytesMax: 0, silenceMaxMs: 0 })
-  await shards.start({
+  threads = new ShardThreads(settings, { cacheBytesMax: 0, silenceMaxMs: 0 })
+  shards = threads.shards
+  await threads.start({
     events: () => {},
     died: () => Promise.resolve(),
     notice: () => {},
+    learn: () => Promise.resolve(),
+    replaced: () => undefined,
     restarted(shard) {
       serverLog.restarted(shard)
       restarted()
@@ -53,6 +58,7 @@ async function open(count = 2): Promise<void> {
 const newLog = () =>
   new ServerLog({
     shards,
+    committed: (shard) => threads.figures()[shard]?.records ?? 0,
     intervalMs: 3_600_000,
     readOnly: () => false,
     nowMs: () => Date.now(),
@@ -62,7 +68,7 @@ const newLog = () =>
 
 async function close(): Promise<void> {
   await serverLog.stop()
-  await shards.close()
+  await threads.close()
 }
 
 beforeEach(async () => {
@@ -144,11 +150,11 @@ describe('a look of the server log', { timeout: 180_000 }, () => {
     await Promise.all(agents.map((agent) => write(agent)))
     const shard = shards.shardOf(log)
     await serverLog.look()
-    const before = shards.figures()[shard]?.commits ?? 0
+    const before = threads.figures()[shard]?.commits ?? 0
     await Promise.all(agents.map((agent) => write(agent, 1)))
-    const written = shards.figures()[shard]?.commits ?? 0
+    const written = threads.figures()[shard]?.commits ?? 0
     await serverLog.look()
-    expect((shards.figures()[shard]?.commits ?? 0) - written).toBeGreaterThan(2)
+    expect((threads.figures()[shard]?.commits ?? 0) - written).toBeGreaterThan(2)
     expect(written).toBeGreaterThan(before)
     for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
   })

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
-import { Shards, type FrontNotice, type ShardsListener } from '../../dist/src/dispatch/shards.js'
+import { ShardThreads, type ShardsListener } from '../../dist/src/dispatch/shard-threads.js'
+import type { FrontNotice, Shards } from '../../dist/src/dispatch/shards.js'
 import { encodeOutcomes } from '../../dist/src/protocol/frame.js'
 import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'
 import type { UserAccess } from '../../dist/src/protocol/command-options.js'
@@ -12,18 +13,21 @@ import { captureWorkers, type WorkerCapture } from '../support/server/worker-cap
 
 let directory: string
 let capture: WorkerCapture
+let threads: ShardThreads
 let shards: Shards
 let events: StreamEvent[]
 /** Events and changes of policies, in the order that they were told. */
 let told: string[]
 let died: Error[]
+/** What new threads were asked, and whether they served meanwhile. */
+let learnt: string[]
 let restarted: () => void
 /** What broke and was told for the log. */
 let failures: string[]
 
 const CACHE_BYTES = 1_048_576
 
-function makeShards(count: number): Shards {
+function makeShards(count: number): ShardThreads {
   const settings = Array.from({ length: count }, (_none, shard) => ({
     shard,
     path: join(directory, `shard-${shard}`),
@@ -33,7 +37,7 @@ function makeShards(count: number): Shards {
     auth: testAuthRules,
     proposals: { governedAutoApproveSecs: 60 },
   }))
-  return new Shards(settings, { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 })
+  return new ShardThreads(settings, { cacheBytesMax: CACHE_BYTES, silenceMaxMs: 0 })
 }
 
 const listener: ShardsListener = {
@@ -46,6 +50,12 @@ const listener: ShardsListener = {
     return Promise.resolve()
   },
   notice: (_shard, notice) => noticed(notice),
+  async learn(shard, ask) {
+    told.push(`learn ${shard}`)
+    learnt.push(codeOf(await ask({ kind: 'agentHead', agent: 'nobody' })))
+    learnt.push(shards.serving ? 'serves' : 'does not serve yet')
+  },
+  replaced: () => undefined,
   restarted: () => restarted(),
   hung: () => undefined,
   lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
@@ -56,7 +66,8 @@ function noticed(notice: FrontNotice): void {
   if (notice.kind === 'failed') failures.push(...notice.failures)
   else if (notice.kind === 'apiKeysChanged')
     told.push(`keys ${notice.changes.made.length} ${notice.changes.gone.length}`)
-  else told.push(`${notice.kind} of ${notice.agents.join(' ')}`)
+  else if ('agents' in notice) told.push(`${notice.kind} of ${notice.agents.join(' ')}`)
+  else told.push(notice.kind)
 }
 
 beforeEach(async () => {
@@ -65,14 +76,16 @@ beforeEach(async () => {
   events = []
   told = []
   died = []
+  learnt = []
   restarted = () => {}
   failures = []
-  shards = makeShards(2)
-  await shards.start(listener)
+  threads = makeShards(2)
+  shards = threads.shards
+  await threads.start(listener)
 })
 
 afterEach(async () => {
-  await shards.close()
+  await threads.close()
   capture.release()
   rmSync(directory, { recursive: true, force: true })
 })
@@ -282,7 +295,7 @@ describe('a change of row policies', () => {
   it('is told before the events of its commit, which may hold records decided after it', async () => {
     const agent = 'ruled'
     await shards.ask(agent, { kind: 'agentCreate', agent, zone: 'free', options: {} })
-    await shards.ask(agent, { kind: 'watch', agent, on: true })
+    await shards.ask(agent, { kind: 'watch', agent, on: true, front: 0 })
     const change: Command = { kind: 'policiesSet', agent, policies: [], principal: 'root', options: {} }
     // Sent in one tick, so that they make up one commit.
     await Promise.all([ask(agent, 1), shards.ask(agent, change), ask(agent, 2)])
@@ -303,6 +316,13 @@ describe('a shard thread that dies', () => {
     await again
     expect(died).toHaveLength(1)
     expect(shards.serving).toBe(true)
+  })
+
+  it('is asked what the last one may not have told, before it serves', async () => {
+    await failShardOf('asked')
+    expect(told.filter((one) => one.startsWith('learn'))).toEqual([`learn ${shards.shardOf('asked')}`])
+    expect(learnt).toEqual(['agent_not_found', 'does not serve yet'])
+    expect(seqOf(await ask('asked', 1))).toBe(1)
   })
 
   it('leaves the other shards serving', async () => {
@@ -341,7 +361,7 @@ describe('a shard thread that dies', () => {
     const ended = new Promise((resolve) => worker.once('exit', resolve))
     capture.fail(worker)
     await ended
-    await shards.close()
+    await threads.close()
     expect(shards.serving).toBe(false)
   })
 })
@@ -379,14 +399,14 @@ describe('a frame of a shard that cannot be read', () => {
       expect.stringMatching(new RegExp(`^lost ${shard}: what its thread told cannot be read`)),
     ])
     expect(await ask('read', 3)).toMatchObject({ code: 'unavailable' })
-    expect(await shards.abandon()).toBe(true)
+    expect(await threads.abandon()).toBe(true)
   })
 
   it('is one that answers a command which nobody sent, too', async () => {
     const shard = shards.shardOf('read')
-    const frame = { outcomes: [[4_711, { kind: 'done' }]], events: [], figures: {} }
+    const frame = { outcomes: [[4_711, { kind: 'done' }]], events: [], notices: [], told: 0 }
     capture.latest(`shard-${shard}`).emit('message', encodeOutcomes(frame as never))
     expect(told.at(-1)).toContain('an outcome belongs to a command that is under way')
-    expect(await shards.abandon()).toBe(true)
+    expect(await threads.abandon()).toBe(true)
   })
 })

@@ -55,8 +55,6 @@ export class NamespaceState {
   readonly state: ShardState
   /** The organism's, empty for the root namespace. */
   readonly id: string
-  /** The revocations of this command, for the front thread. */
-  readonly ended: Revocation[] = []
   /** Whether this command put a mail into the outbox. */
   mailed = false
   readonly #writing: Writing | undefined
@@ -129,8 +127,12 @@ export class NamespaceState {
   /** Revokes the tokens that carry this id, until `untilMs`. */
   end(ended: Revocation): void {
     if (ended.untilMs <= this.nowMs) return
-    this.ended.push(ended)
     this.#write.group.revocations.push({ ...ended, namespace: this.id })
+  }
+
+  /** Has the fronts take up the signing keys anew. */
+  rotated(): void {
+    this.#write.group.rotated.push(this.id)
   }
 
   /** Puts a sealed mail into the outbox. */

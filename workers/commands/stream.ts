@@ -66,8 +66,11 @@ function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'
 
 /** Begins or stops sending the commits of an agent as events. */
 export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
-  if (command.on) state.watched.add(command.agent)
-  else state.watched.delete(command.agent)
+  const { agent, on, front } = command
+  const others = (state.watched.get(agent) ?? 0) & ~(1 << front)
+  const fronts = on ? others | (1 << front) : others
+  if (fronts === 0) state.watched.delete(agent)
+  else state.watched.set(agent, fronts)
   return { kind: 'watching', reached: state.store.lastHlc }
 }
 

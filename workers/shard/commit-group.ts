@@ -118,6 +118,8 @@ export class CommitGroup implements WriteSet {
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly revocations: PendingRevocation[] = []
+  /** Namespaces whose signing keys were rotated, for the fronts. */
+  readonly rotated: string[] = []
   /** The heads that records of the server log name, by the seq of the record. */
   readonly loggedHeads = new Map<number, readonly LoggedHead[]>()
   /** Mails, sealed, by their key; undefined for those that leave the outbox. */

@@ -359,6 +359,8 @@ export class Shard {
       notices.push({ kind: 'recordsChanged', hashes: group.changedRecords })
     const { made, gone } = group.apiKeyChanges
     if (made.length + gone.length > 0) notices.push({ kind: 'apiKeysChanged', changes: group.apiKeyChanges })
+    if (group.revocations.length > 0) notices.push({ kind: 'ended', revocations: group.revocations })
+    if (group.rotated.length > 0) notices.push({ kind: 'rotated', namespaces: group.rotated })
     if (group.imported.length > 0) {
       const agents = group.imported.map(({ agent }) => agent.name)
       notices.push({ kind: 'imported', agents: [...new Set(agents)] })

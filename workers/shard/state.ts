@@ -24,8 +24,11 @@ export interface ShardState {
   proposals: ProposalRules
   /** 32 bytes: the key of the HMACs that stand for e-mails in audit records. */
   emailHmacKey: Uint8Array
-  /** Agents whose commits are sent to the front thread as events; the empty name stands for all. */
-  watched: Set<string>
+  /**
+   * Agents whose commits are sent to fronts as events, and to which: a bit for each front. The empty name stands for all
+   * agents.
+   */
+  watched: Map<string, number>
   /** A heartbeat, after each step of work: a thread without one for long is considered hung. */
   beat(): void
 }

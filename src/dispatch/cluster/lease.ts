@@ -8,34 +8,6 @@ export const LEASE_MARGIN = 1.1
 /** Beats of a lease. */
 export const BEATS_PER_LEASE = 5
 
-/**
- * A node's right to answer: it lasts from a beat that the database has confirmed until a lease after that beat was
- * **sent**. The node counts from its own sending, others from their own seeing, which is later.
- */
-export class Lease {
-  readonly #leaseMs: number
-  #untilMs = -Infinity
-
-  constructor(leaseMs: number) {
-    this.#leaseMs = leaseMs
-  }
-
-  /** Until when the node may answer. */
-  get untilMs(): number {
-    return this.#untilMs
-  }
-
-  /** The database has confirmed a beat. */
-  confirmed(sentAtMs: number): void {
-    this.#untilMs = Math.max(this.#untilMs, sentAtMs + this.#leaseMs)
-  }
-
-  /** The database has said that the node was expelled: no earlier beat gives it anything any more. */
-  ended(): void {
-    this.#untilMs = -Infinity
-  }
-}
-
 /** What a node's row in the table of nodes said. */
 export interface Sighting {
   node: string

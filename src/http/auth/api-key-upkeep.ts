@@ -1,4 +1,5 @@
 import { limits } from '../../base/limits.js'
+import type { Ask } from '../../dispatch/shard-threads.js'
 import type { Shards } from '../../dispatch/shards.js'
 import type { ApiKeyChanges } from '../../protocol/api-key-messages.js'
 import type { ApiKeys } from './api-keys.js'
@@ -26,7 +27,13 @@ export class ApiKeyUpkeep {
 
   /** Reads all keys and keeps them up to date from now on. @throws Error when they cannot be read */
   async start(): Promise<void> {
-    await this.#load()
+    const { shards } = this.#parts
+    await this.learn(KEY_SHARD, (command) => shards.askOne(KEY_SHARD, command))
+    this.keepUp()
+  }
+
+  /** Ends what expires and reports uses from now on, where the keys are known already. */
+  keepUp(): void {
     const { keys, nowMs } = this.#parts
     this.#timers = [
       setInterval(() => keys.endExpired(nowMs()), limits.apiKeyExpiryMs),
@@ -34,12 +41,14 @@ export class ApiKeyUpkeep {
     ]
   }
 
-  async #load(): Promise<void> {
-    const { shards, keys } = this.#parts
+  /** Reads all keys, if it is their shard that is asked. @throws Error when they cannot be read */
+  async learn(shard: number, ask: Ask): Promise<void> {
+    if (shard !== KEY_SHARD) return
+    const { keys } = this.#parts
     const there = new Set<string>()
     let after = ''
     for (let more = true; more;) {
-      const page = await shards.askOne(KEY_SHARD, { kind: 'apiKeyList', after, limit: limits.apiKeyLoadRows })
+      const page = await ask({ kind: 'apiKeyList', after, limit: limits.apiKeyLoadRows })
       if (page.kind !== 'apiKeys') throw new Error(`The API keys could not be read: ${JSON.stringify(page)}`)
       for (const row of page.rows) {
         keys.add(row)
@@ -55,12 +64,6 @@ export class ApiKeyUpkeep {
   changed({ made, gone }: ApiKeyChanges): void {
     for (const row of made) this.#parts.keys.add(row)
     for (const keyId of gone) this.#parts.keys.remove(keyId)
-  }
-
-  /** A shard's thread is new: the commits of the last one may not have been reported. */
-  restarted(shard: number): void {
-    // If the thread ends again, another one is started and this is called again.
-    if (shard === KEY_SHARD) this.#load().catch(() => undefined)
   }
 
   /** Stores the last uses. */

@@ -1,6 +1,6 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
-import type { ApiKeyRegistry, ApiKeyUse, Principal } from '../../routes/route.js'
+import type { ApiKeyUse, Principal } from '../../routes/route.js'
 
 /** A scoped key as credentials are checked against it. */
 interface KnownKey extends Principal {
@@ -8,7 +8,7 @@ interface KnownKey extends Principal {
 }
 
 /** The scoped keys in memory, found by the SHA-256 of what the caller sends. */
-export class ApiKeys implements ApiKeyRegistry {
+export class ApiKeys {
   readonly #byDigest = new Map<string, KnownKey>()
   readonly #byId = new Map<string, KnownKey>()
   /** Ids of keys that will expire. */
@@ -53,8 +53,14 @@ export class ApiKeys implements ApiKeyRegistry {
     for (const keyId of this.#byId.keys()) if (!keyIds.has(keyId)) this.remove(keyId)
   }
 
-  lastUsedAtMs(keyId: string): number {
-    return this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0
+  /** The key of this id. */
+  ofId(keyId: string): Principal | undefined {
+    return this.#byId.get(keyId)
+  }
+
+  /** When keys were last used at this front, Unix milliseconds; 0 for never. */
+  lastUses(keyIds: readonly string[]): number[] {
+    return keyIds.map((keyId) => this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0)
   }
 
   /** Notes that a key is used; 401 if it has expired. Other principals pass. */

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type { Namespace } from '../../auth/namespace.js'
 import type { Clock } from '../../base/clock.js'
 import type { Refusal } from '../../base/errors.js'
-import { LoginGate } from '../../dispatch/login-gate.js'
+import type { LoginGate } from '../../dispatch/login-gate.js'
 import type { PasswordPool } from '../../dispatch/password-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
-import type { AuthAnswer, Revocation } from '../../protocol/auth-messages.js'
+import type { AuthAnswer } from '../../protocol/auth-messages.js'
 import type { Outcome } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type {
@@ -19,23 +18,21 @@ import type {
 /** What auth routes work with. */
 export interface AuthParts {
   shards: Shards
-  passwords: PasswordPool
+  passwords: Pick<PasswordPool, 'hash' | 'verify'>
+  gate: Pick<LoginGate, 'run'>
   tokens: TokenIssuer
   /** Undefined while passkeys are not configured. */
   passkeys: PasskeyCeremonies | undefined
   oauth: OauthFlow
   settings: AuthRouteSettings
   clock: Clock
-  /** Called at revocations: the tokens are refused from now on, and their streams end. */
-  onEnded(namespace: Namespace, ended: readonly Revocation[]): void
   /** Called when a mail was put into the outbox. */
   onMail(): void
 }
 
 /** The working parts behind the auth routes. */
 export function authContext(parts: AuthParts): AuthContext {
-  const { shards, passwords, tokens, passkeys, oauth, settings, clock } = parts
-  const gate = new LoginGate({ attemptsMax: settings.loginAttemptsMax })
+  const { shards, passwords, gate, tokens, passkeys, oauth, settings, clock } = parts
   return {
     settings,
     tokens,
@@ -46,15 +43,11 @@ export function authContext(parts: AuthParts): AuthContext {
     async change({ namespace, origin }, change) {
       const { id, agent } = namespace
       const command = { kind: 'authChange', agent, namespace: id, change, origin, options: {} } as const
-      return take(await shards.ask(agent, command), namespace, parts)
+      return take(await shards.ask(agent, command), parts)
     },
     async look({ namespace }, lookup) {
       const { id, agent } = namespace
-      return take(
-        await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup }),
-        namespace,
-        parts,
-      )
+      return take(await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup }), parts)
     },
     passwords: {
       hash: (password) => passwords.hash({ password }),
@@ -65,10 +58,9 @@ export function authContext(parts: AuthParts): AuthContext {
   }
 }
 
-/** The answer of a namespace; its revocations take effect before anyone sees it. */
-function take(outcome: Outcome, namespace: Namespace, parts: AuthParts): AuthAnswer | Refusal {
+/** The answer of a namespace; its revocations have taken effect on every front. */
+function take(outcome: Outcome, parts: AuthParts): AuthAnswer | Refusal {
   if (outcome.kind !== 'auth') return unexpected(outcome)
-  if (outcome.ended !== undefined) parts.onEnded(namespace, outcome.ended)
   if (outcome.mailed === true) parts.onMail()
   return outcome.answer
 }

@@ -135,8 +135,14 @@ export class UserTokens implements TokenIssuer {
     return [current, next, ...this.#unexpired(retired)].map(({ publicJwk }) => publicJwk)
   }
 
-  rotated(namespace: Namespace): void {
-    this.#keys.delete(namespace.id)
+  /** Takes up the signing keys of a namespace anew after a rotation. */
+  rotated(namespaceId: string): void {
+    this.#keys.delete(namespaceId)
+  }
+
+  /** Takes up all signing keys anew: a rotation may not have been told. */
+  forgetKeys(): void {
+    this.#keys.clear()
   }
 
   /** The namespace that a token names, which its signature has to prove. */

@@ -1,6 +1,6 @@
 import { refusalOf, refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import type { ReaderPool } from '../../dispatch/reader-pool.js'
+import type { Readers } from '../../dispatch/reader-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
 import type { AuditEntry, ImportTold } from '../../protocol/audit-messages.js'
 import type { CheckedRecords, ImportedOutcome } from '../../protocol/import-messages.js'
@@ -18,7 +18,7 @@ import { SharedBytes } from './shared-bytes.js'
 /** The parts that one import works with. */
 export interface SessionParts {
   shards: Shards
-  readers: ReaderPool
+  readers: Readers
   /**
    * Writes a head to the server log, which would not find it by itself; false while that is not possible. Absent
    * without a log.
@@ -38,7 +38,7 @@ const LINES_BEFORE = 1
  */
 export class ImportSession {
   readonly #shards: Shards
-  readonly #readers: ReaderPool
+  readonly #readers: Readers
   readonly #tellHead: SessionParts['tellHead']
   readonly #tellAudit: SessionParts['tellAudit']
   readonly #manifest: Manifest
@@ -78,7 +78,7 @@ export class ImportSession {
     if (this.#ended) return this.#rejected(0, 'A line follows the trailer')
     this.#waiting.add(lines)
     if (this.#waiting.length < this.#waitFor) return undefined
-    if (this.#readers.full) {
+    if (await this.#readers.isFull()) {
       return refuse('overloaded', 'The queue of exports and imports is full, try again', {
         retryAfterSecs: 1,
       })

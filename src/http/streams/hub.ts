@@ -9,16 +9,15 @@ import type { Principal, StreamRequest, TokenUser } from '../../routes/route.js'
 import type { Condition } from '../../strand/condition.js'
 import { zeroHlc } from '../../strand/hlc.js'
 import { momentLower } from '../../strand/moment.js'
+import type { StreamBounds } from '../bounds.js'
 import type { Exchange } from '../exchange.js'
 import { FanOut } from './fan-out.js'
 import { PageQueue } from './page-queue.js'
 import { before, parseClockCursor, parseSeqCursor, type ClockCursor } from './cursor.js'
 import { RecentEvents } from './recent-events.js'
 import { EventBatch } from './seen-event.js'
-import { Shares } from './shares.js'
 import { retryLine } from './events.js'
 import { badCursor, revoked, tokenRevoked, tooManyStreams } from './refusals.js'
-import { unsentEvents } from '../unsent.js'
 import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
 
 /** Opens streams, hands each its events, and ends them (docs/adr/0007-streams.md). */
@@ -33,20 +32,18 @@ export class StreamHub {
   readonly #expiry: NodeJS.Timeout
   /** Streams that are being opened, with their principals. */
   readonly #opening = new Map<Exchange, Principal>()
-  /** How many streams each principal has, including those that are being opened. */
-  readonly #shares: Shares
+  /** How many streams there are on all fronts, and how many each principal has, including those that are being opened. */
+  readonly #bounds: StreamBounds
   readonly #fanOut = new FanOut()
   /** By shard. */
   readonly #pages: readonly PageQueue[]
-  readonly #unsent = unsentEvents()
   #count = 0
   /** Counts changes, and possible changes, of what users may read. */
   #policyChanges = 0
 
-  /** @param perPrincipal how many streams one principal can have open at once */
-  constructor(shards: Shards, perPrincipal: number) {
+  constructor(shards: Shards, bounds: StreamBounds) {
     this.#shards = shards
-    this.#shares = new Shares(perPrincipal)
+    this.#bounds = bounds
     this.#pages = Array.from(
       { length: shards.count },
       (_none, shard) =>
@@ -60,15 +57,16 @@ export class StreamHub {
     this.#expiry = setInterval(() => this.endOfUsers(unexpired), limits.streamExpiryMs)
   }
 
+  /** Streams of this front. */
   get count(): number {
     return this.#count
   }
 
   open(exchange: Exchange, request: StreamRequest | Refusal, principal: Principal): void {
     if ('code' in request) exchange.refuse(request)
-    else if (this.#count >= limits.streamsMax) {
+    else if (this.#bounds.count.value >= limits.streamsMax) {
       exchange.refuse(refuse('overloaded', 'Too many streams are open, try again', { retryAfterSecs: 5 }))
-    } else if (!this.#shares.take(principal.id)) {
+    } else if (!this.#bounds.shares.take(principal.id)) {
       exchange.refuse(tooManyStreams)
     } else if (request.scope === 'agent') this.#openAgent(exchange, request, principal)
     else void this.#openGlobal(exchange, request, principal)
@@ -277,12 +275,13 @@ export class StreamHub {
       ['X-Accel-Buffering', 'no'],
     ])
     const wanted = () => exchange.open
-    const parts = { ...about, unsent: this.#unsent, onRoom: () => this.#goOn() }
+    const parts = { ...about, unsent: this.#bounds.unsent, onRoom: () => this.#goOn() }
     const stream = new Stream(exchange, parts, (shard, command, receive) =>
       this.#pages[shard]?.ask({ command, receive, wanted }),
     )
     exchange.write(retryLine)
     this.#count++
+    this.#bounds.count.add(1)
     if (about.principal.user !== undefined) this.#ofUsers.add(stream)
     return stream
   }
@@ -313,7 +312,7 @@ export class StreamHub {
   }
 
   #refuse(exchange: Exchange, refusal: Refusal, principal: Principal): void {
-    this.#shares.give(principal.id)
+    this.#bounds.shares.give(principal.id)
     exchange.refuse(refusal)
   }
 
@@ -326,7 +325,8 @@ export class StreamHub {
 
   #end(stream: Stream): void {
     this.#count--
-    this.#shares.give(stream.principal.id)
+    this.#bounds.count.add(-1)
+    this.#bounds.shares.give(stream.principal.id)
     if (stream.release()) this.#goOn()
     this.#ofUsers.delete(stream)
     if (stream.request.scope === 'global') {
@@ -363,7 +363,7 @@ export class StreamHub {
     { agent, on }: { agent: string; on: boolean },
     receive: (outcome: Outcome) => void = ignore,
   ): void {
-    this.#shards.sendTo(shard, { kind: 'watch', agent, on }, receive)
+    this.#shards.sendTo(shard, { kind: 'watch', agent, on, front: this.#shards.front }, receive)
   }
 
   #beat(): void {

@@ -1,3 +1,6 @@
+/** How much of something each principal has, counted by one front or by all. */
+export type ShareCounts = Pick<Shares, 'take' | 'add' | 'has' | 'give'>
+
 /** How much of something each principal has; none may have more than its share. */
 export class Shares {
   readonly #max: number

@@ -11,6 +11,14 @@ export interface TicketUse {
   stream: string
 }
 
+/** Stream tickets, wherever they are kept. */
+export interface StreamTickets extends TicketIssuer {
+  /** Whose ticket it is; undefined if it is none, or its first use was from another address or of another stream. */
+  redeem(ticket: string, use: TicketUse): Principal | undefined | Promise<Principal | undefined>
+  /** Keeps a ticket that was redeemed for a stream until the end of that stream, when what is returned is called, once. */
+  hold(ticket: string, principal: Principal): (() => void) | undefined
+}
+
 interface Ticket {
   principal: Principal
   expiresAtMs: number
@@ -25,7 +33,7 @@ interface Ticket {
  * sends the same URL when it connects again. While its stream is open it does not expire, and at the end of the stream
  * its minute begins anew.
  */
-export class Tickets implements TicketIssuer {
+export class Tickets implements StreamTickets {
   readonly #clock: Clock
   /** Tickets without an open stream. A Map keeps the order in which they came, which is the order of expiry. */
   readonly #waiting = new Map<string, Ticket>()

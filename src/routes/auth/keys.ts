@@ -18,7 +18,6 @@ const rotate: AuthRoute = {
   async handle(request, context) {
     const answer = await context.change(request, { kind: 'keyRotate' })
     if ('code' in answer || answer.kind !== 'keyEpochs') return unexpectedAnswer(answer)
-    context.tokens.rotated(request.namespace)
     const [current, next] = await context.tokens.publicKeys(request.namespace)
     const retired = answer.retired.at(-1)
     if (current === undefined || next === undefined || retired === undefined) {

@@ -41,9 +41,13 @@ export interface TestServerOptions {
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
-/** The HTTP library that a project of the test runner asks for (vitest.config.ts). */
-const { SERVICE_HTTP_ENGINE: engine } = process.env
-const engineOfRun = engine === undefined ? {} : { SERVICE_HTTP_ENGINE: engine }
+/** The HTTP library and the number of fronts that a project of the test runner asks for (vitest.config.ts). */
+const ofRun = Object.fromEntries(
+  ['SERVICE_HTTP_ENGINE', 'SERVICE_FRONTS'].flatMap((name) => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value]]
+  }),
+)
 
 /** The root key of test servers, unless `env` names another. */
 export const testRootKey = 'test-root-key-0123456789abcdefghij'
@@ -62,7 +66,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     SERVICE_RATE_LIMIT_RPS: '0',
     SERVICE_LOG_LEVEL: 'warn',
     SERVICE_MIN_FREE_BYTES: '0',
-    ...engineOfRun,
+    ...ofRun,
     ...options.env,
   }
   const command = [

@@ -137,7 +137,7 @@ export class TestShard {
         auth: this.auth,
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
-        watched: new Set(),
+        watched: new Map(),
         beat: () => {
           this.beats++
         },

@@ -1,21 +1,9 @@
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { BEATS_PER_LEASE, Lease, LEASE_MARGIN, Silence } from '../../../src/dispatch/cluster/lease.js'
+import { BEATS_PER_LEASE, LEASE_MARGIN, Silence } from '../../../src/dispatch/cluster/lease.js'
+import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
 
 const LEASE_MS = 1_000
-
-describe('a lease', () => {
-  it('counts from when a beat was sent, not from its answer', () => {
-    const lease = new Lease(LEASE_MS)
-    expect(lease.untilMs).toBe(-Infinity)
-    lease.confirmed(100)
-    expect(lease.untilMs).toBe(1_100)
-    lease.confirmed(50)
-    expect(lease.untilMs).toBe(1_100)
-    lease.ended()
-    expect(lease.untilMs).toBe(-Infinity)
-  })
-})
 
 describe('the silence of a node', () => {
   const at = (beat: number, incarnation = 1) => [{ node: 'a', incarnation, beat }]
@@ -79,8 +67,9 @@ describe('a node that is expelled', () => {
           if (over?.beat === beatAt(ms + readMs)) expelledAtMs = ms + readMs
         }
         // Those that took effect are answered, however late; no other one ever will be.
-        const lease = new Lease(LEASE_MS)
-        for (let beat = 0; beat < beatAt(expelledAtMs); beat++) lease.confirmed(ownClock(beat * beatMs))
+        const lease = new LeaseMemory()
+        for (let beat = 0; beat < beatAt(expelledAtMs); beat++)
+          lease.extend(ownClock(beat * beatMs) + LEASE_MS)
         expect(lease.untilMs).toBeLessThanOrEqual(ownClock(expelledAtMs) + 1e-6)
       }),
       { numRuns: 5_000 },

@@ -20,7 +20,7 @@ it('accepts a thousand connections that came while it was busy: Node would have 
   const door = nodeDoor({ tls: undefined, malformed: () => '' })
   let open = 0
   door.onConnection((_connection, change) => (open += change))
-  const port = await door.listen('127.0.0.1', 0)
+  const port = await door.listen('127.0.0.1', 0, false)
   const opened = new Int32Array(new SharedArrayBuffer(4))
   const worker = new Worker(opener, { eval: true, workerData: { port, count: CONNECTIONS, opened } })
   await new Promise((resolve) => worker.once('online', resolve))

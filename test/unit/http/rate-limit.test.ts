@@ -1,5 +1,7 @@
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
+import { sharedTableMemory } from '../../../src/base/shared-table.js'
+import { SharedBuckets } from '../../../src/http/rate-buckets.js'
 import {
   RateLimiter,
   rateLimitField,
@@ -19,9 +21,28 @@ function drain(limiter: RateLimiter, address: string, nowMs: number): number {
   return admitted
 }
 
-describe('the rate limiter', () => {
+type LimitSettings = ConstructorParameters<typeof RateLimiter>[0]
+
+/** One front counts by itself, or several count together, each time another one. */
+const kinds = {
+  'of one front': (limit: LimitSettings) => new RateLimiter(limit),
+  'of several fronts': (limit: LimitSettings) => {
+    const memory = sharedTableMemory(limit.addressesMax, 'secret')
+    const fronts = [0, 1, 2].map(() => new RateLimiter(limit, (rule) => new SharedBuckets(rule, memory)))
+    let asked = 0
+    return new Proxy(new RateLimiter(limit), {
+      get: (_limiter, name) => {
+        const front = fronts[asked++ % 3]
+        const value: unknown = front && Reflect.get(front, name, front)
+        return typeof value === 'function' ? value.bind(front) : value
+      },
+    })
+  },
+}
+
+describe.each(Object.entries(kinds))('the rate limiter %s', (_kind, limiterOf) => {
   it('gives a new address the tokens of one second, not the burst', () => {
-    const limiter = new RateLimiter({ ratePerSec: 100, burst: 200, addressesMax: 10 })
+    const limiter = limiterOf({ ratePerSec: 100, burst: 200, addressesMax: 10 })
     expect(limiter.remaining('a', startMs)).toBe(100)
     expect(drain(limiter, 'a', startMs)).toBe(100)
     expect(limiter.remaining('a', startMs)).toBe(0)
@@ -29,12 +50,12 @@ describe('the rate limiter', () => {
   })
 
   it('never gives a new address more than the burst', () => {
-    const limiter = new RateLimiter({ ratePerSec: 100, burst: 7, addressesMax: 10 })
+    const limiter = limiterOf({ ratePerSec: 100, burst: 7, addressesMax: 10 })
     expect(drain(limiter, 'a', startMs)).toBe(7)
   })
 
   it('saves up tokens to the burst and no further', () => {
-    const limiter = new RateLimiter({ ratePerSec: 100, burst: 200, addressesMax: 10 })
+    const limiter = limiterOf({ ratePerSec: 100, burst: 200, addressesMax: 10 })
     limiter.take('a', startMs)
     expect(limiter.remaining('a', startMs + 500)).toBe(149)
     expect(limiter.remaining('a', startMs + 3_600_000)).toBe(200)
@@ -43,7 +64,7 @@ describe('the rate limiter', () => {
 
   it('admits again after just the wait that it named', () => {
     for (const ratePerSec of [1, 3, 7, 100, 999]) {
-      const limiter = new RateLimiter({ ratePerSec, burst: ratePerSec * 2, addressesMax: 10 })
+      const limiter = limiterOf({ ratePerSec, burst: ratePerSec * 2, addressesMax: 10 })
       expect(drain(limiter, 'a', startMs)).toBe(ratePerSec)
       const waitMs = limiter.take('a', startMs)
       expect(waitMs).toBe(Math.ceil(1000 / ratePerSec - 0.01))
@@ -53,13 +74,13 @@ describe('the rate limiter', () => {
   })
 
   it('counts each address by itself', () => {
-    const limiter = new RateLimiter({ ratePerSec: 2, burst: 4, addressesMax: 10 })
+    const limiter = limiterOf({ ratePerSec: 2, burst: 4, addressesMax: 10 })
     drain(limiter, 'a', startMs)
     expect(drain(limiter, 'b', startMs)).toBe(2)
   })
 
   it('does not charge for a denied request', () => {
-    const limiter = new RateLimiter({ ratePerSec: 1, burst: 2, addressesMax: 10 })
+    const limiter = limiterOf({ ratePerSec: 1, burst: 2, addressesMax: 10 })
     drain(limiter, 'a', startMs)
     for (let denied = 0; denied < 50; denied += 1) {
       expect(limiter.take('a', startMs + denied * 10)).toBeGreaterThan(0)
@@ -72,7 +93,7 @@ describe('the rate limiter', () => {
       { ratePerSec: 0, burst: 200 },
       { ratePerSec: 100, burst: 0 },
     ]) {
-      const limiter = new RateLimiter({ ...off, addressesMax: 1 })
+      const limiter = limiterOf({ ...off, addressesMax: 1 })
       expect(limiter.enabled).toBe(false)
       for (let requests = 0; requests < 1000; requests += 1) expect(limiter.take('a', startMs)).toBe(0)
       expect(limiter.remaining('a', startMs)).toBe(Infinity)
@@ -80,7 +101,7 @@ describe('the rate limiter', () => {
   })
 
   it('denies nobody for longer when the clock is set back', () => {
-    const limiter = new RateLimiter({ ratePerSec: 10, burst: 20, addressesMax: 10 })
+    const limiter = limiterOf({ ratePerSec: 10, burst: 20, addressesMax: 10 })
     drain(limiter, 'a', startMs)
     const earlierMs = startMs - 86_400_000
     expect(limiter.take('a', earlierMs)).toBe(100)
@@ -88,7 +109,7 @@ describe('the rate limiter', () => {
   })
 
   it('forgets the least recently seen address once its bucket is as good as new', () => {
-    const limiter = new RateLimiter({ ratePerSec: 2, burst: 4, addressesMax: 2 })
+    const limiter = limiterOf({ ratePerSec: 2, burst: 4, addressesMax: 2 })
     drain(limiter, 'a', startMs)
     drain(limiter, 'b', startMs + 500)
     expect(drain(limiter, 'c', startMs + 1000)).toBe(2)
@@ -96,7 +117,7 @@ describe('the rate limiter', () => {
   })
 
   it('keeps a drained bucket while others cycle through addresses', () => {
-    const limiter = new RateLimiter({ ratePerSec: 10, burst: 20, addressesMax: 100 })
+    const limiter = limiterOf({ ratePerSec: 10, burst: 20, addressesMax: 100 })
     drain(limiter, 'a', startMs)
     for (let other = 0; other < 10_000; other += 1) limiter.take(`other ${other}`, startMs + 50)
     expect(limiter.remaining('a', startMs + 50)).toBe(0)
@@ -104,7 +125,7 @@ describe('the rate limiter', () => {
   })
 
   it('lets addresses that find no room share one bucket, until there is room', () => {
-    const limiter = new RateLimiter({ ratePerSec: 3, burst: 6, addressesMax: 2 })
+    const limiter = limiterOf({ ratePerSec: 3, burst: 6, addressesMax: 2 })
     drain(limiter, 'a', startMs)
     drain(limiter, 'b', startMs)
     let admitted = 0
@@ -126,7 +147,7 @@ describe('the rate limiter', () => {
     })
     fc.assert(
       fc.property(settings, fc.array(request, { minLength: 50, maxLength: 300 }), (limit, requests) => {
-        const limiter = new RateLimiter(limit)
+        const limiter = limiterOf(limit)
         const admittedAtMs = new Map<number, number[]>()
         let nowMs = startMs
         for (const { address, afterMs } of requests) {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import { Exchange } from '../../../src/http/exchange.js'
-import { UnsentBytes, unsentAnswers } from '../../../src/http/unsent.js'
+import { ownUnsent } from '../../../src/http/bounds.js'
+import type { UnsentBytes } from '../../../src/http/unsent.js'
 import type { HttpResponse } from '../../../src/door/door.js'
 
 /** A connection whose socket takes as many bytes as the test says, when it says so. */
@@ -71,7 +72,7 @@ describe('a large answer', () => {
   }
 
   it('is 503 while its principal leaves too much unread, and not for others', async () => {
-    const unsent = unsentAnswers()
+    const unsent = ownUnsent()
     const readers = await askMany(share / body.length, unsent, () => 'ann')
     expect(new Set(readers.map(({ status }) => status))).toEqual(new Set(['200 OK']))
     const refused = await ask(unsent, 'ann')
@@ -96,7 +97,7 @@ describe('a large answer', () => {
   })
 
   it('is 503 for everybody while all together leave too much unread', async () => {
-    const unsent = unsentAnswers()
+    const unsent = ownUnsent()
     const count = limits.unsentBytesMax / body.length
     const readers = await askMany(count, unsent, (n) => `user-${Math.floor(n / 8)}`)
     expect(readers.filter(({ status }) => status !== '200 OK')).toEqual([])
@@ -106,7 +107,7 @@ describe('a large answer', () => {
   })
 
   it('is counted once, whatever is answered behind it', async () => {
-    const unsent = unsentAnswers()
+    const unsent = ownUnsent()
     const reader = await ask(unsent, 'ann')
     reader.exchange.answer({ status: 200, body: [body] })
     reader.exchange.refuse({ code: 'internal_error', detail: 'Late' })

@@ -9,7 +9,7 @@ it('only reads where the disk does not tell its free space, and says so once', (
   const dataDir = join(tmpdir(), 'strandfast-none', 'data')
   const { state, lines } = watched(dataDir, 1)
   expect(state.readOnly).toBe(true)
-  expect(state.writeRefusal()?.code).toBe('storage_full')
+  expect(state.standing.writeRefusal()?.code).toBe('storage_full')
   expect(lines).toEqual([expect.stringContaining('free space cannot be told')])
   expect(lines[0]).toContain('ENOENT')
 })

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Config, readConfig, settings } from '../../../src/settings/config.js'
+import { frontsByDefault } from '../../../src/settings/fronts.js'
 import type { Environment, SettingFault } from '../../../src/settings/setting.js'
 
 let folder: string
@@ -45,6 +46,7 @@ describe('readConfig', () => {
       port: 8787,
       dataDir: resolve('data'),
       agentId: 'default',
+      fronts: frontsByDefault(),
       shardSilenceSecs: 30,
       shutdownTimeoutSecs: 10,
       recordBytesMax: 262_144,
@@ -81,6 +83,10 @@ describe('readConfig', () => {
       },
     })
     expect(warnings({})).toEqual([])
+  })
+
+  it('has one front for every four cores, at least one', () => {
+    expect([1, 2, 7, 8, 12, 64, 192].map((cores) => frontsByDefault(cores))).toEqual([1, 1, 1, 2, 3, 16, 16])
   })
 
   it('has defaults that its own parsers take', () => {
@@ -122,6 +128,8 @@ describe('readConfig', () => {
     ['SERVICE_ROOT_API_KEY', ' '.repeat(40)],
     ['SERVICE_ROOT_API_KEY', ''],
     ['SERVICE_SHARD_SILENCE_SECS', '-1'],
+    ['SERVICE_FRONTS', '0'],
+    ['SERVICE_FRONTS', '17'],
     ['SERVICE_SHUTDOWN_TIMEOUT_SECS', '0'],
     ['SERVICE_RECORD_MAX_BYTES', '1048577'],
     ['SERVICE_GOVERNED_AUTO_APPROVE_SECS', '0'],

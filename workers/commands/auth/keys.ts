@@ -17,6 +17,7 @@ export function keyRotate(namespace: NamespaceState): KeyEpochs {
     retired: [...retired, { epoch, untilMs: tokensEndAtMs(namespace) }],
   }
   namespace.put(['keys', ''], rotated)
+  namespace.rotated()
   namespace.audit('auth/key_rotated', {})
   return rotated
 }

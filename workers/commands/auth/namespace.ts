@@ -51,7 +51,6 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   const outcome: AuthOutcome = {
     kind: 'auth',
     answer: typeof changed === 'function' ? changed() : changed,
-    ...(namespace.ended.length > 0 && { ended: namespace.ended }),
     ...(namespace.mailed && { mailed: true }),
   }
   return () => outcome

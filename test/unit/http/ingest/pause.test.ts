@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../src/dispatch/shards.js'
-import { unsentAnswers } from '../../../../src/http/unsent.js'
+import { ownUnsent } from '../../../../src/http/bounds.js'
 import { Exchange } from '../../../../src/http/exchange.js'
 import { FrontSlices } from '../../../../src/http/front-slices.js'
 import { IngestReceiver } from '../../../../src/http/ingest/receiver.js'
@@ -42,7 +42,7 @@ function slowIngest(request: Partial<IngestRequest>) {
       headOnly: false,
       isLast: false,
       isKept: true,
-      unsent: unsentAnswers(),
+      unsent: ownUnsent(),
     },
     { done: () => {} },
   )

@@ -2,6 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits.js'
 import type { Shards } from '../../../../src/dispatch/shards.js'
 import type { Exchange } from '../../../../src/http/exchange.js'
+import { ownStreamBounds } from '../../../../src/http/bounds.js'
 import { StreamHub } from '../../../../src/http/streams/hub.js'
 import type { Command, Outcome } from '../../../../src/protocol/messages.js'
 import type { Principal } from '../../../../src/routes/route.js'
@@ -49,7 +50,7 @@ class Client {
 }
 
 const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
-const hub = new StreamHub(shards as unknown as Shards, 100)
+const hub = new StreamHub(shards as unknown as Shards, ownStreamBounds(100))
 afterEach(() => hub.close())
 
 async function tell(seq: number, text: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../src/dispatch/shards.js'
 import type { Exchange } from '../../../../src/http/exchange.js'
+import { ownStreamBounds } from '../../../../src/http/bounds.js'
 import { StreamHub } from '../../../../src/http/streams/hub.js'
 import type { Refusal } from '../../../../src/base/errors.js'
 import type { Command, Outcome, StreamEvent } from '../../../../src/protocol/messages.js'
@@ -91,7 +92,7 @@ let hub: StreamHub
 
 beforeEach(() => {
   shards = new ScriptedShards()
-  hub = new StreamHub(shards as unknown as Shards, 100)
+  hub = new StreamHub(shards as unknown as Shards, ownStreamBounds(100))
 })
 
 afterEach(() => hub.close())

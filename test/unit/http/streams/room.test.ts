@@ -2,6 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits.js'
 import type { Shards } from '../../../../src/dispatch/shards.js'
 import type { Exchange } from '../../../../src/http/exchange.js'
+import { ownStreamBounds } from '../../../../src/http/bounds.js'
 import { StreamHub } from '../../../../src/http/streams/hub.js'
 import type { Command, Outcome } from '../../../../src/protocol/messages.js'
 import type { Principal } from '../../../../src/routes/route.js'
@@ -54,7 +55,7 @@ class Client {
   }
 }
 
-const hub = new StreamHub(shards as unknown as Shards, 1_000)
+const hub = new StreamHub(shards as unknown as Shards, ownStreamBounds(1_000))
 afterEach(() => hub.close())
 
 const EVENT_BYTES = 1 << 20

@@ -1,0 +1,9 @@
+/** Bounds of the threads that take requests (docs/adr/0045-fronts.md). */
+export const frontLimits = {
+  /** The most that SERVICE_FRONTS can be set to. */
+  frontsMax: 16,
+  /** Milliseconds between two signs of life of a front thread. */
+  frontBeatMs: 200,
+  /** How long front threads may take to end before the process ends, milliseconds. */
+  frontEndMs: 1_000,
+} as const

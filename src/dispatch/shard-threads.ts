@@ -1,0 +1,244 @@
+import type { MessagePort } from 'node:worker_threads'
+import { assert } from '../base/assert.js'
+import { steadyClock } from '../base/clock.js'
+import { isFenced } from '../base/fenced.js'
+import { limits } from '../base/limits.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
+import type { Command, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
+import type { Notice } from '../protocol/notices.js'
+import type { ShardFigures } from '../protocol/shard-figures.js'
+import type { ShardMemory } from '../protocol/shard-memory.js'
+import { mainFront, ShardPort, type LinesOf } from './shard-port.js'
+import { Shards, type FrontNotice } from './shards.js'
+import { hasSpoiltMemory } from './spoilt-memory.js'
+
+/** What the shards report to a front besides outcomes. */
+export interface FrontListener {
+  events(shard: number, events: StreamEvent[]): void
+  /** Called before the outcomes and events of the same commit. */
+  notice(shard: number, notice: FrontNotice): void
+  /**
+   * The thread of a shard is new. Asks it for what the notices of its predecessor may not have said; nobody is answered
+   * before every front has.
+   */
+  learn(shard: number, ask: Ask): Promise<void>
+  /** A shard serves again after its thread died: it does not watch any agents yet. */
+  restarted(shard: number): void
+}
+
+/** Asks a shard. */
+export type Ask = (command: Command) => Promise<Outcome>
+
+/** What the shards report to the main thread. */
+export interface ShardsListener extends FrontListener {
+  /** A thread was started in place of one that died: the other fronts are to talk to it. */
+  replaced(shard: number): void
+  /** The thread ended unexpectedly. Resolves when nobody else has its store open; then it is started again. */
+  died(shard: number, error: Error): Promise<void>
+  /** A thread hangs and is being ended; `died` follows when it has. */
+  hung(shard: number): void
+  /**
+   * A thread that hangs cannot be ended, or hangs again, or memory is corrupt: only a new process helps. Called once.
+   */
+  lost(shard: number, reason: string): void
+}
+
+/** Options of the shards. */
+export interface ShardsOptions {
+  /** Memory for records that were read by hash, bytes; 0 is off. */
+  cacheBytesMax: number
+  /** How long a thread may make no progress while commands wait for it, milliseconds; 0 is off. */
+  silenceMaxMs: number
+  /** Of a node of a cluster. */
+  cluster?: ClusterOwner | undefined
+}
+
+/** What makes the shards of a node its own. */
+export interface ClusterOwner {
+  linesOf: LinesOf
+  lease: LeaseMemory
+}
+
+/** Figures of a shard, with what the main thread knows of its thread. */
+export type ShardThreadFigures = ShardFigures & {
+  depth: number
+  silentMs: number
+  deaths: number
+  hangs: number
+}
+
+/** How often the thread of one shard has ended since the start. */
+interface Ends {
+  deaths: number
+  hangs: number
+  /** When it last hung, by the monotonic clock. */
+  hungAtMs: number | undefined
+}
+
+/** The threads of all shards: starts them, and starts those again that died or hung (docs/adr/0025-hung-threads.md). */
+export class ShardThreads {
+  /** The shards, as the main thread asks them. */
+  readonly shards: Shards
+  readonly #ports: ShardPort[]
+  /** Set at the start; nothing is reported before. */
+  #listener: ShardsListener | undefined
+  /** Numbers of the fronts beside the main thread. */
+  readonly #fronts = new Set<number>()
+  readonly #restartsAt: number[] = []
+  readonly #ends: Ends[]
+  readonly #silenceMaxMs: number
+  #looks: NodeJS.Timeout | undefined
+  #lost = false
+  /** A thread does not end although it was told to. */
+  #stuck = false
+  #closing = false
+
+  constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
+    this.#silenceMaxMs = silenceMaxMs
+    this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
+    this.#ports = settings.map(
+      (one) =>
+        new ShardPort(
+          one,
+          {
+            events: (events) => this.#listener?.events(one.shard, events),
+            notice: (notice) => this.#notice(one.shard, notice),
+            unreadable: (error) =>
+              this.lose(one.shard, `what its thread told cannot be read (${String(error)})`),
+            died: (error) => this.#restart(one.shard, error),
+          },
+          cluster?.linesOf,
+        ),
+    )
+    this.shards = new Shards(this.#ports, { front: mainFront, cacheBytesMax, lease: cluster?.lease })
+  }
+
+  /** Opens every store. @throws Error when one cannot be opened */
+  async start(listener: ShardsListener): Promise<void> {
+    this.#listener = listener
+    await Promise.all(this.#ports.map((port) => port.start()))
+    for (const port of this.#ports) port.serve()
+    if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
+  }
+
+  /**
+   * Has a shard talk to one more front. Until the front has learnt what it must know, nobody is answered.
+   * @returns the memory that they share; undefined while the shard has no thread, for whose successor it is to be asked again
+   */
+  join(shard: number, front: number, port: MessagePort): ShardMemory | undefined {
+    this.#fronts.add(front)
+    return this.#ports[shard]?.join(front, port)
+  }
+
+  /** Figures, queue depth, silence and ends of each shard, for metrics. */
+  figures(): ShardThreadFigures[] {
+    return this.#ports.map((port, shard) => {
+      const { deaths = 0, hangs = 0 } = this.#ends[shard] ?? {}
+      return { ...port.figures, depth: port.depth, silentMs: port.silentMs, deaths, hangs }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    await Promise.all(this.#ports.map((port) => port.close()))
+    clearInterval(this.#looks)
+  }
+
+  /**
+   * Ends every thread whatever it is doing, before the process ends.
+   * @returns whether all have ended; if not, the process can only be killed, since an exit waits for its threads
+   */
+  async abandon(): Promise<boolean> {
+    this.#closing = true
+    clearInterval(this.#looks)
+    if (this.#stuck) return false
+    const ended = Promise.all(this.#ports.map((port) => port.abandon())).then(() => true)
+    const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
+    return Promise.race([ended, late])
+  }
+
+  /** Reports that only a new process helps; only the first reason counts. */
+  lose(shard: number, reason: string): void {
+    if (this.#lost) return
+    this.#lost = true
+    this.#listener?.lost(shard, reason)
+  }
+
+  #notice(shard: number, notice: Notice): void {
+    const forOthers = this.shards.take(notice)
+    if (forOthers !== undefined) this.#listener?.notice(shard, forOthers)
+  }
+
+  /** Checks whether every thread that has work makes progress. */
+  #look(): void {
+    const nowMs = steadyClock()
+    for (const [shard, port] of this.#ports.entries()) {
+      const verdict = port.look(nowMs, this.#silenceMaxMs)
+      if (verdict === 'hung') this.#hung(shard, nowMs)
+      if (verdict !== 'stuck') continue
+      this.#stuck = true
+      this.lose(shard, 'its thread hangs and cannot be ended')
+    }
+  }
+
+  #hung(shard: number, nowMs: number): void {
+    const ends = this.#ends[shard]
+    assert(ends !== undefined, 'a shard has its ends counted')
+    this.#listener?.hung(shard)
+    ends.hangs++
+    const { hungAtMs } = ends
+    ends.hungAtMs = nowMs
+    // A thread that hung may hold something that its successor waits for, such as a lock of LMDB.
+    if (hungAtMs !== undefined && nowMs - hungAtMs < limits.shardHangWindowMs)
+      this.lose(shard, 'its thread hangs again')
+  }
+
+  /** A thread that died is started again after a pause that grows with the deaths of the last minute. */
+  #restart(shard: number, error: Error): void {
+    this.shards.ended()
+    if (this.#closing) return
+    const ends = this.#ends[shard]
+    if (ends !== undefined) ends.deaths++
+    if (hasSpoiltMemory(error)) {
+      this.lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
+      return
+    }
+    if (isFenced(error)) {
+      this.lose(shard, 'another node of the cluster has taken it')
+      return
+    }
+    const released = this.#listener?.died(shard, error)
+    // Not the time of day, which can jump.
+    const now = steadyClock()
+    this.#restartsAt.push(now)
+    while ((this.#restartsAt[0] ?? now) < now - limits.shardRestartWindowMs) this.#restartsAt.shift()
+    const pauseMs = Math.min(limits.shardRestartPauseMaxMs, 10 * 2 ** Math.min(this.#restartsAt.length, 12))
+    setTimeout(() => void this.#startAgain(shard, released), pauseMs)
+  }
+
+  async #startAgain(shard: number, released: Promise<void> | undefined): Promise<void> {
+    await released
+    const port = this.#ports[shard]
+    if (port === undefined || this.#closing) return
+    try {
+      await port.start([...this.#fronts])
+    } catch (error) {
+      this.#restart(shard, error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    this.#listener?.replaced(shard)
+    await this.#learn(shard, port)
+  }
+
+  /** If the thread ends meanwhile, another one is started, and this begins again. */
+  async #learn(shard: number, port: ShardPort): Promise<void> {
+    try {
+      await this.#listener?.learn(shard, (command) => port.learn(command))
+    } catch (error) {
+      if (port.alive) this.lose(shard, `what it told is not known (${String(error)})`)
+      return
+    }
+    port.serve()
+    this.#listener?.restarted(shard)
+  }
+}

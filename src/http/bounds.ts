@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { limits } from '../base/limits.js'
+import { sharedTableMemory, type SharedTableMemory } from '../base/shared-table.js'
+import { OwnCount, SharedCount, type Count } from './counts.js'
+import { SharedBuckets } from './rate-buckets.js'
+import { RateLimiter } from './rate-limit.js'
+import { SharedShares } from './shared-shares.js'
+import { Shares, type ShareCounts } from './streams/shares.js'
+import { UnsentBytes } from './unsent.js'
+
+/** The settings that bounds come from. */
+export interface BoundSettings {
+  streamsPerPrincipal: number
+  /** For each address, per second; 0 is off. */
+  global: { ratePerSec: number; burst: number }
+  auth: { ratePerSec: number; burst: number }
+  /** Connections at once; Infinity where nothing limits them. */
+  connectionsMax: number
+}
+
+/** What bounds the whole process, whichever front counts. */
+export interface Bounds {
+  connections: Count
+  streams: StreamBounds
+  /** Bytes of answers and exports that wait for their readers. */
+  answers: UnsentBytes
+  global: RateLimiter
+  auth: RateLimiter
+}
+
+/** What bounds the streams of all fronts. */
+export interface StreamBounds {
+  count: Count
+  /** How many each principal has. */
+  shares: ShareCounts
+  /** Bytes of events that wait for their readers. */
+  unsent: UnsentBytes
+}
+
+/** The bounds of a process with one front. */
+export function ownBounds(settings: BoundSettings): Bounds {
+  const rate = (limit: BoundSettings['global']) =>
+    new RateLimiter({ ...limit, addressesMax: limits.rateLimitAddressesMax })
+  return {
+    connections: new OwnCount(),
+    streams: ownStreamBounds(settings.streamsPerPrincipal),
+    answers: ownUnsent(limits.unsentBytesPerPrincipalMax),
+    global: rate(settings.global),
+    auth: rate(settings.auth),
+  }
+}
+
+/** The bounds of streams of a process with one front. @param perPrincipal how many streams one principal can have open */
+export function ownStreamBounds(perPrincipal: number): StreamBounds {
+  return {
+    count: new OwnCount(),
+    shares: new Shares(perPrincipal),
+    unsent: ownUnsent(limits.streamUnsentBytesPerPrincipalMax),
+  }
+}
+
+/** The bound of answers that wait for their readers, of a process with one front. */
+export function ownUnsent(perPrincipalMax: number = limits.unsentBytesPerPrincipalMax): UnsentBytes {
+  return new UnsentBytes({
+    max: limits.unsentBytesMax,
+    total: new OwnCount(),
+    shares: new Shares(perPrincipalMax),
+  })
+}
+
+/** The memory of bounds that several fronts share. */
+export interface BoundsMemory {
+  /** Connections, streams, and bytes of answers and of events. */
+  counts: SharedArrayBuffer
+  streams: SharedTableMemory
+  answers: SharedTableMemory
+  events: SharedTableMemory
+  global: SharedTableMemory
+  auth: SharedTableMemory
+}
+
+/** Principals whose unsent bytes are counted at most: as many as there can be connections by the setting. */
+const READERS_MAX = 1_000_000
+
+/** Streams that are being opened or closed while the last ones are counted. */
+const OPENING_MAX = 1_024
+
+/** Makes it. */
+export function boundsMemory({ connectionsMax }: BoundSettings): BoundsMemory {
+  const secret = randomBytes(16).toString('hex')
+  // As many principals can have unsent bytes as there are connections.
+  const readers = Math.min(connectionsMax, READERS_MAX)
+  const table = (keysMax: number) => sharedTableMemory(keysMax, secret)
+  return {
+    counts: new SharedArrayBuffer(16),
+    streams: table(limits.streamsMax + OPENING_MAX),
+    answers: table(readers),
+    events: table(limits.streamsMax + OPENING_MAX),
+    global: table(limits.rateLimitAddressesMax),
+    auth: table(limits.rateLimitAddressesMax),
+  }
+}
+
+/** The bounds of a process with several fronts. */
+export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bounds {
+  const words = new Int32Array(memory.counts)
+  const unsent = (at: number, perPrincipalMax: number, table: SharedTableMemory) =>
+    new UnsentBytes({
+      max: limits.unsentBytesMax,
+      total: new SharedCount(words, at),
+      shares: new SharedShares(perPrincipalMax, table),
+    })
+  const rate = (limit: BoundSettings['global'], table: SharedTableMemory) =>
+    new RateLimiter({ ...limit, addressesMax: table.keysMax }, (rule) => new SharedBuckets(rule, table))
+  return {
+    connections: new SharedCount(words, 0),
+    streams: {
+      count: new SharedCount(words, 1),
+      shares: new SharedShares(settings.streamsPerPrincipal, memory.streams),
+      unsent: unsent(3, limits.streamUnsentBytesPerPrincipalMax, memory.events),
+    },
+    answers: unsent(2, limits.unsentBytesPerPrincipalMax, memory.answers),
+    global: rate(settings.global, memory.global),
+    auth: rate(settings.auth, memory.auth),
+  }
+}

@@ -1,0 +1,96 @@
+import type { License } from '../auth/license.js'
+import { licenseStanding } from '../auth/license-standing.js'
+import { passwordPepper } from '../auth/password-pepper.js'
+import { systemClock } from '../base/clock.js'
+import type { Logger } from '../base/log.js'
+import { pooledRandom } from '../base/random.js'
+import type { DataDirectory } from '../data-directory/data-directory.js'
+import { authorityPublicKey } from '../data-directory/license-authority.js'
+import { LoginGate } from '../dispatch/login-gate.js'
+import { ShardedOutbox } from '../dispatch/mail-outbox.js'
+import { PasswordPool } from '../dispatch/password-pool.js'
+import type { Shards } from '../dispatch/shards.js'
+import type { PoolListener } from '../dispatch/thread-pool.js'
+import { MailSender } from '../outbound/mail-sender.js'
+import type { LicenseTold } from '../protocol/audit-messages.js'
+import type { Config } from '../settings/config.js'
+import type { AuthServices } from './auth.js'
+
+/** What the main thread keeps of the auth add-on for all fronts. */
+export interface MainAuthServices extends AuthServices {
+  passwords: PasswordPool
+  gate: LoginGate
+  /** What the audit strand says about the license. */
+  told: LicenseTold
+  /** Sends mails that wait. */
+  start(): void
+  stop(): Promise<void>
+}
+
+interface Surroundings {
+  directory: DataDirectory
+  shards: Shards
+  log: Logger
+  /** Listener of the threads that hash passwords. */
+  told: PoolListener
+}
+
+/** Makes it if the auth add-on is on, even without a license, so that issued tokens stay valid. */
+export async function makeAuthServices(
+  config: Config,
+  around: Surroundings,
+): Promise<MainAuthServices | undefined> {
+  if (!config.auth.enabled) return undefined
+  const { directory, log } = around
+  const passwords = new PasswordPool({ pepper: passwordPepper(directory.masterSeed) }, { told: around.told })
+  const mail = await mailSender(config, around)
+  const { license, told } = await validLicense(config, log)
+  return {
+    passwords,
+    gate: new LoginGate({ attemptsMax: config.auth.maxLoginAttempts }),
+    license,
+    told,
+    mailOn: mail !== undefined,
+    onMail: () => mail?.wake(),
+    start: () => mail?.wake(),
+    async stop() {
+      await mail?.stop()
+      await passwords.close()
+    },
+  }
+}
+
+/** The sender of mail, if a mail server is set: its library is a quarter of what a start reads otherwise. */
+async function mailSender({ mail }: Config, { shards, log }: Surroundings): Promise<MailSender | undefined> {
+  if (mail === undefined) return undefined
+  const { smtpServer } = await import('../outbound/mail.js')
+  return new MailSender({
+    outbox: new ShardedOutbox(shards),
+    server: smtpServer(mail),
+    linkBaseUrl: mail.linkBaseUrl,
+    clock: systemClock,
+    random: pooledRandom(),
+    log,
+  })
+}
+
+/** The license in force, and what the audit strand says about it; logs a line if there is none. */
+async function validLicense(
+  { auth, dataDir }: Config,
+  log: Logger,
+): Promise<{ license: License | undefined; told: LicenseTold }> {
+  const publicKey = auth.licensePublicKey ?? authorityPublicKey(dataDir)
+  const none = { licensee: null, expires_at_ms: null, features: [], authority: publicKey ?? null }
+  const standing = await licenseStanding({ licenseKey: auth.licenseKey, publicKey, nowMs: systemClock() })
+  if (standing.state !== 'valid') {
+    const { state: reason, detail } = standing
+    log.warn({ reason, detail }, 'the auth add-on has no valid license: its routes answer 402')
+    return { license: undefined, told: { ...none, state: standing.state } }
+  }
+  const { license } = standing
+  const { licensee, expiresAtMs, features } = license
+  return {
+    license,
+    told: { ...none, state: 'valid', licensee, expires_at_ms: expiresAtMs, features },
+  }
+}

@@ -1,0 +1,110 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { License } from '../auth/license.js'
+import type { Refusal } from '../base/errors.js'
+import type { RecordLineTask } from '../dispatch/reader-pool.js'
+import type { ServerLog } from '../dispatch/server-log.js'
+import type { BoundsMemory } from '../http/bounds.js'
+import type { FrontFigures } from '../http/request-counts.js'
+import type { TicketUse } from '../http/streams/tickets.js'
+import type { HashTask, Verification, VerifyTask } from '../protocol/password-tasks.js'
+import type {
+  ConsistencyFound,
+  ConsistencyTask,
+  ExportPage,
+  ExportPageTask,
+  ImportStaged,
+  ImportStageTask,
+  InclusionFound,
+  InclusionTask,
+  RecordTask,
+  TreeTask,
+} from '../protocol/reader-tasks.js'
+import type { Principal } from '../routes/route.js'
+import type { Config } from '../settings/config.js'
+import type { MetricFamily } from '../wire/metrics.js'
+import type { ServerInfo } from '../wire/server.js'
+
+/** What the thread of a front is started with. */
+export interface FrontGiven {
+  kind: 'front'
+  /** Its number, from 1: the main thread is front 0. */
+  front: number
+  /** Its settings, with the number of fronts in force. */
+  config: Config
+  masterSeed: Uint8Array
+  tokenEra: number
+  rootKeyDigest: Uint8Array
+  shards: number
+  stageFolder: string
+  hasServerLog: boolean
+  /** How many connections all fronts together can have. */
+  connectionsMax: number
+  /** Absent while the auth add-on is off. */
+  auth: { license: License | undefined; mailOn: boolean } | undefined
+  /** Memory of `LeaseMemory`; undefined for a server of its own. */
+  lease: SharedArrayBuffer | undefined
+  /** Memory of `Heartbeat`, `Standing` and `Bounds`. */
+  heartbeat: SharedArrayBuffer
+  standing: SharedArrayBuffer
+  bounds: BoundsMemory
+}
+
+/** One call of the table below. */
+interface Call<Ask, Found> {
+  ask: Ask
+  found: Found
+}
+
+/** Whether a login may compare its password, as the gate asks (src/dispatch/login-gate.ts). */
+export type GateLook = { kind: 'open'; failures: number } | { kind: 'answered' }
+
+/** What a front asks the main thread. */
+export interface MainCalls {
+  ticketIssue: Call<Principal, string | Refusal>
+  ticketRedeem: Call<{ ticket: string; use: TicketUse }, Principal | undefined>
+  ticketHold: Call<{ ticket: string; principal: Principal; hold: number }, void>
+  ticketRelease: Call<number, void>
+  /** Leads a login through the gate, which asks back by the number of the attempt. */
+  login: Call<{ key: string; attempt: number }, Refusal | undefined>
+  hashPassword: Call<HashTask, string | Refusal>
+  verifyPassword: Call<VerifyTask, Verification | Refusal>
+  mailWaits: Call<undefined, void>
+  readersFull: Call<undefined, boolean>
+  exportPage: Call<ExportPageTask, ExportPage>
+  sealEnd: Call<RecordTask, number>
+  importCheck: Call<ImportStageTask, ImportStaged>
+  treeRoot: Call<TreeTask, string>
+  inclusion: Call<InclusionTask, InclusionFound>
+  consistency: Call<ConsistencyTask, ConsistencyFound>
+  recordLine: Call<RecordLineTask, string>
+  tellHead: Call<Parameters<ServerLog['tell']>[0], boolean>
+  readiness: Call<undefined, Refusal | undefined>
+  server: Call<undefined, ServerInfo>
+  metrics: Call<undefined, { text: string; contentType: string }>
+  metricFamilies: Call<readonly string[] | undefined, MetricFamily[]>
+  lastUses: Call<readonly string[], number[]>
+  /** An exception that nobody has caught: the process ends. */
+  failed: Call<string, void>
+  /** What a shard told cannot be read, or learnt: the process ends. */
+  lose: Call<{ shard: number; reason: string }, void>
+}
+
+/** What the main thread asks a front. */
+export interface FrontCalls {
+  /** Has it talk to the new thread of a shard; answered once the front has learnt what it must know. */
+  join: Call<{ shard: number; port: MessagePort; memory: SharedArrayBuffer }, void>
+  /** Has it take a share of the connections; answered by what names its door. */
+  listen: Call<{ port: number }, number>
+  look: Call<number, GateLook>
+  verify: Call<number, void>
+  figures: Call<undefined, FrontFigures>
+  lastUses: Call<readonly string[], number[]>
+  /** Ends streams and uploads, and waits so long for requests that are being answered. */
+  drain: Call<{ timeMs: number }, void>
+  close: Call<undefined, void>
+}
+
+/** Whether a value is what the thread of a front is given. */
+export function isFrontGiven(value: unknown): value is FrontGiven {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'front'
+}

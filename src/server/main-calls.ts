@@ -1,0 +1,101 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import type { Calls, Handlers } from '../dispatch/calls.js'
+import type { Principal } from '../routes/route.js'
+import type { AuthServices } from './auth.js'
+import type { FrontCalls, MainCalls } from './front-messages.js'
+import type { Parts } from './parts.js'
+import type { Services } from './services.js'
+
+/** A front, as its calls see it. */
+export interface CallingFront extends Pick<Calls<MainCalls, FrontCalls>, 'call'> {
+  /** It cannot go on. */
+  failed(error: Error): void
+}
+
+/** What answering the calls of a front needs. */
+export interface MainCallParts {
+  parts: Parts
+  services: Services
+  /** Absent while the auth add-on is off. */
+  auth: AuthServices | undefined
+}
+
+const noAuth = refuse('unavailable', 'The auth add-on is off')
+const unknownKey = refuse('unauthorized', 'Expected a key that this server knows')
+
+/** Answers the calls of one front, in the main thread, which keeps what all fronts share. */
+export function mainCalls(
+  { parts, services, auth }: MainCallParts,
+  front: () => CallingFront,
+): Handlers<MainCalls> {
+  const { tickets, apiKeys, readers } = parts
+  /** Ends of the streams of the front that hold a ticket. */
+  const holds = new Map<number, () => void>()
+  /** The key as this thread knows it; what came with the call is a copy. */
+  const own = (principal: Principal): Principal | Refusal =>
+    principal.key === undefined ? principal : (apiKeys.ofId(principal.id) ?? unknownKey)
+  return {
+    ticketIssue: {
+      handle(principal) {
+        const known = own(principal)
+        return 'code' in known ? known : tickets.issue(known)
+      },
+    },
+    ticketRedeem: { handle: ({ ticket, use }) => tickets.redeem(ticket, use) },
+    ticketHold: {
+      handle({ ticket, principal, hold }) {
+        const release = tickets.hold(ticket, principal)
+        if (release !== undefined) holds.set(hold, release)
+      },
+    },
+    ticketRelease: {
+      handle(hold) {
+        holds.get(hold)?.()
+        holds.delete(hold)
+      },
+    },
+    ...authCalls(auth, front),
+    readersFull: { handle: () => readers.isFull() },
+    exportPage: { handle: (task) => readers.exportPage(task) },
+    sealEnd: { handle: (task) => readers.sealEnd(task) },
+    importCheck: { handle: (task) => readers.importCheck(task) },
+    treeRoot: { handle: (task) => readers.treeRoot(task) },
+    inclusion: { handle: (task) => readers.inclusion(task) },
+    consistency: { handle: (task) => readers.consistency(task) },
+    recordLine: { handle: (task) => readers.recordLine(task) },
+    tellHead: { handle: async (head) => (await services.tellHead?.(head)) ?? true },
+    readiness: { handle: () => services.readiness() },
+    server: { handle: () => services.server() },
+    metrics: { handle: () => services.metrics() },
+    metricFamilies: { handle: (names) => services.metricFamilies(names) },
+    lastUses: { handle: (keyIds) => services.lastUses(keyIds) },
+    failed: { handle: (stack) => front().failed(new Error(stack)) },
+    lose: { handle: ({ shard, reason }) => parts.threads.lose(shard, reason) },
+  }
+}
+
+type AuthCalls = Pick<Handlers<MainCalls>, 'login' | 'hashPassword' | 'verifyPassword' | 'mailWaits'>
+
+function authCalls(auth: AuthServices | undefined, front: () => CallingFront): AuthCalls {
+  return {
+    login: {
+      async handle({ key, attempt }) {
+        if (auth === undefined) return noAuth
+        const through = await auth.gate.run<undefined, undefined>(key, {
+          async look() {
+            const look = await front().call('look', attempt)
+            return look.kind === 'open' ? { ...look, state: undefined } : { ...look, answer: undefined }
+          },
+          async verify() {
+            await front().call('verify', attempt)
+            return undefined
+          },
+        })
+        return through
+      },
+    },
+    hashPassword: { handle: (task) => auth?.passwords.hash(task) ?? noAuth },
+    verifyPassword: { handle: (task) => auth?.passwords.verify(task) ?? noAuth },
+    mailWaits: { handle: () => auth?.onMail() },
+  }
+}

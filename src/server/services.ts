@@ -1,0 +1,80 @@
+import { refuse, type Refusal } from '../base/errors.js'
+import type { ServerLog } from '../dispatch/server-log.js'
+import { HttpMetrics } from '../http/metrics.js'
+import type { FrontFigures } from '../http/request-counts.js'
+import { freeBytesOf } from '../data-directory/data-directory.js'
+import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
+import type { LicenseTold } from '../protocol/audit-messages.js'
+import type { RouteContext } from '../routes/route.js'
+import type { Config } from '../settings/config.js'
+import { figuresOf } from './figures.js'
+import { serverInfo } from './info.js'
+import type { Parts } from './parts.js'
+import type { Standing } from './state.js'
+
+/** What every front answers in the same way, from what the main thread keeps. */
+export interface Services extends Pick<RouteContext, 'readiness' | 'server' | 'metrics' | 'metricFamilies'> {
+  /** When keys were last used at any front, Unix milliseconds; 0 for never. */
+  lastUses(keyIds: readonly string[]): Promise<number[]>
+  /** Writes a head that no look finds to the server log; absent without one. */
+  tellHead: ServerLog['tell'] | undefined
+}
+
+/** What the other fronts are asked. */
+interface OtherFronts {
+  figures(): Promise<FrontFigures[]>
+  lastUses(keyIds: readonly string[]): Promise<number[][]>
+}
+
+/** What these services need. */
+interface Surroundings {
+  parts: Parts
+  standing: Standing
+  /** The other fronts; absent if there are none. */
+  fronts: OtherFronts | undefined
+  license: LicenseTold | undefined
+  hasConsole: boolean
+  /** When the stores were last copied for a backup. */
+  control: { copiedAtMs: number | undefined }
+  /** Absent for a server of its own. */
+  cluster: { figures: ClusterFigures } | undefined
+}
+
+/** The services, in the main thread. */
+export function mainServices(config: Config, around: Surroundings): Services {
+  const { parts, standing, fronts, license, hasConsole, control, cluster } = around
+  const { serverLog, sink, threads } = parts
+  const copiedAtMs = () => control.copiedAtMs
+  const metrics = new HttpMetrics({
+    fronts: async () => [figuresOf(0, parts), ...((await fronts?.figures()) ?? [])],
+    shards: () => threads.figures(),
+    serving: () => threads.shards.serving,
+    pools: () => parts.pools.map(({ figures }) => figures),
+    freeBytes: () => freeBytesOf(config),
+    backupCopiedAtMs: copiedAtMs,
+    ...(sink !== undefined && { sink: () => sink.figures }),
+    ...(cluster !== undefined && { cluster: () => cluster.figures }),
+    ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
+  })
+  return {
+    readiness: () => standing.stoppingRefusal() ?? unready(parts, standing),
+    server: serverInfo(config, { parts, state: standing, license, hasConsole, copiedAtMs }),
+    metrics: () => metrics.text(),
+    metricFamilies: (names) => metrics.families(names),
+    async lastUses(keyIds) {
+      const all = [parts.apiKeys.lastUses(keyIds), ...((await fronts?.lastUses(keyIds)) ?? [])]
+      return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
+    },
+    tellHead: serverLog === undefined ? undefined : (head) => serverLog.tell(head),
+  }
+}
+
+function unready({ shards, pools }: Parts, standing: Standing): Refusal | undefined {
+  if (!shards.serving) return refuse('unavailable', 'A shard is starting or recovering')
+  const idle = pools.find(({ figures }) => !figures.serving)
+  if (idle !== undefined)
+    return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)
+  return standing.readOnly
+    ? refuse('unavailable', 'The data disk is nearly full: the server is read-only')
+    : undefined
+}

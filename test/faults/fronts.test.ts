@@ -1,0 +1,141 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.js'
+import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
+import { connectBoth, FrontConnection } from '../support/server/fronts.js'
+import { startInProcess } from '../support/server/in-process-server.js'
+import { call, startServer, type TestServer } from '../support/server/server.js'
+import { captureWorkers } from '../support/server/worker-capture.js'
+
+/* What breaks under several fronts: one of their threads, a shard's, or the whole process. */
+
+let folder: string
+let server: TestServer | undefined
+
+afterEach(async () => {
+  await server?.stop()
+  server = undefined
+})
+
+/** A server whose second front fails when it is told how. */
+async function startFaulty(env: Record<string, string> = {}): Promise<(how: 'die' | 'hang') => void> {
+  folder = mkdtempSync(join(tmpdir(), 'strandfast-'))
+  const file = join(folder, 'fault')
+  server = await startServer({
+    env: { SERVICE_FRONTS: '2', STRANDFAST_FRONT_FAULT: file, ...env },
+    nodeOptions: ['--import', new URL('../support/faults/front-fault.mjs', import.meta.url).href],
+  })
+  return (how) => writeFileSync(file, how)
+}
+
+/** Writes numbers over a connection until it is closed; what was answered is kept. */
+async function writeUntilGone(connection: FrontConnection, answered: number[], from: number): Promise<void> {
+  for (let n = from; ; n += 2) {
+    const answer = await connection
+      .call('POST /v1/collections/kept/records', { body: { data: { n } } })
+      .catch(() => undefined)
+    if (answer?.status !== 201) return
+    answered.push(n)
+  }
+}
+
+async function numbersKept(at: TestServer): Promise<Set<number>> {
+  const { text } = await call(at, 'GET /v1/strand/export?agent=kept')
+  return new Set(Array.from(text.matchAll(/"body":"\{\\"n\\":(\d+)\}"/g), ([, n]) => Number(n)))
+}
+
+describe('a front thread that fails', () => {
+  it.each([
+    ['die', [1, null], {}],
+    // It cannot be ended, and an exit would wait for it.
+    ['hang', [null, 'SIGKILL'], { SERVICE_SHARD_SILENCE_SECS: '2' }],
+  ] as const)(
+    'ends the process when it is about to %s, with what was answered on disk',
+    async (how, ends, env) => {
+      const fail = await startFaulty(env)
+      if (server === undefined) throw new Error('Expected a server')
+      const fronts = await connectBoth(server)
+      const answered: number[] = []
+      const writing = fronts.map((connection, n) => writeUntilGone(connection, answered, n))
+      while (answered.length < 100) await new Promise((resolve) => setImmediate(resolve))
+      const exited = once(server.process, 'exit')
+      fail(how)
+      expect(await exited).toEqual(ends)
+      await Promise.all(writing)
+      for (const connection of fronts) connection.close()
+      expect(server.stderr()).toContain('a front thread ended or hangs: this process ends itself')
+      const { dataDir } = server
+      server = await startServer({ dataDir, env: { SERVICE_FRONTS: '2' } })
+      const kept = await numbersKept(server)
+      expect(answered.filter((n) => !kept.has(n))).toEqual([])
+      rmSync(folder, { recursive: true })
+    },
+  )
+})
+
+describe('a kill', () => {
+  it('loses nothing that either front has answered', async () => {
+    server = await startServer({ env: { SERVICE_FRONTS: '2' } })
+    for (let round = 0; round < 3; round++) {
+      const fronts = await connectBoth(server)
+      const answered: number[] = []
+      const writing = fronts.map((connection, n) =>
+        writeUntilGone(connection, answered, round * 1_000_000 + n),
+      )
+      while (answered.length < 100) await new Promise((resolve) => setImmediate(resolve))
+      await server.halt('SIGKILL')
+      await Promise.all(writing)
+      for (const connection of fronts) connection.close()
+      server = await startServer({ dataDir: server.dataDir, env: { SERVICE_FRONTS: '2' } })
+      const kept = await numbersKept(server)
+      expect(answered.filter((n) => !kept.has(n))).toEqual([])
+    }
+  })
+})
+
+describe('a shard thread that dies under two fronts', () => {
+  it('serves both again, with streams that miss nothing and keys that are deleted', async () => {
+    const capture = captureWorkers()
+    const inProcess = await startInProcess({ SERVICE_FRONTS: '2' })
+    const fronts = await connectBoth(inProcess)
+    const stream = await openStream(inProcess, '/v1/stream?since=0')
+    const other = await openStream(inProcess, '/v1/stream?since=0')
+    for (const one of [stream, other]) await one.until(isCaughtUp)
+    const made = await fronts[0].call('POST /v1/admin/api-keys', {
+      body: { name: 'k', scopes: ['records:read'] },
+    })
+    const writeSurely = async (n: number) => {
+      for (;;) {
+        const at = fronts[n % 2] ?? fronts[0]
+        const { status } = await at.call('POST /v1/collections/told/records', {
+          body: { data: { n } },
+          headers: { 'idempotency-key': `write-${n}` },
+        })
+        if (status === 201) return
+        expect(status).toBe(503)
+      }
+    }
+    const total = 80
+    for (let n = 0; n < total; n++) {
+      if (n % 20 === 10) for (const shard of ['shard-0', 'shard-1']) capture.fail(capture.latest(shard))
+      await writeSurely(n)
+    }
+    const expected = Array.from({ length: total }, (_none, n) => n)
+    for (const one of [stream, other]) {
+      const shown = () => numbersOf(one.events.filter(({ data }) => data.payload?.n !== undefined))
+      await one.until(() => shown().length >= total)
+      expect(shown()).toEqual(expected)
+      one.close()
+    }
+    for (const connection of fronts)
+      await eventually(async () => (await connection.call('GET /readyz')).status === 200)
+    expect((await fronts[1].call(`DELETE /v1/admin/api-keys/${made.body.key_id}`)).status).toBe(200)
+    expect((await fronts[0].call('GET /v1/agents', { key: made.body.key })).status).toBe(401)
+    for (const connection of fronts) connection.close()
+    await inProcess.stop()
+    capture.release()
+  })
+})

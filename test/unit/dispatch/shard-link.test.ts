@@ -1,0 +1,145 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ShardLink } from '../../../src/dispatch/shard-link.js'
+import { decodeCommands, encodeOutcomes, type FrontFrame } from '../../../src/protocol/frame.js'
+import type { Command } from '../../../src/protocol/messages.js'
+import type { Notice } from '../../../src/protocol/notices.js'
+import { ShardMemory } from '../../../src/protocol/shard-memory.js'
+
+const read: Command = { kind: 'agentHead', agent: 'a' }
+const gone: Notice = { kind: 'apiKeysChanged', changes: { made: [], gone: ['key'] } }
+
+/** A front with what happened at it, in order. */
+class Front {
+  readonly happened: string[] = []
+  /** Numbers of the commands that it has sent. */
+  readonly sent: number[] = []
+  readonly link: ShardLink
+
+  constructor(front: number, memory: ShardMemory) {
+    this.link = new ShardLink(front, {
+      events: (events) => this.happened.push(...events.map(({ seq }) => `event ${seq}`)),
+      notice: (notice) => this.happened.push(notice.kind),
+      unreadable: (error) => this.happened.push(String(error)),
+    })
+    const post = (frame: ArrayBuffer) => this.sent.push(...decodeCommands(frame).map(([id]) => id))
+    this.link.begin({ memory, post })
+  }
+
+  /** Sends a command; gives its number. */
+  async ask(): Promise<number> {
+    const refusal = this.link.send(read, (outcome) =>
+      this.happened.push('code' in outcome ? outcome.code : outcome.kind),
+    )
+    if (refusal !== undefined) throw new Error(refusal.detail)
+    await turn()
+    return this.sent.at(-1) ?? -1
+  }
+
+  take(frame: Partial<FrontFrame> & { told: number }): void {
+    this.link.receive(encodeOutcomes({ outcomes: [], events: [], notices: [], ...frame }))
+  }
+}
+
+let memory: ShardMemory
+let asking: Front
+let other: Front
+
+beforeEach(() => {
+  memory = new ShardMemory()
+  asking = new Front(0, memory)
+  other = new Front(1, memory)
+  asking.link.serve()
+  other.link.serve()
+})
+
+describe('the answer to a commit that fronts must know of', () => {
+  it('waits until every front has processed its notices, and so does all that follows', async () => {
+    const first = await asking.ask()
+    const second = await asking.ask()
+    asking.take({ notices: [gone], outcomes: [[first, { kind: 'done' }]], told: 1 })
+    const event = { agent: 'a', seq: 7, hlc: '', data: '' }
+    asking.take({ outcomes: [[second, { kind: 'done' }]], events: [event], told: 1 })
+    await turn()
+    expect(asking.happened).toEqual(['apiKeysChanged'])
+    other.take({ notices: [gone], told: 1 })
+    await memory.untilTaken(1)
+    await turn()
+    expect(asking.happened).toEqual(['apiKeysChanged', 'done', 'done', 'event 7'])
+    expect(other.happened).toEqual(['apiKeysChanged'])
+  })
+
+  it('waits for no front that has left, nor for one whose shard has ended', async () => {
+    const id = await asking.ask()
+    asking.take({ notices: [gone], outcomes: [[id, { kind: 'done' }]], told: 1 })
+    expect(asking.happened).toEqual(['apiKeysChanged'])
+    other.link.end(() => other.happened.push('ended'))
+    await turn()
+    expect(other.happened).toEqual(['ended'])
+    expect(asking.happened).toEqual(['apiKeysChanged', 'done'])
+  })
+
+  it('is passed on before the end of the thread is told, and what was not answered is unavailable', async () => {
+    const id = await asking.ask()
+    await asking.ask()
+    asking.take({ notices: [gone], outcomes: [[id, { kind: 'done' }]], told: 1 })
+    asking.link.end(() => asking.happened.push('ended'))
+    expect(asking.link.serving).toBe(false)
+    expect(asking.happened).toEqual(['apiKeysChanged'])
+    other.take({ notices: [gone], told: 1 })
+    await memory.untilTaken(1)
+    await turn()
+    expect(asking.happened).toEqual(['apiKeysChanged', 'done', 'unavailable', 'ended'])
+  })
+
+  it('comes at once where no front has anything to process', async () => {
+    const id = await asking.ask()
+    asking.take({ outcomes: [[id, { kind: 'done' }]], told: 0 })
+    expect(asking.happened).toEqual(['done'])
+  })
+})
+
+describe('a thread in place of one that died', () => {
+  it('answers nobody before every front has learnt what its predecessor may not have told', async () => {
+    const next = new ShardMemory()
+    for (const front of [0, 1]) next.learns(front)
+    const [serving, learning] = [new Front(0, next), new Front(1, next)]
+    expect(serving.link.send(read, () => undefined)).toMatchObject({ code: 'unavailable' })
+    serving.link.serve()
+    const id = await serving.ask()
+    serving.take({ outcomes: [[id, { kind: 'done' }]], told: 0 })
+    expect(serving.happened).toEqual([])
+    const learnt = learning.link.learn(read)
+    await turn()
+    learning.take({ outcomes: [[learning.sent[0] ?? -1, { kind: 'done' }]], told: 0 })
+    expect(await learnt).toEqual({ kind: 'done' })
+    expect(serving.happened).toEqual([])
+    learning.link.serve()
+    await next.untilTaken(0)
+    await turn()
+    expect(serving.happened).toEqual(['done'])
+  })
+})
+
+describe('the queue of a shard', () => {
+  it('is counted once for all fronts', async () => {
+    await asking.ask()
+    await other.ask()
+    expect([asking.link.depth, other.link.depth]).toEqual([2, 2])
+    asking.take({ outcomes: [[asking.sent[0] ?? -1, { kind: 'done' }]], told: 0 })
+    expect(other.link.depth).toBe(1)
+  })
+})
+
+describe('the count of what was told', () => {
+  it('wraps around', () => {
+    memory.hasTaken(0, 2_147_483_647)
+    memory.hasTaken(1, 2_147_483_647)
+    expect(memory.haveTaken(2_147_483_647)).toBe(true)
+    expect(memory.haveTaken(-2_147_483_648)).toBe(false)
+    memory.hasTaken(0, -2_147_483_648)
+    memory.hasTaken(1, -2_147_483_648)
+    expect(memory.haveTaken(-2_147_483_648)).toBe(true)
+    expect(memory.haveTaken(2_147_483_647)).toBe(true)
+  })
+})

@@ -1,0 +1,70 @@
+import { assert } from '../../src/base/assert.js'
+import { frontOf, type FrontFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
+import type { ShardMemory } from '../../src/protocol/shard-memory.js'
+
+/** Sends a frame to one front. */
+export type SendFrame = (frame: FrontFrame) => void
+
+/**
+ * What a shard tells, cut up for the fronts: each gets the outcomes of its own commands, the events that it watches and
+ * every notice. Who is to be answered waits until all fronts have processed the notices, which they show in the memory
+ * that they share (docs/adr/0045-fronts.md).
+ */
+export class FrontFrames {
+  readonly #memory: ShardMemory
+  readonly #watched: ReadonlyMap<string, number>
+  readonly #fronts = new Map<number, SendFrame>()
+  /** Frames with notices so far. */
+  #told = 0
+
+  /** @param watched agents and the fronts that watch them, a bit for each; the empty name stands for all agents */
+  constructor(memory: ShardMemory, watched: ReadonlyMap<string, number>) {
+    this.#memory = memory
+    this.#watched = watched
+  }
+
+  /** Talks to one more front from now on. */
+  add(front: number, send: SendFrame): void {
+    this.#fronts.set(front, send)
+  }
+
+  tell(frame: OutcomeFrame): void {
+    this.#memory.figures = frame.figures
+    if (frame.notices.length > 0) this.#told = (this.#told + 1) | 0
+    const { notices } = frame
+    if (this.#fronts.size === 1) {
+      for (const send of this.#fronts.values()) send(this.#whole(frame))
+      return
+    }
+    const outcomes = this.#byFront(frame.outcomes)
+    for (const [front, send] of this.#fronts) {
+      const own = outcomes.get(front) ?? []
+      const events = this.#eventsFor(front, frame.events)
+      if (own.length + events.length + notices.length === 0) continue
+      send({ outcomes: own, events, notices, told: this.#told })
+    }
+  }
+
+  #whole({ outcomes, events, notices }: OutcomeFrame): FrontFrame {
+    return { outcomes, events, notices, told: this.#told }
+  }
+
+  #byFront(outcomes: OutcomeFrame['outcomes']): Map<number, OutcomeFrame['outcomes']> {
+    const byFront = new Map<number, OutcomeFrame['outcomes']>()
+    for (const one of outcomes) {
+      const front = frontOf(one[0])
+      const others = byFront.get(front)
+      if (others === undefined) byFront.set(front, [one])
+      else others.push(one)
+      assert(this.#fronts.has(front), 'a command came from a front that the shard knows')
+    }
+    return byFront
+  }
+
+  #eventsFor(front: number, events: OutcomeFrame['events']): OutcomeFrame['events'] {
+    if (events.length === 0) return events
+    const bit = 1 << front
+    if (((this.#watched.get('') ?? 0) & bit) !== 0) return events
+    return events.filter(({ agent }) => ((this.#watched.get(agent) ?? 0) & bit) !== 0)
+  }
+}
