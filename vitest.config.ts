@@ -42,6 +42,8 @@ export default defineConfig({
     testTimeout: patience,
     hookTimeout: patience,
     expect: { poll: { timeout: patience } },
+    // A message of CI tells what was found, not how many things.
+    chaiConfig: { truncateThreshold: 0 },
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/print-seed.ts'],
     projects: projects

@@ -121,4 +121,25 @@ describe.skipIf(noBrowser)('live records in the console', () => {
     await shown(page, 208)
     expect(await list.evaluate((element) => element.scrollTop)).toBe(0)
   })
+
+  it('leaves it in place, too, when records came just before it was scrolled', async () => {
+    const page = await open('between')
+    await write('between', 1, 200)
+    await shown(page, 201)
+    const list = page.getByRole('list', { name: /^Live records/ })
+    await page.evaluate(() => {
+      const held: FrameRequestCallback[] = []
+      Object.assign(window, { held, requestAnimationFrame: (callback: FrameRequestCallback) => held.push(callback) })
+    })
+    await write('between', 201, 7)
+    await expect.poll(() => page.evaluate(() => (window as unknown as { held: unknown[] }).held.length)).toBe(1)
+    await list.evaluate(async (element) => {
+      const scrolled = new Promise((resolve) => element.addEventListener('scroll', resolve, { once: true }))
+      element.scrollTo({ top: 400 })
+      await scrolled
+    })
+    await page.evaluate(() => (window as unknown as { held: FrameRequestCallback[] }).held.shift()?.(0))
+    await page.getByRole('button', { name: 'Show 7 new' }).click()
+    await shown(page, 208)
+  })
 })

@@ -162,7 +162,19 @@ export class Tail {
     this.#pending.unshift({ id: this.#came, agent, seq, type, ms: msOf(hlc), payload })
     if (this.#pending.length > ROWS_MAX) this.#pending.length = ROWS_MAX
     if (this.#isHeld) this.waiting.value = this.#pending.length
-    else this.#frame ??= requestAnimationFrame(() => this.#show(FRAME_ROWS_MAX))
+    else this.#showInFrame()
+  }
+
+  /**
+   * Shows rows in the next frame, unless the list has been scrolled by then: a browser tells of a scroll only at the
+   * beginning of a frame, before this.
+   */
+  #showInFrame(): void {
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = undefined
+      if (this.#isHeld) this.waiting.value = this.#pending.length
+      else this.#show(FRAME_ROWS_MAX)
+    })
   }
 
   /** Shows the oldest rows that wait, and the others in the next frames. */
@@ -172,7 +184,7 @@ export class Tail {
     const shown = this.#pending.splice(-rowsMax)
     this.blocks.value = trimmed(joined(this.blocks.value, shown))
     this.waiting.value = 0
-    if (this.#pending.length > 0) this.#frame = requestAnimationFrame(() => this.#show(FRAME_ROWS_MAX))
+    if (this.#pending.length > 0) this.#showInFrame()
   }
 
   #cancelFrame(): void {
