@@ -143,7 +143,12 @@ const runsAnywhere = [
   ...layer('proof', layers.proof),
 ]
 
-const threadEntries = ['workers/shard-thread.ts', 'workers/password.ts', 'workers/reader.ts']
+const threadEntries = [
+  'workers/shard-thread.ts',
+  'workers/password.ts',
+  'workers/reader.ts',
+  'workers/follower.ts',
+]
 /** The two threads that talk to the network: the sink, and the log of a cluster. */
 const networkMayImport = [...workersMayImport, 'outbound']
 const inSrc = Object.keys(layers).filter((folder) => folder !== 'client')

@@ -8,8 +8,9 @@ import type { DataDirectory } from './data-directory/data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
 import { connectionsMax } from './http/connections.js'
+import type { Handling } from './http/handling.js'
 import { listen, type HttpServer } from './http/server.js'
-import { allRoutes } from './routes/routes.js'
+import { allRoutes, type Route } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
 import { makeAuthServices } from './server/auth-services.js'
@@ -21,9 +22,10 @@ import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
 import { handlingOf } from './server/requests.js'
 import { endProcess, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
-import { mainServices } from './server/services.js'
+import { mainServices, type Services } from './server/services.js'
 import { makeSink } from './server/sink.js'
 import { ServerState } from './server/state.js'
+import { Stopped, Waiting } from './server/waiting.js'
 import type { Config } from './settings/config.js'
 
 /** A server that answers requests. */
@@ -50,16 +52,17 @@ export async function serve(
 ): Promise<RunningServer> {
   const log = createLogger(config.logLevel, 'server')
   const server = await construct(await withFronts(config, log), directory, log)
-  const { shards } = server.parts
   const end = () => endProcess(server.parts.threads, server.fronts)
   canEnd(end)
   const opened = new Opened()
+  const waiting = new Waiting(server.state.standing)
+  const started = start(server, opened, waiting)
   try {
-    const http = await start(server, opened)
-    noteWhere(directory, http.url, log)
-    const { fronts } = server.config
-    log.info({ url: http.url, http: http.engine, shards: shards.count, fronts, version }, 'listening')
-    return { url: http.url, stop: () => stop(server, http), end }
+    const url = await Promise.race([waiting.url, started.then((http) => http.url)])
+    noteWhere(directory, url, log)
+    if (waiting.isOver) tellListening(server, await started)
+    else void goOn(server, started, waiting)
+    return { url, stop: () => stopAll(server, { opened, started, waiting }), end }
   } catch (error) {
     if (!(await opened.close(limits.startEndMs))) {
       log.fatal({ err: error }, 'the start failed and its threads do not end: ending the process')
@@ -67,6 +70,47 @@ export async function serve(
     }
     throw error
   }
+}
+
+/** How far a server is that stands by, serves, or ends one of both. */
+interface Progress {
+  opened: Opened
+  started: Promise<HttpServer>
+  waiting: Waiting
+}
+
+/** Follows a node that stands by until it serves. */
+async function goOn(server: Server, started: Promise<HttpServer>, waiting: Waiting): Promise<void> {
+  const { log, parts, fronts } = server
+  try {
+    tellListening(server, await started)
+  } catch (error) {
+    if (waiting.stopped) return
+    log.fatal({ err: error }, 'the node could not take its turn: the process ends itself')
+    await endProcess(parts.threads, fronts)
+  }
+}
+
+function tellListening({ config, parts, log }: Server, http: HttpServer): void {
+  const { fronts } = config
+  log.info({ url: http.url, http: http.engine, shards: parts.shards.count, fronts, version }, 'listening')
+}
+
+/** Stops a server that may stand by, or be taking its turn just now. */
+async function stopAll(server: Server, { opened, started, waiting }: Progress): Promise<void> {
+  const { log, directory, state } = server
+  if (!waiting.isOver) {
+    log.info('stopping, before it has served')
+    dropAddress(directory.path)
+    state.stop()
+    await waiting.stop()
+  }
+  const http = await started.catch((error: unknown) => {
+    if (!(error instanceof Stopped)) log.error({ err: error }, 'the node could not take its turn')
+  })
+  if (http !== undefined) return stop(server, http)
+  await opened.close(Infinity)
+  log.info('stopped')
 }
 
 /** Everything that makes up a server; none of it runs yet. */
@@ -138,16 +182,43 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
 
 type Server = Awaited<ReturnType<typeof construct>>
 
+/** What a server shows of itself; nothing of it runs yet. */
+async function faceOf(server: Server): Promise<Face> {
+  const { config, directory, log, state, parts, control, fronts, auth, license, cluster } = server
+  const pages = await readPages(config, log)
+  const { standing } = state
+  const hasConsole = pages.console !== undefined
+  const services = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
+  const routes = allRoutes(config.agentId, hasConsole)
+  const handling = handlingOf(config, { directory, routes, parts, standing, services, auth, pages, log })
+  return { routes, services, handling }
+}
+
+type Face = { services: Services; routes: readonly Route[]; handling: Handling }
+
+async function listenWith(server: Server, { routes, handling }: Face, opened: Opened): Promise<HttpServer> {
+  const { config, log, parts, fronts, max } = server
+  const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
+  const connections = { max, open: parts.bounds.connections, onFull }
+  const http = await listen({ ...config, connections }, { routes, shared: fronts !== undefined }, handling)
+  opened.add(() => http.close())
+  return http
+}
+
 /** Starts each part after those that it needs; `opened` closes them again if a later one fails. */
-async function start(server: Server, opened: Opened): Promise<HttpServer> {
+async function start(server: Server, opened: Opened, waiting: Waiting): Promise<HttpServer> {
   const { config, directory, log, state, sink, serverLog, parts, keys, proposals, control, fronts } = server
   const { auth, authServices, license, cluster } = server
   const { threads, shards, readers } = parts
+  const face = await faceOf(server)
   opened.add(() => cluster?.leave())
   await cluster?.join()
   opened.add(() => readers.close())
   opened.add(() => threads.close())
-  await threads.start(shardsListener({ ...parts, keys, auth, control, fronts, log }))
+  const listener = shardsListener({ ...parts, keys, auth, control, fronts, log })
+  const openShards = () => threads.start(listener)
+  const listenAlready = () => listenWith(server, face, opened)
+  const early = await waiting.untilOpen(cluster, { openShards, listen: listenAlready })
   await makeDefaultAgent(config, shards)
   opened.add(() => sink?.stop())
   sink?.start()
@@ -165,20 +236,11 @@ async function start(server: Server, opened: Opened): Promise<HttpServer> {
   if (!state.readOnly) await tellStart(shards, { dataDir: directory.path, license }, log)
   opened.add(() => serverLog?.stop())
   serverLog?.start()
-  const pages = await readPages(config, log)
-  const { standing } = state
-  const hasConsole = pages.console !== undefined
-  const services = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
   opened.add(() => fronts?.close())
-  await fronts?.start({ parts, services, auth: authServices })
-  const routes = allRoutes(config.agentId, hasConsole)
-  const handling = handlingOf(config, { directory, routes, parts, standing, services, auth, pages, log })
-  const onFull = () => log.warn({ max: server.max }, 'too many connections: further ones were closed')
-  const connections = { max: server.max, open: parts.bounds.connections, onFull }
-  const shared = fronts !== undefined
-  const http = await listen({ ...config, connections }, { routes, shared }, handling)
-  opened.add(() => http.close())
+  await fronts?.start({ parts, services: face.services, auth: authServices })
+  const http = early ?? (await listenWith(server, face, opened))
   await fronts?.listen(http)
+  waiting.over()
   return http
 }
 

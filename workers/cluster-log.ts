@@ -3,6 +3,7 @@ import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { CheckpointTable } from '../src/outbound/cluster/checkpoints.js'
+import { NodeTable } from '../src/outbound/cluster/nodes.js'
 import { SegmentRegister, type AppendOutcome } from '../src/outbound/cluster/register.js'
 import { statementsOf } from '../src/outbound/cluster/statements.js'
 import { describeTrouble } from '../src/outbound/cluster/trouble.js'
@@ -120,6 +121,11 @@ async function keepOrRead(
 ): Promise<LogAnswer> {
   if (request.kind === 'read')
     return { kind: 'rows', rows: await register.read(shard, request.after, request.rows) }
+  if (request.kind === 'isAlive') {
+    const rows = await new NodeTable(await register.session(), statements).all()
+    const row = rows.find(({ node }) => node === request.node)
+    return { kind: 'isAlive', alive: row?.alive === true && row.incarnation === request.incarnation }
+  }
   const checkpoints = new CheckpointTable(await register.session(), statements, shard)
   switch (request.kind) {
     case 'lastCheckpoint': {

@@ -172,11 +172,9 @@ function stepSoon(): void {
 
 /** The log of a node's shard, with the store brought up to it; undefined where the log lies beside the store. */
 async function nodeLogOf({ settings, lines }: ShardWorkerData): Promise<NodeLog | undefined> {
-  const { path, node } = settings
-  if (node === undefined || lines === undefined) return undefined
+  if (lines === undefined) return undefined
   return prepareNodeLog({
-    path,
-    node,
+    path: settings.path,
     lines,
     secret: { masterSeed, random: pooledRandom() },
     clock: systemClock,

@@ -5,3 +5,15 @@ export const fencedMessage = 'Another node owns the shard'
 export function isFenced({ message }: Error): boolean {
   return message === fencedMessage
 }
+
+const HELD = ' owns the shard, and is alive'
+
+/** How the thread of a shard ends that another node owns, before it has opened anything. */
+export function heldMessage(node: string): string {
+  return `The node ${node}${HELD}`
+}
+
+/** Whether a thread ended so. */
+export function isHeld({ message }: Error): boolean {
+  return message.endsWith(HELD)
+}

@@ -70,6 +70,10 @@ export const outboundLimits = {
   clusterForgetSegments: 2_048,
   /** How often the thread of the log tells its figures, milliseconds. */
   clusterFiguresMs: 1_000,
+  /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */
+  clusterFollowMs: 200,
+  /** Pause between two tries to open a shard that its owner is about to give up, milliseconds. */
+  clusterHeldMs: 100,
   /** How long the thread of the log may be silent on what a shard waits for, milliseconds. */
   clusterSilenceMs: 30_000,
   /** The shortest pause before an append is sent again, milliseconds. */

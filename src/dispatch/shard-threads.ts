@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
-import { isFenced } from '../base/fenced.js'
+import { isFenced, isHeld } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Command, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
@@ -92,9 +92,11 @@ export class ShardThreads {
   /** A thread does not end although it was told to. */
   #stuck = false
   #closing = false
+  readonly #isOfNode: boolean
 
   constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
     this.#silenceMaxMs = silenceMaxMs
+    this.#isOfNode = cluster !== undefined
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.#ports = settings.map(
       (one) =>
@@ -113,12 +115,34 @@ export class ShardThreads {
     this.shards = new Shards(this.#ports, { front: mainFront, cacheBytesMax, lease: cluster?.lease })
   }
 
-  /** Opens every store. @throws Error when one cannot be opened */
+  /** Opens every store. @throws Error when one cannot be opened; `isHeld` where another node of the cluster owns the first */
   async start(listener: ShardsListener): Promise<void> {
     this.#listener = listener
-    await Promise.all(this.#ports.map((port) => port.start()))
+    if (this.#isOfNode) await this.#startInTurn()
+    else await Promise.all(this.#ports.map((port) => port.start()))
     for (const port of this.#ports) port.serve()
     if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
+  }
+
+  /**
+   * Whoever has opened the first shard owns all of them: so two nodes that try at once do not take half of them each. Of
+   * the others, the one before gives up the last.
+   */
+  async #startInTurn(): Promise<void> {
+    const [first, ...others] = this.#ports
+    await first?.start()
+    await Promise.all(others.map((port) => this.#startHeld(port)))
+  }
+
+  async #startHeld(port: ShardPort): Promise<void> {
+    for (;;) {
+      try {
+        return await port.start()
+      } catch (error) {
+        if (this.#closing || !(error instanceof Error) || !isHeld(error)) throw error
+        await new Promise((resolve) => setTimeout(resolve, limits.clusterHeldMs))
+      }
+    }
   }
 
   /**

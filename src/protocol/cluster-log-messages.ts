@@ -1,5 +1,5 @@
 import { MessagePort } from 'node:worker_threads'
-import { isBytes, isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
+import { isBytes, isFlag, isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
 
 /*
  * What a shard's thread and the thread of the cluster's log say to each other (docs/adr/0044-cluster-log.md), by a port of
@@ -24,6 +24,8 @@ export interface ShardLine {
 
 /** The lines of one shard: its checkpoints are written while it appends. */
 export interface ClusterLines {
+  /** The node that it belongs to, as which incarnation. */
+  writer: { node: string; incarnation: number }
   log: ShardLine
   checkpoints: ShardLine
 }
@@ -36,7 +38,11 @@ export const isShardLine = members<ShardLine>({
   answers: (value): value is SharedArrayBuffer => value instanceof SharedArrayBuffer,
 })
 
-export const areClusterLines = members<ClusterLines>({ log: isShardLine, checkpoints: isShardLine })
+export const areClusterLines = members<ClusterLines>({
+  writer: members<ClusterLines['writer']>({ node: isText, incarnation: isNumber }),
+  log: isShardLine,
+  checkpoints: isShardLine,
+})
 
 /** A row of a segment: bodies in the clear, and sealed rows. */
 export interface SegmentPart {
@@ -80,6 +86,8 @@ export type LogRequest =
   | { kind: 'lastCheckpoint' }
   | { kind: 'checkpointPart'; segment: number; part: number }
   | ({ kind: 'putCheckpoint' } & CheckpointPart)
+  /** Whether a node is alive, as an incarnation of it. */
+  | { kind: 'isAlive'; node: string; incarnation: number }
 
 /** A row of a segment as it was read. */
 export interface SegmentRow extends SegmentPart {
@@ -99,6 +107,7 @@ export type LogAnswer =
   | { kind: 'lastCheckpoint'; head: Uint8Array | null; stateBytes: number }
   | { kind: 'checkpointPart'; state: Uint8Array | null }
   | { kind: 'kept' }
+  | { kind: 'isAlive'; alive: boolean }
   | { kind: 'failed'; reason: string }
 
 /** What the thread of the log tells of itself, since its start. */
@@ -113,9 +122,15 @@ export interface ClusterLogFigures {
   connections: number
 }
 
-/** The same, and whether the node may answer. */
+/** The same, and how the node stands. */
 export interface ClusterFigures extends ClusterLogFigures {
   mayAnswer: boolean
+  /** Whether it owns the shards. */
+  serving: boolean
+  /** Nodes that are alive, as it knows. */
+  members: number
+  /** How long ago it had all that the logs had, seconds: 0 for who writes them. */
+  lagSecs: number
 }
 
 /** Those of a thread that has done nothing yet. */
@@ -171,6 +186,7 @@ export const isLogRequest: Check<LogRequest> = anyOf<LogRequest>(
     part: isNumber,
     state: isBytes,
   }),
+  members<Asked<'isAlive'>>({ kind: oneOf('isAlive'), node: isText, incarnation: isNumber }),
 )
 
 export const isLogAnswer: Check<LogAnswer> = anyOf<LogAnswer>(
@@ -195,5 +211,6 @@ export const isLogAnswer: Check<LogAnswer> = anyOf<LogAnswer>(
   members<Answered<'lastCheckpoint'>>({ kind: oneOf('lastCheckpoint'), head: isState, stateBytes: isNumber }),
   members<Answered<'checkpointPart'>>({ kind: oneOf('checkpointPart'), state: isState }),
   members<Answered<'kept'>>({ kind: oneOf('kept') }),
+  members<Answered<'isAlive'>>({ kind: oneOf('isAlive'), alive: isFlag }),
   members<Answered<'failed'>>({ kind: oneOf('failed'), reason: isText }),
 )

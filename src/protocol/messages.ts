@@ -376,6 +376,4 @@ export interface ShardSettings {
   signing: Signing
   auth: AuthRules
   proposals: ProposalRules
-  /** The name of this node, where the log of the shard is that of a cluster. */
-  node?: string
 }

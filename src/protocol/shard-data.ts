@@ -41,7 +41,6 @@ const isSettings = members<ShardSettings>({
     tokenEra: isNumber,
   }),
   proposals: members<ProposalRules>({ governedAutoApproveSecs: isNumber }),
-  node: optional(isText),
 })
 
 /** Whether a value is what the thread of a shard worker is given. */

@@ -53,7 +53,6 @@ export function makeShards(config: Config, directory: DataDirectory, cluster?: C
     signing: config.signing,
     auth: authRules(config, directory),
     proposals: { governedAutoApproveSecs: config.governedAutoApproveSecs },
-    ...(config.cluster !== undefined && { node: config.cluster.node }),
   }))
   const { recordCacheBytes, fronts, shardSilenceSecs } = config
   const cacheBytesMax = Math.floor(recordCacheBytes / fronts)

@@ -38,8 +38,11 @@ export class Standing {
     Atomics.store(this.#words, words.readOnly, value ? 1 : 0)
   }
 
+  /** Why a node of a cluster that stands by accepts no request. Its main thread alone listens then. */
+  waiting: (() => Refusal) | undefined
+
   /** Why no request is accepted now. */
-  readonly stoppingRefusal = (): Refusal | undefined => (this.stopping ? stopping : undefined)
+  readonly stoppingRefusal = (): Refusal | undefined => (this.stopping ? stopping : this.waiting?.())
 
   /** Why no write is accepted now. */
   readonly writeRefusal = (): Refusal | undefined => (this.readOnly ? storageFull : undefined)

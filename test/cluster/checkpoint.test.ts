@@ -68,9 +68,9 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
   const place = () => join(directory, `store-${(made += 1)}`)
   const failures: Error[] = []
   const node = async (path = place()) => {
-    const lines = { log: lineOf(), checkpoints: lineOf() }
+    const lines = { writer: { node: 'a', incarnation: 1 }, log: lineOf(), checkpoints: lineOf() }
     const failed = (error: Error) => void failures.push(error)
-    const log = await prepareNodeLog({ path, node: 'a', lines, secret, clock: Date.now, beat() {}, failed })
+    const log = await prepareNodeLog({ path, lines, secret, clock: Date.now, beat() {}, failed })
     const shard = new TestShard(path, { openLog: log.openLog })
     open.push({ shard, log })
     return { shard, log }

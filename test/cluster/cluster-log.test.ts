@@ -72,7 +72,14 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
       const { port1, port2 } = new MessageChannel()
       const answers = new SharedArrayBuffer(4)
       thread.postMessage({ shard: 0, port: port2, answers }, [port2])
-      return new ClusterLog({ ...secret, node, line: new LogLine({ shard: 0, port: port1, answers }) }, from)
+      return new ClusterLog(
+        {
+          ...secret,
+          writer: { node, incarnation: 1 },
+          line: new LogLine({ shard: 0, port: port1, answers }),
+        },
+        from,
+      )
     }
   /** A node's shard, on a directory of its own. */
   const node = (name: string): TestShard => {

@@ -129,10 +129,15 @@ describe.skipIf(noBrowser)('live records in the console', () => {
     const list = page.getByRole('list', { name: /^Live records/ })
     await page.evaluate(() => {
       const held: FrameRequestCallback[] = []
-      Object.assign(window, { held, requestAnimationFrame: (callback: FrameRequestCallback) => held.push(callback) })
+      Object.assign(window, {
+        held,
+        requestAnimationFrame: (callback: FrameRequestCallback) => held.push(callback),
+      })
     })
     await write('between', 201, 7)
-    await expect.poll(() => page.evaluate(() => (window as unknown as { held: unknown[] }).held.length)).toBe(1)
+    await expect
+      .poll(() => page.evaluate(() => (window as unknown as { held: unknown[] }).held.length))
+      .toBe(1)
     await list.evaluate(async (element) => {
       const scrolled = new Promise((resolve) => element.addEventListener('scroll', resolve, { once: true }))
       element.scrollTo({ top: 400 })

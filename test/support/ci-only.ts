@@ -22,6 +22,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'cluster/membership': 'cluster/nodes, unit/dispatch/membership',
   'cluster/node-trouble': 'cluster/node',
   'cluster/push-cut': 'cluster/node',
+  'cluster/take-over': 'cluster/node',
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',
   'routes/strand-import/zones': 'routes/strand-import',

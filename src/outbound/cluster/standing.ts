@@ -41,7 +41,7 @@ export async function readStanding(session: Session): Promise<Standing> {
 async function writerOf(session: Session, shard: number, segment: number): Promise<string> {
   const rows: unknown = await session.rows(statements.headerOf, [shard, segment])
   if (!areHeaders(rows)) return ''
-  return /^node (.*)$/m.exec(rows[0]?.header ?? '')?.[1] ?? ''
+  return /^node (\S*)/m.exec(rows[0]?.header ?? '')?.[1] ?? ''
 }
 
 /** Engines that only speak PostgreSQL's protocol may not tell. */

@@ -1,15 +1,17 @@
 import { assert } from '../../../src/base/assert.js'
-import { fencedMessage } from '../../../src/base/fenced.js'
+import { fencedMessage, heldMessage } from '../../../src/base/fenced.js'
 import type { LogAnswer, SegmentRewrite, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { ClusterReader } from './cluster-reader.js'
 import {
   type ClusterSecret,
   type ClusterSegmentKind,
   type NextBlocks,
+  type Writer,
   blockIn,
   bodied,
   encodeClusterSegment,
   nextOf,
+  noWriter,
   rewrittenRows,
 } from './cluster-segment.js'
 import { erasedPlaces, newlyErased } from './erased-in-place.js'
@@ -23,8 +25,8 @@ import type { SegmentLog } from './segment-log.js'
 /** Whose log it is. */
 export interface ClusterLogParts extends ClusterSecret {
   line: LogLine
-  /** The name of this node. */
-  node: string
+  /** This node. */
+  writer: Writer
   /** Told of the sealed rows of each segment: its bytes, and whether rows are removed by it. */
   wrote?(stateBytes: number, removes: boolean): void
 }
@@ -72,12 +74,22 @@ export class ClusterLog implements SegmentLog<LogPosition> {
         yield segment
       }
       this.#countRead()
+      this.#checkFree()
     } while (!this.#open())
   }
 
   #countRead(): void {
     this.#appended = this.#at.group
     this.#durable = this.#at.group
+  }
+
+  /** @throws Error where the node that wrote last is alive, as the table of nodes says now: the shard is its own */
+  #checkFree(): void {
+    const { writer: own } = this.#parts
+    const last = this.#at.writer ?? noWriter
+    // An earlier incarnation of this node was expelled before this one joined.
+    if (last.node === '' || (last.node === own.node && last.incarnation <= own.incarnation)) return
+    if (this.#line.isAlive(last)) throw new Error(heldMessage(last.node))
   }
 
   /** Has a segment behind the end say that this node owns the shard. @returns false where another one has gone on */
@@ -174,12 +186,12 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     lastGroup: number
   }): void {
     const { kind, changes, rewrites, lastGroup } = content
-    const { node, line } = this.#parts
+    const { writer, line } = this.#parts
     const { place: before } = this.#at
     const segment = before.segment + 1
     const next = nextBehind(this.#at.next, changes)
     const groups = lastGroup - this.#durable
-    const about = { shard: line.shard, segment, kind, node, lastGroup, groups, next, prev: before.hash }
+    const about = { shard: line.shard, segment, kind, writer, lastGroup, groups, next, prev: before.hash }
     const { header, hash, parts } = encodeClusterSegment(about, changes, this.#parts)
     this.#underWay = { segment, hash, lastGroup, next }
     this.#line.ask({ kind: 'append', before, after: { segment, hash }, header, parts, rewrites })
@@ -194,6 +206,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
       const { lastGroup, segment, hash, next } = this.#underWay
       this.#at.place = { segment, hash }
       this.#at.next = next
+      this.#at.writer = this.#parts.writer
       this.#at.group = lastGroup
       this.#durable = lastGroup
       this.#underWay = undefined

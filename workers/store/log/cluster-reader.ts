@@ -1,5 +1,12 @@
 import type { CheckpointPlace } from './cluster-checkpoint.js'
-import { type ClusterSecret, type NextBlocks, decodeClusterSegment, nextOf } from './cluster-segment.js'
+import {
+  type ClusterSecret,
+  type NextBlocks,
+  type Writer,
+  decodeClusterSegment,
+  nextOf,
+  writerOf,
+} from './cluster-segment.js'
 import type { LogPosition } from './file-log.js'
 import type { LogLine } from './log-line.js'
 import { importedBlocksFrom } from '../tables.js'
@@ -24,6 +31,8 @@ export class ClusterReader {
   place: { segment: number; hash: Buffer }
   /** Numbers of the next blocks behind it. */
   next: NextBlocks = noBlocks
+  /** Who wrote it. */
+  writer: Writer | undefined
   /** The number of the last group up to there. */
   group: number
 
@@ -46,7 +55,11 @@ export class ClusterReader {
   *read(upTo = Infinity): Generator<Segment> {
     const { segment } = this.place
     if (segment >= upTo) return
-    if (segment >= 0) this.next = nextOf(this.#line.rowOf(segment))
+    if (segment >= 0 && this.writer === undefined) {
+      const last = this.#line.rowOf(segment)
+      this.next = nextOf(last)
+      this.writer = writerOf(last, this.#secret.masterSeed)
+    }
     for (const rows of this.#line.segments(segment)) {
       const changes = this.#take(rows, 'whole')
       if (changes.length > 0) yield this.#segmentOf(changes)
@@ -81,6 +94,7 @@ export class ClusterReader {
       )
     this.place = { segment, hash }
     this.next = about.next
+    this.writer = about.writer
     this.group = about.lastGroup
     return changes
   }

@@ -18,7 +18,7 @@ import { tableIds } from './table-ids.js'
  *   shard 3
  *   segment 17
  *   kind group
- *   node a
+ *   node a 3                    who wrote it, and as which incarnation
  *   groups 40 2                 number of the last group in it, and how many they are
  *   next 57 1099511627776       numbers of the next blocks, of the log and of imported records
  *   prev 5b…                    hash of the segment before, 64 hex digits
@@ -39,12 +39,22 @@ export interface NextBlocks {
   imported: number
 }
 
+/** Who wrote a segment: a node, and its incarnation; an empty name where the cluster was made. */
+export interface Writer {
+  node: string
+  incarnation: number
+}
+
+/** Of what was there before any node. */
+export const noWriter: Writer = { node: '', incarnation: 0 }
+
 /** What the header of a segment says. */
 export interface ClusterHeader {
   shard: number
   segment: number
   kind: ClusterSegmentKind
-  node: string
+  /** Who wrote it. */
+  writer: Writer
   /** Number of the last group that it has. */
   lastGroup: number
   groups: number
@@ -88,7 +98,7 @@ export function encodeClusterSegment(
     `shard ${about.shard}`,
     `segment ${about.segment}`,
     `kind ${about.kind}`,
-    `node ${about.node}`,
+    `node ${about.writer.node} ${about.writer.incarnation}`,
     `groups ${about.lastGroup} ${about.groups}`,
     `next ${about.next.blocks} ${about.next.imported}`,
     `prev ${about.prev.toString('hex')}`,
@@ -136,6 +146,16 @@ export function nextOf({ header, segment }: Pick<SegmentRow, 'header' | 'segment
   return readHeader(header, (what) => new Error(`Segment ${segment} of the cluster’s log ${what}`)).about.next
 }
 
+/** Who wrote a segment. @throws Error where it is not what a node with this master seed wrote */
+export function writerOf(
+  { header, segment, hash: name }: Pick<SegmentRow, 'header' | 'segment' | 'hash'>,
+  masterSeed: Uint8Array,
+): Writer {
+  const wrong = (what: string) => new Error(`Segment ${segment} of the cluster’s log ${what}`)
+  if (!equal(macOf(masterSeed, header), name)) throw wrong('was not written by a node with this master seed')
+  return readHeader(header, wrong).about.writer
+}
+
 /** The rows of a segment with another state of one of its blocks, of the same length, as erased bodies leave it. */
 export function rewrittenRows(rows: readonly SegmentRow[], change: RowChange): SegmentRewrite[] {
   const changes = changesOfBlocks(rows)
@@ -177,13 +197,14 @@ function readHeader(header: string, wrong: (what: string) => Error) {
   }
   const kind = kinds.find((known) => known === field('kind'))
   if (kind === undefined) throw wrong('is of a kind of another version')
+  const [node = '', incarnation = ''] = field('node').split(' ')
   const [lastGroup = 0, groups = 0] = field('groups').split(' ').map(Number)
   const [blocks = 0, imported = 0] = field('next').split(' ').map(Number)
   const about: ClusterHeader = {
     shard: Number(field('shard')),
     segment: Number(field('segment')),
     kind,
-    node: field('node'),
+    writer: { node, incarnation: Number(incarnation) },
     lastGroup,
     groups,
     next: { blocks, imported },

@@ -65,6 +65,15 @@ export class LogLine {
     }
   }
 
+  /** Whether a node is alive, as the table of nodes says now. @throws Error when the database cannot be read */
+  isAlive({ node, incarnation }: { node: string; incarnation: number }): boolean {
+    this.ask({ kind: 'isAlive', node, incarnation })
+    const answer = this.answer()
+    if (answer.kind === 'failed') throw new Error(`The nodes of the cluster cannot be read: ${answer.reason}`)
+    assert(answer.kind === 'isAlive', 'it is answered whether a node is alive')
+    return answer.alive
+  }
+
   /** The next rows behind a place. @throws Error when the database cannot be read */
   rows(after: RowPlace, rows: number = limits.clusterReadRows): SegmentRow[] {
     this.ask({ kind: 'read', after: { segment: after.segment, part: after.part }, rows })

@@ -11,8 +11,6 @@ import type { OpenLog } from './shard-log.js'
 export interface NodeLogParts {
   /** Directory of the store. */
   path: string
-  /** The name of the node. */
-  node: string
   lines: ClusterLines
   secret: ClusterSecret
   /** Unix milliseconds. */
@@ -32,7 +30,7 @@ export interface NodeLog {
 
 /** Brings the store of a node's shard up to its log, so that it can be opened. @throws Error as `bringUp` does */
 export async function prepareNodeLog(parts: NodeLogParts): Promise<NodeLog> {
-  const { path, node, lines, secret, clock, beat, failed } = parts
+  const { path, lines, secret, clock, beat, failed } = parts
   const line = new LogLine(lines.log, beat)
   const found = await bringUp({ path, line, secret })
   const checkpoints = new CheckpointWriter({
@@ -44,7 +42,7 @@ export async function prepareNodeLog(parts: NodeLogParts): Promise<NodeLog> {
     failed,
   })
   const wrote = (stateBytes: number, removes: boolean) => checkpoints.wrote(stateBytes, removes)
-  const openLog: OpenLog = (from) => new ClusterLog({ ...secret, line, node, wrote }, from)
+  const openLog: OpenLog = (from) => new ClusterLog({ ...secret, line, writer: lines.writer, wrote }, from)
   const place = found.kind === 'setAside' ? { place: found.place } : {}
   const notice: Notice | undefined = found.kind === 'caughtUp' ? undefined : { kind: 'storeBuilt', ...place }
   return { openLog, checkpoints, notice }

@@ -121,7 +121,8 @@ function setAside(path: string): string {
   return place
 }
 
-function readerOf({ line, secret }: NodeStore, from: LogPosition | undefined): ClusterReader {
+/** Reads its shard's log behind a place. */
+export function readerOf({ line, secret }: NodeStore, from: LogPosition | undefined): ClusterReader {
   return new ClusterReader(line, secret, from)
 }
 

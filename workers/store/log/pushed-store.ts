@@ -11,7 +11,7 @@ import { nextRows } from './checkpoint-writer.js'
 import { encodeCheckpointHead, encodeCheckpointPart } from './cluster-checkpoint.js'
 import { nextBehind } from './cluster-log.js'
 import { isOfCluster } from './cluster-reader.js'
-import { type ClusterSecret, encodeClusterSegment, type NextBlocks } from './cluster-segment.js'
+import { type ClusterSecret, encodeClusterSegment, type NextBlocks, noWriter } from './cluster-segment.js'
 import { firstSegment } from './first-segment.js'
 import type { LogPosition } from './file-log.js'
 import { putPosition, readPosition } from './position.js'
@@ -70,7 +70,7 @@ export class PushedStore {
       const before = this.#at
       const number = before.number + 1
       next = nextBehind(next, changes)
-      const about = { shard: this.#shard, segment: number, kind: 'history', node: '', next } as const
+      const about = { shard: this.#shard, segment: number, kind: 'history', writer: noWriter, next } as const
       const numbered = { ...about, lastGroup: 0, groups: 0, prev: before.hash }
       const { header, hash, parts } = encodeClusterSegment(numbered, changes, this.#secret)
       yield { before, number, hash, header, parts: parts.map(buffersOf) }

@@ -128,6 +128,11 @@ export class ShardLog {
     this.#log.wipe()
   }
 
+  /** Reads on in a log that another one writes. @returns how many segments it read; they wait for a flush */
+  readOn(room: Preallocation): number {
+    return this.#replay(room)
+  }
+
   async close(): Promise<void> {
     await this.#log.close()
   }

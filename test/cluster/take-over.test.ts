@@ -1,0 +1,147 @@
+import { rmSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.js'
+import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+import { call, type TestServer } from '../support/server/server.js'
+
+describe.skipIf(noPostgres)('nodes of a cluster', () => {
+  let cluster: ClusterOfOne
+
+  beforeAll(async () => {
+    cluster = await makeClusterOfOne()
+    expect(await cluster.run(['cluster', 'init', '--shards', '3'])).toMatchObject({ status: 0 })
+  })
+
+  afterAll(() => cluster?.remove())
+
+  const start = (node: string, dataDir?: string) =>
+    cluster.start({
+      env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LEASE_SECS: '1' },
+      ...(dataDir !== undefined && { dataDir }),
+    })
+  const write = (server: TestServer, agent: string, text: string) =>
+    call(server, `POST /v1/collections/${agent}/records`, { body: { data: { text } } })
+  const serves = (server: TestServer) =>
+    eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+  const ended = ({ process }: TestServer) => new Promise((resolve) => process.once('exit', resolve))
+  /** Writes to many agents until the server is gone. @returns hashes that were answered, with their agents */
+  const writeUntilGone = async (server: TestServer, answered: Map<string, string>) => {
+    for (let n = 0; ; n++) {
+      const agent = `many-${n % 12}`
+      const answer = await write(server, agent, `${n}`).catch(() => undefined)
+      if (answer === undefined) return
+      if (answer.status === 201) answered.set(answer.body.content_hash, agent)
+    }
+  }
+  const missing = async (server: TestServer, answered: ReadonlyMap<string, string>) => {
+    const lost: string[] = []
+    for (const [hash, agent] of answered) {
+      const { status } = await call(server, `GET /v1/agents/${agent}/records/${hash}`)
+      if (status !== 200) lost.push(`${agent} ${hash}: ${status}`)
+    }
+    return lost
+  }
+
+  it('stand by while one of them serves, and say so', async () => {
+    const [first, second] = [await start('first'), await start('second')]
+    expect((await call(second, 'GET /healthz')).status).toBe(200)
+    await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
+    const refused = await write(second, 'notes', 'to the wrong one')
+    expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([
+      503,
+      'unavailable',
+      '1',
+    ])
+    expect(refused.body.detail).toMatch(/^This node of the cluster stands by: the node first on .* serves$/)
+    const metrics = (await call(second, 'GET /metrics')).text
+    expect(metrics).toContain('strandfast_cluster_serving 0')
+    expect(metrics).toContain('strandfast_cluster_members 2')
+    expect((await call(first, 'GET /metrics')).text).toContain('strandfast_cluster_serving 1')
+    expect(await second.halt()).toBe(0)
+    expect(await first.halt()).toBe(0)
+  })
+
+  it('take over from one that is killed: every answered write is there, and the dead one stands by when it is back', async () => {
+    const [first, second] = [await start('first'), await start('second')]
+    const answered = new Map<string, string>()
+    const writers = Array.from({ length: 6 }, () => writeUntilGone(first, answered))
+    await eventually(() => answered.size > 300)
+    await first.halt('SIGKILL')
+    await Promise.all(writers)
+    await serves(second)
+    expect(await missing(second, answered)).toEqual([])
+    expect((await write(second, 'many-1', 'by the second')).status).toBe(201)
+    const again = await start('first', first.dataDir)
+    expect((await call(again, 'GET /readyz')).status).toBe(503)
+    // It has followed what the second one wrote, and hands over in order.
+    expect((await write(second, 'many-2', 'followed')).status).toBe(201)
+    const { body } = await call(second, 'GET /v1/agents/many-2/head')
+    expect(await second.halt()).toBe(0)
+    await serves(again)
+    expect((await call(again, 'GET /v1/agents/many-2/head')).body.chain_head).toBe(body.chain_head)
+    expect(await again.halt()).toBe(0)
+  })
+
+  it('end when they were stopped for so long that another one has gone on', async () => {
+    const [first, second] = [await start('first'), await start('second')]
+    expect((await write(first, 'notes', 'before')).status).toBe(201)
+    const gone = ended(first)
+    first.process.kill('SIGSTOP')
+    await serves(second)
+    expect((await write(second, 'notes', 'by the second')).status).toBe(201)
+    first.process.kill('SIGCONT')
+    expect(await gone).toBe(1)
+    expect(first.stderr()).toMatch(/taken the place of this one|has taken it/)
+    expect((await write(second, 'notes', 'and on')).status).toBe(201)
+    expect(await second.halt()).toBe(0)
+  })
+
+  it('build a store that was lost while they stand by, and take over with it', async () => {
+    const first = await start('first')
+    const answered = new Map<string, string>()
+    const writer = writeUntilGone(first, answered)
+    const second = await start('second')
+    await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
+    await second.halt('SIGKILL')
+    rmSync(second.dataDir, { recursive: true })
+    const third = await start('third', second.dataDir)
+    await eventually(() => answered.size > 100)
+    await first.halt('SIGKILL')
+    await writer
+    await serves(third)
+    expect(await missing(third, answered)).toEqual([])
+    expect(await third.halt()).toBe(0)
+  })
+
+  it('are three, of which one goes on at a time, whoever is killed', async () => {
+    const names = ['first', 'second', 'third']
+    const nodes = await Promise.all(names.map((name) => start(name)))
+    const answered = new Map<string, string>()
+    let left = [...nodes]
+    for (let deaths = 0; deaths < 2; deaths++) {
+      const serving = async () => {
+        const ready = await Promise.all(
+          left.map(async (one) => (await call(one, 'GET /readyz')).status === 200),
+        )
+        return left.filter((_one, place) => ready[place])
+      }
+      await eventually(async () => (await serving()).length > 0)
+      const [owner, ...others] = await serving()
+      expect(others).toEqual([])
+      if (owner === undefined) return
+      expect(await missing(owner, answered)).toEqual([])
+      const before = answered.size
+      const writers = [writeUntilGone(owner, answered), writeUntilGone(owner, answered)]
+      await eventually(() => answered.size > before + 50)
+      await owner.halt('SIGKILL')
+      await Promise.all(writers)
+      left = left.filter((one) => one !== owner)
+    }
+    const [last] = left
+    if (last === undefined) throw new Error('Expected one to be left')
+    await serves(last)
+    expect(await missing(last, answered)).toEqual([])
+    expect(await last.halt()).toBe(0)
+  })
+})

@@ -1,0 +1,118 @@
+import { assert } from '../../../src/base/assert.js'
+import { commitDurably, type Environment, openEnvironment } from '../environment.js'
+import { Preallocation } from '../preallocation.js'
+import { Scrubber } from '../scrubber.js'
+import { indexStore } from '../store-indexes.js'
+import type { ClusterReader } from './cluster-reader.js'
+import type { Writer } from './cluster-segment.js'
+import { FollowedLog } from './followed-log.js'
+import { Memtable } from './memtable.js'
+import { type Found, type NodeStore, bringUp, readerOf } from './node-store.js'
+import { ShardLog } from './shard-log.js'
+
+/** How far a store is that follows its shard's log. */
+export interface Followed {
+  /** The last segment that it has read. */
+  segment: number
+  /** Who wrote that: the owner of the shard, where that node is alive. */
+  writer: Writer
+}
+
+/**
+ * The store of a shard that another node owns, kept open and up to the shard's log, so that this node has little to read
+ * when it takes the shard over.
+ */
+export class FollowedStore {
+  /** What became of the store that was there. */
+  readonly found: Found
+  readonly #environment: Environment
+  readonly #memtable: Memtable
+  readonly #room: Preallocation
+  readonly #reader: ClusterReader
+  readonly #log: ShardLog
+
+  private constructor(opened: Opened, found: Found) {
+    this.found = found
+    this.#environment = opened.environment
+    this.#memtable = opened.memtable
+    this.#room = opened.room
+    this.#reader = opened.reader
+    this.#log = opened.log
+  }
+
+  /**
+   * Brings a store up to its shard's log, makes it where it is not there, and keeps it open.
+   * @throws Error when the database cannot be read, or the disk is full
+   */
+  static async open(store: NodeStore): Promise<FollowedStore> {
+    const found = await bringUp(store)
+    const memtable = new Memtable()
+    const environment = openEnvironment(store.path, 'write', memtable)
+    const room = new Preallocation(store.path, environment)
+    try {
+      const { log, reader } = openLogOf(store, { memtable, environment, room })
+      const followed = new FollowedStore({ memtable, environment, room, log, reader }, found)
+      followed.#settle(log.replayed)
+      return followed
+    } catch (error) {
+      room.close()
+      await environment.root.close()
+      throw error
+    }
+  }
+
+  get at(): Followed {
+    const { place, writer } = this.#reader
+    assert(writer !== undefined, 'a log has a first segment')
+    return { segment: place.segment, writer }
+  }
+
+  /**
+   * Reads on to the end of the log.
+   * @returns whether there was anything
+   * @throws Error when the log cannot be read, or does not go on from what the store has: it is to be opened anew
+   */
+  readOn(): boolean {
+    const before = this.#reader.place.segment
+    this.#settle(this.#log.readOn(this.#room))
+    return this.#reader.place.segment !== before
+  }
+
+  async close(): Promise<void> {
+    await this.#log.close()
+    this.#room.close()
+    await this.#environment.root.close()
+  }
+
+  /** Has what was read in LMDB, and all that follows from it. */
+  #settle(segments: number): void {
+    if (segments === 0) return
+    this.#log.flush(() => {})
+    indexStore(this.#environment, (body) => commitDurably(this.#environment, () => this.#memtable.move(body)))
+    // Bodies that were erased: nobody else works on this store.
+    for (const scrubber = new Scrubber(this.#environment); scrubber.ready;) scrubber.step()
+  }
+}
+
+/** A store that is open. */
+interface Opened {
+  memtable: Memtable
+  environment: Environment
+  room: Preallocation
+  log: ShardLog
+  reader: ClusterReader
+}
+
+function openLogOf(store: NodeStore, opened: Pick<Opened, 'memtable' | 'environment' | 'room'>) {
+  let reader: ClusterReader | undefined
+  const log = new ShardLog({
+    path: store.path,
+    ...opened,
+    openLog(from) {
+      reader = readerOf(store, from)
+      return new FollowedLog(reader, undefined)
+    },
+  })
+  assert(reader !== undefined, 'a log is opened with its store')
+  return { log, reader }
+}
