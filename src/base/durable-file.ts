@@ -65,3 +65,8 @@ export function readIfThere(file: string): string | undefined {
 export function isFileSystemError(error: unknown): error is Error & { code: string } {
   return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
 }
+
+/** Whether nothing could be opened because this process, or the machine, has as many files open as it may. */
+export function isLackOfDescriptors(error: unknown): boolean {
+  return isFileSystemError(error) && (error.code === 'EMFILE' || error.code === 'ENFILE')
+}

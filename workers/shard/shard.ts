@@ -25,7 +25,10 @@ import { sortOut, type Numbered } from './sort-out.js'
 import type { Steps, Turn } from './turn.js'
 import { Untold, type Tell } from './untold.js'
 
-const noRoom = refuse('storage_full', 'The data disk has no room for a write; reads go on')
+const noRoom = refuse(
+  'storage_full',
+  'The data disk has no room for a write, or its log can open no file; reads go on',
+)
 
 /**
  * One shard: takes commands, decides them one after the other, commits their writes together, and then answers. It

@@ -13,7 +13,12 @@ import {
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
-import { isFileSystemError, makeDirectory, unfinishedSuffix } from '../../../src/base/durable-file.js'
+import {
+  isFileSystemError,
+  isLackOfDescriptors,
+  makeDirectory,
+  unfinishedSuffix,
+} from '../../../src/base/durable-file.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
 import { DirectWrites, closeDirect, openDirect, writeThroughCache, type DirectFile } from './direct-writes.js'
 import {
@@ -51,15 +56,14 @@ export interface LogPosition extends SegmentPlace {
   offset: number
 }
 
-interface LogPlace {
-  directory: string
-  access: 'write' | 'read'
-}
+type Access = 'write' | 'read'
 
 /** A file of the log, whose bytes are all written out, so that an append changes no metadata. */
 interface LogFile extends DirectFile {
   no: number
   bytes: number
+  /** Whether it was opened for writes past the cache, too, where the file system has them. */
+  bothWays: boolean
   /** Between these bytes something may lie that has to be overwritten when a body is erased. */
   dirtyFrom: number
   dirtyTo: number
@@ -73,20 +77,16 @@ interface LogFile extends DirectFile {
  */
 export class FileLog implements SegmentLog<LogPosition> {
   readonly #directory: string
-  readonly #access: LogPlace['access']
   readonly #files = new Map<number, LogFile>()
   /** The files with segments that are not released, in order; the last one is written. */
   #live: LogFile[]
   #end: LogPosition
   #durable = 0
   readonly #direct = new DirectWrites()
-  /** The file that is open for writes past the cache, too: only the one that is written. */
-  #withBothWays: LogFile | undefined
   #syncing: Promise<void> | undefined
 
-  private constructor({ directory, access }: LogPlace, files: readonly LogFile[], from: LogPosition) {
+  private constructor(directory: string, files: readonly LogFile[], from: LogPosition) {
     this.#directory = directory
-    this.#access = access
     for (const file of files) this.#files.set(file.no, file)
     const first = this.#files.get(from.file)
     if (first === undefined) throw new Error(`The file ${this.#pathOf(from.file)} is missing`)
@@ -101,11 +101,7 @@ export class FileLog implements SegmentLog<LogPosition> {
    * @param access `read` changes nothing, and nothing can be appended
    * @throws Error when a file is missing, or of the file system
    */
-  static open(
-    directory: string,
-    from: LogPosition | undefined,
-    access: LogPlace['access'] = 'write',
-  ): FileLog {
+  static open(directory: string, from: LogPosition | undefined, access: Access = 'write'): FileLog {
     if (access === 'write') makeDirectory(directory)
     const files: LogFile[] = []
     for (const name of readdirSync(directory)) {
@@ -113,14 +109,14 @@ export class FileLog implements SegmentLog<LogPosition> {
       if (no !== undefined) files.push(openFile(join(directory, name), Number(no), access))
       else if (access === 'write' && name.endsWith(unfinishedSuffix)) rmSync(join(directory, name))
     }
-    if (from !== undefined) return new FileLog({ directory, access }, files, from)
+    if (from !== undefined) return new FileLog(directory, files, from)
     // Nothing is appended before the store says where its log begins: what is here is of another store.
     for (const file of files) {
       closeFile(file)
       rmSync(pathOf(directory, file.no))
     }
     const file = makeFile(directory, 1, FILE_BYTES_MIN)
-    return new FileLog({ directory, access }, [file], {
+    return new FileLog(directory, [file], {
       number: 0,
       hash: randomBytes(32),
       file: 1,
@@ -164,9 +160,9 @@ export class FileLog implements SegmentLog<LogPosition> {
 
   reserve(contentBytes: number): boolean {
     const bytes = segmentBytes(contentBytes)
-    if (this.#fits(bytes) || this.#spare(bytes) !== undefined) return true
     try {
-      this.#make(bytes)
+      // Not at the append, where a failure would end the shard: here it refuses a write.
+      this.#openBothWays(this.#fits(bytes) ? this.#current : this.#next(bytes))
       return true
     } catch (error) {
       if (!isFileSystemError(error)) throw error
@@ -263,12 +259,18 @@ export class FileLog implements SegmentLog<LogPosition> {
     return file
   }
 
+  /** The file for a segment that the one which is written has no room for. */
+  #next(bytes: number): LogFile {
+    return this.#spare(bytes) ?? this.#make(bytes)
+  }
+
   #goOnInNext(bytes: number): void {
-    const next = this.#spare(bytes) ?? this.#make(bytes)
+    const next = this.#next(bytes)
     const name = Buffer.alloc(4)
     name.writeUInt32BE(next.no)
     this.#write('next', contentOf(name))
     this.syncNow()
+    for (const file of this.#files.values()) if (file !== next) closeBothWays(file)
     this.#live.push(next)
     this.#end = { ...this.#end, file: next.no, offset: 0 }
   }
@@ -289,15 +291,21 @@ export class FileLog implements SegmentLog<LogPosition> {
   /** Memory for a segment that goes past the cache: not where the page that it begins in may wait there to be written. */
   #memoryFor(file: LogFile, { bytes }: SegmentContent): Buffer | undefined {
     if (this.#durable !== this.#end.number) return undefined
-    this.#openBothWays(file)
     return this.#direct.memoryFor(file, segmentBytes(bytes))
   }
 
+  /**
+   * Opens a file past the cache, too. Only the one that is written is, and the one that comes behind it. Without a free file
+   * descriptor its segments go through the cache, until there is one again.
+   */
   #openBothWays(file: LogFile): void {
-    if (this.#access === 'read' || this.#withBothWays === file) return
-    if (this.#withBothWays !== undefined) closeDirect(this.#withBothWays)
-    file.direct = openDirect(this.#pathOf(file.no))
-    this.#withBothWays = file
+    if (file.bothWays) return
+    try {
+      file.direct = openDirect(this.#pathOf(file.no))
+      file.bothWays = true
+    } catch (error) {
+      if (!isLackOfDescriptors(error)) throw error
+    }
   }
 
   /** Asserts that the segment after `end` was never on disk, or that nobody was told that it was. */
@@ -328,15 +336,20 @@ function pathOf(directory: string, no: number): string {
   return join(directory, `${no}.log`)
 }
 
-function openFile(path: string, no: number, access: LogPlace['access']): LogFile {
+function openFile(path: string, no: number, access: Access): LogFile {
   const fd = openSync(path, access === 'write' ? 'r+' : 'r')
   const { size } = fstatSync(fd)
-  return { no, fd, direct: undefined, bytes: size, dirtyFrom: 0, dirtyTo: size }
+  return { no, fd, direct: undefined, bothWays: false, bytes: size, dirtyFrom: 0, dirtyTo: size }
 }
 
 function closeFile(file: LogFile): void {
   closeSync(file.fd)
   closeDirect(file)
+}
+
+function closeBothWays(file: LogFile): void {
+  closeDirect(file)
+  file.bothWays = false
 }
 
 /** Makes a file of zeros that is there whole, on disk, or not at all. */
@@ -349,7 +362,7 @@ function makeFile(directory: string, no: number, bytes: number): LogFile {
     fdatasyncSync(fd)
     renameSync(unfinished, path)
     syncDirectory(directory)
-    return { no, fd, direct: undefined, bytes, dirtyFrom: 0, dirtyTo: 0 }
+    return { no, fd, direct: undefined, bothWays: false, bytes, dirtyFrom: 0, dirtyTo: 0 }
   } catch (error) {
     closeSync(fd)
     rmSync(unfinished, { force: true })

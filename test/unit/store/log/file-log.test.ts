@@ -1,5 +1,16 @@
+import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -49,6 +60,40 @@ function digests(...contents: readonly Buffer[]): string[] {
 function append(content: Buffer): void {
   log.append(contentOf(content))
   log.syncNow()
+}
+
+/** Does something while this process can open no file. @returns how many descriptors were taken for that */
+function withoutDescriptors(work: () => void): number {
+  const own = ['--pid', String(process.pid)]
+  const [soft] = execFileSync('prlimit', [...own, '--nofile', '--noheadings', '--raw', '-o', 'SOFT,HARD'])
+    .toString()
+    .split(/\s+/)
+  const taken: number[] = []
+  execFileSync('prlimit', [...own, `--nofile=${readdirSync('/proc/self/fd').length + 64}:`])
+  try {
+    expect(() => {
+      for (;;) taken.push(openSync('/dev/null', 'r'))
+    }).toThrow('EMFILE')
+    work()
+  } finally {
+    for (const fd of taken) closeSync(fd)
+    execFileSync('prlimit', [...own, `--nofile=${soft}:`])
+  }
+  return taken.length
+}
+
+/** How often files of the log are open. */
+function openFiles(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => pathOf(fd).startsWith(directory)).length
+}
+
+/** What a descriptor of this process leads to; nothing where it was that of the listing itself. */
+function pathOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return ''
+  }
 }
 
 function start(): LogPosition {
@@ -198,6 +243,32 @@ describe('a log of segments', () => {
     log.wipe()
     expect(readFileSync(file(last.file)).includes(secret)).toBe(false)
   })
+
+  it.runIf(process.platform === 'linux')(
+    'goes through the cache without a file descriptor for the way past it, and has no room for one more file',
+    () => {
+      const from = start()
+      withoutDescriptors(() => {
+        expect(log.reserve(700)).toBe(true)
+        append(content(1))
+      })
+      expect(openFiles()).toBe(1)
+      expect(log.reserve(700)).toBe(true)
+      expect(openFiles()).toBe(2)
+      append(content(2))
+      withoutDescriptors(() => {
+        expect(log.reserve(300_000)).toBe(false)
+        append(content(3))
+      })
+      expect(log.reserve(300_000)).toBe(true)
+      append(content(4, 300_000))
+      expect(openFiles()).toBe(3)
+      expect(reopen(from)).toEqual(digests(content(1), content(2), content(3), content(4, 300_000)))
+      // Nothing was made room for.
+      withoutDescriptors(() => append(content(5)))
+      expect(reopen(from)).toHaveLength(5)
+    },
+  )
 
   it('is read without a change', () => {
     const from = start()
