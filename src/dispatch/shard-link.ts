@@ -195,8 +195,9 @@ export class ShardLink {
     assert(memory !== undefined, 'a frame is of a thread that is there')
     if (!this.#noticed) {
       for (const notice of notices) this.#guard(() => this.#listener.notice(notice))
+      // Without notices too: the first frame of a front says only that it need not process what was told before.
+      if (told !== this.#told) memory.hasTaken(this.#front, told)
       this.#told = told
-      if (notices.length > 0) memory.hasTaken(this.#front, told)
       this.#noticed = true
     }
     // What a front learns before it serves is answered to nobody yet.

@@ -23,9 +23,13 @@ export class FrontFrames {
     this.#watched = watched
   }
 
-  /** Talks to one more front from now on. */
+  /**
+   * Talks to one more front from now on. What was told before, the front learns by asking; a frame says up to where that is,
+   * or else everybody would wait for it to process what it was never sent.
+   */
   add(front: number, send: SendFrame): void {
     this.#fronts.set(front, send)
+    if (this.#told !== 0) send({ outcomes: [], events: [], notices: [], told: this.#told })
   }
 
   tell(frame: OutcomeFrame): void {

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
-import type { FrontFrame } from '../../../src/protocol/frame.js'
+import { ShardLink } from '../../../src/dispatch/shard-link.js'
+import { encodeOutcomes, type FrontFrame } from '../../../src/protocol/frame.js'
+import type { Notice } from '../../../src/protocol/notices.js'
 import { noFigures } from '../../../src/protocol/shard-figures.js'
 import { ShardMemory } from '../../../src/protocol/shard-memory.js'
 import { FrontFrames } from '../../../workers/shard/front-frames.js'
@@ -36,4 +38,38 @@ it('gives each front the outcomes of its own commands, the events that it watche
   watched.set('', 0b100)
   frames.tell({ outcomes: [], events: [event('c')], notices: [], figures: noFigures() })
   expect(sent).toEqual([[2, { outcomes: [], events: [event('c')], notices: [], told: 1 }]])
+})
+
+it('has nobody wait for a front to process what was told before it joined', async () => {
+  const memory = new ShardMemory()
+  const frames = new FrontFrames(memory, new Map())
+  const links = [0, 1].map((front) => {
+    const link = new ShardLink(front, {
+      events: () => undefined,
+      notice: () => undefined,
+      unreadable: (error) => expect.fail(String(error)),
+    })
+    link.begin({ memory, post: () => undefined })
+    return link
+  })
+  // Messages take their time: a front that has nothing to ask serves before the first one is there.
+  const onTheirWay: (() => void)[] = []
+  const tellOf = (front: number) => (frame: FrontFrame) =>
+    void onTheirWay.push(() => links[front]?.receive(encodeOutcomes(frame)))
+  frames.add(0, tellOf(0))
+  const notices: Notice[] = [{ kind: 'storeBuilt' }]
+  frames.tell({ outcomes: [], events: [], notices, figures: noFigures() })
+  links[0]?.serve()
+  frames.add(1, tellOf(1))
+  links[1]?.serve()
+  const answered = new Promise((resolve) => links[0]?.send({ kind: 'agentHead', agent: 'a' }, resolve))
+  frames.tell({
+    outcomes: [[0, { kind: 'done' }]],
+    events: [],
+    notices: [],
+    figures: noFigures(),
+  })
+  for (const arrive of onTheirWay) arrive()
+  expect(memory.haveTaken(1)).toBe(true)
+  expect(await answered).toEqual({ kind: 'done' })
 })
