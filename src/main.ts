@@ -137,7 +137,8 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   })
   const max = connectionsMax(config.connectionsMax, shards.count)
   const { bounds, memory } = boundsOf(config, max)
-  const parts = makeParts(config, { directory, threads, bounds, sink, serverLog, told })
+  const lease = cluster?.lease
+  const parts = makeParts(config, { directory, threads, bounds, sink, serverLog, told, lease })
   const readOnly = () => state.readOnly
   const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
   const proposals = new ProposalClock({ shards, readOnly })
@@ -146,7 +147,6 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const auth =
     authServices && (await makeAuth(config, { ...parts, directory, shards, log, services: authServices }))
   const standing = state.standing
-  const lease = cluster?.lease
   const fronts =
     memory &&
     frontsOf(config, {

@@ -1,6 +1,7 @@
 import { asBuffer } from '../base/bytes.js'
 import { RefusedError, refuse } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
 import { answerOf } from '../protocol/pool-tasks.js'
 import {
   readerAnswers,
@@ -54,6 +55,8 @@ export interface ReaderPoolOptions {
   /** How long a read waits for a shard that does not serve, milliseconds. */
   shardWaitMs?: number
   told?: PoolListener
+  /** Of a node of a cluster. */
+  lease?: LeaseMemory | undefined
 }
 
 /**
@@ -70,13 +73,15 @@ export interface ReaderPoolOptions {
 export class ReaderPool {
   readonly #pool: ThreadPool
   readonly #shardWaitMs: number
+  readonly #lease: LeaseMemory | undefined
   /** Shards that do not serve, each with the tasks that wait for it to serve. */
   readonly #away = new Map<number, Set<() => void>>()
   #waiting = 0
 
-  constructor(dataDir: string, { shardWaitMs = limits.readerWaitMs, told }: ReaderPoolOptions = {}) {
+  constructor(dataDir: string, { shardWaitMs = limits.readerWaitMs, told, lease }: ReaderPoolOptions = {}) {
     const workerData: ReaderSettings = { dataDir }
     this.#shardWaitMs = shardWaitMs
+    this.#lease = lease
     this.#pool = new ThreadPool({
       name: 'readers',
       file: new URL('../../workers/reader.js', import.meta.url),
@@ -151,8 +156,8 @@ export class ReaderPool {
 
   /**
    * A tree may have to be computed from its leaves, which takes longer the more there are.
-   * @throws RefusedError when the shard does not serve soon enough, no thread can be started, or none can open the
-   * store
+   * @throws RefusedError when the shard does not serve soon enough, no thread can be started, none can open the store, or
+   * another node of a cluster may have gone on meanwhile
    */
   async #read<Name extends keyof StoreReads>(
     name: Name,
@@ -164,6 +169,8 @@ export class ReaderPool {
       try {
         const unless = () => this.#away.has(task.shard)
         const found = await this.#pool.run(task, { name, deadlineMs, unless })
+        const cutOff = this.#lease?.refusal()
+        if (cutOff !== undefined) throw new RefusedError(cutOff)
         return answerOf(readerAnswers[name], found)
       } catch (error) {
         if (isOutOfDescriptors(error)) throw new RefusedError(noDescriptors, error)

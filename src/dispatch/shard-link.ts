@@ -6,8 +6,18 @@ import type { Command, Outcome, StreamEvent } from '../protocol/messages.js'
 import type { Notice } from '../protocol/notices.js'
 import type { ShardMemory } from '../protocol/shard-memory.js'
 
-/** Takes the outcome of one command. */
-export type Receive = (outcome: Outcome) => void
+/**
+ * Takes the outcome of one command.
+ * @param proven it holds whatever has become of the node's lease: a group was appended with it, or it says that nothing is known
+ */
+export type Receive = (outcome: Outcome, proven: boolean) => void
+
+/** A write in flight may or may not be on disk. */
+export const outcomeUnknown = refuse(
+  'outcome_unknown',
+  'The shard did not answer; read the strand to see whether the write is there',
+  { retryAfterSecs: 1 },
+)
 
 /** What a shard sends besides outcomes. */
 export interface LinkListener {
@@ -206,7 +216,7 @@ export class ShardLink {
     return false
   }
 
-  #pass({ outcomes, events }: FrontFrame): void {
+  #pass({ outcomes, events, appended }: FrontFrame): void {
     let bytes = 0
     const receivers = outcomes.map(([id]) => {
       const pending = this.#pending.get(id)
@@ -215,7 +225,7 @@ export class ShardLink {
       return pending?.receive
     })
     this.#end?.memory.count(-outcomes.length, -bytes)
-    for (const [at, [, outcome]] of outcomes.entries()) this.#guard(() => receivers[at]?.(outcome))
+    for (const [at, [, outcome]] of outcomes.entries()) this.#guard(() => receivers[at]?.(outcome, appended))
     if (events.length > 0) this.#guard(() => this.#listener.events(events))
   }
 
@@ -229,27 +239,20 @@ export class ShardLink {
     }
   }
 
-  /** Writes in flight may or may not be on disk, which is what their callers are told. */
   #tellLost(): void {
     this.#frame = []
     this.#frameBytes = 0
     const pending = [...this.#pending.values()]
     this.#pending.clear()
     for (const { receive, writes } of pending) {
-      this.#guard(() => receive(lost(writes)))
+      this.#guard(() => receive(lost(writes), true))
     }
   }
 }
 
 function lost(writes: boolean): Refusal {
   return writes
-    ? refuse(
-        'outcome_unknown',
-        'The shard did not answer; read the strand to see whether the write is there',
-        {
-          retryAfterSecs: 1,
-        },
-      )
+    ? outcomeUnknown
     : refuse('unavailable', 'The shard of this agent is restarting, try again', { retryAfterSecs: 1 })
 }
 

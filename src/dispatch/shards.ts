@@ -1,14 +1,13 @@
-import { refuse, type Refusal } from '../base/errors.js'
+import type { Refusal } from '../base/errors.js'
 import { shardOf } from '../base/placement.js'
 import type { Command, CommandOf, Outcome } from '../protocol/messages.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
-import type { Receive } from './shard-link.js'
+import { outcomeUnknown, type Receive as ReceiveProven } from './shard-link.js'
 
-const notOwner = refuse('unavailable', 'This node cannot reach the database of its cluster, try again', {
-  retryAfterSecs: 1,
-})
+/** Takes the outcome of one command. */
+type Receive = (outcome: Outcome) => void
 
 /** Notices for others than the cache of records. */
 export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
@@ -17,7 +16,7 @@ export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
 export interface ShardSender {
   readonly serving: boolean
   /** @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving */
-  send(command: Command, receive: Receive): Refusal | undefined
+  send(command: Command, receive: ReceiveProven): Refusal | undefined
 }
 
 /** What a front is, as its shards know it. */
@@ -51,13 +50,12 @@ export class Shards {
 
   /** True while every shard serves. */
   get serving(): boolean {
-    return this.#mayAnswer() && this.#shards.every((shard) => shard.serving)
+    return this.leaseRefusal() === undefined && this.#shards.every((shard) => shard.serving)
   }
 
   /** Sends a command to the shard that owns its agent; `receive` is called once, at once when it is refused. */
   send(agent: string, command: Command, receive: Receive): void {
-    if (!this.#mayAnswer()) receive(notOwner)
-    else if (command.kind === 'recordGet') this.#get(command, receive)
+    if (command.kind === 'recordGet') this.#get(command, receive)
     else this.sendTo(this.shardOf(agent), command, receive)
   }
 
@@ -65,7 +63,9 @@ export class Shards {
   sendTo(shard: number, command: Command, receive: Receive): void {
     const sender = this.#shards[shard]
     if (sender === undefined) throw new Error(`Expected a shard below ${this.count}, got ${shard}`)
-    const refusal = this.#mayAnswer() ? sender.send(command, receive) : notOwner
+    // Whether a shard is watched is no answer, and an agent whose streams have ended is not to be watched on.
+    const cutOff = command.kind === 'watch' ? undefined : this.leaseRefusal()
+    const refusal = cutOff ?? sender.send(command, this.#withProof(command, receive))
     if (refusal !== undefined) receive(refusal)
   }
 
@@ -82,6 +82,14 @@ export class Shards {
   /** The outcomes of a command to every shard, in the order of their numbers. */
   askAll(command: Command): Promise<Outcome[]> {
     return Promise.all(this.#shards.map((_one, shard) => this.askOne(shard, command)))
+  }
+
+  /**
+   * Why nobody is answered from what this process has in memory: another node may have gone on. To be asked when the answer
+   * is known; undefined while it may be given.
+   */
+  leaseRefusal(): Refusal | undefined {
+    return this.#lease?.refusal()
   }
 
   /** The shard that owns an agent. */
@@ -112,7 +120,7 @@ export class Shards {
   /** Reads a record by its hash: from the cache, or from its shard for the cache. */
   #get(command: CommandOf<'recordGet'>, receive: Receive): void {
     const body = this.#records.find(command)
-    if (body !== undefined) {
+    if (body !== undefined && this.leaseRefusal() === undefined) {
       receive({ kind: 'reply', status: 200, body })
       return
     }
@@ -122,8 +130,17 @@ export class Shards {
     })
   }
 
-  /** Whether what this process has can be what is true. */
-  #mayAnswer(): boolean {
-    return this.#lease?.holds() !== false
+  /**
+   * Looks at the lease when the outcome is there: a shard may have decided after its end. Whether a long write had a group
+   * appended before is not known then.
+   */
+  #withProof(command: Command, receive: Receive): ReceiveProven {
+    if (this.#lease === undefined) return receive
+    const lease = this.#lease
+    return (outcome, proven) => {
+      const cutOff = proven ? undefined : lease.refusal()
+      if (cutOff === undefined) receive(outcome)
+      else receive('options' in command ? outcomeUnknown : cutOff)
+    }
   }
 }

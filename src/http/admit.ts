@@ -50,6 +50,8 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
   const namespace = namespaceOf(route, parameters, handling)
   if (namespace === undefined) return refuse('organism_not_found', 'Expected the id of an organism')
   const grant = (principal: Principal | Refusal) => {
+    const cutOff = isOfSettings(principal) ? undefined : handling.shards.leaseRefusal()
+    if (cutOff !== undefined) return cutOff
     if ('code' in principal) return principal
     const query = queryOf(placed.head)
     const refusal = unknownParameters(route, query) ?? (placed.writes ? handling.writeRefusal() : undefined)
@@ -83,6 +85,11 @@ function notServing(route: Route, handling: Handling): Refusal | Answer | undefi
 function namespaceOf(route: Route, parameters: string[], { auth }: Handling): Namespace | undefined {
   if (route.kind !== 'auth' || route.organism === undefined) return auth.root
   return organismNamespace(parameters[0] ?? '')
+}
+
+/** Whether a caller is known by the settings alone. Other keys and tokens may have been made, and have ended, at another node. */
+function isOfSettings(caller: Principal | Refusal): boolean {
+  return !('code' in caller) && caller.key === undefined && caller.user === undefined
 }
 
 /** The caller, if it may use the route. */

@@ -15,6 +15,11 @@ export interface OutcomeFrame {
   figures: ShardFigures
   /** What every front must process before anyone gets the outcomes and events. */
   notices: Notice[]
+  /**
+   * The log has taken a group that was decided together with the outcomes: nobody else had appended anything before.
+   * Outcomes without one need the lease of a node (docs/adr/0046-members-of-a-cluster.md).
+   */
+  appended: boolean
 }
 
 /** What one front is sent of that. */

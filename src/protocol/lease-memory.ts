@@ -1,8 +1,13 @@
 import type { Clock } from '../base/clock.js'
+import { refuse, type Refusal } from '../base/errors.js'
 import { machineClock } from '../base/machine-clock.js'
 
 const ENDED = -1n
 const MICROS_PER_MS = 1_000
+
+const cutOff = refuse('unavailable', 'This node cannot reach the database of its cluster, try again', {
+  retryAfterSecs: 1,
+})
 
 /**
  * Until when a node of a cluster may answer, in memory that all of its threads share
@@ -22,9 +27,17 @@ export class LeaseMemory {
     this.#nowMs = nowMs
   }
 
-  /** Whether the node may answer, with what it knows now. */
+  /**
+   * Whether the node may answer, with what it knows now. To be asked when an answer is known, not before: until then
+   * the lease may end, and another node go on.
+   */
   holds(): boolean {
     return this.untilMs > this.#nowMs()
+  }
+
+  /** Why the node may not answer; undefined while it may. */
+  refusal(): Refusal | undefined {
+    return this.holds() ? undefined : cutOff
   }
 
   get untilMs(): number {

@@ -4,6 +4,7 @@ import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
 import { ReaderPool, type Readers } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
 import type { ShardThreads } from '../dispatch/shard-threads.js'
@@ -75,11 +76,13 @@ interface Made {
   sink: SinkThread | undefined
   serverLog: ServerLog | undefined
   told: PoolListener
+  /** Of a node of a cluster. */
+  lease: LeaseMemory | undefined
 }
 
 /** Makes them. */
-export function makeParts(config: Config, { directory, threads, told, bounds, ...more }: Made): Parts {
-  const readers = new ReaderPool(directory.path, { told })
+export function makeParts(config: Config, { directory, threads, told, lease, bounds, ...more }: Made): Parts {
+  const readers = new ReaderPool(directory.path, { told, lease })
   const tickets = new Tickets(systemClock, config.streamsPerPrincipal)
   const parts = makeFrontParts({
     shards: threads.shards,

@@ -146,10 +146,20 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
   it('answers 503 while the database is away, and goes on by itself when it is back', async () => {
     const server = await cluster.start()
     expect((await write(server, 'before')).status).toBe(201)
+    const made = await call(server, 'POST /v1/admin/api-keys', {
+      body: { name: 'reader', scopes: ['records:read'] },
+    })
+    const { key } = made.body
+    expect((await call(server, 'GET /v1/whoami', { key })).status).toBe(200)
     await cluster.postgres.kill()
     const refused = await write(server, 'while it is away')
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     await eventually(async () => (await call(server, 'GET /v1/agents/notes/head')).status === 503)
+    // Neither may be told: the key may have ended elsewhere, and another one may have been made.
+    expect((await call(server, 'GET /v1/whoami', { key })).status).toBe(503)
+    expect((await call(server, 'GET /v1/whoami', { key: 'sk_unknown' })).status).toBe(503)
+    expect((await call(server, 'GET /v1/whoami')).status).toBe(200)
+    expect((await call(server, 'GET /metrics')).text).toContain('strandfast_cluster_lease 0')
     await cluster.postgres.start()
     await eventually(async () => (await write(server, 'after')).status === 201)
     await server.halt()

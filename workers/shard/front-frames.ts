@@ -29,7 +29,7 @@ export class FrontFrames {
    */
   add(front: number, send: SendFrame): void {
     this.#fronts.set(front, send)
-    if (this.#told !== 0) send({ outcomes: [], events: [], notices: [], told: this.#told })
+    if (this.#told !== 0) send({ outcomes: [], events: [], notices: [], appended: false, told: this.#told })
   }
 
   tell(frame: OutcomeFrame): void {
@@ -45,12 +45,12 @@ export class FrontFrames {
       const own = outcomes.get(front) ?? []
       const events = this.#eventsFor(front, frame.events)
       if (own.length + events.length + notices.length === 0) continue
-      send({ outcomes: own, events, notices, told: this.#told })
+      send({ outcomes: own, events, notices, appended: frame.appended, told: this.#told })
     }
   }
 
-  #whole({ outcomes, events, notices }: OutcomeFrame): FrontFrame {
-    return { outcomes, events, notices, told: this.#told }
+  #whole({ outcomes, events, notices, appended }: OutcomeFrame): FrontFrame {
+    return { outcomes, events, notices, appended, told: this.#told }
   }
 
   #byFront(outcomes: OutcomeFrame['outcomes']): Map<number, OutcomeFrame['outcomes']> {

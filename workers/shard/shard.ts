@@ -124,7 +124,7 @@ export class Shard {
   }
 
   #answer(outcomes: OutcomeFrame['outcomes'], notices: Notice[] = []): void {
-    this.#untold.add({ outcomes, events: [], figures: this.#figures, notices })
+    this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false })
   }
 
   /** Whether commands wait that may be carried out. */
@@ -345,6 +345,7 @@ export class Shard {
       events: this.#eventsOf(group),
       figures: this.#figures,
       notices: this.#noticesOf(group),
+      appended: !group.empty,
     })
   }
 

@@ -269,13 +269,18 @@ export class StreamHub {
     return readable
   }
 
-  #begin(exchange: Exchange, about: Omit<StreamParts, 'unsent' | 'onRoom'>): Stream {
+  #begin(exchange: Exchange, about: Omit<StreamParts, 'unsent' | 'onRoom' | 'mayAnswer'>): Stream {
     exchange.begin(200, 'text/event-stream', [
       ['Cache-Control', 'no-store'],
       ['X-Accel-Buffering', 'no'],
     ])
     const wanted = () => exchange.open
-    const parts = { ...about, unsent: this.#bounds.unsent, onRoom: () => this.#goOn() }
+    const parts = {
+      ...about,
+      unsent: this.#bounds.unsent,
+      onRoom: () => this.#goOn(),
+      mayAnswer: () => this.#shards.leaseRefusal() === undefined,
+    }
     const stream = new Stream(exchange, parts, (shard, command, receive) =>
       this.#pages[shard]?.ask({ command, receive, wanted }),
     )

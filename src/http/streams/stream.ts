@@ -49,6 +49,8 @@ export interface StreamParts {
   unsent: UnsentBytes
   /** Called when streams that waited for room can go on. */
   onRoom(): void
+  /** Whether what is in memory may be told: not where another node of a cluster may have gone on. */
+  mayAnswer(): boolean
 }
 
 /** One open stream of server-sent events. */
@@ -65,6 +67,7 @@ export class Stream {
   #seen: LogPlace[][]
   readonly #ask: AskShard
   readonly #onRoom: () => void
+  readonly #mayAnswer: () => boolean
   /** False after a write that the socket did not take whole, until it takes more. */
   #drained = true
   readonly #unsent: UnsentBytes
@@ -77,6 +80,7 @@ export class Stream {
 
   constructor(exchange: Exchange, about: StreamParts, ask: AskShard) {
     this.#onRoom = about.onRoom
+    this.#mayAnswer = about.mayAnswer
     this.exchange = exchange
     this.request = about.request
     this.principal = about.principal
@@ -189,7 +193,7 @@ export class Stream {
   #takeRecent(lane: Lane): void {
     while (!lane.live && lane.since === undefined && this.#takesMore && this.exchange.open) {
       const page = this.#recent?.from(lane.nextSeq)
-      if (page === undefined) return
+      if (page === undefined || !this.#mayAnswer()) return
       lane.nextSeq = page.nextSeq
       lane.live = page.end
       this.#send(page.text)

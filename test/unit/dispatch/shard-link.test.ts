@@ -37,7 +37,7 @@ class Front {
   }
 
   take(frame: Partial<FrontFrame> & { told: number }): void {
-    this.link.receive(encodeOutcomes({ outcomes: [], events: [], notices: [], ...frame }))
+    this.link.receive(encodeOutcomes({ outcomes: [], events: [], notices: [], appended: false, ...frame }))
   }
 }
 

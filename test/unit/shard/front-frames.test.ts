@@ -26,18 +26,19 @@ it('gives each front the outcomes of its own commands, the events that it watche
     events: [event('a'), event('b')],
     notices: [{ kind: 'erased', agents: ['a'] }],
     figures: { ...noFigures(), commits: 3 },
+    appended: true,
   })
-  const notices = [{ kind: 'erased', agents: ['a'] }]
+  const common = { notices: [{ kind: 'erased', agents: ['a'] }], appended: true, told: 1 }
   expect(sent).toEqual([
-    [0, { outcomes: [[0, { kind: 'done' }]], events: [event('a'), event('b')], notices, told: 1 }],
-    [1, { outcomes: [[limits.frontsMax + 1, { kind: 'done' }]], events: [event('b')], notices, told: 1 }],
-    [2, { outcomes: [], events: [], notices, told: 1 }],
+    [0, { outcomes: [[0, { kind: 'done' }]], events: [event('a'), event('b')], ...common }],
+    [1, { outcomes: [[limits.frontsMax + 1, { kind: 'done' }]], events: [event('b')], ...common }],
+    [2, { outcomes: [], events: [], ...common }],
   ])
   expect(memory.figures).toEqual({ ...noFigures(), commits: 3 })
   sent.length = 0
   watched.set('', 0b100)
-  frames.tell({ outcomes: [], events: [event('c')], notices: [], figures: noFigures() })
-  expect(sent).toEqual([[2, { outcomes: [], events: [event('c')], notices: [], told: 1 }]])
+  frames.tell({ outcomes: [], events: [event('c')], notices: [], figures: noFigures(), appended: false })
+  expect(sent).toEqual([[2, { outcomes: [], events: [event('c')], notices: [], appended: false, told: 1 }]])
 })
 
 it('has nobody wait for a front to process what was told before it joined', async () => {
@@ -58,7 +59,7 @@ it('has nobody wait for a front to process what was told before it joined', asyn
     void onTheirWay.push(() => links[front]?.receive(encodeOutcomes(frame)))
   frames.add(0, tellOf(0))
   const notices: Notice[] = [{ kind: 'storeBuilt' }]
-  frames.tell({ outcomes: [], events: [], notices, figures: noFigures() })
+  frames.tell({ outcomes: [], events: [], notices, figures: noFigures(), appended: false })
   links[0]?.serve()
   frames.add(1, tellOf(1))
   links[1]?.serve()
@@ -68,6 +69,7 @@ it('has nobody wait for a front to process what was told before it joined', asyn
     events: [],
     notices: [],
     figures: noFigures(),
+    appended: false,
   })
   for (const arrive of onTheirWay) arrive()
   expect(memory.haveTaken(1)).toBe(true)

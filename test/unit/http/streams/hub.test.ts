@@ -22,6 +22,8 @@ class ScriptedShards {
   readonly count = 2
   readonly asked: Asked[] = []
 
+  leaseRefusal(): undefined {}
+
   shardOf(agent: string): number {
     return Number(agent.at(-1)) % 2
   }

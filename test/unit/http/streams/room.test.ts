@@ -14,6 +14,7 @@ let pagesAsked = 0
 const shards = {
   count: 1,
   shardOf: () => 0,
+  leaseRefusal: () => undefined,
   send: (_agent: string, command: Command, receive: (outcome: Outcome) => void) =>
     shards.sendTo(0, command, receive),
   sendTo(_shard: number, command: Command, receive: (outcome: Outcome) => void): void {
