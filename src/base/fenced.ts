@@ -17,3 +17,11 @@ export function heldMessage(node: string): string {
 export function isHeld({ message }: Error): boolean {
   return message.endsWith(HELD)
 }
+
+/** How the thread of a shard ends whose log in the cluster's database lacks something that was durable. */
+export const lostLogMessage = 'The cluster’s log has lost what it had acknowledged'
+
+/** Whether a thread ended so: what its node has told is true no more. */
+export function hasLostLog({ message }: Error): boolean {
+  return message === lostLogMessage
+}

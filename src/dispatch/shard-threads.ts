@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
-import { isFenced, isHeld } from '../base/fenced.js'
+import { hasLostLog, isFenced, isHeld } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Command, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
@@ -229,6 +229,10 @@ export class ShardThreads {
     }
     if (isFenced(error)) {
       this.lose(shard, 'another node of the cluster has taken it')
+      return
+    }
+    if (hasLostLog(error)) {
+      this.lose(shard, 'the database of the cluster has lost what it had acknowledged')
       return
     }
     const released = this.#listener?.died(shard, error)

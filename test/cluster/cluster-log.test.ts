@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { lostLogMessage } from '../../src/base/fenced.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
@@ -177,6 +178,16 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(true)
     again.settle()
     expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(false)
+  })
+
+  it('finds a segment that is gone from the log when a record of it is to be erased', async () => {
+    await begin()
+    const shard = node('a')
+    replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    const written = [shard.ask(append('first')), shard.ask(append('second'))]
+    await postgres.query("DELETE FROM test_segments WHERE position('first'::bytea IN blocks) > 0")
+    expect(() => shard.ask(erasing(replyOf(written[0]).content_hash))).toThrow(lostLogMessage)
+    expect(await kinds()).toEqual(['base', 'open', 'group', 'group'])
   })
 
   it('takes nothing that a node with its master seed did not write', async () => {

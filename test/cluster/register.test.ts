@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hostUrls } from '../../src/base/host-urls.js'
 import {
   type AppendOutcome,
+  type Rewrite,
   SegmentRegister,
   type StoredSegment,
 } from '../../src/outbound/cluster/register.js'
@@ -106,6 +107,26 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     const never = segment(base.shard, 1, 'never written')
     expect(await register().append(never, segment(base.shard, 2, 'behind it'))).toEqual({ kind: 'lost' })
     expect(await rowsOf(base.shard)).toHaveLength(1)
+  })
+
+  it('says so at once, and writes nothing, where a row that it rewrites is not there', async () => {
+    const base = await begin()
+    const log = register()
+    const first = segment(base.shard, 1, 'first')
+    await log.append(base, first)
+    const erasing = (rewrite: Partial<Rewrite>) => ({
+      ...segment(base.shard, 2, 'erasing'),
+      rewrites: [{ segment: 1, part: 0, hash: first.hash, blocks: Buffer.of(0), ...rewrite }],
+    })
+    // The clock stands: it would be tried for good.
+    const urls = hostUrls(primary.url)
+    const patient = new SegmentRegister({ urls, statements, nowMs: () => 0, chance: () => 0.1 })
+    registers.push(patient)
+    for (const missing of [{ part: 1 }, { segment: 7 }, { hash: base.hash }])
+      expect(await patient.append(first, erasing(missing)), JSON.stringify(missing)).toEqual({ kind: 'lost' })
+    expect(await rowsOf(base.shard)).toHaveLength(2)
+    expect(await patient.append(first, erasing({}))).toEqual({ kind: 'durable' })
+    expect((await rowsOf(base.shard)).map(({ blocks }) => [...blocks])).toEqual([[], [0], []])
   })
 
   it('finds out what became of an append whose answer is cut off, at whichever byte', async () => {

@@ -45,7 +45,8 @@ export interface PartRow extends Part {
 
 /**
  * What became of an append: `durable`, it is there and stays; `fenced`, another one's segment is in its place; `lost`, the
- * segment before is not there, which was durable; `unknown`, it may be there or not, and may come to be there yet.
+ * segment before is not there, which was durable, or a row that it rewrites; `unknown`, it may be there or not, and may
+ * come to be there yet.
  */
 export type AppendOutcome =
   | { kind: 'durable' }
@@ -54,6 +55,9 @@ export type AppendOutcome =
   | { kind: 'unknown'; reason: string }
 
 const AGAIN = 'again'
+
+/** A row that is to be rewritten is not there: rows of segments are never removed. */
+class MissingRow extends Error {}
 
 /** What a register is made of. */
 interface Parts {
@@ -156,6 +160,7 @@ export class SegmentRegister {
       if (rows === 0) return { kind: 'lost' }
       return warned ? await this.#confirm(session, segment) : { kind: 'durable' }
     } catch (error) {
+      if (error instanceof MissingRow) return { kind: 'lost' }
       if (failureOf(error) !== 'taken') throw error
       return this.#whose(session, segment)
     }
@@ -176,7 +181,7 @@ export class SegmentRegister {
       for (const one of rewrites) {
         const { rows } = await session.write(rewrite, [shard, one.segment, one.part, one.hash, one.blocks])
         if (rows !== 1)
-          throw new Error(`Part ${one.part} of segment ${one.segment} is not in the cluster’s log`)
+          throw new MissingRow(`Part ${one.part} of segment ${one.segment} is not in the cluster’s log`)
       }
       return written
     })

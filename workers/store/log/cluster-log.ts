@@ -1,5 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
-import { fencedMessage, heldMessage } from '../../../src/base/fenced.js'
+import { fencedMessage, heldMessage, lostLogMessage } from '../../../src/base/fenced.js'
 import type { LogAnswer, SegmentRewrite, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { ClusterReader } from './cluster-reader.js'
 import {
@@ -16,7 +16,7 @@ import {
 } from './cluster-segment.js'
 import { erasedPlaces, newlyErased } from './erased-in-place.js'
 import type { LogPosition } from './file-log.js'
-import type { LogLine } from './log-line.js'
+import { type LogLine, MissingSegment } from './log-line.js'
 import { isImportedBlock } from '../tables.js'
 import { decodeChanges, type RowChange } from './row-change.js'
 import type { Segment, SegmentContent } from './segment.js'
@@ -102,6 +102,9 @@ export class ClusterLog implements SegmentLog<LogPosition> {
       this.#underWay = undefined
       return false
     }
+    // What was read may have been there without a standby having it, and nobody was told of it.
+    if (this.#failure instanceof Lost)
+      throw new Error('The cluster’s log ends elsewhere than where it was read to: it is read again')
     throw this.#failure
   }
 
@@ -147,7 +150,14 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     const groups = this.#pending.splice(0)
     const lastGroup = this.#durable + groups.length
     const changes = lastOfEach(groups.flatMap((content) => [...decodeChanges(content)]))
-    this.#send({ kind: 'group', lastGroup, ...this.#withoutErased(changes) })
+    try {
+      this.#send({ kind: 'group', lastGroup, ...this.#withoutErased(changes) })
+    } catch (error) {
+      if (!(error instanceof MissingSegment)) throw error
+      // All up to here was durable.
+      this.#failure = new Lost(lostLogMessage, { cause: error })
+      throw this.#failure
+    }
   }
 
   /** Changes of blocks that were written before say that records were erased: they go by their places, and are rewritten there. */
@@ -263,8 +273,11 @@ function erasedIn(rows: readonly SegmentRow[], change: RowChange) {
 /** Another node has written in its place. */
 class Fenced extends Error {}
 
+/** What it is to be written behind, or over, is gone. */
+class Lost extends Error {}
+
 function failureOf({ became, reason }: Extract<LogAnswer, { kind: 'appended' }>): Error {
   if (became === 'fenced') return new Fenced(fencedMessage)
-  if (became === 'lost') return new Error('The cluster’s log has lost what it had acknowledged')
+  if (became === 'lost') return new Lost(lostLogMessage)
   return new Error(`Nobody knows whether the cluster’s log has the last commit: ${reason}`)
 }

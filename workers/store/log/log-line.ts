@@ -18,6 +18,9 @@ export interface RowPlace {
 /** How long the thread waits at once before it says that it does, milliseconds. */
 const WAIT_MS = 500
 
+/** A segment is not in the log. */
+export class MissingSegment extends Error {}
+
 /** Behind all rows of a segment. */
 const PART_MAX = 2 ** 31 - 1
 
@@ -89,10 +92,10 @@ export class LogLine {
     return row?.segment === segment ? row : undefined
   }
 
-  /** The first row of a segment. @throws Error where it is not there */
+  /** The first row of a segment. @throws MissingSegment where it is not there */
   rowOf(segment: number): SegmentRow {
     const row = this.find(segment)
-    if (row === undefined) throw new Error(`Segment ${segment} is not in the cluster’s log`)
+    if (row === undefined) throw new MissingSegment(`Segment ${segment} is not in the cluster’s log`)
     return row
   }
 
