@@ -1,3 +1,4 @@
+import { type Addresses, Tries } from './addresses.js'
 import {
   type Backoff,
   type Deadline,
@@ -33,8 +34,8 @@ export interface Call {
   body?: string | ReadableStream<Uint8Array>
   /** Sent as Idempotency-Key, which makes a write safe to send again. */
   idempotencyKey?: string
-  /** Whether sending it again can do no harm. */
-  repeatable: boolean
+  /** Whether sending it again can do no harm. `elsewhere` sends it to each address once, and waits for none. */
+  repeatable: boolean | 'elsewhere'
   /** The source of its credential, in place of the client's. */
   credential?: CredentialSource
   signal?: AbortSignal | undefined
@@ -44,8 +45,7 @@ export interface Call {
 
 /** What the transport needs to know. */
 export interface TransportSettings {
-  /** The service's address, without a slash at its end. */
-  url: string
+  addresses: Addresses
   fetch: typeof fetch
   credential: CredentialSource
   timeoutMs: number
@@ -55,6 +55,23 @@ export interface TransportSettings {
 interface Failure {
   error: unknown
   retry: boolean
+  /** Nobody serves at the address, as far as can be told: another one may do better. */
+  isAway?: boolean
+  /** The service did nothing. */
+  isUndone?: boolean
+}
+
+/** A try that was answered. */
+interface Sent {
+  response: Response
+  deadline: Deadline
+}
+
+/** An answer whose body is unread. */
+export interface Opened {
+  response: Response
+  /** Has later calls begin at the next address, as this one has fallen silent. */
+  leave: () => void
 }
 
 /** There is no credential. It is not tried again: the refresh of a session has had tries of its own. */
@@ -70,13 +87,25 @@ const RETRY_MS_MAX = 300_000
 /** Codes of refusals after which nothing was done and a newer token may be accepted. */
 const RENEWED_CODES = new Set(['token_expired', 'token_revoked'])
 const RETRIED_STATUSES = new Set([408, 425, 429, 502, 503, 504])
+/** Of those, the ones that say that nobody serves at an address. */
+const AWAY_STATUSES = new Set([502, 503, 504])
+/** Codes of a server that serves and is busy: others would not take its calls. */
+const BUSY_CODES = new Set(['overloaded', 'clock_skew'])
+/** What runtimes say when no connection came about, so that nothing was sent. */
+const UNSENT_CODES = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ConnectionRefused',
+])
 const BACKOFF: Backoff = { firstMs: 100, mostMs: 5_000 }
 /** The shortest pause before another try, milliseconds. */
 const PAUSE_MS_MIN = 20
 
 /**
  * Sends requests with the platform's fetch, at the pace that the service asks for. Calls that are safe to repeat are
- * retried until their time is over.
+ * retried until their time is over, at the next address where there is one.
  */
 export class Transport {
   readonly #settings: TransportSettings
@@ -92,9 +121,14 @@ export class Transport {
     return this.#settings.timing
   }
 
+  /** Whether the service has more than one address. */
+  get hasOthers(): boolean {
+    return this.#settings.addresses.areSeveral
+  }
+
   /** The whole address of a path, for requests that are not calls. */
   address(path: string, query: Record<string, QueryValue>): string {
-    return this.#settings.url + path + queryText(query)
+    return this.#settings.addresses.current + path + queryText(query)
   }
 
   /**
@@ -122,28 +156,38 @@ export class Transport {
    * Sends a call and gives its answer with the body unread; the time limit ends with the answer's headers.
    * Errors as for `json`.
    */
-  open(call: Call): Promise<Response> {
-    return this.#run(call, async (response, deadline) => {
+  open(call: Call): Promise<Opened> {
+    return this.#run(call, async (response, deadline, url) => {
       deadline.stopClock()
-      return response
+      return { response, leave: () => this.#settings.addresses.leave(url) }
     })
   }
 
-  async #run<R>(call: Call, read: (response: Response, deadline: Deadline) => Promise<R>): Promise<R> {
-    const { timing } = this.#settings
+  async #run<R>(
+    call: Call,
+    read: (response: Response, deadline: Deadline, url: string) => Promise<R>,
+  ): Promise<R> {
+    const { timing, addresses } = this.#settings
     const timeoutMs = call.timeoutMs ?? this.#settings.timeoutMs
     const deadline = startDeadline(timeoutMs, timing.nowMs(), call.signal)
     const triesEndAtMs = Number.isFinite(timeoutMs) ? deadline.endsAtMs : timing.nowMs() + RETRY_MS_MAX
+    const mayGoOn = call.repeatable !== false && !(call.body instanceof ReadableStream)
+    const tries = new Tries({ addresses, timing, deadline, mayGoOn })
     try {
-      for (let tries = 1; ; tries++) {
+      for (;;) {
         try {
-          return await read(await this.#attempt(call, deadline), deadline)
+          const sent = await this.#attempt(call, { tries, deadline })
+          const answer = await read(sent.response, sent.deadline, tries.url)
+          tries.answered()
+          return answer
         } catch (cause) {
           const failure = failureOf(cause, deadline)
           const leftMs = triesEndAtMs - timing.nowMs()
-          const delayMs = this.#delayMs(failure, tries, leftMs)
-          if (!call.repeatable || !failure.retry || delayMs >= leftMs) throw failure.error
-          await timing.pause(delayMs, deadline.signal)
+          const delayMs = this.#delayMs(failure, tries.failures + 1, leftMs)
+          const waitMs = tries.failed(delayMs, failure.isAway === true)
+          const isSafe = call.repeatable === true || (tries.goesOn && maySendElsewhere(call, failure))
+          if (!isSafe || !failure.retry || waitMs >= leftMs) throw failure.error
+          if (waitMs > 0) await timing.pause(waitMs, deadline.signal)
         }
       }
     } catch (error) {
@@ -153,12 +197,13 @@ export class Transport {
   }
 
   /** One try; it is sent once more if the service says that the token has expired and the session has a newer one. */
-  async #attempt(call: Call, deadline: Deadline): Promise<Response> {
+  async #attempt(call: Call, time: { tries: Tries; deadline: Deadline }): Promise<Sent> {
     const source = call.credential ?? this.#settings.credential
     for (let isRenewed = false; ; isRenewed = true) {
-      const credential = await credentialOf(source, deadline.signal)
-      const response = await this.#send(call, credential, deadline.signal)
-      if (response.ok) return response
+      const credential = await credentialOf(source, time.deadline.signal)
+      const sent = await this.#send(call, credential, time)
+      const { response } = sent
+      if (response.ok) return sent
       const refusal = await refusalOf(response, this.#settings.timing.nowMs())
       const isExpired = refusal.status === 401 && RENEWED_CODES.has(refusal.code)
       // Called even if the call cannot be sent again, so that the next one renews the token.
@@ -167,17 +212,24 @@ export class Transport {
     }
   }
 
-  async #send(call: Call, credential: string | undefined, signal: AbortSignal): Promise<Response> {
-    signal.throwIfAborted()
-    const init: StreamingInit = { method: call.method, headers: headersOf(call, credential), signal }
+  async #send(
+    call: Call,
+    credential: string | undefined,
+    { tries, deadline: whole }: { tries: Tries; deadline: Deadline },
+  ): Promise<Sent> {
+    whole.signal.throwIfAborted()
+    const init: StreamingInit = { method: call.method, headers: headersOf(call, credential) }
     if (call.body !== undefined) init.body = call.body
     if (call.body instanceof ReadableStream) init.duplex = 'half'
-    const url = this.#settings.url + call.path + queryText(call.query)
-    await this.#pacer.turn(signal)
+    await this.#pacer.turn(whole.signal)
+    // Only now: while it waited for its turn, others may have found the address that serves.
+    const deadline = tries.begin()
+    init.signal = deadline.signal
+    const url = tries.url + call.path + queryText(call.query)
     try {
       const response = await unlessUnreachable(this.#settings.fetch(url, init))
       this.#pacer.answered(response.headers)
-      return response
+      return { response, deadline }
     } catch (error) {
       this.#pacer.failed()
       throw error
@@ -185,23 +237,49 @@ export class Transport {
   }
 
   /** The pause before the next try. Near the end of the call's time it is shorter, so that there is one more try. */
-  #delayMs(failure: Failure, tries: number, leftMs: number): number {
-    const backoff = backoffMs(BACKOFF, tries, this.#settings.timing.random)
+  #delayMs(failure: Failure, failures: number, leftMs: number): number {
+    const { random } = this.#settings.timing
+    const backoff = backoffMs(BACKOFF, failures, random)
     const ownMs = Math.max(PAUSE_MS_MIN, Math.min(backoff, leftMs / 2))
     const { status = 0, retryAfterMs: askedMs = 0 } =
       failure.error instanceof ServiceError ? failure.error : {}
     // After a 429 the client waits as long as the server says; the pacer spreads the calls.
-    return status === 429 && askedMs > 0 ? askedMs : Math.max(ownMs, askedMs)
+    if (status === 429 && askedMs > 0) return askedMs
+    // Whoever loses a node of a cluster loses it at one moment with all others, and the next node asks all for as long.
+    return Math.max(ownMs, this.hasOthers ? Math.round(askedMs * (1 + random() / 2)) : askedMs)
   }
 }
 
 /** What a thrown value of one try means: the error to show, and whether another try can help. */
 function failureOf(cause: unknown, deadline: Deadline): Failure {
-  if (deadline.signal.aborted) return { error: deadline.signal.reason, retry: false }
+  if (deadline.signal.aborted) {
+    const error: unknown = deadline.signal.reason
+    return { error, retry: false, isAway: error instanceof NetworkError }
+  }
   if (cause instanceof CredentialError) return { error: cause.cause, retry: false }
-  if (cause instanceof NetworkError) return { error: cause, retry: true }
-  if (cause instanceof ServiceError) return { error: cause, retry: RETRIED_STATUSES.has(cause.status) }
+  if (cause instanceof NetworkError)
+    return { error: cause, retry: true, isAway: true, isUndone: isUnsent(cause) }
+  if (cause instanceof ServiceError) {
+    const { status, code } = cause
+    const isAway = AWAY_STATUSES.has(status) && !BUSY_CODES.has(code)
+    return { error: cause, retry: RETRIED_STATUSES.has(status), isAway, isUndone: code === 'unavailable' }
+  }
   return { error: cause, retry: false }
+}
+
+/** Whether a call that is not repeated may go to an address that was not asked. A stream can be read once. */
+function maySendElsewhere(call: Call, failure: Failure): boolean {
+  return (
+    failure.isAway === true &&
+    !(call.body instanceof ReadableStream) &&
+    (call.repeatable === 'elsewhere' || failure.isUndone === true)
+  )
+}
+
+/** fetch rejects with an error whose cause is that of the system; Bun's has the code itself. */
+function isUnsent({ cause }: NetworkError): boolean {
+  const causes = [cause, cause instanceof Error ? cause.cause : undefined]
+  return causes.some((one) => one instanceof Error && 'code' in one && UNSENT_CODES.has(String(one.code)))
 }
 
 async function credentialOf(source: CredentialSource, signal: AbortSignal): Promise<string | undefined> {

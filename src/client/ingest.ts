@@ -16,7 +16,8 @@ export interface IngestManyOptions extends CallOptions {
   integers?: 'text' | undefined
   /**
    * `stream` sends one request while the source is read; `chunks` sends one request after another, each
-   * safe to repeat. Default: `stream` where the platform can, which browsers on HTTP/1.1 cannot.
+   * safe to repeat. Default: `chunks` where the client has several addresses, since a stream cannot be sent to a second
+   * one, but for `reject_all`; otherwise `stream` where the platform can, which browsers on HTTP/1.1 cannot.
    */
   upload?: 'stream' | 'chunks' | undefined
 }
@@ -55,7 +56,8 @@ export async function ingestMany(
     repeatable: false,
     signal: options.signal,
   }
-  const upload = options.upload ?? (sendsStreams() ? 'stream' : 'chunks')
+  const isOneRequest = !transport.hasOthers || options.onError === 'reject_all'
+  const upload = options.upload ?? (isOneRequest && sendsStreams() ? 'stream' : 'chunks')
   if (upload === 'stream') return sendStream(transport, call, source)
   // All or nothing holds for one request, so such an ingest is one chunk whatever its size.
   return sendChunks(

@@ -1,3 +1,4 @@
+import { Addresses } from './addresses.js'
 import { ApiKeysClient } from './api-keys.js'
 import { AuthClient, fixedSource, refreshCall } from './auth.js'
 import { SessionKeeper } from './auth-session.js'
@@ -43,8 +44,11 @@ import { type VerifyOptions, type VerifyResult, verifyExport } from './verify-ex
  * sign-in, `auth.setSession` or `auth.logout`.
  */
 export interface ServiceClientOptions {
-  /** The service's address, such as `https://records.example`. */
-  url: string
+  /**
+   * The service's address, such as `https://records.example`; or those of the nodes of one cluster, of which calls go to
+   * the one that answered last, and on to the next where that one is away or stands by.
+   */
+  url: string | readonly string[]
   /** Id of the organism whose users sign in here; without it, users outside organisms. */
   organism?: string | undefined
   /** Name of the default agent, as the server's SERVICE_AGENT_ID; `default` unless given. */
@@ -129,6 +133,7 @@ export class ServiceClient {
   readonly #transport: Transport
   readonly #defaultAgent: string
 
+  /** @throws TypeError for a list of addresses that cannot be meant: empty, one of them twice, https beside http */
   constructor(options: ServiceClientOptions) {
     this.#options = options
     this.#defaultAgent = options.agent ?? 'default'
@@ -137,7 +142,7 @@ export class ServiceClient {
     const exchange = (refreshToken: string) => transport.json<Refreshed>(refreshCall(prefix, refreshToken))
     const keeper = new SessionKeeper({ timing, exchange })
     const transport = new Transport({
-      url: options.url.replace(/\/+$/, ''),
+      addresses: new Addresses(options.url),
       // Called on globalThis: browsers refuse a fetch that is called as a method of something else.
       fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
       credential: keeper.before(credentialOf(options)),
@@ -161,10 +166,10 @@ export class ServiceClient {
     })
   }
 
-  /** Whether the service answers; one try, never throws. */
+  /** Whether the service answers; one try at each address, never throws. */
   async ping(options: CallOptions = {}): Promise<boolean> {
     try {
-      await this.#transport.text({ ...readCall('/healthz', options), repeatable: false })
+      await this.#transport.text({ ...readCall('/healthz', options), repeatable: 'elsewhere' })
       return true
     } catch {
       return false
@@ -305,7 +310,7 @@ export class ServiceClient {
 
   /** A strand as signed NDJSON, streamed; `verify` checks it. The time limit ends with its first bytes. */
   async exportStrand(options: ExportOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    const response = await this.#transport.open({
+    const { response } = await this.#transport.open({
       ...readCall('/v1/strand/export', options),
       query: {
         agent: options.agent ?? this.#defaultAgent,

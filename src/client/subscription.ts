@@ -1,6 +1,6 @@
 import { type Backoff, backoffMs } from './backoff.js'
 import { NetworkError, ServiceError } from './errors.js'
-import type { QueryValue, Transport } from './http.js'
+import type { Opened, QueryValue, Transport } from './http.js'
 import { EventStreamParser, type ServerSentEvent } from './sse.js'
 import type { StreamEvent } from './types.js'
 
@@ -58,6 +58,11 @@ export interface SubscriptionSource<T> {
 
 /** Connecting or reconnecting, open, or closed for good. */
 export type SubscriptionState = 'connecting' | 'open' | 'closed'
+
+/** A stream that is open, and how its address is left. */
+interface OpenStream extends Pick<Opened, 'leave'> {
+  body: ReadableStream<Uint8Array>
+}
 
 const IDLE_TIMEOUT_MS = 45_000
 const RETRY_MS = 2_000
@@ -142,7 +147,9 @@ export class Subscription<T = Record<string, unknown>> {
       }
       this.#state = 'open'
       this.#source.options.onOpen?.()
-      return await this.#readEvents(opened, connection)
+      const lost = await this.#readEvents(opened.body, connection)
+      if (lost.code === 'timeout') opened.leave()
+      return lost
     } finally {
       this.#controller.signal.removeEventListener('abort', abort)
       connection.abort()
@@ -150,20 +157,21 @@ export class Subscription<T = Record<string, unknown>> {
   }
 
   /** Opens the stream. Returns an error that may pass; throws any other. */
-  async #open(signal: AbortSignal): Promise<ReadableStream<Uint8Array> | ServiceError> {
-    let response: Response
+  async #open(signal: AbortSignal): Promise<OpenStream | ServiceError> {
+    let opened: Opened
     try {
-      response = await this.#request(signal)
+      opened = await this.#request(signal)
     } catch (error) {
       if (error instanceof ServiceError && isPassing(error)) return error
       throw error
     }
+    const { response, leave } = opened
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
-    if (isStream && response.body) return response.body
+    if (isStream && response.body) return { body: response.body, leave }
     throw new ServiceError(response.status, 'Expected a text/event-stream', { code: 'invalid_response' })
   }
 
-  #request(signal: AbortSignal): Promise<Response> {
+  #request(signal: AbortSignal): Promise<Opened> {
     signal.throwIfAborted()
     const headers: Record<string, string> = { accept: 'text/event-stream' }
     if (this.#cursor !== undefined) headers['last-event-id'] = this.#cursor
@@ -174,12 +182,12 @@ export class Subscription<T = Record<string, unknown>> {
       query: { ...query, since: options.since },
       headers,
       // The subscription reconnects by itself, with callbacks.
-      repeatable: false,
+      repeatable: 'elsewhere',
       signal,
     })
   }
 
-  async #readEvents(body: ReadableStream<Uint8Array>, connection: AbortController): Promise<Error> {
+  async #readEvents(body: ReadableStream<Uint8Array>, connection: AbortController): Promise<ServiceError> {
     const idleMs = this.#source.options.idleTimeoutMs ?? IDLE_TIMEOUT_MS
     const parser = new EventStreamParser()
     const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
