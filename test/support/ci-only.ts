@@ -16,6 +16,7 @@ export const shortForms: Readonly<Record<string, readonly string[]>> = {
 /** Files of other folders that take long, and what `npm test` runs of their kind. */
 export const ciOnly: Readonly<Record<string, string>> = {
   'client/server-trouble': 'client/http',
+  'cluster/client': 'client/addresses, cluster/node',
   'cluster/check': 'cluster/register',
   'cluster/failover': 'cluster/register',
   'cluster/register-chaos': 'cluster/register',
