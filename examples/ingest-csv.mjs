@@ -4,7 +4,8 @@
  *     STRANDFAST_KEY=… node examples/ingest-csv.mjs readings.csv sensors
  *     … | STRANDFAST_KEY=… node examples/ingest-csv.mjs - sensors
  *
- * STRANDFAST_URL is the service's address (http://127.0.0.1:8787 unless set). The agent is made when there is none.
+ * STRANDFAST_URL is the service's address (http://127.0.0.1:8787 unless set), or those of the nodes of a cluster between
+ * commas. The agent is made when there is none.
  * Memory does not grow with the file. Cells that are JSON numbers as they stand become numbers; an empty cell is left
  * out. Exit codes: 0 all rows are written, 1 some were refused (they are named), 2 wrong use.
  */
@@ -82,7 +83,7 @@ async function main([file, agent]) {
     console.error('Usage: STRANDFAST_KEY=… node examples/ingest-csv.mjs FILE.csv AGENT')
     return 2
   }
-  const client = new ServiceClient({ url, apiKey })
+  const client = new ServiceClient({ url: url.split(','), apiKey })
   await client.createAgent(agent, undefined, 'governed').catch((error) => {
     if (!(error instanceof ServiceError && error.code === 'agent_exists')) throw error
   })

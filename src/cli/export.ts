@@ -2,28 +2,35 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { askInTurn } from './ask-in-turn.js'
 import { exitCodes } from './exit-codes.js'
 import { ExportShape } from './export-shape.js'
 import { printableBytes } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
 import { readOptions, showUsage } from './read-options.js'
 import { describeTrouble, isClosedPipe, refusalOf } from './server-trouble.js'
-import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
+import {
+  type AskedServers,
+  SERVERS_USAGE,
+  serverOptions,
+  serversAsked,
+  type ServerValues,
+} from './server-url.js'
 
 const USAGE = `Usage: strandfast export --out FILE|- [--agent NAME] [--from-seq N] [--to-seq N]
 Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output.
 --agent is the server's default agent unless given.
-${SERVER_USAGE}`
+${SERVERS_USAGE}`
 
 /** Bytes at the end of an export in which the trailer is searched. */
 const TRAILER_BYTES_MAX = 65_536
 
 const LINE_FEED = 10
 
-interface Asked {
+interface Asked extends AskedServers {
   out: string
-  url: URL
-  key: string | undefined
+  /** Path and query of the export. */
+  path: string
 }
 
 /**
@@ -54,7 +61,7 @@ export async function exportCommand(args: string[]): Promise<number> {
   } catch (error) {
     progress.end()
     if (isClosedPipe(error)) return exitCodes.fine
-    process.stderr.write(`The export failed: ${describeTrouble(error, asked.url.href)}\n`)
+    process.stderr.write(`The export failed: ${describeTrouble(error, asked.urls)}\n`)
     return exitCodes.foundWrong
   } finally {
     process.off('SIGINT', onSignal)
@@ -70,15 +77,15 @@ function readAsked(values: Values): Asked | string {
   for (const name of ['from-seq', 'to-seq'] as const) {
     if (!/^(0|[1-9]\d{0,14})$/.test(values[name] ?? '0')) return `Expected a record number after --${name}`
   }
-  const server = serverAsked(values)
+  const server = serversAsked(values)
   if (typeof server === 'string') return server
-  const { key } = server
-  const url = new URL(`${server.url}/v1/strand/export`)
+  const parameters = new URLSearchParams()
   const query = { agent: values.agent, from_seq: values['from-seq'], to_seq: values['to-seq'] }
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) url.searchParams.set(name, value)
+    if (value !== undefined) parameters.set(name, value)
   }
-  return { out: values.out, url, key }
+  const asked = parameters.toString()
+  return { out: values.out, path: `/v1/strand/export${asked === '' ? '' : `?${asked}`}`, ...server }
 }
 
 async function save(
@@ -86,7 +93,9 @@ async function save(
   { signal, progress }: { signal: AbortSignal; progress: Progress },
 ): Promise<number> {
   const headers = new Headers(asked.key === undefined ? {} : { authorization: `Bearer ${asked.key}` })
-  const answer = await fetch(asked.url, { headers, signal, redirect: 'error' })
+  const answer = await askInTurn(asked.urls, (url) =>
+    fetch(url + asked.path, { headers, signal, redirect: 'error' }),
+  )
   if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
   const tally: Tally = { records: 0 }
   const source = counted(answer.body.getReader(), { tally, progress })

@@ -7,21 +7,21 @@ import { printable } from './printable.js'
 import { parseCondition } from './query-condition.js'
 import { showUsage } from './read-options.js'
 import { describeTrouble, isClosedPipe } from './server-trouble.js'
-import { type AskedServer, SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 
 const USAGE = `Usage: strandfast query NAME [--where CONDITION]… [--type TYPE]… [--from TIME] [--to TIME] [--limit N] [--oldest]
 Prints records of an agent or a collection as lines of JSON, the newest first or, with --oldest, the oldest: 20, or --limit.
 CONDITION compares a field of the body, all must hold: 'celsius>20', 'sensor=roof', 'place.floor<=3', 'state!=new',
 'state in ["new","open"]', 'note' (it is there), '!note' (it is not). A value is JSON where it can be, otherwise text.
 TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
-${SERVER_USAGE}`
+${SERVERS_USAGE}`
 
 const LIMIT_DEFAULT = '20'
 
 /** Records of one page, of which a query fetches as many as it needs. */
 const PAGE_RECORDS_MAX = 1_000
 
-interface Asked extends AskedServer {
+interface Asked extends AskedServers {
   name: string
   limit: number
   body: PagedQueryBody
@@ -35,8 +35,8 @@ export async function queryCommand(args: string[]): Promise<number> {
   const help = args.includes('--help') || args.includes('-h')
   const asked = help ? '' : readAsked(args)
   if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
-  const { name, limit, body, url, key } = asked
-  const records = new ServiceClient({ url, apiKey: key }).agent(name).queryAll(body)
+  const { name, limit, body, urls, key } = asked
+  const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body)
   try {
     let left = limit
     for await (const { data: _same, ...record } of records) {
@@ -47,7 +47,7 @@ export async function queryCommand(args: string[]): Promise<number> {
     return exitCodes.fine
   } catch (error) {
     if (isClosedPipe(error)) return exitCodes.fine
-    process.stderr.write(`The query failed: ${describeTrouble(error, url)}\n`)
+    process.stderr.write(`The query failed: ${describeTrouble(error, urls)}\n`)
     return exitCodes.foundWrong
   }
 }
@@ -74,7 +74,7 @@ function readAsked(args: string[]): Asked | string {
     const wrong = where.find((condition) => typeof condition === 'string')
     if (typeof wrong === 'string')
       return `Expected a condition as 'celsius>20' after --where, not ${printable(wrong)}`
-    const server = serverAsked(values)
+    const server = serversAsked(values)
     if (typeof server === 'string') return server
     const limit = Number(values.limit)
     const conditions = where.filter((condition): condition is WhereCondition => typeof condition !== 'string')

@@ -72,8 +72,11 @@ const unanswered = new Set([
   'ETIMEDOUT',
 ])
 
-/** Why a call failed, in one sentence with the next step. */
-export function describeTrouble(error: unknown, url: string): string {
+/**
+ * Why a call failed, in one sentence with the next step.
+ * @param urls the address that was asked, or all of them
+ */
+export function describeTrouble(error: unknown, urls: string | readonly string[]): string {
   if (error instanceof ServiceError && error.status > 0) {
     const { status, code, message: detail } = error
     return describeRefusal({ status, code, detail })
@@ -81,8 +84,9 @@ export function describeTrouble(error: unknown, url: string): string {
   const cause = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (!unanswered.has(code)) return describeError(error)
+  const origins = [urls].flat().map((url) => new URL(url).origin)
   return printable(
-    `No server answers at ${new URL(url).origin} (${code}): start it by strandfast serve, or name its address by --url`,
+    `No server answers at ${origins.join(', ')} (${code}): start it by strandfast serve, or name its address by --url`,
   )
 }
 

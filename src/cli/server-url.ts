@@ -1,3 +1,4 @@
+import { Addresses } from '../client/addresses.js'
 import { findServer } from '../data-directory/address.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { settingsOf } from './read-settings.js'
@@ -14,12 +15,22 @@ export const SERVER_USAGE = `On the server's own machine, its address and root k
 Otherwise: --url URL, and --key KEY or SERVICE_ROOT_API_KEY.
 `
 
+/** The same of a command that goes on at the next address. */
+export const SERVERS_USAGE = `${SERVER_USAGE}--url takes the nodes of a cluster between commas: where one is away or stands by, the next is asked.
+`
+
 /** What `serverOptions` were given. */
 export type ServerValues = Partial<Record<keyof typeof serverOptions, string>>
 
 /** A server to ask: the address without a slash at the end. */
 export interface AskedServer {
   url: string
+  key: string | undefined
+}
+
+/** A server, or the nodes of a cluster, to ask in turn: addresses without a slash at the end. */
+export interface AskedServers {
+  urls: readonly string[]
   key: string | undefined
 }
 
@@ -56,11 +67,11 @@ export function serverAsked({
   key: givenKey,
   'data-dir': dataDir,
 }: ServerValues): AskedServer | string {
+  if (givenUrl?.includes(',') === true) return 'Expected one URL after --url: this command asks one server'
   let [url, key] = [givenUrl, givenKey]
   if (url === undefined || key === undefined) {
     const reading = settingsOf(dataDir)
-    if (!reading.ok)
-      return `Settings are wrong: ${describeFaults(reading.faults).trimEnd().replaceAll('\n', '; ')}`
+    if (!reading.ok) return describeSettings(reading.faults)
     const found = findServer(reading.config.dataDir)
     const ownUrl = ownAddress(reading.config) ?? serverUrl(reading.config)
     url ??= ownUrl
@@ -68,6 +79,37 @@ export function serverAsked({
   }
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return 'Expected an http or https URL after --url'
   return { url: url.replace(/\/+$/, ''), key }
+}
+
+/**
+ * The same for a command that goes on at the next address: --url may name several, between commas. The root key of a data
+ * directory is sent to none of them.
+ */
+export function serversAsked(values: ServerValues): AskedServers | string {
+  const { url, key, 'data-dir': dataDir } = values
+  if (url?.includes(',') !== true) {
+    const server = serverAsked(values)
+    if (typeof server === 'string') return server
+    return checkedServers({ urls: [server.url], key: server.key })
+  }
+  const urls = url.split(',').map((one) => one.trim())
+  if (key !== undefined) return checkedServers({ urls, key })
+  const reading = settingsOf(dataDir)
+  if (!reading.ok) return describeSettings(reading.faults)
+  return checkedServers({ urls, key: reading.config.rootApiKey })
+}
+
+/** Addresses as the client takes them; a text says why it would not. */
+function checkedServers({ urls, key }: AskedServers): AskedServers | string {
+  try {
+    return { urls: new Addresses(urls).inTurn, key }
+  } catch (error) {
+    return `--url: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+function describeSettings(faults: Parameters<typeof describeFaults>[0]): string {
+  return `Settings are wrong: ${describeFaults(faults).trimEnd().replaceAll('\n', '; ')}`
 }
 
 function isSameServer(url: string, ownUrl: string): boolean {

@@ -7,15 +7,15 @@ import { exitCodes } from './exit-codes.js'
 import { describeError, printable } from './printable.js'
 import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-trouble.js'
-import { type AskedServer, SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 
 const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
 Prints records as they are written, as lines of JSON, until Ctrl-C: of the agents or collections named, or of all. Where the
 connection is lost it goes on by itself from the last record, without a gap. --since prints first what was written from
 then on: TIME is ISO 8601 or Unix milliseconds. --filter leaves out records of one NAME whose body lacks the field.
-${SERVER_USAGE}`
+${SERVERS_USAGE}`
 
-interface Asked extends AskedServer {
+interface Asked extends AskedServers {
   names: string[]
   since: string | number | undefined
   filter: string | undefined
@@ -38,7 +38,7 @@ export async function tailCommand(args: string[]): Promise<number> {
   try {
     const refused = await followed(asked, stop.signal)
     if (refused === undefined) return exitCodes.fine
-    process.stderr.write(`The stream ended: ${describeTrouble(refused, asked.url)}\n`)
+    process.stderr.write(`The stream ended: ${describeTrouble(refused, asked.urls)}\n`)
     return exitCodes.foundWrong
   } finally {
     process.off('SIGINT', end)
@@ -55,7 +55,7 @@ function readAsked(args: string[]): Asked | string {
     })
     const { since, filter } = values
     if (filter !== undefined && names.length !== 1) return 'Expected one NAME with --filter'
-    const server = serverAsked(values)
+    const server = serversAsked(values)
     if (typeof server === 'string') return server
     const moment = since !== undefined && /^\d{1,15}$/.test(since) ? Number(since) : since
     return { names, since: moment, filter, ...server }
@@ -65,8 +65,8 @@ function readAsked(args: string[]): Asked | string {
 }
 
 /** Follows until the signal; resolves with the error of a server that refuses. */
-function followed({ url, key, names, since, filter }: Asked, signal: AbortSignal): Promise<unknown> {
-  const client = new ServiceClient({ url, apiKey: key })
+function followed({ urls, key, names, since, filter }: Asked, signal: AbortSignal): Promise<unknown> {
+  const client = new ServiceClient({ url: urls, apiKey: key })
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     let lost = false

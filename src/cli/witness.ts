@@ -12,12 +12,19 @@ import { growsFrom, pathOf } from '../proof/tree-proof.js'
 import { checkpointOrigin } from '../strand/checkpoint.js'
 import { parseHeader } from '../strand/header.js'
 import { headsType } from '../strand/record-type.js'
+import { askInTurn } from './ask-in-turn.js'
 import { boundedText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printableLines } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { refusalOf } from './server-trouble.js'
-import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
+import {
+  type AskedServers,
+  SERVERS_USAGE,
+  serverOptions,
+  serversAsked,
+  type ServerValues,
+} from './server-url.js'
 import { splitLines } from './split-lines.js'
 
 const USAGE = `Usage: strandfast witness --state FILE [--log-key HEX] [--max-age SECS]
@@ -25,7 +32,7 @@ Asks a server for the checkpoint of its log of strand heads, sees that the log o
 and keeps the new one there. The first run has nothing to compare with: it believes the server, or takes the public key
 of the log. It reads the heads that are new in the log: each record tells of them with its body, and of a strand with
 rising sizes. --max-age is how old the newest record of the log may be; a log grows while something is written.
-${SERVER_USAGE}Exit codes: 0 the log only grew; 1 it was cut, forked, cannot be read or is too old (FILE stays as it is); 75 the server is
+${SERVERS_USAGE}Exit codes: 0 the log only grew; 1 it was cut, forked, cannot be read or is too old (FILE stays as it is); 75 the server is
 away, hung up or is busy, so that nothing was seen; 78 wrong usage.
 `
 
@@ -35,10 +42,8 @@ const ANSWER_BYTES_MAX = 1_048_576
 /** How long the server may take for one answer. */
 const ANSWER_MS_MAX = 60_000
 
-interface Asked {
+interface Asked extends AskedServers {
   state: string
-  url: string
-  key: string | undefined
   logKey: string | undefined
   maxAgeSecs: number | undefined
 }
@@ -80,7 +85,7 @@ function readAsked(values: Values): Asked | string {
   const maxAge = values['max-age']
   if (maxAge !== undefined && !/^[1-9][0-9]{0,8}$/.test(maxAge)) return 'Expected --max-age to be seconds'
   const maxAgeSecs = maxAge === undefined ? undefined : Number(maxAge)
-  const server = serverAsked(values)
+  const server = serversAsked(values)
   return typeof server === 'string' ? server : { state, ...server, logKey, maxAgeSecs }
 }
 
@@ -214,12 +219,14 @@ async function ask(asked: Asked, path: string): Promise<string> {
 }
 
 /** Begins a call. @throws AwayError if the server is away or busy; Error for another refusal */
-async function open({ url, key }: Asked, path: string): Promise<Response> {
+async function open({ urls, key }: Asked, path: string): Promise<Response> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
-  const signal = AbortSignal.timeout(ANSWER_MS_MAX)
   let answer: Response
   try {
-    answer = await fetch(url + path, { headers, signal, redirect: 'error' })
+    answer = await askInTurn(urls, (url) => {
+      const signal = AbortSignal.timeout(ANSWER_MS_MAX)
+      return fetch(url + path, { headers, signal, redirect: 'error' })
+    })
   } catch (cause) {
     throw new AwayError('The server is away', { cause })
   }

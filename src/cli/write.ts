@@ -11,13 +11,13 @@ import { linesOnArrival, type NumberedLine } from './lines-on-arrival.js'
 import { printable } from './printable.js'
 import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-trouble.js'
-import { type AskedServer, SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 
 const USAGE = `Usage: strandfast write NAME [--data JSON] [--type TYPE] [--json]
 Writes records to the strand of NAME: those on standard input, one JSON object a line, or the one of --data. NAME is an
 agent, or a collection, which its first write makes. A line that is refused is named, and the others are written.
 --type is the records' type. --json prints the answer to each record as a line of JSON, in place of the sum.
-${SERVER_USAGE}`
+${SERVERS_USAGE}`
 
 /** Records of one batch; a batch is sent with what has arrived. */
 const BATCH_RECORDS_MAX = 1_000
@@ -30,7 +30,7 @@ const refusals = new Set([400, 413, 422])
 
 type Body = Record<string, unknown>
 
-interface Asked extends AskedServer {
+interface Asked extends AskedServers {
   name: string
   data: string | undefined
   type: string | undefined
@@ -63,7 +63,7 @@ export async function writeCommand(args: string[]): Promise<number> {
   if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
   const tally: Tally = { written: 0, refused: 0 }
   try {
-    const client = new ServiceClient({ url: asked.url, apiKey: asked.key })
+    const client = new ServiceClient({ url: asked.urls, apiKey: asked.key })
     // Names with :: are of agents of an organism, which no write makes.
     const strand = asked.name.includes('::')
       ? client.agent<Body>(asked.name)
@@ -75,7 +75,7 @@ export async function writeCommand(args: string[]): Promise<number> {
     for await (const lines of linesOnArrival(asBytes(input)))
       await writeLines(strand, { lines, asked, tally })
   } catch (error) {
-    process.stderr.write(`Stopped: ${describeTrouble(error, asked.url)}\n`)
+    process.stderr.write(`Stopped: ${describeTrouble(error, asked.urls)}\n`)
     tell(asked, tally)
     return exitCodes.foundWrong
   }
@@ -97,7 +97,7 @@ function readAsked(args: string[]): Asked | string {
     })
     const [name, ...more] = positionals
     if (name === undefined || more.length > 0) return 'Expected one NAME'
-    const server = serverAsked(values)
+    const server = serversAsked(values)
     const { data, type, json } = values
     return typeof server === 'string' ? server : { name, data, type, json, ...server }
   } catch (error) {
