@@ -89,6 +89,21 @@ describe('the attacks that run beside other tests', () => {
   })
 })
 
+describe('what CI runs by two fronts', () => {
+  it('is there', () => {
+    const ci = readFileSync(join(root, '../.ci/run'), 'utf8')
+    const [, list = ''] = /^by_two_fronts=\(\n(.*?)^\)$/ms.exec(ci) ?? []
+    const named = list.match(/(?<=^|\s)test\/\S+/gm) ?? []
+    expect(named.length).toBeGreaterThan(10)
+    const files = filesWith(/\bit\b/).map((path) => `test/${path}`)
+    for (const name of named)
+      expect(
+        files.some((path) => path.startsWith(name)),
+        name,
+      ).toBe(true)
+  })
+})
+
 describe('the folders of tests that only CI runs whole', () => {
   it('have what npm test runs of them', () => {
     for (const [folder, short] of Object.entries(shortForms)) {
