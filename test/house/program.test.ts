@@ -22,6 +22,8 @@ it('has a file for each thread that the program starts', () => {
   const threads = named(/new URL\("\.\.\/\.\.\/workers\/([^"]+)"/g)
   expect(threads).toContain('shard-thread.js')
   expect(threads.filter((name) => !existsSync(join(program, 'workers', name)))).toEqual([])
+  // From another depth a thread would be found in what was compiled, and not where the program is installed.
+  expect(named(/new URL\("([^"]*)workers\/[^"]+"/g)).toEqual(['../../'])
 })
 
 it('has modules that start threads two folders deep, from where they find them', () => {

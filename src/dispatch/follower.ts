@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads'
-import type { ShardLine } from '../../protocol/cluster-log-messages.js'
+import type { ShardLine } from '../protocol/cluster-log-messages.js'
 import {
   type FollowerSettings,
   type FollowerTold,
   isFollowerTold,
   stopFollowing,
-} from '../../protocol/follower-messages.js'
-import { assert } from '../../base/assert.js'
+} from '../protocol/follower-messages.js'
+import { assert } from '../base/assert.js'
 
 /** What a follower is made of. */
 export interface FollowerParts {
@@ -23,7 +23,7 @@ export class Follower {
   #stopping = false
 
   constructor({ settings, told, died }: FollowerParts) {
-    this.#worker = new Worker(new URL('../../../workers/follower.js', import.meta.url), {
+    this.#worker = new Worker(new URL('../../workers/follower.js', import.meta.url), {
       workerData: settings,
       name: 'follower',
       transferList: settings.stores.map(({ line }: { line: ShardLine }) => line.port),
