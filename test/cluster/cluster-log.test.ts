@@ -11,7 +11,9 @@ import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { LogLine } from '../../workers/store/log/log-line.js'
+import { encodeChanges } from '../../workers/store/log/row-change.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
+import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 
@@ -117,6 +119,19 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     const shard = node('a')
     shard.ask(appendNumber('agent', 0))
     expect(await kinds()).toEqual(['base', 'open', 'group'])
+  })
+
+  it('tells of a sync when the turn that waits for it is over, or that turn would be taken twice', async () => {
+    await begin()
+    const log = logOf('a')(undefined)
+    for (const _segment of log.read());
+    log.append(encodeChanges([]))
+    let isTold = false
+    log.syncSoon(() => (isTold = true))
+    log.syncNow()
+    expect(isTold).toBe(false)
+    await eventually(() => isTold)
+    await log.close()
   })
 
   it('is fenced by who opened the log after it, and the other goes on', async () => {

@@ -55,7 +55,10 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     this.#at = new ClusterReader(parts.line, parts, from)
     this.#appended = this.#at.group
     this.#durable = this.#appended
-    this.#line.listen((answer) => this.#take(answer))
+    this.#line.listen((answer) => {
+      this.#take(answer)
+      this.#tell()
+    })
   }
 
   get end(): LogPosition {
@@ -222,7 +225,6 @@ export class ClusterLog implements SegmentLog<LogPosition> {
       this.#underWay = undefined
       this.#sendNext()
     } else this.#failure = failureOf(answer)
-    this.#tell()
   }
 
   #tell(): void {
@@ -231,9 +233,10 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     told?.(this.#failure ?? null)
   }
 
-  /** Waits for an answer, which messages would bring later. */
+  /** Waits for an answer, which messages would bring later. Whoever waits is in the middle of something: others are told behind it. */
   #wait(): void {
     this.#take(this.#line.answer())
+    if (this.#told !== undefined) setImmediate(() => this.#tell())
   }
 }
 
