@@ -52,6 +52,11 @@ export const outboundLimits = {
   sinkBatchTriesMax: 3,
   /** How long a server of the cluster's database may take to accept a connection, milliseconds. */
   clusterConnectMs: 3_000,
+  /**
+   * How often a server of the cluster's database looks whether the node still waits for what it does, milliseconds: what
+   * was given up would wait for a standby with the connection of each try otherwise.
+   */
+  clusterLookMs: 5_000,
   /** How long an append may take until nothing is known of it, milliseconds. */
   clusterAppendMs: 10_000,
   /** How long a read of segments may take, milliseconds: less than their thread may be silent. */

@@ -57,7 +57,7 @@ export function mainServices(config: Config, around: Surroundings): Services {
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
   return {
-    readiness: () => standing.stoppingRefusal() ?? unready(parts, standing),
+    readiness: () => standing.stoppingRefusal() ?? unready(around),
     server: serverInfo(config, { parts, state: standing, license, hasConsole, copiedAtMs }),
     metrics: () => metrics.text(),
     metricFamilies: (names) => metrics.families(names),
@@ -69,8 +69,20 @@ export function mainServices(config: Config, around: Surroundings): Services {
   }
 }
 
-function unready({ shards, pools }: Parts, standing: Standing): Refusal | undefined {
-  if (!shards.serving) return refuse('unavailable', 'A shard is starting or recovering')
+const recovering = refuse('unavailable', 'A shard is starting or recovering')
+const opening = refuse(
+  'unavailable',
+  'A shard is opening its log in the database of the cluster: the log of this server says what keeps it',
+)
+const withoutDatabase = refuse(
+  'unavailable',
+  'The database of the cluster confirms nothing: it is away, only reads, waits for its standby, or lets the role do nothing',
+)
+
+function unready({ parts, standing, cluster }: Surroundings): Refusal | undefined {
+  const { shards, pools } = parts
+  if (cluster?.figures.mayAnswer === false) return withoutDatabase
+  if (!shards.serving) return cluster === undefined ? recovering : opening
   const idle = pools.find(({ figures }) => !figures.serving)
   if (idle !== undefined)
     return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)

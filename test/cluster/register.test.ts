@@ -208,6 +208,36 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     await expect(none.read(base.shard, { segment: 0, part: 0 }, 1)).rejects.toThrow('only reads')
   })
 
+  it('leaves no connection behind that waits for what was given up', async () => {
+    const base = await begin()
+    const [clock, urls] = [{ nowMs: 0 }, hostUrls(primary.url)]
+    const logs = Array.from(
+      { length: 4 },
+      () => new SegmentRegister({ urls, statements, nowMs: () => clock.nowMs, chance: () => 0 }),
+    )
+    registers.push(...logs)
+    const first = segment(base.shard, 1, 'first')
+    await Promise.all(logs.map((log) => log.read(base.shard, { segment: 0, part: 0 }, 1)))
+    standby.pause()
+    const given = logs.map((log) => log.append(base, first))
+    const waitingFor = async (kind: string) =>
+      (
+        await primary.query(
+          "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = $1 AND query LIKE 'INSERT INTO test_segments%'",
+          [kind],
+        )
+      ).length
+    // One waits for the standby, the others for that one.
+    await eventually(async () => (await waitingFor('Lock')) === 3)
+    clock.nowMs = 60_000
+    for (const log of logs) log.drop()
+    expect(new Set((await Promise.all(given)).map(({ kind }) => kind))).toEqual(new Set(['unknown']))
+    await eventually(async () => (await waitingFor('Lock')) === 0)
+    expect(await waitingFor('IPC')).toBe(1)
+    standby.resume()
+    await eventually(async () => (await rowsOf(base.shard)).length === 2)
+  })
+
   it('waits for the standby, whatever the role was given', async () => {
     await primary.query('CREATE ROLE hasty LOGIN SUPERUSER')
     await primary.query('ALTER ROLE hasty SET synchronous_commit = off')

@@ -1,7 +1,7 @@
 import { isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
 import type { Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
-import { isMissingTable } from './trouble.js'
+import { isMissingColumn, isMissingTable, OtherVersion } from './trouble.js'
 
 /** What a cluster is: the one row of its table. */
 export interface ClusterFacts {
@@ -34,9 +34,10 @@ export async function readFacts(
     rows = await session.rows(cluster.get)
   } catch (error) {
     if (isMissingTable(error)) return undefined
+    if (isMissingColumn(error)) throw new OtherVersion()
     throw error
   }
-  if (!areFacts(rows)) throw new Error('its table of the cluster is of another version')
+  if (!areFacts(rows)) throw new OtherVersion()
   const [row] = rows
   if (row === undefined) return undefined
   const { cluster_id: id, seed_fingerprint: seedFingerprint, ...more } = row

@@ -1,8 +1,9 @@
 import { clusterFormat, readFacts, type ClusterFacts } from './facts.js'
+import { missingRights } from './rights.js'
 import { examineServer, type ServerFacts } from './server-check.js'
 import { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
-import { describeTrouble } from './trouble.js'
+import { describeTrouble, isUnfit } from './trouble.js'
 
 /** What an opening of a cluster goes by. */
 export interface OpeningSettings {
@@ -32,7 +33,7 @@ export async function reachDatabase(settings: OpeningSettings): Promise<Reached>
   try {
     session = await Session.open(settings.urls)
   } catch (error) {
-    return away(error)
+    return useless(error)
   }
   try {
     const server = await examineServer(session)
@@ -42,7 +43,7 @@ export async function reachDatabase(settings: OpeningSettings): Promise<Reached>
     return { ok: false, because: 'unfit', detail: `The database of the cluster cannot be used: ${fault}` }
   } catch (error) {
     session.drop()
-    return away(error)
+    return useless(error)
   }
 }
 
@@ -53,11 +54,11 @@ export async function openCluster(settings: OpeningSettings): Promise<ClusterOpe
   const { session, warnings } = reached
   try {
     const facts = await readFacts(session, statements)
-    const fault = faultOf(facts)
+    const fault = faultOf(facts) ?? lackOfRights(await missingRights(session, statements))
     if (facts !== undefined && fault === undefined) return { ok: true, facts, warnings }
     return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
   } catch (error) {
-    return away(error)
+    return useless(error)
   } finally {
     session.drop()
   }
@@ -70,6 +71,10 @@ function faultOf(facts: ClusterFacts | undefined): string | undefined {
   return facts.ready
     ? undefined
     : 'holds a cluster that is not whole: a push was cut off, or is under way; run strandfast cluster push again'
+}
+
+function lackOfRights(missing: readonly string[]): string | undefined {
+  return missing.length === 0 ? undefined : `gives the role no right to ${missing.join(', ')}: grant it`
 }
 
 /** In production a database that may lose what it has acknowledged has to be asked for. */
@@ -89,7 +94,7 @@ function warningsOf({ replicated }: ServerFacts): string[] {
   ]
 }
 
-function away(error: unknown): { ok: false; because: 'away'; detail: string } {
+function useless(error: unknown): { ok: false; because: 'away' | 'unfit'; detail: string } {
   const detail = `The database of the cluster cannot be used: ${describeTrouble(error)}`
-  return { ok: false, because: 'away', detail }
+  return { ok: false, because: isUnfit(error) ? 'unfit' : 'away', detail }
 }

@@ -3,6 +3,7 @@ import { type Check, isNumber, isText, listOf, members } from '../../base/shape.
 import { failureOf } from './answers.js'
 import { Session, type Parameter } from './session.js'
 import type { ClusterStatements } from './statements.js'
+import { describeTrouble } from './trouble.js'
 
 /** Where a segment of a shard stands: its number, and its hash, 32 bytes. */
 export interface Place {
@@ -56,6 +57,8 @@ export type AppendOutcome =
 
 const AGAIN = 'again'
 
+const LATE = 'the database did not answer in time, as when it waits for its standby'
+
 /** A row that is to be rewritten is not there: rows of segments are never removed. */
 class MissingRow extends Error {}
 
@@ -91,13 +94,13 @@ export class SegmentRegister {
   async append(before: Place, segment: StoredSegment): Promise<AppendOutcome> {
     const { nowMs, chance } = this.#parts
     const untilMs = nowMs() + limits.clusterAppendMs
-    let reason = 'The database did not answer in time'
+    let reason: string = LATE
     for (let leftMs = limits.clusterAppendMs; leftMs > 0; leftMs = untilMs - nowMs()) {
       try {
         const found = await this.#within(leftMs, (session) => this.#tryAppend(session, before, segment))
         if (found !== AGAIN) return found
       } catch (error) {
-        reason = error instanceof Error ? error.message : String(error)
+        reason = describeTrouble(error)
         const failure = failureOf(error)
         if (failure === 'unknown') this.#drop()
         // What was sent before may have been done all the same.
@@ -208,9 +211,15 @@ export class SegmentRegister {
   /** Does something on the connection, which is broken off when it takes longer. */
   async #within<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
     const session = await this.session()
-    const timer = setTimeout(() => session.drop(), ms)
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      session.drop()
+    }, ms)
     try {
       return await work(session)
+    } catch (error) {
+      throw isLate ? new Error(LATE, { cause: error }) : error
     } finally {
       clearTimeout(timer)
     }

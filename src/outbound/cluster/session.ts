@@ -1,8 +1,9 @@
 import { Socket } from 'node:net'
-import { Client, type QueryResult, type QueryResultRow } from 'pg'
+import { Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
 import { isText, listOf, members } from '../../base/shape.js'
 import { failureOf } from './answers.js'
 import { limits } from '../../base/limits.js'
+import { describeTrouble } from './trouble.js'
 
 /** What a statement that writes has done. */
 export interface Written {
@@ -42,21 +43,36 @@ export class Session {
 
   /**
    * Connects to the first of the hosts that takes writes.
-   * @throws the error of the last one, or that all only read
+   * @throws the error of the only one, or AggregateError with that of each
    */
   static async open(urls: readonly string[]): Promise<Session> {
-    let failure: unknown = new Error('Expected the address of a PostgreSQL server')
+    const failures: { host: string; error: unknown }[] = []
     for (const url of urls) {
       const session = Session.#to(url)
+      // One that was stopped may accept a connection and say nothing more.
+      let isLate = false
+      const timer = setTimeout(() => {
+        isLate = true
+        session.drop()
+      }, limits.clusterConnectMs)
       try {
         await session.#begin()
         return session
       } catch (error) {
         session.drop()
-        failure = error
+        const late = new Error('it did not answer in time', { cause: error })
+        failures.push({ host: new URL(url).host, error: isLate ? late : error })
+      } finally {
+        clearTimeout(timer)
       }
     }
-    throw failure
+    const [first] = failures
+    if (first === undefined) throw new Error('Expected the address of a PostgreSQL server')
+    if (failures.length === 1) throw first.error
+    throw new AggregateError(
+      failures.map(({ error }) => error),
+      failures.map(({ host, error }) => `${host}: ${describeTrouble(error)}`).join('; '),
+    )
   }
 
   static #to(url: string): Session {
@@ -127,13 +143,24 @@ export class Session {
   async #begin(): Promise<void> {
     await this.#client.connect()
     if ((await this.#setting('transaction_read_only')) === 'on')
-      throw new Error('The PostgreSQL server only reads: it is a standby')
+      throw new Error(`The PostgreSQL server only reads: ${await this.#whyReadOnly()}`)
     // A role or database may have been given others, with which a commit would be answered too early, or in silence.
     await this.#client.query('SET client_min_messages = warning')
     await this.#client.query('SET statement_timeout = 0')
     await this.#client.query("SET default_transaction_isolation = 'read committed'")
     if (answersEarly.includes(await this.#setting('synchronous_commit')))
       await this.#client.query('SET synchronous_commit = on')
+    try {
+      await this.#client.query(`SET client_connection_check_interval = ${limits.clusterLookMs}`)
+    } catch (error) {
+      // Some engines, and PostgreSQL on some systems, cannot look.
+      if (!(error instanceof DatabaseError)) throw error
+    }
+  }
+
+  async #whyReadOnly(): Promise<string> {
+    const isSet = (await this.#setting('default_transaction_read_only')) === 'on'
+    return isSet ? 'default_transaction_read_only is on' : 'it is a standby'
   }
 
   async #setting(name: string): Promise<string> {

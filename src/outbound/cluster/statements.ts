@@ -24,6 +24,8 @@ export interface ClusterStatements {
   hashOf: string
   /** $1 shard, $2 segment. */
   headerOf: string
+  /** Tables, and what a node may not do to them that it has to. */
+  rights: string
   /** Bytes of each table. */
   bytes: string
   /** Standbys that are connected, and how. */
@@ -97,6 +99,8 @@ export function statementsOf(prefix: string): ClusterStatements {
       WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
     hashOf: `SELECT hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
     headerOf: `SELECT header FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
+    rights: `SELECT name, privilege FROM (VALUES ${neededRights({ segments, nodes, cluster, checkpoints })})
+      AS needed (name, privilege) WHERE NOT has_table_privilege(name, privilege)`,
     bytes: tables.map((name) => `SELECT pg_total_relation_size('${name}') AS bytes`).join(' UNION ALL '),
     standbys: `SELECT application_name AS name, sync_state AS state FROM pg_stat_replication ORDER BY 1`,
     read: `SELECT segment, part, hash, header, blocks, state FROM ${segments}
@@ -139,6 +143,19 @@ interface TableNames {
   nodes: string
   cluster: string
   checkpoints: string
+}
+
+/** What a node does to the tables: rows of SQL. */
+function neededRights({ segments, nodes, cluster, checkpoints }: TableNames): string {
+  const needed = {
+    [cluster]: ['SELECT'],
+    [nodes]: ['SELECT', 'INSERT', 'UPDATE'],
+    [segments]: ['SELECT', 'INSERT', 'UPDATE'],
+    [checkpoints]: ['SELECT', 'INSERT', 'DELETE'],
+  }
+  return Object.entries(needed)
+    .flatMap(([table, rights]) => rights.map((right) => `('${table}', '${right}')`))
+    .join(', ')
 }
 
 function createAll({ segments, nodes, cluster, checkpoints }: TableNames): string[] {

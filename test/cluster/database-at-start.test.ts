@@ -1,0 +1,137 @@
+import { existsSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { binariesOf } from '../support/cluster/prepared-data.js'
+import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+
+describe.skipIf(noPostgres)('a node that starts on a database that is not right', () => {
+  let cluster: ClusterOfOne
+
+  beforeAll(async () => {
+    cluster = await makeClusterOfOne()
+    expect(await cluster.run(['cluster', 'init', '--shards', '1'])).toMatchObject({ status: 0 })
+  })
+
+  afterAll(() => cluster?.remove())
+
+  const query = (text: string) => cluster.postgres.query(text)
+  const contents = async () => {
+    const tables = ['cluster', 'nodes', 'segments', 'checkpoints']
+    return Promise.all(tables.map((table) => query(`SELECT * FROM strandfast_${table} ORDER BY 1, 2`)))
+  }
+  const as = (role: string) => cluster.postgres.url.replace('strandfast@', `${role}@`)
+  /** A start that is to fail, which leaves the database as it was, and makes no data directory. */
+  const refused = async (url = cluster.postgres.url) => {
+    const [before, dataDir] = [await contents(), cluster.place('data')]
+    const env = { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: '0', SERVICE_CLUSTER_URL: url }
+    const { status, stdout, stderr } = await cluster.run(['serve'], env)
+    expect(existsSync(dataDir)).toBe(false)
+    expect(await contents()).toEqual(before)
+    const lines = stderr.trim().split('\n')
+    expect([stdout, lines.length], stderr).toEqual(['', 1])
+    return [status, lines[0]]
+  }
+
+  it('refuses a cluster of another format, and names both', async () => {
+    await query('UPDATE strandfast_cluster SET format = 2')
+    expect(await refused()).toEqual([
+      78,
+      expect.stringMatching(/holds a cluster of format 2, and this program reads format 1: use its version$/),
+    ])
+    await query('UPDATE strandfast_cluster SET format = 1')
+  })
+
+  it('refuses tables of another version', async () => {
+    const says = [78, expect.stringMatching(/its tables are those of another version: use that$/)]
+    await query('ALTER TABLE strandfast_cluster RENAME COLUMN layout TO places')
+    expect(await refused()).toEqual(says)
+    await query('ALTER TABLE strandfast_cluster RENAME COLUMN places TO layout')
+    await query('ALTER TABLE strandfast_cluster ALTER COLUMN shards TYPE text')
+    expect(await refused()).toEqual(says)
+    await query('ALTER TABLE strandfast_cluster ALTER COLUMN shards TYPE integer USING shards::integer')
+  })
+
+  it('refuses a role that may not do what a node does, and names what it may not', async () => {
+    await query('CREATE ROLE reader LOGIN')
+    await query('GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader')
+    await query('GRANT INSERT, UPDATE, DELETE ON strandfast_nodes, strandfast_checkpoints TO reader')
+    expect(await refused(as('reader'))).toEqual([
+      78,
+      expect.stringMatching(
+        /gives the role no right to INSERT on strandfast_segments, UPDATE on strandfast_segments: grant it$/,
+      ),
+    ])
+    await query('GRANT INSERT, UPDATE ON strandfast_segments TO reader')
+    const server = await cluster.start({ env: { SERVICE_CLUSTER_URL: as('reader') } })
+    expect(await server.halt()).toBe(0)
+  })
+
+  it('refuses a role that may read nothing, or may not log in, and a database that is not there', async () => {
+    await query('CREATE ROLE guest LOGIN')
+    const { url } = cluster.postgres
+    for (const [where, says] of [
+      [as('guest'), 'the role has no right to it: permission denied for table strandfast_cluster'],
+      [as('nobody'), 'it does not let the role in: role "nobody" does not exist'],
+      [url.replace(/postgres$/, 'nowhere'), 'create it, or name another one in the URL'],
+    ] as const)
+      expect(await refused(where)).toEqual([78, expect.stringContaining(says)])
+    await query('ALTER ROLE guest NOLOGIN')
+    expect(await refused(as('guest'))).toEqual([78, expect.stringContaining('is not permitted to log in')])
+  })
+
+  it('may be started again on one that cannot be reached, or only reads', async () => {
+    await query('ALTER ROLE reader SET default_transaction_read_only = on')
+    expect(await refused(as('reader'))).toEqual([
+      1,
+      expect.stringMatching(/default_transaction_read_only is on$/),
+    ])
+    const two = cluster.postgres.url.replace('strandfast@', 'reader@127.0.0.1:1,')
+    expect(await refused(two)).toEqual([
+      1,
+      expect.stringMatching(/127\.0\.0\.1:1: connect ECONNREFUSED .*; 127\.0\.0\.1:\d+: .* only reads/),
+    ])
+  })
+
+  it('refuses a PostgreSQL that is too old', async () => {
+    const old = await makeClusterOfOne({ binaries: binariesOf(14) })
+    try {
+      const env = { SERVICE_DATA_DIR: old.place('data'), SERVICE_PORT: '0' }
+      for (const command of [['serve'], ['cluster', 'init', '--shards', '1']])
+        expect(await old.run(command, env)).toMatchObject({
+          status: 78,
+          stderr: expect.stringMatching(
+            /^The database .* it is PostgreSQL 14\.\d+[^:\n]*: expected 15 or newer\n$/,
+          ),
+        })
+      expect(existsSync(env.SERVICE_DATA_DIR)).toBe(false)
+      expect(await old.postgres.query("SELECT 1 FROM pg_tables WHERE tablename LIKE 'strandfast%'")).toEqual(
+        [],
+      )
+    } finally {
+      await old.remove()
+    }
+  })
+
+  it('refuses the cluster of another data directory, and changes neither', async () => {
+    const dataDir = cluster.place('data')
+    const own = await cluster.start({ dataDir })
+    await own.halt()
+    await query('CREATE DATABASE other')
+    const url = cluster.postgres.url.replace(/postgres$/, 'other')
+    const env = { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: '0', SERVICE_CLUSTER_URL: url }
+    expect(await cluster.run(['cluster', 'init', '--shards', '1'], env)).toMatchObject({ status: 0 })
+    expect(await cluster.run(['serve'], env)).toMatchObject({
+      status: 78,
+      stderr: expect.stringMatching(/\nThe data directory .* name the right one of the two\n$/),
+    })
+    const client = await cluster.postgres.connect('other')
+    const { rows } = await client.query(
+      'SELECT (SELECT count(*) FROM strandfast_nodes) AS nodes, count(*) AS segments FROM strandfast_segments',
+    )
+    await client.end()
+    expect(rows).toEqual([{ nodes: '0', segments: '1' }])
+    const again = await cluster.start({ dataDir })
+    expect(again.stderr()).not.toContain('was made from the log')
+    expect(await again.halt()).toBe(0)
+  })
+})

@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { LoadedNode, nodeSettings } from '../support/cluster/loaded-node.js'
+import { Rig } from '../support/cluster/rig.js'
+import { eventually } from '../support/eventually.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+import { run } from '../support/server/command.js'
+
+const noRoom = 'could not extend file: No space left on device'
+const confirmsNothing = 'The database of the cluster confirms nothing'
+const opensItsLog = 'A shard is opening its log in the database of the cluster'
+
+describe.skipIf(noPostgres)('a node under load whose database gets into trouble', () => {
+  let rig: Rig
+  let node: LoadedNode
+
+  beforeAll(async () => {
+    rig = await Rig.start(15, { fsync: 'on' })
+    const init = await run(['cluster', 'init', '--shards', '2'], nodeSettings(rig.urls))
+    expect(init).toMatchObject({ status: 0 })
+    await rig.primary.query('CREATE ROLE node LOGIN')
+    await rig.primary.query('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO node')
+  })
+
+  afterAll(() => rig?.remove())
+
+  beforeEach(async () => {
+    node = await LoadedNode.start(nodeSettings(rig.urls, 'node'))
+    await node.goesOn()
+  })
+
+  afterEach(async () => {
+    await node?.stop()
+    await rig?.restore()
+  })
+
+  /** Resolves when the node says why it does not serve, and its log does. @returns how much it has acknowledged by then */
+  const sayingWhy = async ({ ready, log }: { ready: string; log: string }) => {
+    await eventually(async () => {
+      const { status, body } = await node.ready()
+      return status === 503 && body.detail.startsWith(ready)
+    })
+    const { size } = node.acknowledged
+    await eventually(() => node.server.stderr().includes(log))
+    // What was under way at first is known to nobody; what comes later is refused.
+    await eventually(() =>
+      ['outcome_unknown', 'unavailable'].every((code) => node.refused.some(({ body }) => body.code === code)),
+    )
+    expect(node.acknowledged.size).toBe(size)
+  }
+  /** It serves again by itself, with all that it had acknowledged. */
+  const goesOn = async () => {
+    await node.goesOn()
+    expect(await node.lost()).toEqual([])
+    for (const { status, headers } of node.refused)
+      expect([status, headers.get('content-type'), headers.get('retry-after')]).toEqual([
+        503,
+        'application/problem+json',
+        '1',
+      ])
+    expect(await node.server.halt()).toBe(0)
+  }
+
+  it('acknowledges nothing while it only reads, and goes on when it takes writes again', async () => {
+    await rig.primary.query('ALTER SYSTEM SET default_transaction_read_only = on')
+    rig.primary.reload()
+    await sayingWhy({ ready: confirmsNothing, log: 'only reads: default_transaction_read_only is on' })
+    const client = await rig.primary.connect()
+    await client.query('SET default_transaction_read_only = off')
+    await client.query('ALTER SYSTEM RESET default_transaction_read_only')
+    await client.end()
+    rig.primary.reload()
+    await goesOn()
+  })
+
+  it('acknowledges nothing while its disk is full, and goes on when it has room', async () => {
+    const raise = `BEGIN RAISE EXCEPTION '${noRoom}' USING ERRCODE = '53100'; END`
+    await rig.primary.query(`CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ ${raise} $$`)
+    await rig.primary.query(
+      'CREATE TRIGGER no_room BEFORE INSERT ON strandfast_segments FOR EACH ROW EXECUTE FUNCTION no_room()',
+    )
+    await sayingWhy({ ready: opensItsLog, log: `its disk is full: ${noRoom}` })
+    await rig.primary.query('DROP FUNCTION no_room CASCADE')
+    await goesOn()
+  })
+
+  it('acknowledges nothing while no standby answers, and goes on when one does', async () => {
+    for (const standby of rig.standbys) standby.pause()
+    await sayingWhy({
+      ready: confirmsNothing,
+      log: 'did not answer in time, as when it waits for its standby',
+    })
+    rig.standbys[0]?.resume()
+    await goesOn()
+    rig.standbys[1]?.resume()
+  })
+
+  it('has all that it acknowledged when the primary dies, and goes on with the standby that is promoted', async () => {
+    await rig.killPrimary()
+    await rig.promote()
+    await goesOn()
+    expect(node.server.stderr()).not.toContain('"fatal"')
+  })
+
+  it('acknowledges nothing while its role may not write, and goes on when it may', async () => {
+    await rig.primary.query('REVOKE INSERT ON strandfast_segments FROM node')
+    await sayingWhy({
+      ready: opensItsLog,
+      log: 'the role has no right to it: permission denied for table strandfast_segments',
+    })
+    await rig.primary.query('GRANT INSERT ON strandfast_segments TO node')
+    await goesOn()
+  })
+
+  it('acknowledges nothing while its role may not log in, and goes on when it may', async () => {
+    await rig.primary.query('ALTER ROLE node NOLOGIN')
+    await rig.primary.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'strandfast-cluster'",
+    )
+    await sayingWhy({
+      ready: confirmsNothing,
+      log: 'it does not let the role in: role \\"node\\" is not permitted to log in',
+    })
+    await rig.primary.query('ALTER ROLE node LOGIN')
+    await goesOn()
+  })
+
+  it('ends where it has lost what it had acknowledged', async () => {
+    const ended = new Promise((resolve) => node.server.process.once('exit', resolve))
+    // All at once: what comes behind a segment that stays would be a log that goes on.
+    await rig.primary.query(
+      'LOCK TABLE strandfast_segments; DELETE FROM strandfast_segments WHERE segment > 2',
+    )
+    expect(await ended).toBe(1)
+    expect(node.server.stderr()).toMatch(
+      /"level":"fatal".*the database of the cluster has lost what it had acknowledged/,
+    )
+  })
+})
