@@ -1,5 +1,12 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { isLong, leftToCi, onNodeHttp, patienceMs, unmeasuredAttacks } from './test/support/ci-only.js'
+import {
+  isLong,
+  leftToCi,
+  onNodeHttp,
+  onStandby,
+  patienceMs,
+  unmeasuredAttacks,
+} from './test/support/ci-only.js'
 import { LongestFirst } from './test/support/longest-first.js'
 import { seedOfRun } from './test/support/run-seed.js'
 
@@ -27,6 +34,12 @@ const alone = { maxWorkers: 1, sequence: { groupOrder: 1 } }
 const projects = [
   { name: 'tests', include: ['test/**/*.test.ts'], exclude: measured, ...together },
   { name: 'node:http', include: onNodeHttp.filter((path) => !ofAttacks(path)), env: nodeHttp, ...together },
+  {
+    name: 'through a standby',
+    include: onStandby,
+    env: { ...env, STRANDFAST_THROUGH_STANDBY: '1' },
+    ...together,
+  },
   { name: 'attacks', include: measured, ...alone },
   { name: 'attacks on node:http', include: onNodeHttp.filter(ofAttacks), env: nodeHttp, ...alone },
 ]

@@ -8,8 +8,10 @@ import type { DataDirectory } from './data-directory/data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
 import { connectionsMax } from './http/connections.js'
+import { boundsMemory } from './http/bounds.js'
 import type { Handling } from './http/handling.js'
 import { listen, type HttpServer } from './http/server.js'
+import { Heartbeat } from './protocol/heartbeat.js'
 import { allRoutes, type Route } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
@@ -20,7 +22,7 @@ import { readPages } from './server/pages.js'
 import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
-import { handlingOf } from './server/requests.js'
+import { boundSettings, handlingOf } from './server/requests.js'
 import { endProcess, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
 import { mainServices, type Services } from './server/services.js'
 import { makeSink } from './server/sink.js'
@@ -98,18 +100,18 @@ function tellListening({ config, parts, log }: Server, http: HttpServer): void {
 
 /** Stops a server that may stand by, or be taking its turn just now. */
 async function stopAll(server: Server, { opened, started, waiting }: Progress): Promise<void> {
-  const { log, directory, state } = server
+  const { config, log, directory, state } = server
   if (!waiting.isOver) {
     log.info('stopping, before it has served')
     dropAddress(directory.path)
     state.stop()
-    await waiting.stop()
+    await waiting.stop(config.shutdownTimeoutSecs * 500)
   }
   const http = await started.catch((error: unknown) => {
     if (!(error instanceof Stopped)) log.error({ err: error }, 'the node could not take its turn')
   })
   if (http !== undefined) return stop(server, http)
-  await opened.close(Infinity)
+  await opened.close()
   log.info('stopped')
 }
 
@@ -183,12 +185,27 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
 type Server = Awaited<ReturnType<typeof construct>>
 
 /** What a server shows of itself; nothing of it runs yet. */
-async function faceOf(server: Server): Promise<Face> {
+async function faceOf(server: Server, waiting: Waiting): Promise<Face> {
   const { config, directory, log, state, parts, control, fronts, auth, license, cluster } = server
   const pages = await readPages(config, log)
   const { standing } = state
   const hasConsole = pages.console !== undefined
-  const services = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
+  const others = {
+    figures: async () => [...waiting.frontFigures, ...((await fronts?.figures()) ?? [])],
+    lastUses: async (keyIds: readonly string[]) => [
+      ...((await fronts?.lastUses(keyIds)) ?? []),
+      ...((await cluster?.lastUses(keyIds)) ?? []),
+    ],
+  }
+  const services = mainServices(config, {
+    parts,
+    standing,
+    fronts: others,
+    license,
+    hasConsole,
+    control,
+    cluster,
+  })
   const routes = allRoutes(config.agentId, hasConsole)
   const handling = handlingOf(config, { directory, routes, parts, standing, services, auth, pages, log })
   return { routes, services, handling }
@@ -205,20 +222,48 @@ async function listenWith(server: Server, { routes, handling }: Face, opened: Op
   return http
 }
 
+/** What this node takes requests with for another one that owns the shards. */
+function linkedFrontOf({ config, directory, parts, state, authServices, max }: Server, { services }: Face) {
+  const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
+  const { metrics, metricFamilies } = services
+  return {
+    given: {
+      config,
+      masterSeed,
+      tokenEra,
+      rootKeyDigest,
+      shards,
+      stageFolder: parts.stageFolder,
+      connectionsMax: max,
+      auth: authServices && { license: authServices.license, mailOn: authServices.mailOn },
+      heartbeat: new Heartbeat().memory,
+      standing: state.standing.memory,
+      bounds: boundsMemory(boundSettings(config, max)),
+    },
+    own: {
+      services: { metrics, metricFamilies },
+      readers: { importCheck: parts.readers.importCheck.bind(parts.readers) },
+    },
+  }
+}
+
 /** Starts each part after those that it needs; `opened` closes them again if a later one fails. */
 async function start(server: Server, opened: Opened, waiting: Waiting): Promise<HttpServer> {
   const { config, directory, log, state, sink, serverLog, parts, keys, proposals, control, fronts } = server
   const { auth, authServices, license, cluster } = server
   const { threads, shards, readers } = parts
-  const face = await faceOf(server)
+  const face = await faceOf(server, waiting)
   opened.add(() => cluster?.leave())
   await cluster?.join()
   opened.add(() => readers.close())
   opened.add(() => threads.close())
-  const listener = shardsListener({ ...parts, keys, auth, control, fronts, log })
-  const openShards = () => threads.start(listener)
-  const listenAlready = () => listenWith(server, face, opened)
-  const early = await waiting.untilOpen(cluster, { openShards, listen: listenAlready })
+  const listener = shardsListener({ ...parts, keys, auth, control, fronts, cluster, log })
+  const early = await waiting.untilOpen(cluster, {
+    openShards: () => threads.start(listener),
+    listen: () => listenWith(server, face, opened),
+    handling: face.handling,
+    front: () => linkedFrontOf(server, face),
+  })
   await makeDefaultAgent(config, shards)
   opened.add(() => sink?.stop())
   sink?.start()
@@ -241,6 +286,7 @@ async function start(server: Server, opened: Opened, waiting: Waiting): Promise<
   const http = early ?? (await listenWith(server, face, opened))
   await fronts?.listen(http)
   waiting.over()
+  cluster?.serves({ parts, services: face.services, auth: authServices }, state.standing)
   return http
 }
 
@@ -261,6 +307,7 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   dropAddress(directory.path)
   proposals.stop()
   state.stop()
+  server.cluster?.stopping()
   await Promise.all([drain(config, http, parts), fronts?.drain(config.shutdownTimeoutSecs * 500)])
   await keys.stop()
   await fronts?.close()

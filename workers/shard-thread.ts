@@ -82,6 +82,21 @@ function join(front: number, its: MessagePort): void {
     take(message)
     work()
   })
+  // The thread ends its ports itself when it closes; another node's front may go before.
+  its.on('close', () => leave(front, its))
+}
+
+/** A front has gone. */
+function leave(front: number, its: MessagePort): void {
+  const place = ports.indexOf(its)
+  if (!open || place < 0) return
+  ports.splice(place, 1)
+  frames.remove(front)
+  for (const [agent, watching] of watched) {
+    const others = watching & ~(1 << front)
+    if (others === 0) watched.delete(agent)
+    else watched.set(agent, others)
+  }
 }
 
 /**

@@ -2,6 +2,11 @@
 export const frontLimits = {
   /** The most that SERVICE_FRONTS can be set to. */
   frontsMax: 16,
+  /**
+   * The most fronts that a shard talks to: those of its process, and other nodes of the cluster. Which of them watch an
+   * agent is a bit each.
+   */
+  frontNumbers: 31,
   /** Milliseconds between two signs of life of a front thread. */
   frontBeatMs: 200,
   /** How long front threads may take to end before the process ends, milliseconds. */

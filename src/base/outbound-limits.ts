@@ -75,6 +75,20 @@ export const outboundLimits = {
   clusterForgetSegments: 2_048,
   /** How often the thread of the log tells its figures, milliseconds. */
   clusterFiguresMs: 1_000,
+  /** Bytes of one message between two nodes: what a shard may be sent in one turn. */
+  linkMessageBytesMax: 268_435_456,
+  /** Bytes that may wait for another node to read them. */
+  linkUnsentBytesMax: 268_435_456,
+  /** How long another node may take to be reached, and to say who it is, milliseconds. */
+  linkHandshakeMs: 3_000,
+  /** Connections of other nodes at once. */
+  linksMax: 64,
+  /** Pause between two questions whether the other end of a link is there, milliseconds. */
+  linkPingMs: 200,
+  /** How long a node may answer for another one without hearing of it, milliseconds; half a lease at most. */
+  linkLeaseMs: 1_000,
+  /** Pause between two tries to reach another node, milliseconds. */
+  linkRetryMs: 200,
   /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */
   clusterFollowMs: 200,
   /** Pause between two tries to open a shard that its owner is about to give up, milliseconds. */

@@ -171,7 +171,7 @@ export class ShardLink {
   #add(command: Command, receive: Receive): void {
     if (this.#frame.length === 0) setImmediate(() => this.flush())
     const id = this.#nextId
-    this.#nextId = id + limits.frontsMax
+    this.#nextId = id + limits.frontNumbers
     const bytes = bytesOf(command)
     this.#frameBytes += bytes
     this.#pending.set(id, { receive, bytes, writes: 'options' in command })

@@ -139,6 +139,11 @@ export class ShardPort {
     return this.#memory
   }
 
+  /** A front has gone. */
+  leave(front: number): void {
+    this.#memory?.leaves(front)
+  }
+
   /**
    * Sends a command with the others of this tick.
    * @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving

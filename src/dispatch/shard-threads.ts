@@ -154,6 +154,12 @@ export class ShardThreads {
     return this.#ports[shard]?.join(front, port)
   }
 
+  /** A front has gone, with all that it kept: nobody waits for it. */
+  leave(front: number): void {
+    this.#fronts.delete(front)
+    for (const port of this.#ports) port.leave(front)
+  }
+
   /** Figures, queue depth, silence and ends of each shard, for metrics. */
   figures(): ShardThreadFigures[] {
     return this.#ports.map((port, shard) => {

@@ -8,7 +8,7 @@ import { boundConnections, type ConnectionBound } from './connections.js'
 import { addFallbacks } from './fallback.js'
 import { handlerOf } from './handle.js'
 import type { Handling } from './handling.js'
-import type { DoorOptions, Engine, HttpDoor } from '../door/door.js'
+import type { DoorMethod, DoorOptions, Engine, HttpDoor } from '../door/door.js'
 import { loadEngine, type LoadedEngine } from '../door/engine.js'
 
 /** The listening part of the server. */
@@ -22,6 +22,8 @@ export interface HttpServer {
   slowerBecause: string | undefined
   /** Gives a front of another thread a share of the connections. */
   shareWith(door: number): void
+  /** Has another handling answer from the next request on. */
+  use(handling: Handling): void
   /** Takes no new connections; open ones go on. */
   stopListening(): void
   /** Closes every connection. */
@@ -51,7 +53,7 @@ export async function listen(
 ): Promise<HttpServer> {
   const loaded = await engineOf(config)
   if (config.port !== 0) await assertFree(config)
-  const door = openDoor(loaded, config, { routes, handling })
+  const { door, use } = openDoor(loaded, config, { routes, handling })
   const port = await door.listen(config.host, config.port, shared)
   if (port === undefined) throw new Error(notFree(config))
   return {
@@ -60,6 +62,7 @@ export async function listen(
     engine: loaded.engine,
     slowerBecause: loaded.slowerBecause,
     shareWith: (other) => door.shareWith(other),
+    use,
     ...endsOf(door),
   }
 }
@@ -73,7 +76,7 @@ export async function listenAlong(
   routes: readonly Route[],
   handling: Handling,
 ): Promise<HttpShare> {
-  const door = openDoor(await engineOf(config), config, { routes, handling })
+  const { door } = openDoor(await engineOf(config), config, { routes, handling })
   const share = await door.takeShare(config.host, config.port)
   if (share === undefined) throw new Error(notFree(config))
   return { door: share, ...endsOf(door) }
@@ -89,16 +92,20 @@ function openDoor(
   loaded: LoadedEngine,
   { tls, connections }: ListenSettings,
   { routes, handling }: { routes: readonly Route[]; handling: Handling },
-): HttpDoor {
+): { door: HttpDoor; use: HttpServer['use'] } {
   const malformed = () => JSON.stringify(problemOf(noRequest, handling.nextRequestId()))
   const door = doorOf(loaded, { tls, malformed })
   boundConnections(door, connections)
-  for (const route of routes) {
-    door.route(route.method, route.path, handlerOf(route, handling))
-    if (route.method === 'get') door.route('head', route.path, handlerOf(route, handling, true))
-  }
+  const all = routes.flatMap((route): { method: DoorMethod; route: Route; headOnly: boolean }[] => {
+    const own = { method: route.method, route, headOnly: false }
+    return route.method === 'get' ? [own, { method: 'head', route, headOnly: true }] : [own]
+  })
+  const handlersOf = (by: Handling) => all.map(({ route, headOnly }) => handlerOf(route, by, headOnly))
+  let handlers = handlersOf(handling)
+  for (const [place, { method, route }] of all.entries())
+    door.route(method, route.path, (response, request) => handlers[place]?.(response, request))
   addFallbacks(door, routes, handling)
-  return door
+  return { door, use: (other) => (handlers = handlersOf(other)) }
 }
 
 function endsOf(door: HttpDoor): Pick<HttpServer, 'stopListening' | 'close'> {

@@ -29,11 +29,11 @@ export interface FrontFrame extends Omit<OutcomeFrame, 'figures'> {
 }
 
 /**
- * The front that a command came from: each numbers its commands in steps of `limits.frontsMax`, beginning with its own
+ * The front that a command came from: each numbers its commands in steps of `limits.frontNumbers`, beginning with its own
  * number.
  */
 export function frontOf(commandId: number): number {
-  return commandId % limits.frontsMax
+  return commandId % limits.frontNumbers
 }
 
 // Plain maps: record structures would have to be defined again in every frame.
@@ -67,7 +67,8 @@ export function encodeCommands(frame: CommandFrame): ArrayBuffer {
     }
     return [id, command]
   })
-  return ownMemory(packr.pack({ frame: small, large } satisfies PackedFrame), fields)
+  const packed = packr.pack({ frame: small, large } satisfies PackedFrame)
+  return ownMemory(packed, fields, [packed.length, frame.length])
 }
 
 const noBytes = new Uint8Array(0)
@@ -75,8 +76,8 @@ const noBytes = new Uint8Array(0)
 /** The commands of a frame. Their byte fields are views of `memory`, which must not be released. */
 export function decodeCommands(memory: ArrayBuffer): CommandFrame {
   const length = new DataView(memory).getUint32(0)
-  const packed = unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES, length)) as PackedFrame
-  let at = LENGTH_BYTES + length
+  const packed = unpackr.unpack(new Uint8Array(memory, HEAD_BYTES, length)) as PackedFrame
+  let at = HEAD_BYTES + length
   for (const [place, name, bytes] of packed.large) {
     const command = packed.frame[place]?.[1]
     if (command !== undefined) Object.assign(command, { [name]: new Uint8Array(memory, at, bytes) })
@@ -86,25 +87,44 @@ export function decodeCommands(memory: ArrayBuffer): CommandFrame {
 }
 
 export function encodeOutcomes(frame: FrontFrame): ArrayBuffer {
-  return ownMemory(packr.pack(frame), [])
+  return ownMemory(packr.pack(frame), [], [frame.told, frame.outcomes.length])
 }
 
 export function decodeOutcomes(memory: ArrayBuffer): FrontFrame {
-  return unpackr.unpack(new Uint8Array(memory, LENGTH_BYTES)) as FrontFrame
+  return unpackr.unpack(new Uint8Array(memory, HEAD_BYTES)) as FrontFrame
 }
 
-/** The length of the packed part comes first. */
-const LENGTH_BYTES = 4
+/**
+ * What comes first, two numbers of 32 bits that whoever passes a frame on need not unpack: of commands the length of the
+ * packed part, of outcomes the count of frames with notices; then how many commands or outcomes there are.
+ */
+const HEAD_BYTES = 8
+
+/** How many commands, or outcomes, a frame has. */
+export function countOf(memory: ArrayBuffer): number {
+  return new DataView(memory).getUint32(4)
+}
+
+/** The count of frames with notices up to a frame of outcomes. */
+export function toldOf(memory: ArrayBuffer): number {
+  return new DataView(memory).getInt32(0)
+}
 
 /** msgpackr packs into a pool that it shares between results: transferring that would empty its neighbours. */
-function ownMemory(packed: Buffer, fields: readonly Uint8Array[]): ArrayBuffer {
-  let length = LENGTH_BYTES + packed.length
+function ownMemory(
+  packed: Buffer,
+  fields: readonly Uint8Array[],
+  [first, count]: [number, number],
+): ArrayBuffer {
+  let length = HEAD_BYTES + packed.length
   for (const field of fields) length += field.length
   const memory = new ArrayBuffer(length)
   const bytes = new Uint8Array(memory)
-  new DataView(memory).setUint32(0, packed.length)
-  bytes.set(packed, LENGTH_BYTES)
-  let at = LENGTH_BYTES + packed.length
+  const head = new DataView(memory)
+  head.setUint32(0, first)
+  head.setUint32(4, count)
+  bytes.set(packed, HEAD_BYTES)
+  let at = HEAD_BYTES + packed.length
   for (const field of fields) {
     bytes.set(field, at)
     at += field.length

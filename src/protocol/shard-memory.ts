@@ -24,7 +24,7 @@ const phases = { absent: 0, learning: 1, serving: 2 } as const
 
 /** The words of a front begin here; before them lie the count of changes and what waits for the shard. */
 const FRONTS_AT = 3
-const WORDS = FRONTS_AT + 2 * limits.frontsMax
+const WORDS = FRONTS_AT + 2 * limits.frontNumbers
 /** Doubles lie at a multiple of 8 bytes. */
 const FIGURES_AT = Math.ceil(WORDS / 2) * 8
 

@@ -1,21 +1,28 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { readIfThere, writeDurably } from '../base/durable-file.js'
+import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { machineClock } from '../base/machine-clock.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
+import { linkKeyOf } from '../data-directory/link-key.js'
 import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
-import { type Member, Membership } from '../dispatch/cluster/membership.js'
+import { type Member, type MemberAbout, Membership } from '../dispatch/cluster/membership.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import type { ClusterOwner } from '../dispatch/shard-threads.js'
 import { clusterFormat } from '../outbound/cluster/facts.js'
 import { NodeTable } from '../outbound/cluster/nodes.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
+import { listenForLinks, type LinkServer } from '../outbound/link/link.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
 import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ClusterConfig } from '../settings/cluster.js'
+import type { ClusterFrontParts } from './cluster-front.js'
 import { StandBy } from './cluster-stand-by.js'
+import { LinkOwner } from './link-owner.js'
+import type { MainCallParts } from './main-calls.js'
+import type { Standing } from './state.js'
 
 /** The file in a data directory that says as which incarnation of which node it was used last. */
 const incarnationFile = 'node.incarnation'
@@ -41,6 +48,10 @@ export class ClusterNode implements ClusterOwner {
   /** The threads of this node see it too. */
   readonly lease = new LeaseMemory()
   readonly #membership: Membership
+  readonly #about: MemberAbout
+  /** Where other nodes reach this one, and what becomes of their connections while it owns the shards. */
+  #links: LinkServer | undefined
+  #owner: LinkOwner | undefined
   #thread: ClusterLogThread | undefined
   #looks: NodeJS.Timeout | undefined
   #isCutOff = false
@@ -51,13 +62,9 @@ export class ClusterNode implements ClusterOwner {
     this.#parts = parts
     const { settings, log, lost } = parts
     const { urls, node, leaseSecs } = settings
+    this.#about = { node, address: '', formatMax: clusterFormat, settingsDigest: `lease ${leaseSecs}` }
     this.#membership = new Membership({
-      about: {
-        node,
-        address: hostname(),
-        formatMax: clusterFormat,
-        settingsDigest: `lease ${leaseSecs}`,
-      },
+      about: this.#about,
       leaseMs: leaseSecs * 1_000,
       leaseMsOf,
       lease: this.lease,
@@ -80,6 +87,7 @@ export class ClusterNode implements ClusterOwner {
     const { urls, node, leaseSecs } = settings
     const file = join(directory.path, incarnationFile)
     try {
+      await this.#listen()
       const incarnation = await this.#membership.join(endedOf(readIfThere(file), node))
       writeDurably(file, `${node} ${incarnation}\n`)
       await this.#membership.step()
@@ -99,9 +107,11 @@ export class ClusterNode implements ClusterOwner {
   }
 
   /** Follows the logs until the shards are this node's to open. */
-  standBy(): StandBy {
+  standBy(front: Omit<ClusterFrontParts, 'node' | 'incarnation' | 'key' | 'log'>): StandBy {
     const { directory, log, lost, settings } = this.#parts
+    const { incarnation } = this.#membership
     const standBy = new StandBy({
+      front: { ...front, node: settings.node, incarnation, key: this.#key, log },
       directory,
       log,
       lost,
@@ -113,15 +123,46 @@ export class ClusterNode implements ClusterOwner {
     return standBy
   }
 
-  /** The shards are open. */
-  serves(): void {
+  /** The shards are open: other nodes may take requests for them. */
+  serves(main: MainCallParts, standing: Standing): void {
     this.#isServing = true
+    const membership = this.#membership
+    const leaseMs = this.#parts.settings.leaseSecs * 1_000
+    this.#owner = new LinkOwner({
+      main,
+      standing,
+      lease: this.lease,
+      linkLeaseMs: Math.min(limits.linkLeaseMs, leaseMs / 2),
+      async isMember(node, incarnation) {
+        const alive = await membership.look()
+        return alive.some((one) => one.node === node && one.incarnation === incarnation)
+      },
+      log: this.#parts.log,
+    })
     const { shards } = this.#parts.directory
     this.#membership.owns = JSON.stringify({ shards })
   }
 
+  /** When keys were last used at other nodes that take requests for this one. */
+  async lastUses(keyIds: readonly string[]): Promise<number[][]> {
+    return (await this.#owner?.lastUses(keyIds)) ?? []
+  }
+
+  /** A shard has a new thread. */
+  replaced(shard: number): void {
+    this.#owner?.replaced(shard)
+  }
+
+  /** Other nodes take no new requests for this one. */
+  stopping(): void {
+    this.#owner?.stop()
+  }
+
   /** Lets others take the shards over at once. To be called when those have ended. */
   async leave(): Promise<void> {
+    this.#owner?.close()
+    this.#owner = undefined
+    await this.#links?.close()
     clearInterval(this.#looks)
     await this.#thread?.close()
     try {
@@ -148,6 +189,22 @@ export class ClusterNode implements ClusterOwner {
       node: this.#parts.settings.node,
       incarnation: this.#membership.incarnation,
     })
+
+  /** Takes links of other nodes, before those are told where. */
+  async #listen(): Promise<void> {
+    const { listen, advertise } = this.#parts.settings
+    this.#links = await listenForLinks({ ...listen, key: this.#key }, (socket) => {
+      if (this.#owner === undefined) socket.destroy()
+      else this.#owner.take(socket)
+    })
+    const { port } = this.#links
+    const shownPort = advertise === undefined || advertise.port === 0 ? port : advertise.port
+    this.#about.address = `${advertise?.host ?? hostname()}:${shownPort}`
+  }
+
+  get #key(): Buffer {
+    return linkKeyOf(this.#parts.directory.masterSeed)
+  }
 
   get #logThread(): ClusterLogThread {
     if (this.#thread === undefined) throw new Error('Expected the node to have joined')

@@ -6,6 +6,7 @@ import { shardFolder } from '../data-directory/shard-folders.js'
 import { assign } from '../dispatch/cluster/assignment.js'
 import { Follower } from '../dispatch/follower.js'
 import type { Member } from '../dispatch/cluster/membership.js'
+import { ClusterFront, type ClusterFrontParts } from './cluster-front.js'
 import type { ShardLine } from '../protocol/cluster-log-messages.js'
 import type { FollowerTold } from '../protocol/follower-messages.js'
 
@@ -18,6 +19,7 @@ interface StandByParts {
   node: string
   lineOf(shard: number): ShardLine
   members(): readonly Member[]
+  front: ClusterFrontParts
 }
 
 /** A node that stands by: it keeps its stores up to the logs, and finds out when the shards are its own to open. */
@@ -26,6 +28,7 @@ export class StandBy {
   readonly turn: Promise<boolean>
   readonly #parts: StandByParts
   readonly #follower: Follower
+  readonly #front: ClusterFront
   #take: (isTurn: boolean) => void = () => {}
   #owner = ''
   #atEndMs = steadyClock()
@@ -33,6 +36,7 @@ export class StandBy {
 
   constructor(parts: StandByParts) {
     this.#parts = parts
+    this.#front = new ClusterFront(parts.front)
     const { directory, lost, lineOf } = parts
     const { masterSeed, path, shards } = directory
     this.#follower = new Follower({
@@ -51,7 +55,7 @@ export class StandBy {
 
   /** Why this node answers nothing. */
   get refusal(): Refusal {
-    const owner = this.#parts.members().find(({ node }) => node === this.#owner)
+    const owner = this.#memberOf(this.#owner)
     const where = owner === undefined ? '' : `: the node ${owner.node} on ${owner.address} serves`
     return refuse('unavailable', `This node of the cluster stands by${where}`, { retryAfterSecs: 1 })
   }
@@ -69,8 +73,13 @@ export class StandBy {
 
   async #untilTurn(): Promise<boolean> {
     const isTurn = await new Promise<boolean>((resolve) => (this.#take = resolve))
+    this.#front.close()
     await this.#follower.stop()
     return isTurn
+  }
+
+  #memberOf(name: string): Member | undefined {
+    return this.#parts.members().find(({ node }) => node === name)
   }
 
   #told(told: FollowerTold): void {
@@ -80,6 +89,7 @@ export class StandBy {
         this.#failing = false
         this.#owner = told.owner
         this.#atEndMs = steadyClock()
+        this.#front.follow(told.ownerIsAlive ? this.#memberOf(told.owner) : undefined)
         if (!told.ownerIsAlive && this.#isNext(told.owner)) this.#take(true)
         return
       case 'built':

@@ -3,6 +3,7 @@ import { assert } from '../base/assert.js'
 import { systemClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import { createLogger, type Logger } from '../base/log.js'
+import type { Readers } from '../dispatch/reader-pool.js'
 import { Calls, type Handlers } from '../dispatch/calls.js'
 import { ShardLink } from '../dispatch/shard-link.js'
 import { Shards } from '../dispatch/shards.js'
@@ -21,6 +22,7 @@ import type { FrontCalls, FrontGiven, MainCalls } from './front-messages.js'
 import {
   remoteAuthServices,
   RemoteGate,
+  type ToMain,
   remoteReaders,
   remoteServices,
   remoteTickets,
@@ -29,6 +31,7 @@ import { readPages } from './pages.js'
 import { makeFrontParts } from './parts.js'
 import { boundSettings, handlingOf } from './requests.js'
 import { frontListener } from './shards.js'
+import type { Services } from './services.js'
 import { Standing } from './state.js'
 
 /** Runs a front beside the main thread: takes requests, and is a client of the shards as the main thread is. */
@@ -50,17 +53,16 @@ export function runFront(given: FrontGiven, port: MessagePort): void {
   void front.then(() => port.on('message', (message: unknown) => calls.take(message)))
 }
 
-type Front = Awaited<ReturnType<typeof makeFront>>
+/** A front, as a client of the shards: in a thread of the process that has them, or in another node. */
+export type Front = Awaited<ReturnType<typeof makeFront>>
 
 /** Makes a front; it knows no shard and does not listen yet. */
-async function makeFront(
-  given: FrontGiven,
-  { calls, log }: { calls: Calls<FrontCalls, MainCalls>; log: Logger },
-) {
+export async function makeFront(given: FrontGiven, { calls, log, ...own }: FrontOwn) {
   const { front, config, connectionsMax } = given
   const standing = new Standing(given.standing)
   const ended = (error: unknown) => log.error({ err: error }, 'the main thread could not be told')
   const links = Array.from({ length: given.shards }, (_none, shard) => newLink(front, shard, calls))
+  const readers = remoteReaders(calls)
   const shards = new Shards(
     links.map(({ link }) => link),
     {
@@ -71,7 +73,7 @@ async function makeFront(
   )
   const parts = makeFrontParts({
     shards,
-    readers: remoteReaders(calls),
+    readers: { ...readers, ...own.readers },
     bounds: sharedBounds(boundSettings(config, connectionsMax), given.bounds),
     stageFolder: given.stageFolder,
     tickets: (apiKeys) => remoteTickets(calls, apiKeys, ended),
@@ -98,12 +100,22 @@ async function makeFront(
     routes,
     parts,
     standing,
-    services: remoteServices(calls, given),
+    services: { ...remoteServices(calls, given), ...own.services },
     auth,
     pages,
     log,
   })
-  return { given, log, calls, links, parts, gate, keys, listener, routes, handling, http: noHttp() }
+  return { given, log, calls, links, parts, gate, keys, listener, routes, handling, standing, http: noHttp() }
+}
+
+/** What a front has beside what it is given. */
+export interface FrontOwn {
+  /** To the main thread that keeps what all fronts share. */
+  calls: ToMain
+  log: Logger
+  /** What it does itself. */
+  readers?: Partial<Readers>
+  services?: Partial<Services>
 }
 
 /** What listens, once it does. */
@@ -116,7 +128,7 @@ function handlersOf(made: () => Promise<Front>): Handlers<FrontCalls> {
   return {
     join: {
       async handle({ shard, port, memory }) {
-        await join(await made(), shard, { port, memory: new ShardMemory(memory) })
+        await join(await made(), shard, endOf(port, new ShardMemory(memory)))
       },
     },
     listen: { handle: async ({ port }) => listenBeside(await made(), port) },
@@ -157,7 +169,7 @@ async function listenBeside(front: Front, port: number): Promise<number> {
 }
 
 /** Ends the streams and uploads, and waits until the last answer was sent or the time is over. */
-async function drain({ parts, keys, http }: Front, timeMs: number): Promise<void> {
+export async function drain({ parts, keys, http }: Front, timeMs: number): Promise<void> {
   http.share?.stopListening()
   parts.streams.close()
   parts.uploads.close()
@@ -175,20 +187,44 @@ interface LinkTold {
   listener: FrontListener
 }
 
+/** A way to the thread of a shard. */
+export interface FrontEnd {
+  memory: ShardMemory
+  post(frame: ArrayBuffer): void
+  /** @param closed called after the last frame of the thread */
+  listen(take: (frame: ArrayBuffer) => void, closed: () => void): void
+  close(): void
+}
+
+function endOf(port: MessagePort, memory: ShardMemory): FrontEnd {
+  return {
+    memory,
+    post: (frame) => port.postMessage(frame, [frame]),
+    listen(take, closed) {
+      port.on('message', (frame: unknown) => {
+        assert(frame instanceof ArrayBuffer, 'a shard sends frames')
+        take(frame)
+      })
+      port.once('close', closed)
+    },
+    close: () => port.close(),
+  }
+}
+
 /** The front's end of one shard. */
 interface FrontLink {
   link: ShardLink
   tellTo(told: LinkTold): void
   /** Talks to a thread of the shard. Resolves when what the last one told is passed on. */
-  attach(end: { port: MessagePort; memory: ShardMemory }): Promise<void>
+  attach(end: FrontEnd): Promise<void>
   /** Whether the thread that it talks to is there. */
   readonly alive: boolean
   leave(): void
 }
 
-function newLink(front: number, shard: number, calls: Calls<FrontCalls, MainCalls>): FrontLink {
+function newLink(front: number, shard: number, calls: ToMain): FrontLink {
   let told: LinkTold | undefined
-  let port: MessagePort | undefined
+  let end: FrontEnd | undefined
   let ended: Promise<void> = Promise.resolve()
   const link = new ShardLink(front, {
     events: (events) => told?.listener.events(shard, events),
@@ -204,37 +240,33 @@ function newLink(front: number, shard: number, calls: Calls<FrontCalls, MainCall
     tellTo(parts) {
       told = parts
     },
-    async attach({ port: next, memory }) {
+    async attach(next) {
       await ended
-      port = next
-      link.begin({ memory, post: (frame) => next.postMessage(frame, [frame]) })
-      next.on('message', (frame: unknown) => {
-        assert(frame instanceof ArrayBuffer, 'a shard sends frames')
-        link.receive(frame)
-      })
-      // It comes after the last frame of the thread.
+      end = next
+      link.begin(next)
       ended = new Promise((resolve) => {
-        next.once('close', () => {
-          if (port === next) port = undefined
+        const closed = () => {
+          if (end === next) end = undefined
           link.end(() => {
             told?.shards.ended()
             resolve()
           })
-        })
+        }
+        next.listen((frame) => link.receive(frame), closed)
       })
     },
     get alive() {
-      return port !== undefined
+      return end !== undefined
     },
-    leave: () => port?.close(),
+    leave: () => end?.close(),
   }
 }
 
 /** Talks to the new thread of a shard, once it is known what the last one may not have told. */
-async function join(
+export async function join(
   { links, listener, calls, http }: Front,
   shard: number,
-  end: { port: MessagePort; memory: ShardMemory },
+  end: FrontEnd,
 ): Promise<void> {
   const one = links[shard]
   assert(one !== undefined, 'a front has an end of each shard')

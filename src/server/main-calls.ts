@@ -23,14 +23,22 @@ export interface MainCallParts {
 const noAuth = refuse('unavailable', 'The auth add-on is off')
 const unknownKey = refuse('unauthorized', 'Expected a key that this server knows')
 
-/** Answers the calls of one front, in the main thread, which keeps what all fronts share. */
+/**
+ * Answers the calls of one front, in the main thread, which keeps what all fronts share.
+ * @param gone aborts when the front has gone, where the process goes on without it: it holds nothing any more
+ */
 export function mainCalls(
   { parts, services, auth }: MainCallParts,
   front: () => CallingFront,
+  gone?: AbortSignal,
 ): Handlers<MainCalls> {
   const { tickets, apiKeys, readers } = parts
   /** Ends of the streams of the front that hold a ticket. */
   const holds = new Map<number, () => void>()
+  gone?.addEventListener('abort', () => {
+    for (const release of holds.values()) release()
+    holds.clear()
+  })
   /** The key as this thread knows it; what came with the call is a copy. */
   const own = (principal: Principal): Principal | Refusal =>
     principal.key === undefined ? principal : (apiKeys.ofId(principal.id) ?? unknownKey)
@@ -45,7 +53,8 @@ export function mainCalls(
     ticketHold: {
       handle({ ticket, principal, hold }) {
         const release = tickets.hold(ticket, principal)
-        if (release !== undefined) holds.set(hold, release)
+        if (gone?.aborted === true) release?.()
+        else if (release !== undefined) holds.set(hold, release)
       },
     },
     ticketRelease: {

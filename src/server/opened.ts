@@ -12,9 +12,11 @@ export class Opened {
 
   /**
    * Closes all parts, even if one of them throws.
-   * @returns false when they have not ended within `timeMs`
+   * @param timeMs how long it waits; for ever when absent
+   * @returns false when they have not ended within that time
    */
-  async close(timeMs: number): Promise<boolean> {
+  async close(timeMs?: number): Promise<boolean> {
+    if (timeMs === undefined) return this.#closeAll()
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), timeMs)))
     const closed = await Promise.race([this.#closeAll(), late])

@@ -30,8 +30,8 @@ interface OtherFronts {
 interface Surroundings {
   parts: Parts
   standing: Standing
-  /** The other fronts; absent if there are none. */
-  fronts: OtherFronts | undefined
+  /** The other fronts, and other nodes that take requests. */
+  fronts: OtherFronts
   license: LicenseTold | undefined
   hasConsole: boolean
   /** When the stores were last copied for a backup. */
@@ -46,7 +46,7 @@ export function mainServices(config: Config, around: Surroundings): Services {
   const { serverLog, sink, threads } = parts
   const copiedAtMs = () => control.copiedAtMs
   const metrics = new HttpMetrics({
-    fronts: async () => [figuresOf(0, parts), ...((await fronts?.figures()) ?? [])],
+    fronts: async () => [figuresOf(0, parts), ...(await fronts.figures())],
     shards: () => threads.figures(),
     serving: () => threads.shards.serving,
     pools: () => parts.pools.map(({ figures }) => figures),
@@ -62,7 +62,7 @@ export function mainServices(config: Config, around: Surroundings): Services {
     metrics: () => metrics.text(),
     metricFamilies: (names) => metrics.families(names),
     async lastUses(keyIds) {
-      const all = [parts.apiKeys.lastUses(keyIds), ...((await fronts?.lastUses(keyIds)) ?? [])]
+      const all = [parts.apiKeys.lastUses(keyIds), ...(await fronts.lastUses(keyIds))]
       return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
     },
     tellHead: serverLog === undefined ? undefined : (head) => serverLog.tell(head),

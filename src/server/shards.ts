@@ -41,6 +41,8 @@ export interface ShardsTold extends FrontTold {
   serverLog: ServerLog | undefined
   /** The other fronts. */
   fronts: Fronts | undefined
+  /** Other nodes of a cluster are fronts, too. */
+  cluster: { replaced(shard: number): void } | undefined
 }
 
 /** The shards of a data directory; their threads are not started yet. */
@@ -75,11 +77,14 @@ export function frontListener(told: FrontTold): FrontListener {
 
 /** The same in the main thread, which has parts that other fronts have not. */
 export function shardsListener(told: ShardsTold): ShardsListener {
-  const { threads, log, readers, control, sink, serverLog, fronts } = told
+  const { threads, log, readers, control, sink, serverLog, fronts, cluster } = told
   const front = frontListener(told)
   return {
     ...front,
-    replaced: (shard) => fronts?.join(shard),
+    replaced(shard) {
+      fronts?.join(shard)
+      cluster?.replaced(shard)
+    },
     async died(shard, error) {
       log.error({ shard, err: error }, 'a shard thread ended and is started again')
       sink?.pause(shard)

@@ -11,6 +11,16 @@ export interface ClusterConfig {
   /** Whether a database without a synchronous standby will do in production. */
   readonly unreplicated: boolean
   readonly leaseSecs: number
+  /** Where it takes links of other nodes. */
+  readonly listen: HostPort
+  /** Where those reach it; the host name of the machine, and the port that is listened on, when absent. */
+  readonly advertise: HostPort | undefined
+}
+
+/** A place in the network. */
+export interface HostPort {
+  readonly host: string
+  readonly port: number
 }
 
 /** The settings of a cluster. */
@@ -57,6 +67,24 @@ export const clusterSettings = {
     allowed: 'an integer from 1 to 600',
     parse: integer(1, 600),
   }),
+  clusterListen: setting<HostPort>({
+    name: 'SERVICE_CLUSTER_LISTEN',
+    default: Object.freeze({ host: '0.0.0.0', port: 0 }),
+    defaultText: '0.0.0.0:0, every address of the machine and a port that is free',
+    description:
+      'Where this node takes links of the other nodes, which pass requests on. They are encrypted, and take nobody without ' +
+      'the master seed. Name a port where there is a firewall.',
+    allowed: 'an address and a port from 0 to 65535, as 10.0.0.5:8788 or [::]:8788',
+    parse: hostPort,
+  }),
+  clusterAdvertise: setting<HostPort | undefined>({
+    name: 'SERVICE_CLUSTER_ADVERTISE',
+    default: undefined,
+    defaultText: 'the host name of the machine, and the port of SERVICE_CLUSTER_LISTEN',
+    description: 'Where the other nodes reach this one; with port 0, that of SERVICE_CLUSTER_LISTEN.',
+    allowed: 'a host and a port from 0 to 65535, as node-a.internal:8788',
+    parse: hostPort,
+  }),
 } as const
 
 /** Reads them. @returns undefined on a server of its own */
@@ -65,8 +93,10 @@ export function readCluster(value: ValueOf): ClusterConfig | undefined {
   const node = value(clusterSettings.clusterNode)
   const unreplicated = value(clusterSettings.clusterUnreplicated)
   const leaseSecs = value(clusterSettings.clusterLeaseSecs)
+  const listen = value(clusterSettings.clusterListen)
+  const advertise = value(clusterSettings.clusterAdvertise)
   if (urls === undefined) return undefined
-  return Object.freeze({ urls, node: node ?? machineName(), unreplicated, leaseSecs })
+  return Object.freeze({ urls, node: node ?? machineName(), unreplicated, leaseSecs, listen, advertise })
 }
 
 /** What a cluster needs of other settings, and what it has no use for. */
@@ -83,6 +113,12 @@ export function clusterFaults(env: Environment): SettingFault[] {
   if (env['SERVICE_LOG_DIR'] !== undefined)
     blame('SERVICE_LOG_DIR', `a folder, ${beside}`, 'nothing: the logs are in the database')
   return faults
+}
+
+function hostPort(text: string): HostPort | undefined {
+  const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})$/.exec(text) ?? []
+  if (host === '' || Number(port) > 65_535) return undefined
+  return Object.freeze({ host: host.replaceAll(/[[\]]/g, ''), port: Number(port) })
 }
 
 function machineName(): string {

@@ -5,7 +5,10 @@ import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster
 import { noPostgres } from '../support/postgres/postgres.js'
 import { call, type TestServer } from '../support/server/server.js'
 
-describe.skipIf(noPostgres)('nodes of a cluster', () => {
+/** Nodes that do not reach one another: who stands by answers nothing. */
+const unlinked = { SERVICE_CLUSTER_ADVERTISE: '127.0.0.1:1' }
+
+describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
   let cluster: ClusterOfOne
 
   beforeAll(async () => {
@@ -17,7 +20,7 @@ describe.skipIf(noPostgres)('nodes of a cluster', () => {
 
   const start = (node: string, dataDir?: string) =>
     cluster.start({
-      env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LEASE_SECS: '1' },
+      env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LEASE_SECS: '1', ...unlinked },
       ...(dataDir !== undefined && { dataDir }),
     })
   const write = (server: TestServer, agent: string, text: string) =>

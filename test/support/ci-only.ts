@@ -25,6 +25,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'cluster/node-database': 'cluster/node',
   'cluster/node-trouble': 'cluster/node',
   'cluster/push-cut': 'cluster/node',
+  'cluster/links': 'threads/fronts',
   'cluster/take-over': 'cluster/node',
   'house/gate': 'house/lint-rules',
   'proof/line-length': 'proof/differential, client/verify-export',
@@ -61,6 +62,18 @@ const aboutHttp = [
   'faults/stop',
 ]
 
+/** Files that CI also runs through a node that stands by, with another one behind it: no test of them starts a server again. */
+const throughStandby = [
+  'routes/stream',
+  'routes/strand-export',
+  'routes/strand-import/streams',
+  'routes/ingest/arrays',
+  'routes/policies/reads',
+  'routes/policies/writes',
+  'routes/organisms/isolation',
+  'routes/proposals',
+]
+
 /** Attacks that measure neither processor time nor stalls, and so run beside others; new ones are held to be measured. */
 export const unmeasuredAttacks = ['audit-text', 'lockout', 'pre-hijack', 'smuggling', 'stolen-token']
 
@@ -68,6 +81,9 @@ export const unmeasuredAttacks = ['audit-text', 'lockout', 'pre-hijack', 'smuggl
 export const onNodeHttp = (isLong(process.env) ? aboutHttp : aboutHttp.slice(0, 1)).map(
   (name) => `test/${name}.test.ts`,
 )
+
+/** Paths of the files that this run has through a standby too. */
+export const onStandby = (isLong(process.env) ? throughStandby : []).map((name) => `test/${name}.test.ts`)
 
 /** Whether a run is one of CI or of a long form of the fault tests. */
 export function isLong(env: Readonly<Record<string, string | undefined>>): boolean {

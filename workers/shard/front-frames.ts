@@ -1,4 +1,3 @@
-import { assert } from '../../src/base/assert.js'
 import { frontOf, type FrontFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
 import type { ShardMemory } from '../../src/protocol/shard-memory.js'
 
@@ -32,6 +31,11 @@ export class FrontFrames {
     if (this.#told !== 0) send({ outcomes: [], events: [], notices: [], appended: false, told: this.#told })
   }
 
+  /** A front has gone: what is still told to it is dropped. */
+  remove(front: number): void {
+    this.#fronts.delete(front)
+  }
+
   tell(frame: OutcomeFrame): void {
     this.#memory.figures = frame.figures
     if (frame.notices.length > 0) this.#told = (this.#told + 1) | 0
@@ -60,7 +64,6 @@ export class FrontFrames {
       const others = byFront.get(front)
       if (others === undefined) byFront.set(front, [one])
       else others.push(one)
-      assert(this.#fronts.has(front), 'a command came from a front that the shard knows')
     }
     return byFront
   }

@@ -66,6 +66,7 @@ export class Membership {
   readonly #parts: MembershipParts
   readonly #silence: Silence
   #table: MemberTable | undefined
+  #connecting: Promise<MemberTable> | undefined
   #incarnation = 0
   #owns = '{}'
   #confirmedAtMs = -Infinity
@@ -137,6 +138,12 @@ export class Membership {
   /** Beats and watches from now on, until it leaves or is expelled. */
   start(): void {
     this.#running = this.#run()
+  }
+
+  /** The nodes that are alive, as the table says now. @throws Error where the database does not say it in time */
+  async look(): Promise<readonly Member[]> {
+    const table = await this.#connected()
+    return (await this.#within(table, table.all())).filter(({ alive }) => alive)
   }
 
   /** One beat, and a look at the others. @throws Error where the database did not do it in time */
@@ -236,8 +243,14 @@ export class Membership {
   }
 
   async #connected(): Promise<MemberTable> {
-    this.#table ??= await this.#parts.connect()
-    return this.#table
+    if (this.#table !== undefined) return this.#table
+    this.#connecting ??= this.#parts.connect()
+    try {
+      this.#table = await this.#connecting
+      return this.#table
+    } finally {
+      this.#connecting = undefined
+    }
   }
 
   #drop(): void {

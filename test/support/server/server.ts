@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
+import { startStandby, throughStandby } from './through-standby.js'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 /** A real server in a process of its own, on a data directory of its own. */
@@ -58,6 +59,11 @@ const started = new Map<string, TestServer>()
 /** Starts the built server and resolves when it listens. Rate limits are off unless `env` sets them. */
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'strandfast-'))
+  if (throughStandby && options.env?.['SERVICE_CLUSTER_URL'] === undefined) {
+    const start = (place: string, env: Record<string, string>) =>
+      startServer({ ...options, dataDir: place, env })
+    return startStandby(dataDir, options.env ?? {}, start)
+  }
   const env = {
     ...inherited,
     SERVICE_DATA_DIR: dataDir,

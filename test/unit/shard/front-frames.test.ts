@@ -21,7 +21,7 @@ it('gives each front the outcomes of its own commands, the events that it watche
   frames.tell({
     outcomes: [
       [0, { kind: 'done' }],
-      [limits.frontsMax + 1, { kind: 'done' }],
+      [limits.frontNumbers + 1, { kind: 'done' }],
     ],
     events: [event('a'), event('b')],
     notices: [{ kind: 'erased', agents: ['a'] }],
@@ -31,7 +31,7 @@ it('gives each front the outcomes of its own commands, the events that it watche
   const common = { notices: [{ kind: 'erased', agents: ['a'] }], appended: true, told: 1 }
   expect(sent).toEqual([
     [0, { outcomes: [[0, { kind: 'done' }]], events: [event('a'), event('b')], ...common }],
-    [1, { outcomes: [[limits.frontsMax + 1, { kind: 'done' }]], events: [event('b')], ...common }],
+    [1, { outcomes: [[limits.frontNumbers + 1, { kind: 'done' }]], events: [event('b')], ...common }],
     [2, { outcomes: [], events: [], ...common }],
   ])
   expect(memory.figures).toEqual({ ...noFigures(), commits: 3 })

@@ -1,0 +1,148 @@
+import { type Server, type TLSSocket, connect, createServer, type TlsOptions } from 'node:tls'
+import { limits } from '../../base/limits.js'
+import { type LinkMessage, MessageReader, encodeFrame, encodeValue } from './framing.js'
+
+/*
+ * Links between the nodes of a cluster: TLS with a key that both have from the master seed, so each knows that the other
+ * has it, and there are no certificates (RFC 5489).
+ */
+
+const cipher: TlsOptions = {
+  ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.2',
+}
+
+/** What the other end does. */
+export interface LinkListener {
+  message(message: LinkMessage): void
+  /** It has gone, or sent what is no message; called once. */
+  closed(reason: string): void
+}
+
+/** One end of a link. */
+export class Link {
+  readonly #socket: TLSSocket
+  #closed: ((reason: string) => void) | undefined
+  #reason = 'the other node closed it'
+
+  constructor(socket: TLSSocket, listener: LinkListener) {
+    this.#socket = socket
+    this.#closed = (reason) => listener.closed(reason)
+    const reader = new MessageReader((message) => listener.message(message))
+    socket.setNoDelay(true)
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        if (this.#closed !== undefined) reader.push(chunk)
+      } catch (error) {
+        this.close(error instanceof Error ? error.message : String(error))
+      }
+    })
+    socket.on('error', (error) => (this.#reason = error.message))
+    socket.once('close', () => this.#end(this.#reason))
+  }
+
+  send(value: unknown): void {
+    this.#write(encodeValue(value))
+  }
+
+  sendFrame(shard: number, frame: ArrayBuffer): void {
+    this.#write(encodeFrame(shard, frame))
+  }
+
+  /** Ends it at once: `closed` is called with the reason. */
+  close(reason: string): void {
+    this.#socket.destroy()
+    this.#end(reason)
+  }
+
+  /** The messages of one turn of the event loop go out together. */
+  #write(parts: readonly Buffer[]): void {
+    if (this.#closed === undefined) return
+    if (this.#socket.writableCorked === 0) {
+      this.#socket.cork()
+      setImmediate(() => this.#socket.uncork())
+    }
+    for (const part of parts) this.#socket.write(part)
+    if (this.#socket.writableLength > limits.linkUnsentBytesMax) this.close('the other node does not read')
+  }
+
+  #end(reason: string): void {
+    const closed = this.#closed
+    this.#closed = undefined
+    closed?.(reason)
+  }
+}
+
+/** Where a node takes links. */
+export interface LinkServer {
+  port: number
+  close(): Promise<void>
+}
+
+/**
+ * Takes links of other nodes.
+ * @param key 32 bytes that all nodes of the cluster have
+ * @throws Error when the address cannot be listened on
+ */
+export async function listenForLinks(
+  { host, port, key }: { host: string; port: number; key: Buffer },
+  linked: (socket: TLSSocket) => void,
+): Promise<LinkServer> {
+  const server = createServer(
+    { ...cipher, pskCallback: () => key, handshakeTimeout: limits.linkHandshakeMs },
+    linked,
+  )
+  server.maxConnections = limits.linksMax
+  // Somebody without the key, or with another program: nothing of it is read.
+  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve())
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('Expected links to be taken on a port')
+  return { port: address.port, close: () => closeServer(server) }
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+/** Reaches another node. @throws Error when it does not answer in time, or has another key */
+export async function connectLink({
+  host,
+  port,
+  key,
+}: {
+  host: string
+  port: number
+  key: Buffer
+}): Promise<TLSSocket> {
+  const socket = connect({
+    ...cipher,
+    host,
+    port,
+    pskCallback: () => ({ psk: key, identity: 'node' }),
+    // It has shown that it has the key.
+    checkServerIdentity: () => undefined,
+  })
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const late = () => reject(new Error(`${host}:${port} does not answer`))
+      const timer = setTimeout(late, limits.linkHandshakeMs)
+      socket.once('secureConnect', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+      socket.once('error', (error) => {
+        clearTimeout(timer)
+        reject(error)
+      })
+    })
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}

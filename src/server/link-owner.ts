@@ -1,0 +1,342 @@
+import type { TLSSocket } from 'node:tls'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { assert } from '../base/assert.js'
+import { limits } from '../base/limits.js'
+import type { Logger } from '../base/log.js'
+import { machineClock } from '../base/machine-clock.js'
+import { version } from '../base/version.js'
+import { Calls } from '../dispatch/calls.js'
+import { LEASE_MARGIN } from '../dispatch/cluster/lease.js'
+import type { ShardThreads } from '../dispatch/shard-threads.js'
+import type { LinkMessage } from '../outbound/link/framing.js'
+import { Link } from '../outbound/link/link.js'
+import { countOf, toldOf } from '../protocol/frame.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
+import { isToOwner, type ToFront, type ToOwner } from '../protocol/link-messages.js'
+import type { ShardMemory } from '../protocol/shard-memory.js'
+import type { FrontCalls, MainCalls } from './front-messages.js'
+import { mainCalls, type MainCallParts } from './main-calls.js'
+import type { Standing } from './state.js'
+
+/** What the owner of the shards needs for the nodes that stand by. */
+export interface LinkOwnerParts {
+  main: MainCallParts
+  standing: Standing
+  lease: LeaseMemory
+  /** How long a node may answer without hearing of this one, milliseconds. */
+  linkLeaseMs: number
+  /** Whether a node is alive, as an incarnation of it. */
+  isMember(node: string, incarnation: number): Promise<boolean>
+  log: Logger
+}
+
+/**
+ * The nodes that stand by, as fronts of the shards that this node owns: their frames are passed on as they are, and they
+ * are waited for as other fronts are, as long as they may answer (docs/adr/0047-links.md).
+ */
+export class LinkOwner {
+  readonly #parts: LinkOwnerParts
+  readonly #links = new Set<OwnerLink>()
+  /** Numbers that no front has. */
+  readonly #free = Array.from(
+    { length: limits.frontNumbers - limits.frontsMax },
+    (_none, nth) => limits.frontsMax + nth,
+  )
+  readonly #timer: NodeJS.Timeout
+
+  constructor(parts: LinkOwnerParts) {
+    this.#parts = parts
+    this.#timer = setInterval(() => this.#look(), limits.linkPingMs)
+  }
+
+  /** How many other nodes take requests for this one. */
+  get count(): number {
+    return [...this.#links].filter((link) => link.isOpen).length
+  }
+
+  /** When keys were last used at each of them; of one that is just ending, nothing. */
+  async lastUses(keyIds: readonly string[]): Promise<number[][]> {
+    const open = [...this.#links].filter((link) => link.isOpen)
+    return Promise.all(open.map((link) => link.lastUses(keyIds).catch(() => [])))
+  }
+
+  /** Takes a connection of another node. */
+  take(socket: TLSSocket): void {
+    const front = this.#free.shift()
+    if (front === undefined) {
+      socket.destroy()
+      return
+    }
+    const ended = () => {
+      this.#links.delete(link)
+      this.#free.push(front)
+    }
+    const link = new OwnerLink(socket, this.#parts, { front, ended })
+    this.#links.add(link)
+  }
+
+  /** A shard has a new thread. */
+  replaced(shard: number): void {
+    for (const link of this.#links) link.join(shard)
+  }
+
+  /** Has the other nodes take no new requests. */
+  stop(): void {
+    for (const link of this.#links) link.tell({ kind: 'stopping' })
+  }
+
+  /** Ends all. To be called when the shards have ended: what they answered last is under way to the other nodes. */
+  close(): void {
+    clearInterval(this.#timer)
+    for (const link of this.#links) link.close('this node stops')
+  }
+
+  #look(): void {
+    const nowMs = machineClock()
+    for (const link of this.#links) link.look(nowMs)
+  }
+}
+
+/** One other node. */
+class OwnerLink {
+  readonly #parts: LinkOwnerParts
+  readonly #front: number
+  readonly #link: Link
+  readonly #calls: Calls<MainCalls, FrontCalls>
+  readonly #relays = new Map<number, ShardRelay>()
+  readonly #ended: () => void
+  readonly #over = new AbortController()
+  /** Until when the other node may answer at most, by the clock of this one. */
+  #mayAnswerUntilMs = 0
+  #heardAtMs = machineClock()
+  #node: string | undefined
+  #asking = false
+
+  /** @param own the number of its front, and what is called when that may be another one's */
+  constructor(socket: TLSSocket, parts: LinkOwnerParts, own: { front: number; ended(): void }) {
+    this.#parts = parts
+    this.#front = own.front
+    this.#ended = () => own.ended()
+    this.#link = new Link(socket, {
+      message: (message) => this.#message(message),
+      closed: (reason) => this.#closed(reason),
+    })
+    const failed = (error: Error) => this.close(error.message)
+    const handlers = mainCalls(parts.main, () => ({ call: this.#calls.call, failed }), this.#over.signal)
+    this.#calls = new Calls((message) => this.tell({ kind: 'call', message }), {
+      ...handlers,
+      // What it cannot read is its own to bear.
+      lose: { handle: ({ reason }) => this.close(reason) },
+    })
+  }
+
+  get isOpen(): boolean {
+    return this.#node !== undefined && !this.#over.signal.aborted
+  }
+
+  tell(message: ToFront): void {
+    this.#link.send(message)
+  }
+
+  lastUses(keyIds: readonly string[]): Promise<number[]> {
+    return this.#calls.call('lastUses', keyIds)
+  }
+
+  close(reason: string): void {
+    this.#link.close(reason)
+  }
+
+  /** Ends a link by which nothing comes, and what has ended once the other node cannot answer any more. */
+  look(nowMs: number): void {
+    const silentMs = nowMs - this.#heardAtMs
+    const mostMs = this.#node === undefined ? limits.linkHandshakeMs : this.#parts.linkLeaseMs * LEASE_MARGIN
+    if (!this.#over.signal.aborted && silentMs > mostMs) this.close('it was silent for too long')
+    if (this.#over.signal.aborted && nowMs >= this.#mayAnswerUntilMs) this.#release()
+  }
+
+  /** Talks to the thread of a shard for the other node. */
+  join(shard: number): void {
+    if (!this.isOpen) return
+    const { threads } = this.#parts.main.parts
+    const relay = ShardRelay.open({
+      shard,
+      front: this.#front,
+      threads,
+      tell: (told) => this.tell(told),
+      link: this.#link,
+    })
+    // It is asked again for the next thread.
+    if (relay === undefined) return
+    this.#relays.set(shard, relay)
+    this.tell({ kind: 'joined', shard })
+  }
+
+  #message(message: LinkMessage): void {
+    this.#heardAtMs = machineClock()
+    if (message.kind === 'frame') {
+      this.#relays.get(message.shard)?.send(message.frame)
+      return
+    }
+    const said = message.value
+    if (!isToOwner(said)) this.close('the other node said what is no message')
+    else if (this.#node === undefined) void this.#hello(said)
+    else this.#said(said)
+  }
+
+  async #hello(said: ToOwner): Promise<void> {
+    const { isMember, log, main } = this.#parts
+    const refuse = (reason: string) => {
+      this.tell({ kind: 'refused', reason })
+      // What was written goes out first.
+      setImmediate(() => setImmediate(() => this.close(reason)))
+    }
+    if (said.kind !== 'hello') return refuse('Expected the other node to say who it is')
+    const { node, incarnation } = said
+    if (said.version !== version)
+      return refuse(`This node runs version ${version}, the other one ${said.version}`)
+    if (this.#asking) return
+    this.#asking = true
+    const isKnown = await isMember(node, incarnation).catch(() => false)
+    if (this.#over.signal.aborted) return
+    if (!isKnown) return refuse(`The node ${node} is not known as one that is alive`)
+    this.#node = node
+    log.info({ node }, 'another node takes requests for this one')
+    this.tell({ kind: 'welcome', front: this.#front, hasServerLog: main.parts.serverLog !== undefined })
+    for (let shard = 0; shard < main.parts.shards.count; shard++) this.join(shard)
+  }
+
+  #said(said: ToOwner): void {
+    switch (said.kind) {
+      case 'ping':
+        this.#pong(said.atMs)
+        return
+      case 'serves':
+        this.#relays.get(said.shard)?.serves(said.told)
+        return
+      case 'taken':
+        this.#relays.get(said.shard)?.taken(said.told)
+        return
+      case 'call':
+        this.#calls.take(said.message)
+        return
+      case 'hello':
+        this.close('it said twice who it is')
+    }
+  }
+
+  /** It may answer from when it asked on, for as long as this node may at most. */
+  #pong(atMs: number): void {
+    const { lease, linkLeaseMs, standing } = this.#parts
+    const nowMs = machineClock()
+    const forMs = Math.min(linkLeaseMs, lease.untilMs - nowMs)
+    if (forMs <= 0) return
+    this.#mayAnswerUntilMs = nowMs + linkLeaseMs * LEASE_MARGIN
+    this.tell({ kind: 'pong', atMs, forMs, readOnly: standing.readOnly })
+  }
+
+  #closed(reason: string): void {
+    if (this.#node !== undefined)
+      this.#parts.log.warn({ node: this.#node, reason }, 'the link to another node ended')
+    this.#over.abort()
+    this.#calls.end(new Error(`The link to the node ${this.#node} ended`))
+    for (const relay of this.#relays.values()) relay.linkEnded()
+  }
+
+  #release(): void {
+    this.#parts.main.parts.threads.leave(this.#front)
+    for (const relay of this.#relays.values()) relay.leave()
+    if ([...this.#relays.values()].every((relay) => relay.isClosed)) this.#ended()
+  }
+}
+
+/** What a relay is made of. */
+interface RelayParts {
+  shard: number
+  front: number
+  threads: ShardThreads
+  tell(message: ToFront): void
+  link: Link
+}
+
+/** Passes the frames of one shard on to the front in another node, and back. */
+class ShardRelay {
+  readonly #parts: RelayParts
+  readonly #port: MessagePort
+  readonly #memory: ShardMemory
+  /** Commands that are not answered: while there are any, nobody else may have the number of the front. */
+  #underWay = 0
+  #asked: number | undefined
+  #hasLink = true
+  #hasLeft = false
+  isClosed = false
+
+  /** @returns undefined while the shard has no thread */
+  static open(parts: RelayParts): ShardRelay | undefined {
+    const { port1, port2 } = new MessageChannel()
+    const memory = parts.threads.join(parts.shard, parts.front, port1)
+    if (memory !== undefined) return new ShardRelay(parts, port2, memory)
+    port1.close()
+    return undefined
+  }
+
+  private constructor(parts: RelayParts, port: MessagePort, memory: ShardMemory) {
+    this.#parts = parts
+    this.#port = port
+    this.#memory = memory
+    port.on('message', (frame: unknown) => {
+      assert(frame instanceof ArrayBuffer, 'a shard sends frames')
+      this.#underWay -= countOf(frame)
+      if (this.#hasLink) this.#pass(frame)
+      else this.#closeWhenIdle()
+    })
+    port.once('close', () => {
+      this.isClosed = true
+      if (this.#hasLink) parts.tell({ kind: 'left', shard: parts.shard })
+    })
+  }
+
+  send(frame: ArrayBuffer): void {
+    if (this.isClosed) return
+    this.#underWay += countOf(frame)
+    this.#port.postMessage(frame, [frame])
+  }
+
+  serves(told: number): void {
+    this.#memory.serves(this.#parts.front, told)
+    this.#tellWhenTaken(told)
+  }
+
+  taken(told: number): void {
+    this.#memory.hasTaken(this.#parts.front, told)
+  }
+
+  /** What comes now is for nobody. */
+  linkEnded(): void {
+    this.#hasLink = false
+  }
+
+  /** The other node cannot answer any more: nobody waits for it. */
+  leave(): void {
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.#closeWhenIdle()
+  }
+
+  #pass(frame: ArrayBuffer): void {
+    const told = toldOf(frame)
+    this.#parts.link.sendFrame(this.#parts.shard, frame)
+    if (told !== this.#asked) this.#tellWhenTaken(told)
+  }
+
+  #tellWhenTaken(told: number): void {
+    this.#asked = told
+    const { shard, tell } = this.#parts
+    void this.#memory.untilTaken(told).then(() => {
+      if (this.#hasLink) tell({ kind: 'allTaken', shard, told })
+    })
+  }
+
+  #closeWhenIdle(): void {
+    if (this.#hasLeft && this.#underWay === 0) this.#port.close()
+  }
+}

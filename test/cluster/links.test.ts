@@ -1,0 +1,162 @@
+import { connect } from 'node:net'
+import { once } from 'node:events'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { issueLicense } from '../../dist/src/auth/license.js'
+import { keyPairFromSeed } from '../../dist/src/strand/keys.js'
+import { eventually } from '../support/eventually.js'
+import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
+import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+import { FrontConnection } from '../support/server/fronts.js'
+import { attemptsMax, sharedByFronts } from '../support/server/shared-by-fronts.js'
+import { call, type TestServer } from '../support/server/server.js'
+
+const authoritySeed = Buffer.alloc(32, 9)
+const leaseSecs = 2
+
+describe.skipIf(noPostgres)('a node that stands by', () => {
+  let cluster: ClusterOfOne
+  let env: Record<string, string>
+  let first: TestServer
+  let second: TestServer
+  let fronts: [FrontConnection, FrontConnection]
+
+  const start = (node: string, dataDir?: string) =>
+    cluster.start({
+      env: { ...env, SERVICE_CLUSTER_NODE: node },
+      ...(dataDir !== undefined && { dataDir }),
+    })
+  const write = (server: TestServer, agent: string, n: number) =>
+    call(server, `POST /v1/collections/${agent}/records`, { body: { data: { n } } })
+  const serves = (server: TestServer) =>
+    eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+  const newKey = async (server: TestServer): Promise<{ id: string; key: string }> => {
+    const { body } = await call(server, 'POST /v1/admin/api-keys', {
+      body: { name: 'one', scopes: ['records:read'] },
+    })
+    return { id: body.key_id, key: body.key }
+  }
+
+  beforeAll(async () => {
+    cluster = await makeClusterOfOne()
+    env = {
+      SERVICE_CLUSTER_LEASE_SECS: String(leaseSecs),
+      SERVICE_CLUSTER_ADVERTISE: '127.0.0.1:0',
+      SERVICE_AUTH_ENABLED: 'true',
+      SERVICE_AUTH_RATE_LIMIT_RPS: '0',
+      SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: String(attemptsMax),
+      SERVICE_LICENSE_PUBLIC_KEY: keyPairFromSeed(authoritySeed).publicKey,
+      SERVICE_LICENSE_KEY: await issueLicense(
+        authoritySeed,
+        { licensee: 'Test', days: 1, features: ['auth'] },
+        Date.now(),
+      ),
+    }
+    expect(await cluster.run(['cluster', 'init', '--shards', '3'])).toMatchObject({ status: 0 })
+    first = await start('first')
+    second = await start('second')
+    await serves(second)
+    fronts = [new FrontConnection(first), new FrontConnection(second)]
+  })
+
+  afterAll(async () => {
+    for (const front of fronts ?? []) front.close()
+    await cluster?.remove()
+  })
+
+  sharedByFronts(() => ({ fronts, servers: [first, second] }))
+
+  it('takes streams of lines, exports, proofs and imports for the one that owns the shards', async () => {
+    const lines = Array.from({ length: 500 }, (_none, n) => JSON.stringify({ n })).join('\n')
+    const ingested = await fetch(`${second.url}/v1/ingest/lines`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${second.rootKey}`, 'content-type': 'application/x-ndjson' },
+      body: lines,
+    })
+    expect(ingested.status).toBe(200)
+    const [here, there] = await Promise.all(
+      [second, first].map(async ({ url, rootKey }) => {
+        const exported = await fetch(`${url}/v1/strand/export?agent=lines`, {
+          headers: { authorization: `Bearer ${rootKey}` },
+        })
+        return exported.text()
+      }),
+    )
+    expect(here?.split('\n').length).toBeGreaterThan(500)
+    expect(here).toBe(there)
+    const head = await call(second, 'GET /v1/agents/lines/head')
+    const proof = await call(second, `GET /v1/strand/proof?agent=lines&hash=${head.body.chain_head}`)
+    expect(proof.status, proof.text).toBe(200)
+  })
+
+  it('is left out by the owner for as long as it may answer, when it hangs, and admits nothing afterwards', async () => {
+    const { id, key } = await newKey(first)
+    expect((await call(second, 'GET /v1/agents', { key })).status).toBe(200)
+    second.process.kill('SIGSTOP')
+    try {
+      expect((await call(first, `DELETE /v1/admin/api-keys/${id}`)).status).toBe(200)
+      expect((await write(first, 'notes', 1)).status).toBe(201)
+    } finally {
+      second.process.kill('SIGCONT')
+    }
+    const statuses = new Set<number>()
+    await eventually(async () => {
+      const { status } = await call(second, 'GET /v1/agents', { key })
+      statuses.add(status)
+      return status === 401
+    })
+    expect([...statuses].filter((status) => status !== 401 && status !== 503)).toEqual([])
+    await serves(second)
+  })
+
+  it('takes no link of a stranger, and closes what says nothing', async () => {
+    const rows = await cluster.postgres.query<{ address: string }>(
+      `SELECT address FROM strandfast_nodes WHERE node = 'first'`,
+    )
+    const port = Number(rows[0]?.address.split(':')[1])
+    for (const bytes of ['GET / HTTP/1.1\r\n\r\n', '\u0016\u0003\u0001\u0000\u0005hello', '']) {
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.resume()
+      socket.write(bytes)
+      await once(socket, 'close')
+    }
+    expect((await write(second, 'notes', 2)).status).toBe(201)
+  })
+
+  it('goes on with the next owner when the one before is killed, and every answered write is there', async () => {
+    const third = await start('third')
+    await serves(third)
+    const stream = await openStream(third, '/v1/agents/moved/stream?since=0').catch(() => undefined)
+    stream?.close()
+    const answered: string[] = []
+    const end = new AbortController()
+    const writer = async (server: TestServer) => {
+      for (let n = 0; !end.signal.aborted; n++) {
+        const answer = await write(server, 'moved', n).catch(() => undefined)
+        if (answer?.status === 201) answered.push(answer.body.content_hash)
+      }
+    }
+    const writers = [writer(second), writer(third)]
+    await eventually(() => answered.length > 50)
+    await first.halt('SIGKILL')
+    const before = answered.length
+    await eventually(() => answered.length > before + 50)
+    end.abort()
+    await Promise.all(writers)
+    for (const server of [second, third]) {
+      for (const hash of answered) {
+        const { status } = await call(server, `GET /v1/agents/moved/records/${hash}`)
+        if (status !== 200) expect([hash, status]).toEqual([hash, 200])
+      }
+    }
+    const back = await start('first', first.dataDir)
+    await serves(back)
+    expect((await write(back, 'moved', -1)).status).toBe(201)
+    const shown = await openStream(back, '/v1/agents/moved/stream?since=0')
+    await shown.until(isCaughtUp)
+    expect(numbersOf(shown.events).length).toBeGreaterThanOrEqual(answered.length)
+    shown.close()
+    for (const server of [back, second, third]) expect(await server.halt()).toBe(0)
+  })
+})

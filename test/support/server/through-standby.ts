@@ -1,0 +1,80 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { keyPairFromSeed } from '../../../dist/src/strand/keys.js'
+import { openAuthority } from '../../../dist/src/data-directory/license-authority.js'
+import { pooledRandom } from '../../../dist/src/base/random.js'
+import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
+import { eventually } from '../eventually.js'
+import { makePostgres, type TestPostgres } from '../postgres/postgres.js'
+
+/** As a `TestServer`. */
+interface Node {
+  url: string
+  stderr(): string
+  halt(signal?: NodeJS.Signals): Promise<number | null>
+  stop(): Promise<void>
+}
+
+/** Whether each test server is a node that stands by, with another one behind it that owns the shards. */
+export const throughStandby = process.env['STRANDFAST_THROUGH_STANDBY'] === '1'
+
+const seed = '07'.repeat(32)
+const program = join(import.meta.dirname, '../../../dist/program/strandfast.js')
+let database: Promise<TestPostgres> | undefined
+let made = 0
+
+async function startDatabase(): Promise<TestPostgres> {
+  const postgres = await makePostgres({ settings: { fsync: 'on', max_connections: '400' } })
+  await postgres.start()
+  return postgres
+}
+
+/** Starts two nodes of a new cluster. @returns the one that stands by; it is stopped with the other one */
+export async function startStandby<Server extends Node>(
+  dataDir: string,
+  env: Record<string, string>,
+  start: (dataDir: string, env: Record<string, string>) => Promise<Server>,
+): Promise<Server> {
+  database ??= startDatabase()
+  const postgres = await database
+  const name = `through_${(made += 1)}`
+  await postgres.query(`CREATE DATABASE ${name}`)
+  const { SERVICE_SHARDS: shards = '2', ...more } = env
+  const own = {
+    ...more,
+    SERVICE_CLUSTER_URL: postgres.url.replace(/postgres$/, name),
+    SERVICE_CLUSTER_ADVERTISE: '127.0.0.1:0',
+    SERVICE_MASTER_SEED: seed,
+    SERVICE_ROOT_API_KEY: 'test-root-key-0123456789abcdefghij',
+    ...licenseOf(dataDir),
+  }
+  execFileSync(process.execPath, [program, 'cluster', 'init', '--shards', shards], {
+    env: { ...inherited, ...own },
+  })
+  const ownerDir = mkdtempSync(join(tmpdir(), 'strandfast-owner-'))
+  const owner = await start(ownerDir, { ...own, SERVICE_CLUSTER_NODE: 'owner' })
+  const standby = await start(dataDir, { ...own, SERVICE_CLUSTER_NODE: 'standby' })
+  await eventually(async () => (await fetch(`${standby.url}/readyz`)).status === 200)
+  return {
+    ...standby,
+    stderr: () => (owner.stderr() + standby.stderr()).replaceAll(/^warning: no commit .*\n/gm, ''),
+    async halt(signal) {
+      const code = await standby.halt(signal)
+      await owner.stop()
+      return code
+    },
+    async stop() {
+      await standby.stop()
+      await owner.stop()
+      await postgres.query(`DROP DATABASE ${name}`)
+    },
+  }
+}
+
+function licenseOf(dataDir: string): Record<string, string> {
+  if (!existsSync(join(dataDir, 'license-authority.seed')) && !existsSync(dataDir)) return {}
+  const authority = openAuthority(dataDir, pooledRandom())
+  return authority.ok ? { SERVICE_LICENSE_PUBLIC_KEY: keyPairFromSeed(authority.seed).publicKey } : {}
+}
