@@ -160,6 +160,8 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     expect((await call(server, 'GET /v1/whoami', { key: 'sk_unknown' })).status).toBe(503)
     expect((await call(server, 'GET /v1/whoami')).status).toBe(200)
     expect((await call(server, 'GET /metrics')).text).toContain('strandfast_cluster_lease 0')
+    expect((await call(server, 'GET /readyz')).body.detail).toContain('database of the cluster')
+    expect(server.stderr()).toContain('ECONNREFUSED')
     await cluster.postgres.start()
     await eventually(async () => (await write(server, 'after')).status === 201)
     await server.halt()

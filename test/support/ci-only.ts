@@ -23,6 +23,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'cluster/register-chaos': 'cluster/register',
   'cluster/membership': 'cluster/nodes, unit/dispatch/membership',
   'cluster/node-database': 'cluster/node',
+  'cluster/node-full-disk': 'cluster/node',
   'cluster/node-trouble': 'cluster/node',
   'cluster/push-cut': 'cluster/node',
   'cluster/links': 'threads/fronts',
