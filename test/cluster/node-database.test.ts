@@ -4,6 +4,7 @@ import { Rig } from '../support/cluster/rig.js'
 import { eventually } from '../support/eventually.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { run } from '../support/server/command.js'
+import { call } from '../support/server/server.js'
 
 const noRoom = 'could not extend file: No space left on device'
 const confirmsNothing = 'The database of the cluster confirms nothing'
@@ -41,6 +42,7 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
     })
     const { size } = node.acknowledged
     await eventually(() => node.server.stderr().includes(log))
+    await eventually(async () => (await call(node.server, 'GET /v1/agents/one/head')).status === 503)
     // What was under way at first is known to nobody; what comes later is refused.
     await eventually(() =>
       ['outcome_unknown', 'unavailable'].every((code) => node.refused.some(({ body }) => body.code === code)),
@@ -99,6 +101,18 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
     await rig.promote()
     await goesOn()
     expect(node.server.stderr()).not.toContain('"fatal"')
+  })
+
+  it('acknowledges nothing by a primary that lives on beside the one that was promoted, and goes on when it is stopped', async () => {
+    const former = rig.primary
+    await rig.cutOffStandbys()
+    await rig.promote()
+    await sayingWhy({
+      ready: confirmsNothing,
+      log: 'did not answer in time, as when it waits for its standby',
+    })
+    await rig.kill(former)
+    await goesOn()
   })
 
   it('acknowledges nothing while its role may not write, and goes on when it may', async () => {

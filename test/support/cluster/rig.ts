@@ -115,10 +115,15 @@ export class Rig {
 
   /** Kills the primary. What its standbys have not received is lost with it. */
   async killPrimary(): Promise<void> {
-    const followings = await Promise.all(this.standbys.map((standby) => this.#following(standby)))
-    await this.#primary.kill()
-    this.#dead.add(this.#primary)
-    for (const proxy of followings) {
+    await this.kill(this.#primary)
+  }
+
+  /** Kills a server: the primary, or one that was until another one was promoted beside it. */
+  async kill(server: RigServer): Promise<void> {
+    await server.kill()
+    this.#dead.add(server)
+    for (const [key, proxy] of this.#followings) {
+      if (!key.endsWith(` ${server.name}`)) continue
       proxy.break()
       proxy.heal()
     }
