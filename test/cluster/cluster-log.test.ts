@@ -205,6 +205,22 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(await kinds()).toEqual(['base', 'open', 'group', 'group'])
   })
 
+  it('is read again where its end went while it was opened, which nobody was told of', async () => {
+    await begin()
+    const shard = node('a')
+    shard.ask(appendNumber('agent', 0))
+    await shard.close()
+    const log = logOf('b')(undefined)
+    const reading = log.read()[Symbol.iterator]()
+    reading.next()
+    await postgres.query('DELETE FROM test_segments WHERE segment = 2')
+    expect(() => reading.next()).toThrow('it is read again')
+    await log.close()
+    const again = node('b')
+    again.ask(appendNumber('agent', 0))
+    expect(await kinds()).toEqual(['base', 'open', 'open', 'group'])
+  })
+
   it('takes nothing that a node with its master seed did not write', async () => {
     await begin()
     node('a').ask(appendNumber('agent', 0))
