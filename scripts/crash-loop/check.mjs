@@ -69,6 +69,11 @@ export class Checker {
     return { faults, strands: heads.size, records }
   }
 
+  /** Strands as they were proved last. @returns {ReadonlyMap<string, import('./strands.mjs').Strand>} by agent */
+  get strands() {
+    return this.#proved
+  }
+
   /** Where each strand was last seen to end. @returns {ReadonlyMap<string, import('./strands.mjs').Head>} by agent */
   get heads() {
     return this.#heads

@@ -17,7 +17,7 @@ export const rootKey = 'crash-loop-root-key-0123456789abcdef'
 const authoritySeed = Buffer.alloc(32, 7)
 
 /** With these a server has the auth add-on. */
-const authSettings = {
+export const authSettings = {
   SERVICE_AUTH_ENABLED: 'true',
   SERVICE_AUTH_RATE_LIMIT_RPS: '0',
   SERVICE_LICENSE_PUBLIC_KEY: keyPairFromSeed(authoritySeed).publicKey,

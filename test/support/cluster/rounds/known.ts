@@ -1,0 +1,60 @@
+/**
+ * What the clients of a load have learned, and so must be true of all that is asked from then on: how long each strand is
+ * at least, which credentials were revoked, and which records were erased.
+ */
+export class Known {
+  /** What must not be. */
+  readonly breaches: string[] = []
+  /** Requests that were answered by a node that serves. */
+  answered = 0
+  readonly revoked: string[] = []
+  readonly erased: { agent: string; hash: string }[] = []
+  readonly #lengths = new Map<string, number>()
+  /** When processes were last seen to serve, and from when on another one did. */
+  readonly #served = new Map<string, number>()
+  readonly #replaced = new Map<string, number>()
+
+  /** The last seq of an agent that anybody was told; -1 where there was none. */
+  at(agent: string): number {
+    return this.#lengths.get(agent) ?? -1
+  }
+
+  /** Somebody was told that an agent's strand has a record of this seq. */
+  saw(agent: string, seq: number): void {
+    this.answered += 1
+    if (seq > this.at(agent)) this.#lengths.set(agent, seq)
+  }
+
+  /** A read was answered that was asked when a strand was known to have a record of `floor`. */
+  read(what: string, { agent, seq, floor }: { agent: string; seq: number; floor: number }): void {
+    if (!(seq >= floor))
+      this.breaches.push(`${what} showed ${agent} up to ${seq}, which was known to go up to ${floor} before`)
+    this.saw(agent, seq)
+  }
+
+  /** A write was answered that was asked when a strand was known to have a record of `floor`. */
+  wrote(what: string, { agent, seq, floor }: { agent: string; seq: number; floor: number }): void {
+    if (!(seq > floor))
+      this.breaches.push(`${what} has seq ${seq} of ${agent}, of which ${floor} was answered before`)
+    this.saw(agent, seq)
+  }
+
+  /**
+   * A process served that was asked at a time. Once another one has served after it, it never does again: whoever loses the
+   * shards ends.
+   */
+  served(life: string, askedAtMs: number): void {
+    const nowMs = performance.now()
+    const replacedAtMs = this.#replaced.get(life) ?? Infinity
+    if (askedAtMs > replacedAtMs) {
+      const late = Math.round(askedAtMs - replacedAtMs)
+      this.breaches.push(`Process ${life} serves, ${late} ms after another one has`)
+    }
+    for (const [other, atMs] of this.#served) {
+      if (other === life || atMs >= askedAtMs) continue
+      this.#replaced.set(other, nowMs)
+      this.#served.delete(other)
+    }
+    this.#served.set(life, nowMs)
+  }
+}

@@ -1,0 +1,76 @@
+import { between, seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
+import { freeAgent } from '../../../../scripts/crash-loop/operations.mjs'
+import { eventually } from '../../eventually.js'
+import { Chains, chainAgents } from './chains.js'
+import { posting } from './cluster-client.js'
+import { erasedAgent, erasures } from './erasures.js'
+import { Known } from './known.js'
+import { probes } from './probes.js'
+import { Sessions } from './sessions.js'
+import type { ThreeNodes } from './three-nodes.js'
+import { watchAll } from './watchers.js'
+import { type Entry, writes } from './writes.js'
+
+/** Clients that write at once, beside those that write onto heads, erase and sign in. */
+const WRITERS = 4
+
+const agents = [...chainAgents, erasedAgent, freeAgent]
+
+/** The load of a cluster, in rounds, and what it has learned. */
+export class ClusterLoad {
+  readonly known = new Known()
+  readonly chains = new Chains()
+  readonly sessions = new Sessions()
+  readonly watchers: ReturnType<typeof watchAll>
+  /** What was asked since it was taken last. */
+  readonly journal: Entry[] = []
+  readonly #nodes: ThreeNodes
+  readonly #random: () => number
+  #rounds = 0
+  #isStopped = true
+  #running: Promise<unknown> = Promise.resolve()
+
+  private constructor(nodes: ThreeNodes, random: () => number) {
+    this.#nodes = nodes
+    this.#random = random
+    this.watchers = watchAll(() => nodes.urls)
+  }
+
+  /** Makes the agents, and the clients of streams. */
+  static async on(nodes: ThreeNodes, random: () => number): Promise<ClusterLoad> {
+    for (const name of agents) await nodes.client.insist(posting('/v1/agents', { name, zone: 'free' }))
+    return new ClusterLoad(nodes, random)
+  }
+
+  begin(): void {
+    this.#isStopped = false
+    const prefix = `r${(this.#rounds += 1)}`
+    const random = seededRandom(between(this.#random, 0, 2 ** 31))
+    const { known, journal } = this
+    const stopped = () => this.#isStopped
+    const parts = { client: this.#nodes.client, known, journal, random, prefix, stopped }
+    this.#running = Promise.all([
+      writes(parts, WRITERS),
+      this.chains.run(parts),
+      erasures(parts),
+      this.sessions.run(parts),
+      ...this.#nodes.nodes.map((node) => probes(parts, node)),
+    ])
+  }
+
+  /** Resolves when so many calls more were answered. */
+  async progress(calls: number): Promise<void> {
+    const until = this.known.answered + calls
+    await eventually(() => this.known.answered >= until)
+  }
+
+  /** Resolves when each call that is under way has been answered by a node that serves. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#running
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.watchers.map((watcher) => watcher.end()))
+  }
+}

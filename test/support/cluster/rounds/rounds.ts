@@ -1,0 +1,125 @@
+import { Checker } from '../../../../scripts/crash-loop/check.mjs'
+import { seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
+import type { Fault } from './faults.js'
+import { ClusterLoad } from './load.js'
+import { type Router, startRouter } from './router.js'
+import { differences } from './stores.js'
+import { ThreeNodes } from './three-nodes.js'
+
+/** Rounds after which all strands are verified; the others look at what was answered, and where strands end. */
+const VERIFIED_EVERY = 4
+/** Calls that are answered before a fault, and after it. */
+const CALLS = 150
+/** Tokens of earlier rounds that are tried again. */
+const TOKENS = 12
+
+/** How rounds are run. */
+export interface RoundsMaking {
+  seed: number
+  /** The faults of the rounds, in their order. */
+  faults: readonly Fault[]
+  /** The program of the nodes, in place of the built one. */
+  program?: string
+  /** Told of each round. */
+  report?(line: string): void
+}
+
+/** What rounds have found. */
+export interface RoundsFound {
+  /** What must not be, with the round that showed it: nothing where all is well. */
+  breaches: string[]
+  rounds: number
+  /** What ended processes of nodes said. */
+  ends: string[]
+}
+
+/**
+ * A cluster under load, to which something happens in each round; then everything that was answered is looked at. It ends with
+ * the first round that shows what must not be. In the end all nodes are killed and their stores compared.
+ */
+export async function clusterRounds({
+  seed,
+  faults,
+  program,
+  report = () => {},
+}: RoundsMaking): Promise<RoundsFound> {
+  const random = seededRandom(seed)
+  const nodes = await ThreeNodes.start({ program })
+  const load = await ClusterLoad.on(nodes, random)
+  const router = await startRouter(nodes.client)
+  const checks = new Checks(load, router, nodes)
+  const breaches: string[] = []
+  let rounds = 0
+  try {
+    for (const fault of faults) {
+      rounds += 1
+      const startedAtMs = performance.now()
+      load.begin()
+      await load.progress(CALLS)
+      await fault.act(nodes, random)
+      await nodes.allWell()
+      await load.progress(CALLS)
+      await load.stop()
+      const whole = rounds === faults.length
+      const found = await checks.run({ whole, strands: whole || rounds % VERIFIED_EVERY === 0 })
+      breaches.push(...found.map((text) => `Round ${rounds}, ${fault.name}: ${text}`))
+      const { answered } = load.known
+      const tookMs = Math.round(performance.now() - startedAtMs)
+      report(`round ${rounds}/${faults.length}: ${fault.name}; ${tookMs} ms, ${answered} answers in all`)
+      if (breaches.length > 0) break
+    }
+    await load.end()
+    await Promise.all(nodes.nodes.map((node) => node.kill()))
+    breaches.push(...(await differences(nodes)))
+    const ends = nodes.nodes.flatMap((node) => node.ends)
+    return { breaches: [...breaches, ...ends.flatMap(wrongEnds)], rounds, ends }
+  } finally {
+    await load.end()
+    router.stop()
+    await nodes.remove()
+  }
+}
+
+/** Why a process may end itself: another one has gone on, or the database was away when it would have joined. */
+const RIGHT_END = /another node of the cluster has taken|cannot join its cluster/
+
+/** What a process said that ended itself for another reason. */
+function wrongEnds(said: string): string[] {
+  const lines = said
+    .split('\n')
+    .filter((line) => /"level":"fatal"|^(Error|strandfast): |Assertion failed/.test(line))
+  return lines.filter((line) => !RIGHT_END.test(line)).map((line) => `A process ended itself: ${line}`)
+}
+
+/** What is looked at between rounds, while nobody writes. */
+class Checks {
+  readonly #load: ClusterLoad
+  readonly #router: Router
+  readonly #nodes: ThreeNodes
+  readonly #checker = new Checker()
+  /** Where in the journal that begins which was not looked at yet. */
+  #glancedAt = 0
+
+  constructor(load: ClusterLoad, router: Router, nodes: ThreeNodes) {
+    this.#load = load
+    this.#router = router
+    this.#nodes = nodes
+  }
+
+  async run({ whole, strands }: { whole: boolean; strands: boolean }): Promise<string[]> {
+    const { known, journal, chains, sessions, watchers } = this.#load
+    const { url } = this.#router
+    const faults = known.breaches.splice(0)
+    const { faults: found } = strands
+      ? await this.#checker.check(url, { journal, whole })
+      : await this.#checker.glance(url, journal.slice(this.#glancedAt))
+    faults.push(...found, ...(await sessions.check(this.#nodes.client, TOKENS)))
+    if (strands) {
+      journal.splice(0)
+      faults.push(...chains.check(this.#checker.strands))
+      for (const watcher of watchers) faults.push(...(await watcher.check(this.#checker.strands)))
+    }
+    this.#glancedAt = journal.length
+    return faults
+  }
+}

@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { ClusterClient } from './cluster-client.js'
+
+/** An address at which whoever serves answers. */
+export interface Router {
+  url: string
+  stop(): void
+}
+
+/** How long it waits for a node: longer than an export takes. */
+const PATIENCE_MS = 10_000
+
+/**
+ * Passes reads, and writes under an Idempotency-Key, on to the node that serves, again where one ends meanwhile: for checks
+ * that know one address.
+ */
+export async function startRouter(client: ClusterClient): Promise<Router> {
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = []
+    for await (const piece of request) pieces.push(piece)
+    const headers = Object.fromEntries(
+      ['content-type', 'idempotency-key', 'if-match'].flatMap((name) => {
+        const value = request.headers[name]
+        return typeof value === 'string' ? [[name, value]] : []
+      }),
+    )
+    const { method = 'GET', url: path = '/' } = request
+    const body = pieces.length === 0 ? {} : { body: Buffer.concat(pieces).toString() }
+    const { status, replayed, text } = await client.insist({ method, path, headers, ...body }, PATIENCE_MS)
+    response.writeHead(status, { 'idempotency-replayed': `${replayed}` }).end(text)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    stop() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}

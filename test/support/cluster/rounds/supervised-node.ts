@@ -1,0 +1,137 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { authSettings, rootKey } from '../../../../scripts/crash-loop/victim.mjs'
+import { testSeed } from '../../postgres/cluster-of-one.js'
+import { startServer, type TestServer } from '../../server/server.js'
+import { eventually } from '../../eventually.js'
+import type { Ways } from '../rig.js'
+import { askNode } from './cluster-client.js'
+
+/** How a node is run. */
+export interface NodeMaking {
+  name: string
+  ways: Ways
+  dataDir: string
+  /** The program to run, in place of the built one. */
+  program?: string | undefined
+}
+
+/** Its clock can be set. */
+const nodeOptions = ['--import', new URL('../../faults/shifted-clock.mjs', import.meta.url).href]
+
+/** How long it rests before it starts a process that has ended. */
+const REST_MS = 50
+
+/** Settings that nodes and commands have in common. */
+export function settingsOf(ways: Ways): Record<string, string> {
+  const [first = ''] = ways.urls
+  const hosts = ways.proxies.map(({ port }) => `127.0.0.1:${port}`).join()
+  return {
+    SERVICE_CLUSTER_URL: first.replace(/127\.0\.0\.1:\d+/, hosts),
+    SERVICE_CLUSTER_LEASE_SECS: '1',
+    SERVICE_MASTER_SEED: testSeed,
+    SERVICE_ROOT_API_KEY: rootKey,
+  }
+}
+
+/** A node of a cluster, whose process is started again whenever it has ended. */
+export class SupervisedNode {
+  readonly name: string
+  readonly ways: Ways
+  readonly dataDir: string
+  /** What its processes said that ended themselves. */
+  readonly ends: string[] = []
+  readonly #making: NodeMaking
+  #server: TestServer | undefined
+  #lives = 0
+  #isWanted = true
+  #keeping: Promise<void>
+
+  constructor(making: NodeMaking) {
+    this.#making = making
+    this.name = making.name
+    this.ways = making.ways
+    this.dataDir = making.dataDir
+    this.setClock(0)
+    this.#keeping = this.#keep()
+  }
+
+  /** How far its clock is from that of the machine, milliseconds. */
+  setClock(shiftMs: number): void {
+    const bytes = Buffer.alloc(8)
+    bytes.writeDoubleLE(shiftMs)
+    writeFileSync(this.#clock, bytes)
+  }
+
+  get #clock(): string {
+    return `${this.dataDir}.clock`
+  }
+
+  /** Where it listens; undefined while it does not. */
+  get url(): string | undefined {
+    return this.#server?.url
+  }
+
+  /** Its process: another one each time that it is started. */
+  get life(): string {
+    return `${this.name} ${this.#lives}`
+  }
+
+  /** Whether it says that it serves. */
+  async serves(): Promise<boolean> {
+    const { url } = this
+    return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' }))?.status === 200
+  }
+
+  /** Resolves when its process listens. */
+  async runs(): Promise<void> {
+    await eventually(() => this.#server !== undefined)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#server?.process.kill(signal)
+  }
+
+  /** Has its process end, which is started again. @returns its exit code; undefined where none ran */
+  async halt(signal: NodeJS.Signals): Promise<number | null | undefined> {
+    return this.#server?.halt(signal)
+  }
+
+  /** Kills it for good. */
+  async kill(): Promise<void> {
+    this.#isWanted = false
+    this.signal('SIGKILL')
+    await this.#keeping
+  }
+
+  /** Starts it again after `kill`. */
+  start(): void {
+    this.#isWanted = true
+    this.#keeping = this.#keep()
+  }
+
+  async #keep(): Promise<void> {
+    const { name, ways, dataDir, program } = this.#making
+    const own = { SERVICE_CLUSTER_NODE: name, TEST_CLOCK_SHIFT: this.#clock }
+    const settings = { ...settingsOf(ways), ...authSettings, ...own }
+    while (this.#isWanted) {
+      try {
+        const options = { dataDir, nodeOptions, env: settings, ...(program !== undefined && { program }) }
+        const server = await startServer(options)
+        const { process } = server
+        const exited = process.exitCode ?? process.signalCode ?? once(process, 'exit')
+        this.#lives += 1
+        this.#server = server
+        if (!this.#isWanted) process.kill('SIGKILL')
+        await exited
+        if (process.exitCode !== null && process.exitCode !== 0) this.ends.push(server.stderr())
+      } catch (error) {
+        // The database was away when it would have joined.
+        this.ends.push(String(error))
+      }
+      this.#server = undefined
+      await pause(REST_MS)
+    }
+  }
+}
