@@ -9,7 +9,7 @@ import { probes } from './probes.js'
 import { Sessions } from './sessions.js'
 import type { ThreeNodes } from './three-nodes.js'
 import { watchAll } from './watchers.js'
-import { type Entry, writes } from './writes.js'
+import { type Entry, type LoadParts, writes } from './writes.js'
 
 /** Clients that write at once, beside those that write onto heads, erase and sign in. */
 const WRITERS = 4
@@ -29,11 +29,16 @@ export class ClusterLoad {
   #rounds = 0
   #isStopped = true
   #running: Promise<unknown> = Promise.resolve()
+  #isOver = false
+  readonly #probing: Promise<unknown>
 
   private constructor(nodes: ThreeNodes, random: () => number) {
     this.#nodes = nodes
     this.#random = random
     this.watchers = watchAll(() => nodes.urls)
+    // Also while nobody writes: then a node does not find out by a write that it has been replaced.
+    const parts = this.#parts('probes', () => this.#isOver)
+    this.#probing = Promise.all(nodes.nodes.map((node) => probes(parts, node)))
   }
 
   /** Makes the agents, and the clients of streams. */
@@ -44,18 +49,19 @@ export class ClusterLoad {
 
   begin(): void {
     this.#isStopped = false
-    const prefix = `r${(this.#rounds += 1)}`
-    const random = seededRandom(between(this.#random, 0, 2 ** 31))
-    const { known, journal } = this
-    const stopped = () => this.#isStopped
-    const parts = { client: this.#nodes.client, known, journal, random, prefix, stopped }
+    const parts = this.#parts(`r${(this.#rounds += 1)}`, () => this.#isStopped)
     this.#running = Promise.all([
       writes(parts, WRITERS),
       this.chains.run(parts),
       erasures(parts),
       this.sessions.run(parts),
-      ...this.#nodes.nodes.map((node) => probes(parts, node)),
     ])
+  }
+
+  #parts(prefix: string, stopped: () => boolean): LoadParts {
+    const random = seededRandom(between(this.#random, 0, 2 ** 31))
+    const { known, journal } = this
+    return { client: this.#nodes.client, known, journal, random, prefix, stopped }
   }
 
   /** Resolves when so many calls more were answered. */
@@ -71,6 +77,7 @@ export class ClusterLoad {
   }
 
   async end(): Promise<void> {
-    await Promise.all(this.watchers.map((watcher) => watcher.end()))
+    this.#isOver = true
+    await Promise.all([this.#probing, ...this.watchers.map((watcher) => watcher.end())])
   }
 }

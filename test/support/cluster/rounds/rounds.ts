@@ -70,7 +70,7 @@ export async function clusterRounds({
     }
     await load.end()
     await Promise.all(nodes.nodes.map((node) => node.kill()))
-    breaches.push(...(await differences(nodes)))
+    breaches.push(...load.known.breaches, ...(await differences(nodes)))
     const ends = nodes.nodes.flatMap((node) => node.ends)
     return { breaches: [...breaches, ...ends.flatMap(wrongEnds)], rounds, ends }
   } finally {

@@ -1,0 +1,94 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Fault } from './faults.js'
+
+/** A rule of clusters, and what is changed in the built program so that it is broken. */
+export interface PlantedBug {
+  name: string
+  /** Texts of the built program, each of which is there once, and what is put in their places. */
+  changes: readonly (readonly [text: string, other: string])[]
+  /** Names of the faults that show it. */
+  shownBy: readonly Fault['name'][]
+}
+
+/** A program with a planted bug. */
+export interface PlantedBuild {
+  program: string
+  remove(): void
+}
+
+const root = join(import.meta.dirname, '../../../..')
+
+/** Puts a bug into a copy of the built program. */
+export function plantedBuild({ changes }: PlantedBug): PlantedBuild {
+  const directory = mkdtempSync(join(tmpdir(), 'strandfast-planted-'))
+  const copy = join(directory, 'dist/program')
+  cpSync(join(root, 'dist/program'), copy, { recursive: true })
+  cpSync(join(root, 'package.json'), join(directory, 'package.json'))
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
+  const files = readdirSync(copy, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => join(copy, name))
+  for (const [text, other] of changes) {
+    const having = files.filter((path) => readFileSync(path, 'utf8').includes(text))
+    const [path] = having
+    const parts = path === undefined ? [] : readFileSync(path, 'utf8').split(text)
+    if (path === undefined || having.length !== 1 || parts.length !== 2)
+      throw new Error(`Expected the built program to have this once: ${text}`)
+    writeFileSync(path, parts.join(other))
+  }
+  return {
+    program: join(copy, 'strandfast.js'),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  }
+}
+
+/** Rules that no test of a part proves to be needed, each of them broken. */
+export const plantedBugs: readonly PlantedBug[] = [
+  {
+    name: 'rows that are in the store before the log has them',
+    changes: [
+      [
+        'this.#log.append(encodeChanges(changes));',
+        'commitDurably(this.#environment, () => this.#memtable.move(() => {})); this.#log.append(encodeChanges(changes));',
+      ],
+    ],
+    shownBy: ['an owner that is cut off', 'kill -9 of the owner', 'an owner that is cut off one way'],
+  },
+  {
+    name: 'a lease that nobody looks at',
+    changes: [['return this.untilMs > this.#nowMs();', 'return true;']],
+    shownBy: ['an owner that is cut off', 'a stopped owner'],
+  },
+  {
+    name: 'removals that are not read',
+    changes: [
+      ['this.#memtable.replay(change);', 'if (change.value !== undefined) this.#memtable.replay(change);'],
+    ],
+    shownBy: ['kill -9 of the owner', 'kill -9 of all'],
+  },
+  {
+    name: 'a position that is written before its rows',
+    changes: [
+      ['move(rest) {', 'past(rest) { this.#direct = true; rest(); this.#direct = false; } move(rest) {'],
+      [
+        'const { end } = this.#log;\n\t\tcommitDurably(',
+        // For long enough that a kill comes between.
+        `const { end } = this.#log;
+         commitDurably(this.#environment, () => this.#memtable.past(() => putPosition(this.#environment, end)));
+         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+         commitDurably(`,
+      ],
+    ],
+    shownBy: ['kill -9 of all'],
+  },
+  {
+    name: 'shards that are opened while the node that wrote last is alive',
+    changes: [
+      ['ownerIsAlive: node !== "" && first.line.isAlive(at.writer)', 'ownerIsAlive: false'],
+      ['if (this.#line.isAlive(last)) throw', 'if (false) throw'],
+    ],
+    shownBy: ['nothing'],
+  },
+]
