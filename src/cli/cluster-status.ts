@@ -3,7 +3,8 @@ import type { Config } from '../settings/config.js'
 import type { ClusterFacts } from '../outbound/cluster/facts.js'
 import { factsOf } from '../outbound/cluster/make.js'
 import { NodeTable, type NodeRow } from '../outbound/cluster/nodes.js'
-import { examineServer } from '../outbound/cluster/server-check.js'
+import { differences, leaseMsOf, type NodeTold, readTold } from '../dispatch/cluster/told.js'
+import { examineServer, type ServerFacts } from '../outbound/cluster/server-check.js'
 import { Session } from '../outbound/cluster/session.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
 import { readStanding, type ShardStanding, type Standing } from '../outbound/cluster/standing.js'
@@ -49,10 +50,9 @@ async function show(session: Session, facts: ClusterFacts, config: Config): Prom
   const standing = await readStanding(session)
   const nodes = await watched(session, config.cluster?.leaseSecs ?? 0)
   const troubles = [
-    ...server.faults.map((fault) => `The database: ${fault}`),
     ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
-    ...(server.replicated ? [] : ['No commit waits for a standby: what is answered is lost with one disk']),
-    ...(nodes.some(({ state }) => state === 'alive') ? [] : ['No node is alive']),
+    ...troublesOfDatabase(server, standing),
+    ...troublesOfNodes(nodes),
   ]
   const made = new Date(facts.createdAtMs).toISOString()
   const lines = [
@@ -62,13 +62,46 @@ async function show(session: Session, facts: ClusterFacts, config: Config): Prom
     ...describeNodes(nodes),
     ...standing.shards.map(describeShard),
     ...troubles.map((trouble) => `NOT WELL   ${trouble}`),
+    ...(troubles.length === 0 ? ['all is well'] : []),
   ]
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
   return troubles.length === 0 ? exitCodes.fine : exitCodes.foundWrong
 }
 
+function troublesOfDatabase({ faults, replicated }: ServerFacts, { standbys }: Standing): string[] {
+  const waits = standbys?.every(({ state }) => state !== 'sync' && state !== 'quorum') === true
+  return [
+    ...faults.map((fault) => `The database: ${fault}`),
+    ...(replicated ? [] : ['No commit waits for a standby: what is answered is lost with one disk']),
+    ...(replicated && waits
+      ? [
+          'No synchronous standby is connected to the database: commits wait until one is, and nothing is answered',
+        ]
+      : []),
+  ]
+}
+
+function troublesOfNodes(nodes: readonly Watched[]): string[] {
+  const alive = nodes.filter(({ state }) => state === 'alive')
+  const serving = alive.filter(({ told }) => told.servesSinceMs !== undefined)
+  const troubles = nodes
+    .filter(({ state }) => state === 'silent')
+    .map(
+      ({ row: { node, address } }) =>
+        `The node ${node} on ${address} is silent: it died, or cannot reach the database`,
+    )
+  if (alive.length === 0) troubles.push('No node is alive')
+  else if (serving.length === 0)
+    troubles.push('No node serves: one of those that are alive takes over after a lease')
+  const behind = alive.filter(({ row, told }) => (told.lagSecs ?? 0) * 1_000 > leaseMsOf(row))
+  for (const { row, told } of behind)
+    troubles.push(`The node ${row.node} is ${secsText(told.lagSecs)} behind: a failover to it takes longer`)
+  return [...troubles, ...differences(alive.map(({ row }) => row))]
+}
+
 interface Watched {
   row: NodeRow
+  told: NodeTold
   state: 'alive' | 'silent' | 'stopped'
 }
 
@@ -82,7 +115,7 @@ async function watched(session: Session, leaseSecs: number): Promise<Watched[]> 
   return after.map((row) => {
     const first = before.find(({ node }) => node === row.node)
     const beats = first?.beat !== row.beat || first.incarnation !== row.incarnation
-    return { row, state: row.alive ? (beats ? 'alive' : 'silent') : 'stopped' }
+    return { row, told: readTold(row), state: row.alive ? (beats ? 'alive' : 'silent') : 'stopped' }
   })
 }
 
@@ -91,16 +124,28 @@ function describeSize({ bytes }: Standing): string {
 }
 
 function describeStandbys({ standbys }: Standing): string {
+  if (standbys === undefined) return 'unknown: the role may not see them (GRANT pg_monitor shows them)'
   if (standbys.length === 0) return 'none connected'
   return standbys.map(({ name, state }) => `${name} (${state})`).join(', ')
 }
 
 function describeNodes(nodes: readonly Watched[]): string[] {
   if (nodes.length === 0) return ['node       none has ever joined']
-  return nodes.map(({ row, state }) => {
-    const { node, address, incarnation, beat, settingsDigest } = row
-    return `node       ${node} on ${address}: ${state}; start ${incarnation}, beat ${beat}, ${settingsDigest} s`
-  })
+  const width = Math.max(...nodes.map(({ row }) => row.node.length))
+  return nodes.map((one) => `node       ${one.row.node.padEnd(width)}  ${describeNode(one)}`)
+}
+
+function describeNode({ row, told, state }: Watched): string {
+  if (state === 'stopped') return `stopped, was on ${row.address}`
+  if (state === 'silent') return `SILENT, was on ${row.address}`
+  const { servesSinceMs: since, lagSecs, version } = told
+  const where = `on ${row.address}, version ${version}, start ${row.incarnation}, lease ${leaseMsOf(row) / 1_000} s`
+  if (since !== undefined) return `SERVES since ${new Date(since).toISOString()}, ${where}`
+  return lagSecs === undefined ? `starting, ${where}` : `stands by, ${secsText(lagSecs)} behind, ${where}`
+}
+
+function secsText(secs = 0): string {
+  return `${secs.toFixed(1)} s`
 }
 
 function describeShard({ shard, segment, node, checkpoint, stateBytes }: ShardStanding): string {

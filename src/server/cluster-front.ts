@@ -2,6 +2,7 @@ import type { Logger } from '../base/log.js'
 import { limits } from '../base/limits.js'
 import { steadyClock } from '../base/clock.js'
 import type { Member } from '../dispatch/cluster/membership.js'
+import { readTold } from '../dispatch/cluster/told.js'
 import type { Front } from './front.js'
 import { LinkFront, type LinkFrontParts } from './link-front.js'
 
@@ -79,9 +80,11 @@ export class ClusterFront {
 }
 
 /** Where a node takes links, as its row says. @throws Error where it says nothing that this version knows */
-function placeOf({ node, address }: Member): { host: string; port: number } {
-  const colon = address.lastIndexOf(':')
-  const [host, port] = [address.slice(0, colon), Number(address.slice(colon + 1))]
-  if (colon < 1 || !Number.isInteger(port)) throw new Error(`The node ${node} says that it is on ${address}`)
+function placeOf(member: Member): { host: string; port: number } {
+  const { link = '' } = readTold(member)
+  const colon = link.lastIndexOf(':')
+  const [host, port] = [link.slice(0, colon), Number(link.slice(colon + 1))]
+  if (colon < 1 || !Number.isInteger(port))
+    throw new Error(`The node ${member.node} does not say where it takes links`)
   return { host, port }
 }

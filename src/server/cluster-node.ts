@@ -3,11 +3,20 @@ import { join } from 'node:path'
 import { readIfThere, writeDurably } from '../base/durable-file.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
+import { systemClock } from '../base/clock.js'
 import { machineClock } from '../base/machine-clock.js'
+import { version } from '../base/version.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import { linkKeyOf } from '../data-directory/link-key.js'
 import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
-import { type Member, type MemberAbout, Membership } from '../dispatch/cluster/membership.js'
+import { type Member, Membership } from '../dispatch/cluster/membership.js'
+import {
+  type AlikeSettings,
+  differences,
+  leaseMsOf,
+  tellOwn,
+  tellSettings,
+} from '../dispatch/cluster/told.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import type { ClusterOwner } from '../dispatch/shard-threads.js'
 import { clusterFormat } from '../outbound/cluster/facts.js'
@@ -27,11 +36,18 @@ import type { Standing } from './state.js'
 /** The file in a data directory that says as which incarnation of which node it was used last. */
 const incarnationFile = 'node.incarnation'
 
+/** Beats without a failure after which one is an outage of its own. */
+const QUIET_TICKS = 2
+
 const statements = statementsOf(clusterTables)
 
 /** What a node is made of. */
 export interface NodeParts {
   settings: ClusterConfig
+  /** Where clients reach this node. */
+  address: string
+  /** Settings that other nodes have to have alike. */
+  alike: AlikeSettings
   directory: DataDirectory
   log: Logger
   /** Another node has its place, or the thread of the log has ended: the process has to end. */
@@ -48,32 +64,37 @@ export class ClusterNode implements ClusterOwner {
   /** The threads of this node see it too. */
   readonly lease = new LeaseMemory()
   readonly #membership: Membership
-  readonly #about: MemberAbout
   /** Where other nodes reach this one, and what becomes of their connections while it owns the shards. */
+  #linkPlace = ''
   #links: LinkServer | undefined
   #owner: LinkOwner | undefined
   #thread: ClusterLogThread | undefined
   #looks: NodeJS.Timeout | undefined
   #isCutOff = false
-  #isServing = false
+  /** Ticks until a beat that fails is told of again. */
+  #quietTicks = 0
+  #servesSinceMs: number | undefined
+  #differences = ''
   #standBy: StandBy | undefined
 
   constructor(parts: NodeParts) {
     this.#parts = parts
-    const { settings, log, lost } = parts
+    const { settings, address, alike, lost } = parts
     const { urls, node, leaseSecs } = settings
-    this.#about = { node, address: '', formatMax: clusterFormat, settingsDigest: `lease ${leaseSecs}` }
     this.#membership = new Membership({
-      about: this.#about,
+      about: {
+        node,
+        address,
+        formatMax: clusterFormat,
+        settingsDigest: tellSettings(leaseSecs, alike),
+      },
       leaseMs: leaseSecs * 1_000,
       leaseMsOf,
       lease: this.lease,
       nowMs: machineClock,
       connect: () => NodeTable.open(urls, statements),
-      changed: (members) => log.info({ nodes: members.map((one) => one.node) }, 'nodes of the cluster'),
-      trouble: (error) => {
-        if (this.lease.holds()) log.warn({ err: error }, 'a beat did not reach the database of the cluster')
-      },
+      changed: (members) => this.#tellMembers(members),
+      trouble: (error) => this.#tellTrouble(error),
       expelled: () => lost('another node of the cluster has taken the place of this one'),
     })
   }
@@ -88,6 +109,7 @@ export class ClusterNode implements ClusterOwner {
     const file = join(directory.path, incarnationFile)
     try {
       await this.#listen()
+      this.#tellOwn()
       const incarnation = await this.#membership.join(endedOf(readIfThere(file), node))
       writeDurably(file, `${node} ${incarnation}\n`)
       await this.#membership.step()
@@ -95,7 +117,14 @@ export class ClusterNode implements ClusterOwner {
       throw new Error(`The node ${node} cannot join its cluster: ${describeTrouble(error)}`, { cause: error })
     }
     this.#membership.start()
-    this.#looks = setInterval(() => this.#tellCutOff(), (leaseSecs * 1_000) / BEATS_PER_LEASE)
+    this.#looks = setInterval(
+      () => {
+        this.#quietTicks -= 1
+        this.#tellCutOff()
+        this.#tellOwn()
+      },
+      (leaseSecs * 1_000) / BEATS_PER_LEASE,
+    )
     this.#thread = new ClusterLogThread({ urls: [...urls], tables: clusterTables }, (error) =>
       lost(`the thread of the cluster’s log ended: ${error.message}`),
     )
@@ -125,7 +154,8 @@ export class ClusterNode implements ClusterOwner {
 
   /** The shards are open: other nodes may take requests for them. */
   serves(main: MainCallParts, standing: Standing): void {
-    this.#isServing = true
+    this.#servesSinceMs = systemClock()
+    this.#tellOwn()
     const membership = this.#membership
     const leaseMs = this.#parts.settings.leaseSecs * 1_000
     this.#owner = new LinkOwner({
@@ -139,8 +169,16 @@ export class ClusterNode implements ClusterOwner {
       },
       log: this.#parts.log,
     })
-    const { shards } = this.#parts.directory
-    this.#membership.owns = JSON.stringify({ shards })
+  }
+
+  /** The nodes that are alive, as this one knows. */
+  get members(): readonly Member[] {
+    return this.#membership.members
+  }
+
+  /** The name of this node. */
+  get name(): string {
+    return this.#parts.settings.node
   }
 
   /** When keys were last used at other nodes that take requests for this one. */
@@ -174,7 +212,7 @@ export class ClusterNode implements ClusterOwner {
   }
 
   get figures(): ClusterFigures {
-    const serving = this.#isServing
+    const serving = this.#servesSinceMs !== undefined
     return {
       ...(this.#thread?.figures ?? noClusterFigures),
       mayAnswer: this.lease.holds(),
@@ -192,14 +230,14 @@ export class ClusterNode implements ClusterOwner {
 
   /** Takes links of other nodes, before those are told where. */
   async #listen(): Promise<void> {
-    const { listen, advertise } = this.#parts.settings
+    const { listen, linkAddress } = this.#parts.settings
     this.#links = await listenForLinks({ ...listen, key: this.#key }, (socket) => {
       if (this.#owner === undefined) socket.destroy()
       else this.#owner.take(socket)
     })
     const { port } = this.#links
-    const shownPort = advertise === undefined || advertise.port === 0 ? port : advertise.port
-    this.#about.address = `${advertise?.host ?? hostname()}:${shownPort}`
+    const shownPort = linkAddress === undefined || linkAddress.port === 0 ? port : linkAddress.port
+    this.#linkPlace = `${linkAddress?.host ?? hostname()}:${shownPort}`
   }
 
   get #key(): Buffer {
@@ -209,6 +247,31 @@ export class ClusterNode implements ClusterOwner {
   get #logThread(): ClusterLogThread {
     if (this.#thread === undefined) throw new Error('Expected the node to have joined')
     return this.#thread
+  }
+
+  /** Goes with the next beat. */
+  #tellOwn(): void {
+    const servesSinceMs = this.#servesSinceMs
+    const lagSecs = servesSinceMs === undefined ? this.#standBy?.lagSecs : undefined
+    this.#membership.owns = tellOwn({ version, link: this.#linkPlace, servesSinceMs, lagSecs })
+  }
+
+  #tellMembers(members: readonly Member[]): void {
+    const { log } = this.#parts
+    log.info({ nodes: members.map((one) => one.node) }, 'nodes of the cluster')
+    const found = differences(members)
+    if (found.length > 0 && found.join() !== this.#differences)
+      log.warn({ differences: found }, 'nodes of the cluster have different settings')
+    this.#differences = found.join()
+  }
+
+  /** Once for each outage: a beat is tried often. */
+  #tellTrouble(error: unknown): void {
+    const isTold = this.#quietTicks > 0
+    this.#quietTicks = QUIET_TICKS
+    if (isTold || !this.lease.holds()) return
+    const reason = describeTrouble(error)
+    this.#parts.log.warn({ reason }, 'a beat did not reach the database of the cluster: it is tried again')
   }
 
   #tellCutOff(): void {
@@ -225,9 +288,4 @@ export class ClusterNode implements ClusterOwner {
 function endedOf(kept: string | undefined, node: string): number | undefined {
   const [name, incarnation] = kept?.trim().split(' ') ?? []
   return name === node ? Number(incarnation) : undefined
-}
-
-/** What a node says of its lease, milliseconds. */
-function leaseMsOf({ settingsDigest }: Member): number {
-  return Number(/^lease (\d{1,4})$/.exec(settingsDigest)?.[1] ?? 0) * 1_000
 }

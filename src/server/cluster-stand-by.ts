@@ -57,7 +57,11 @@ export class StandBy {
   get refusal(): Refusal {
     const owner = this.#memberOf(this.#owner)
     const where = owner === undefined ? '' : `: the node ${owner.node} on ${owner.address} serves`
-    return refuse('unavailable', `This node of the cluster stands by${where}`, { retryAfterSecs: 1 })
+    const serving = owner && { node: owner.node, address: owner.address }
+    return refuse('unavailable', `This node of the cluster stands by${where}`, {
+      retryAfterSecs: 1,
+      extra: { stands_by: true, ...(serving && { serving }) },
+    })
   }
 
   /** How long ago it had all that the logs had, or else how long it has been standing by, seconds. */

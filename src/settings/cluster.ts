@@ -8,13 +8,15 @@ export interface ClusterConfig {
   /** Addresses of the database's servers, one each, with their passwords: never logged. */
   readonly urls: readonly string[]
   readonly node: string
+  /** Where clients reach this node, without a slash at the end; absent: what the address that it listens on says. */
+  readonly advertise?: string
   /** Whether a database without a synchronous standby will do in production. */
   readonly unreplicated: boolean
   readonly leaseSecs: number
   /** Where it takes links of other nodes. */
   readonly listen: HostPort
   /** Where those reach it; the host name of the machine, and the port that is listened on, when absent. */
-  readonly advertise: HostPort | undefined
+  readonly linkAddress: HostPort | undefined
 }
 
 /** A place in the network. */
@@ -48,6 +50,17 @@ export const clusterSettings = {
     allowed: '1 to 63 of letters, digits, _ . and -',
     parse: matching(/^[A-Za-z0-9_.-]{1,63}$/),
   }),
+  clusterAdvertise: setting<string | undefined>({
+    name: 'SERVICE_CLUSTER_ADVERTISE',
+    default: undefined,
+    defaultText:
+      'made of SERVICE_HOST and SERVICE_PORT; the host name of the machine where that is any address',
+    description:
+      'Where clients and browsers reach this node. Nodes that stand by tell it to everybody who asks them, while this one ' +
+      'serves.',
+    allowed: 'an http or https URL without a path',
+    parse: parseOrigin,
+  }),
   clusterUnreplicated: setting({
     name: 'SERVICE_CLUSTER_UNREPLICATED',
     default: false,
@@ -77,8 +90,8 @@ export const clusterSettings = {
     allowed: 'an address and a port from 0 to 65535, as 10.0.0.5:8788 or [::]:8788',
     parse: hostPort,
   }),
-  clusterAdvertise: setting<HostPort | undefined>({
-    name: 'SERVICE_CLUSTER_ADVERTISE',
+  clusterLinkAddress: setting<HostPort | undefined>({
+    name: 'SERVICE_CLUSTER_LINK_ADDRESS',
     default: undefined,
     defaultText: 'the host name of the machine, and the port of SERVICE_CLUSTER_LISTEN',
     description: 'Where the other nodes reach this one; with port 0, that of SERVICE_CLUSTER_LISTEN.',
@@ -91,12 +104,14 @@ export const clusterSettings = {
 export function readCluster(value: ValueOf): ClusterConfig | undefined {
   const urls = value(clusterSettings.clusterUrl)
   const node = value(clusterSettings.clusterNode)
+  const advertise = value(clusterSettings.clusterAdvertise)
   const unreplicated = value(clusterSettings.clusterUnreplicated)
   const leaseSecs = value(clusterSettings.clusterLeaseSecs)
   const listen = value(clusterSettings.clusterListen)
-  const advertise = value(clusterSettings.clusterAdvertise)
+  const linkAddress = value(clusterSettings.clusterLinkAddress)
   if (urls === undefined) return undefined
-  return Object.freeze({ urls, node: node ?? machineName(), unreplicated, leaseSecs, listen, advertise })
+  const about = { urls, node: node ?? machineName(), unreplicated, leaseSecs, listen, linkAddress }
+  return Object.freeze(advertise === undefined ? about : { ...about, advertise })
 }
 
 /** What a cluster needs of other settings, and what it has no use for. */
@@ -119,6 +134,13 @@ function hostPort(text: string): HostPort | undefined {
   const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})$/.exec(text) ?? []
   if (host === '' || Number(port) > 65_535) return undefined
   return Object.freeze({ host: host.replaceAll(/[[\]]/g, ''), port: Number(port) })
+}
+
+function parseOrigin(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined
+  const { origin, protocol, href } = new URL(text)
+  const isOrigin = (protocol === 'http:' || protocol === 'https:') && href === `${origin}/`
+  return isOrigin ? origin : undefined
 }
 
 function machineName(): string {

@@ -41,7 +41,7 @@ describe.skipIf(noPostgres)('a node that stands by', () => {
     cluster = await makeClusterOfOne()
     env = {
       SERVICE_CLUSTER_LEASE_SECS: String(leaseSecs),
-      SERVICE_CLUSTER_ADVERTISE: '127.0.0.1:0',
+      SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
       SERVICE_AUTH_ENABLED: 'true',
       SERVICE_AUTH_RATE_LIMIT_RPS: '0',
       SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: String(attemptsMax),

@@ -6,7 +6,7 @@ import { noPostgres } from '../support/postgres/postgres.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /** Nodes that do not reach one another: who stands by answers nothing. */
-const unlinked = { SERVICE_CLUSTER_ADVERTISE: '127.0.0.1:1' }
+const unlinked = { SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1' }
 
 describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
   let cluster: ClusterOfOne

@@ -21,7 +21,8 @@ export interface ShardStanding {
 export interface Standing {
   /** Of its tables, indexes and all; 0 where the engine does not say. */
   bytes: number
-  standbys: { name: string; state: string }[]
+  /** Undefined where the engine, or the rights of the role, do not show them. */
+  standbys: { name: string; state: string }[] | undefined
   shards: ShardStanding[]
 }
 
@@ -57,9 +58,9 @@ async function bytesOf(session: Session): Promise<number> {
 async function standbysOf(session: Session): Promise<Standing['standbys']> {
   try {
     const rows: unknown = await session.rows(statements.standbys)
-    return areStandbys(rows) ? rows : []
+    return areStandbys(rows) ? rows : undefined
   } catch {
-    return []
+    return undefined
   }
 }
 

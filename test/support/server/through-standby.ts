@@ -45,7 +45,7 @@ export async function startStandby<Server extends Node>(
   const own = {
     ...more,
     SERVICE_CLUSTER_URL: postgres.url.replace(/postgres$/, name),
-    SERVICE_CLUSTER_ADVERTISE: '127.0.0.1:0',
+    SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
     SERVICE_MASTER_SEED: seed,
     SERVICE_ROOT_API_KEY: 'test-root-key-0123456789abcdefghij',
     ...licenseOf(dataDir),
