@@ -7,10 +7,11 @@ import { Palette, watchKeys } from './palette/palette.js'
 import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
-import { watchServer } from './shell/server-state.js'
+import { serverState, watchServer } from './shell/server-state.js'
 import { resume, session, watchIdle } from './shell/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn } from './shell/sign-in.js'
+import { StandsBy } from './shell/stands-by.js'
 
 const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
 const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)
@@ -99,6 +100,8 @@ function Screen() {
   const shown = route.value
   const { value } = session
   if (shown.screen === 'verify') return <VerifyPage />
+  const state = serverState.value
+  if (state.kind === 'standsBy') return <StandsBy serving={state.serving} />
   if (value.kind === 'starting') return null
   if (value.kind === 'out') return <SignIn notice={value.notice} />
   switch (shown.screen) {

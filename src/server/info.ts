@@ -1,10 +1,18 @@
 import { systemClock } from '../base/clock.js'
 import { version } from '../base/version.js'
+import type { Member } from '../dispatch/cluster/membership.js'
+import { differences, readTold } from '../dispatch/cluster/told.js'
 import type { LicenseTold } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
 import type { ServerInfo } from '../wire/server.js'
 import type { Parts } from './parts.js'
 import type { ServerState } from './state.js'
+
+/** A node, and those that are alive as it knows. */
+export interface Cluster {
+  name: string
+  members: readonly Member[]
+}
 
 /** What the server tells of itself is taken from these. */
 export interface InfoSources {
@@ -13,6 +21,8 @@ export interface InfoSources {
   /** As it was at the start; absent while the auth add-on is off. */
   license: LicenseTold | undefined
   hasConsole: boolean
+  /** Absent for a server of its own. */
+  cluster: Cluster | undefined
   /** When the stores were last copied for a backup, Unix milliseconds. */
   copiedAtMs(): number | undefined
 }
@@ -39,8 +49,23 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     features,
     license: licenseNow(sources.license, systemClock()),
     last_backup_copy_at_ms: sources.copiedAtMs() ?? null,
+    cluster: clusterNow(sources.cluster),
     settings,
   })
+}
+
+function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
+  if (cluster === undefined) return null
+  const members = cluster.members.toSorted((one, other) => (one.node < other.node ? -1 : 1))
+  return {
+    node: cluster.name,
+    members: members.map((member) => {
+      const { version, servesSinceMs, lagSecs } = readTold(member)
+      const { node, address } = member
+      return { node, address, version, serves_since_ms: servesSinceMs ?? null, lag_secs: lagSecs ?? null }
+    }),
+    differences: differences(members),
+  }
 }
 
 function featuresOf(config: Config, hasConsole: boolean): ServerInfo['features'] {

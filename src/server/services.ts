@@ -8,7 +8,7 @@ import type { LicenseTold } from '../protocol/audit-messages.js'
 import type { RouteContext } from '../routes/route.js'
 import type { Config } from '../settings/config.js'
 import { figuresOf } from './figures.js'
-import { serverInfo } from './info.js'
+import { type Cluster, serverInfo } from './info.js'
 import type { Parts } from './parts.js'
 import type { Standing } from './state.js'
 
@@ -37,7 +37,7 @@ interface Surroundings {
   /** When the stores were last copied for a backup. */
   control: { copiedAtMs: number | undefined }
   /** Absent for a server of its own. */
-  cluster: { figures: ClusterFigures } | undefined
+  cluster: (Cluster & { figures: ClusterFigures }) | undefined
 }
 
 /** The services, in the main thread. */
@@ -58,7 +58,14 @@ export function mainServices(config: Config, around: Surroundings): Services {
   })
   return {
     readiness: () => standing.stoppingRefusal() ?? unready(around),
-    server: serverInfo(config, { parts, state: standing, license, hasConsole, copiedAtMs }),
+    server: serverInfo(config, {
+      parts,
+      state: standing,
+      license,
+      hasConsole,
+      cluster,
+      copiedAtMs,
+    }),
     metrics: () => metrics.text(),
     metricFamilies: (names) => metrics.families(names),
     async lastUses(keyIds) {

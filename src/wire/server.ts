@@ -53,6 +53,31 @@ export const ServerInfo = Type.Object({
       'When the server had last copied its stores for a backup; null for never since its start. Whether that backup was ' +
       'checked and finished, strandfast backup tells',
   }),
+  cluster: Type.Union(
+    [
+      Type.Object({
+        node: Type.String({ description: 'The name of the node that answers' }),
+        members: Type.Array(
+          Type.Object({
+            node: Type.String(),
+            address: Type.String({ description: 'Where clients reach it, as it tells itself' }),
+            version: Type.String({ description: 'Empty where it has not told yet' }),
+            serves_since_ms: Type.Union([UnixMs, Type.Null()], { description: 'Null while it stands by' }),
+            lag_secs: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], {
+              description:
+                'How long before its last beat it had all that the logs had; null while it serves, and where it has not told yet',
+            }),
+          }),
+          { description: 'Nodes that are alive, by name' },
+        ),
+        differences: Type.Array(Type.String(), {
+          description: 'Settings that have to be alike on all of them and are not: a sentence each',
+        }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'Null on a server of its own' },
+  ),
   settings: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -95,6 +120,20 @@ documented('ServerInfo', ServerInfo, {
       authority: null,
     },
     last_backup_copy_at_ms: null,
+    cluster: {
+      node: 'a',
+      members: [
+        {
+          node: 'a',
+          address: 'https://a.example',
+          version: '0.4.0',
+          serves_since_ms: 1_760_000_000_000,
+          lag_secs: null,
+        },
+        { node: 'b', address: 'https://b.example', version: '0.4.0', serves_since_ms: null, lag_secs: 0.2 },
+      ],
+      differences: [],
+    },
     settings: [
       { name: 'SERVICE_PORT', value: '8787', default: '8787', is_secret: false, is_set: true },
       {

@@ -49,6 +49,7 @@ describe('what a server tells of itself', () => {
       default: 'default',
       is_set: false,
     })
+    expect(body.cluster).toBeNull()
     expect(headers.get('cache-control')).toBe('no-store')
   })
 

@@ -6,6 +6,7 @@ import { useNow } from '../parts/now.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
 import { may, seesServer, type SignedIn } from '../shell/session.js'
 import { whoText } from '../shell/words.js'
+import { ClusterMembers } from './cluster-members.js'
 import { NewestRecords } from './newest-records.js'
 import { type Overview, readOverview } from './read-overview.js'
 import { ownTiles, serverTiles, type Tile } from './tiles.js'
@@ -63,11 +64,13 @@ function OfServer({ service, overview }: { service: ServiceClient; overview: Ove
   const nowMs = useNow()
   const readings = watch.readings.value
   const problem = watch.problem.value
+  const cluster = overview.server?.cluster ?? null
   return (
     <>
       <Warnings warnings={warningsOf(overview, { readings, nowMs })} />
       {problem !== undefined && <Failure message={`The metrics could not be read: ${problem}`} />}
       <Tiles tiles={[...ownTiles(overview), ...serverTiles(readings, nowMs)]} />
+      {cluster !== null && <ClusterMembers cluster={cluster} />}
     </>
   )
 }
@@ -76,7 +79,7 @@ function Warnings({ warnings }: { warnings: readonly Warning[] }) {
   return (
     <div role="status" class="warnings">
       {warnings.map(({ name, text, href }) => (
-        <p key={name} class="notice warn">
+        <p key={`${name} ${text}`} class="notice warn">
           <strong>{name}.</strong> {text} {href !== undefined && <a href={href}>Look at it</a>}
         </p>
       ))}

@@ -40,6 +40,11 @@ export function warningsOf(
           },
         ]
       : []),
+    ...(server?.cluster?.differences ?? []).map((text) => ({
+      name: 'Settings differ',
+      text,
+      href: undefined,
+    })),
     ...lagWarning(now),
     ...licenseWarning(server?.license ?? null, nowMs),
     ...refusedWarning(now),

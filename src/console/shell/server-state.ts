@@ -7,9 +7,18 @@ export type ServerState =
   | { kind: 'ready' }
   /** It answers, and serves less than usual. */
   | { kind: 'limited'; detail: string }
+  /** It is a node of a cluster that stands by. */
+  | { kind: 'standsBy'; serving: Serving | undefined }
   | { kind: 'away' }
   /** It answers again. */
   | { kind: 'back' }
+
+/** The node that serves in its place. */
+export interface Serving {
+  node: string
+  /** Absent where it is not known how a browser reaches it. */
+  url: string | undefined
+}
 
 export const serverState = signal<ServerState>({ kind: 'unknown' })
 
@@ -36,7 +45,9 @@ export function watchServer(): void {
     if (document.visibilityState === 'hidden') return
     took(await readiness())
     clearTimeout(timer)
-    timer = setTimeout(() => void look(), serverState.value.kind === 'away' ? LOOK_AWAY_MS : LOOK_MS)
+    const { kind } = serverState.value
+    const isSoon = kind === 'away' || kind === 'standsBy'
+    timer = setTimeout(() => void look(), isSoon ? LOOK_AWAY_MS : LOOK_MS)
   }
   document.addEventListener('visibilitychange', () => void look())
   lookNow = () => void look()
@@ -68,13 +79,27 @@ async function readiness(): Promise<ServerState> {
   try {
     const response = await fetch(`${serviceUrl()}/readyz`, { cache: 'no-store' })
     const text = await response.text()
-    if (!response.ok) return { kind: 'limited', detail: detailOf(text, response.status) }
+    if (!response.ok) return notReady(text, response.status)
     isOpen = membersOf(text)['data_open'] === true
     return { kind: 'ready' }
   } catch {
     // A fetch rejects only where no answer came.
     return { kind: 'away' }
   }
+}
+
+function notReady(text: string, status: number): ServerState {
+  const { stands_by: standsBy, serving } = membersOf(text)
+  if (standsBy === true) return { kind: 'standsBy', serving: servingOf(serving) }
+  return { kind: 'limited', detail: detailOf(text, status) }
+}
+
+function servingOf(value: unknown): Serving | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { node, address }: { node?: unknown; address?: unknown } = value
+  if (typeof node !== 'string') return undefined
+  const isUrl = typeof address === 'string' && /^https?:\/\//.test(address)
+  return { node, url: isUrl ? address : undefined }
 }
 
 function detailOf(text: string, status: number): string {

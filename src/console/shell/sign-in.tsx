@@ -116,6 +116,7 @@ export function ServerLine() {
     back: 'The server is ready',
     away: 'The server does not answer',
     limited: state.kind === 'limited' ? state.detail : '',
+    standsBy: 'This node of the cluster stands by',
   }
   return (
     <>
