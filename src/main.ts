@@ -226,6 +226,12 @@ async function listenWith(server: Server, { routes, handling }: Face, opened: Op
 function linkedFrontOf({ config, directory, parts, state, authServices, max }: Server, { services }: Face) {
   const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
   const { metrics, metricFamilies } = services
+  /** As the owner tells it, but for what concerns this node. */
+  const serverOf = async (asked: Services) => {
+    const own = await services.server()
+    const { version, node, started_at_ms, settings, cluster } = own
+    return { ...(await asked.server()), version, node, started_at_ms, settings, cluster }
+  }
   return {
     given: {
       config,
@@ -241,7 +247,7 @@ function linkedFrontOf({ config, directory, parts, state, authServices, max }: S
       bounds: boundsMemory(boundSettings(config, max)),
     },
     own: {
-      services: { metrics, metricFamilies },
+      services: (asked: Services) => ({ metrics, metricFamilies, server: () => serverOf(asked) }),
       readers: { importCheck: parts.readers.importCheck.bind(parts.readers) },
     },
   }

@@ -6,8 +6,9 @@ const agent = new Agent({ keepAlive: true, timeout: 5_000 })
 
 /**
  * Sends one request, with the root key unless its headers name another, and reads the whole answer. Uses node:http,
- * which takes half the processor time of `fetch`, so that more is left for the servers. A read on a connection that the
- * server has just closed all the same, because everything is slow, is sent again.
+ * which takes half the processor time of `fetch`, so that more is left for the servers. A read, or a call under an
+ * Idempotency-Key, on a connection that the server has closed is sent again: where this process was busy for long, it uses one
+ * whose end it has not seen yet.
  * @param {string} url of the server
  * @param {{method: string, path: string, headers?: Record<string, string>, body?: string}} call
  * @returns {Promise<{status: number, replayed: boolean, body: any}>} rejects when the server goes before its answer
@@ -25,10 +26,13 @@ export function send(url, call) {
       },
     })
     asked.on('error', (error) => {
-      const isRead = method === 'GET' || path.endsWith('/query')
-      if (isRead && asked.reusedSocket && 'code' in error && error.code === 'ECONNRESET') {
+      const mayRepeat = method === 'GET' || path.endsWith('/query') || 'idempotency-key' in headers
+      if (mayRepeat && asked.reusedSocket && 'code' in error && error.code === 'ECONNRESET') {
         send(url, call).then(resolve, reject)
-      } else reject(error)
+      } else {
+        error.message = `${method} ${path}: ${error.message}`
+        reject(error)
+      }
     })
     asked.on('response', (response) => {
       let text = ''

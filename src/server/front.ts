@@ -95,12 +95,13 @@ export async function makeFront(given: FrontGiven, { calls, log, ...own }: Front
   for (const [shard, one] of links.entries()) one.tellTo({ shard, shards, listener })
   const pages = await readPages(config, createLogger('silent', 'front'))
   const routes = allRoutes(config.agentId, pages.console !== undefined)
+  const remote = remoteServices(calls, given)
   const handling = handlingOf(config, {
     directory: { rootKeyDigest: Buffer.from(given.rootKeyDigest) },
     routes,
     parts,
     standing,
-    services: { ...remoteServices(calls, given), ...own.services },
+    services: { ...remote, ...own.services?.(remote) },
     auth,
     pages,
     log,
@@ -115,7 +116,7 @@ export interface FrontOwn {
   log: Logger
   /** What it does itself. */
   readers?: Partial<Readers>
-  services?: Partial<Services>
+  services?(asked: Services): Partial<Services>
 }
 
 /** What listens, once it does. */

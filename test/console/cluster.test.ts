@@ -28,7 +28,13 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
   const start = async (node: string) => {
     const port = `${await freePort()}`
     return cluster.start({
-      env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LEASE_SECS: '1', SERVICE_PORT: port },
+      env: {
+        SERVICE_CLUSTER_NODE: node,
+        SERVICE_CLUSTER_LEASE_SECS: '1',
+        SERVICE_PORT: port,
+        // Without links: with them the console of a node that stands by shows all that the other one has.
+        SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1',
+      },
     })
   }
   const told = async (server: TestServer) => (await ask(server, 'GET /v1/server')).body.cluster

@@ -153,7 +153,8 @@ class Life {
       for (const hash of this.#erased) await this.#checkErased(url, hash)
       return this.faults.length === 0 ? url : undefined
     } catch (error) {
-      this.faults.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
+      const told = error instanceof Error ? (error.stack ?? error.message) : String(error)
+      this.faults.push(`${told}\nThe server: ${victim.ended() ?? 'runs'} ${victim.stderr()}`)
       return undefined
     }
   }
