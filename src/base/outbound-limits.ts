@@ -59,6 +59,8 @@ export const outboundLimits = {
   clusterLookMs: 5_000,
   /** How long an append may take until nothing is known of it, milliseconds. */
   clusterAppendMs: 10_000,
+  /** How long a connection may do nothing between two statements of a transaction until the database ends it, milliseconds. */
+  clusterIdleMs: 2_000,
   /** How long a read of segments may take, milliseconds: less than their thread may be silent. */
   clusterReadMs: 20_000,
   /** Rows of segments that are read at once: each is at most a megabyte. */

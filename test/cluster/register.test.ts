@@ -7,6 +7,8 @@ import {
   SegmentRegister,
   type StoredSegment,
 } from '../../src/outbound/cluster/register.js'
+import { failureOf } from '../../src/outbound/cluster/answers.js'
+import { Session } from '../../src/outbound/cluster/session.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { eventually } from '../support/eventually.js'
 import { startTcpProxy, type TcpProxy } from '../support/cluster/tcp-proxy.js'
@@ -65,6 +67,41 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     const [, , row] = await rowsOf(base.shard)
     expect(row).toMatchObject({ segment: 2, part: 0, header: 'second', state: null })
     expect([row?.hash, row?.blocks]).toEqual([second.hash, bytes])
+  })
+
+  it('is not held up by a node that was stopped in the middle of a segment of several parts', async () => {
+    const base = await begin()
+    const stopped = await Session.open(hostUrls(primary.url))
+    const append = () => {
+      const { hash, header } = segment(base.shard, 1, 'never whole')
+      const { number, hash: before } = base
+      return stopped.write(statements.append, [
+        base.shard,
+        number,
+        before,
+        hash,
+        header,
+        Buffer.alloc(0),
+        null,
+      ])
+    }
+    let given: Promise<unknown> | undefined
+    let goOn = () => {}
+    const woken = new Promise<void>((resolve) => (goOn = resolve))
+    const began = new Promise<void>((resolve) => {
+      given = stopped.transaction(async () => {
+        await append()
+        resolve()
+        await woken
+        return append()
+      })
+    })
+    await began
+    const other = segment(base.shard, 1, 'of who takes over')
+    expect(await register().append(base, other)).toEqual({ kind: 'durable' })
+    goOn()
+    const error: unknown = await given?.catch((thrown: unknown) => thrown)
+    expect(failureOf(error)).toBe('unknown')
   })
 
   it('takes a segment of several parts whole, or none of it', async () => {

@@ -12,13 +12,15 @@ const UNIQUE_VIOLATION = '23505'
 const COMPLETION_UNKNOWN = '40003'
 const QUERY_CANCELED = '57014'
 const READ_ONLY = '25006'
+/** The connection did nothing for too long within a transaction, and was ended. */
+const IDLE_IN_TRANSACTION = '25P03'
 
 /** Sorts what a statement ended with; whatever did not come from the database says nothing of what the database did. */
 export function failureOf(error: unknown): Failure {
   if (!(error instanceof DatabaseError)) return 'unknown'
   const { code = '' } = error
   if (code === UNIQUE_VIOLATION) return 'taken'
-  if (code === COMPLETION_UNKNOWN) return 'unknown'
+  if (code === COMPLETION_UNKNOWN || code === IDLE_IN_TRANSACTION) return 'unknown'
   if (code === QUERY_CANCELED || code.startsWith('40') || code.startsWith('53')) return 'again'
   // The server is stopping or starting, or has become a standby: another one may be the primary.
   if (code === READ_ONLY || code.startsWith('57P') || code.startsWith('08')) return 'unknown'

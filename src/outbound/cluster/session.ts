@@ -147,6 +147,8 @@ export class Session {
     // A role or database may have been given others, with which a commit would be answered too early, or in silence.
     await this.#client.query('SET client_min_messages = warning')
     await this.#client.query('SET statement_timeout = 0')
+    // A node that was stopped or cut off between two of them would keep everybody from the place of its segment.
+    await this.#client.query(`SET idle_in_transaction_session_timeout = ${limits.clusterIdleMs}`)
     await this.#client.query("SET default_transaction_isolation = 'read committed'")
     if (answersEarly.includes(await this.#setting('synchronous_commit')))
       await this.#client.query('SET synchronous_commit = on')
