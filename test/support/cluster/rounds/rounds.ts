@@ -80,8 +80,9 @@ export async function clusterRounds({
   }
 }
 
-/** Why a process may end itself: another one has gone on, or the database was away when it would have joined. */
-const RIGHT_END = /another node of the cluster has taken|cannot join its cluster/
+/** Why a process may end itself: another one has gone on, or the database was away when it would have joined or taken over. */
+const RIGHT_END =
+  /another node of the cluster has taken|cannot join its cluster|Nobody knows whether the cluster’s log has the last commit/
 
 /** What a process said that ended itself for another reason. */
 function wrongEnds(said: string): string[] {
