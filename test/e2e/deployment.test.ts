@@ -1,8 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { settings } from '../../src/settings/config.js'
 import { leftOut } from '../support/faults/rounds.js'
+import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
+import { noPostgres } from '../support/postgres/postgres.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 
 /*
@@ -18,20 +22,31 @@ const run = (program: string, parts: string[], input = '') => {
   return { status, text: `${stdout}${stderr}` }
 }
 
-const missing = (program: string, debianPackage: string) =>
-  spawnSync(program, ['--version']).error === undefined
+const missing = (program: string, debianPackage: string, version = '--version') =>
+  spawnSync(program, [version]).error === undefined
     ? undefined
     : `${program} is not here: apt-get install ${debianPackage}`
 
 let server: TestServer
 let metrics = ''
 
+let cluster: ClusterOfOne | undefined
+
 beforeAll(async () => {
-  // A PostgreSQL that never answers, so that the metrics of the sink are there.
-  server = await startServer({ env: { SERVICE_INGEST_POSTGRES_URL: 'postgres://x@127.0.0.1:1/x' } })
+  // A PostgreSQL that never answers, so that the metrics of the sink are there; and a node of a cluster has all others.
+  const env = { SERVICE_INGEST_POSTGRES_URL: 'postgres://x@127.0.0.1:1/x' }
+  if (noPostgres) server = await startServer({ env })
+  else {
+    cluster = await makeClusterOfOne()
+    await cluster.run(['cluster', 'init', '--shards', '1'])
+    server = await cluster.start({ env })
+  }
   metrics = await (await fetch(`${server.url}/metrics`)).text()
 })
-afterAll(() => server.stop())
+afterAll(async () => {
+  await server.stop()
+  await cluster?.remove()
+})
 
 const histogramParts = ['_bucket', '_sum', '_count']
 /** What only grows, by the end of its name. */
@@ -39,7 +54,8 @@ const counted = /_(total|bucket|sum|count)$/
 
 /** The names and the labels that an expression of PromQL asks for. */
 function metricsOf(expression: string): string[] {
-  return expression.match(/\b(?:strandfast|nodejs|process)_[a-z0-9_]+/g) ?? []
+  const names = expression.match(/\b(?:strandfast|nodejs|process)_[a-z0-9_]+/g) ?? []
+  return noPostgres ? names.filter((name) => !name.startsWith('strandfast_cluster_')) : names
 }
 
 function expressionsOfRules(): string[] {
@@ -81,8 +97,48 @@ describe('alert rules and dashboard', () => {
       status: 0,
     })
     expect(run('promtool', ['check', 'metrics'], metrics)).toEqual({ status: 0, text: '' })
+    expect(run('promtool', ['test', 'rules', 'test/support/prometheus/alerts.test.yml'])).toMatchObject({
+      status: 0,
+    })
     const wrong = run('promtool', ['check', 'metrics'], '# TYPE x_total gauge\nx_total 1\n')
     expect(wrong.status).not.toBe(0)
+  })
+})
+
+describe('compose.cluster.yaml', () => {
+  const compose = readFileSync('compose.cluster.yaml', 'utf8')
+
+  it('mounts files that are here, publishes its ports on this machine alone, and each once', () => {
+    const mounts = [...compose.matchAll(/- \.\/(\S+?):\S+?:ro$/gm)].map(([, from = '']) => from)
+    expect(mounts).toHaveLength(3)
+    for (const from of mounts) expect(existsSync(from), from).toBe(true)
+    const ports = [...compose.matchAll(/ports: \['([^']+)'\]/g)].map(([, port = '']) => port)
+    expect(new Set(ports).size).toBe(4)
+    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
+  })
+
+  it('sets what there is, and what each node needs', () => {
+    const names = [...compose.matchAll(/^ +(SERVICE_\w+):/gm)].map(([, name = '']) => name)
+    const known = new Set<string>(Object.values(settings).map(({ name }) => name))
+    expect(names.filter((name) => !known.has(name))).toEqual([])
+    for (const name of ['SERVICE_CLUSTER_URL', 'SERVICE_MASTER_SEED', 'SERVICE_ROOT_API_KEY'])
+      expect(names).toContain(name)
+    expect(names.filter((name) => name === 'SERVICE_CLUSTER_NODE')).toHaveLength(3)
+  })
+
+  it.skipIf(leftOut(missing('haproxy', 'haproxy', '-v')))('has a balancer that HAProxy takes', () => {
+    // Names of the other containers are looked up when they are there.
+    const text = readFileSync('deploy/haproxy/haproxy.cfg', 'utf8').replaceAll(/node-\d:/g, '127.0.0.1:')
+    const file = join(mkdtempSync(join(tmpdir(), 'strandfast-haproxy-')), 'haproxy.cfg')
+    writeFileSync(file, text)
+    const checked = run('haproxy', ['-c', '-f', file])
+    rmSync(dirname(file), { recursive: true })
+    expect(checked).toMatchObject({ status: 0 })
+  })
+
+  it('has scripts that sh takes', () => {
+    for (const name of ['primary.sh', 'standby.sh'])
+      expect(run('sh', ['-n', join('deploy/postgres', name)])).toEqual({ status: 0, text: '' })
   })
 })
 
