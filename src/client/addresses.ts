@@ -135,11 +135,15 @@ export class Tries {
     if (this.#failures.size > 0) this.#settings.addresses.stayAt(this.#url)
   }
 
-  /** The first that may be asked now, from the one where others of this client are answered; otherwise the soonest. */
+  /**
+   * One that was not asked, or else one that may be asked again now; of these the first from where other calls of this
+   * client are answered. Otherwise the soonest.
+   */
   #next(nowMs = this.#settings.timing.monotonicMs()): string {
     if (this.#bound !== undefined) return this.#bound
     const urls = this.#settings.addresses.inTurn
-    const due = urls.find((url) => this.#dueMs(url) <= nowMs)
+    const unasked = urls.find((url) => !this.#failures.has(url))
+    const due = unasked ?? urls.find((url) => this.#dueMs(url) <= nowMs)
     return due ?? urls.reduce((soonest, url) => (this.#dueMs(url) < this.#dueMs(soonest) ? url : soonest))
   }
 

@@ -130,19 +130,21 @@ export class ServiceClient {
   readonly apiKeys: ApiKeysClient
   readonly #options: ServiceClientOptions
   readonly #byOrganism = new Map<string, ServiceClient>()
+  readonly #addresses: Addresses
   readonly #transport: Transport
   readonly #defaultAgent: string
 
   /** @throws TypeError for a list of addresses that cannot be meant: empty, one of them twice, https beside http */
   constructor(options: ServiceClientOptions) {
     this.#options = options
+    this.#addresses = new Addresses(options.url)
     this.#defaultAgent = options.agent ?? 'default'
     const prefix = options.organism === undefined ? AUTH_PREFIX : `${pathOf(options.organism)}/auth`
     const timing = options.timing ?? systemTiming
     const exchange = (refreshToken: string) => transport.json<Refreshed>(refreshCall(prefix, refreshToken))
     const keeper = new SessionKeeper({ timing, exchange })
     const transport = new Transport({
-      addresses: new Addresses(options.url),
+      addresses: this.#addresses,
       // Called on globalThis: browsers refuse a fetch that is called as a method of something else.
       fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
       credential: keeper.before(credentialOf(options)),
@@ -208,8 +210,10 @@ export class ServiceClient {
   organism(organismId: string): ServiceClient {
     const known = this.#byOrganism.get(organismId)
     if (known) return known
-    const options = { ...this.#options, organism: organismId, token: undefined, getToken: undefined }
-    const made = new ServiceClient(options)
+    // It begins where this one is answered.
+    const url = this.#addresses.areSeveral ? this.#addresses.inTurn : this.#options.url
+    const mine = { organism: organismId, token: undefined, getToken: undefined }
+    const made = new ServiceClient({ ...this.#options, url, ...mine })
     this.#byOrganism.set(organismId, made)
     return made
   }

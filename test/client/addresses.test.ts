@@ -149,6 +149,13 @@ describe('a client with several addresses', () => {
     expect(servers.map(countOf)).toEqual([1])
   })
 
+  it('has the clients of organisms begin at the address that answered', async () => {
+    const { client, notes, asked } = await clientOf([[standsBy], [head]])
+    await notes.head()
+    await client.organism('0'.repeat(32)).agent('notes').head()
+    expect(asked()).toEqual([1, 2])
+  })
+
   it('pings each once', async () => {
     const some = await clientOf([[cutOff], [answerJson({})]])
     expect(await some.client.ping()).toBe(true)
