@@ -22,7 +22,13 @@ async function breachesOf(bug: PlantedBug): Promise<string[]> {
   const ofBug = runSeed(bug.name)
   try {
     for (let rounds = 0; rounds < ROUNDS; rounds += faults.length) {
-      const making = { seed: ofBug + rounds, faults, program: build.program, report: console.log }
+      const making = {
+        seed: ofBug + rounds,
+        faults,
+        program: build.program,
+        linked: false,
+        report: console.log,
+      }
       const { breaches } = await clusterRounds(making)
       if (breaches.length > 0) return breaches
     }

@@ -76,11 +76,13 @@ export function askNode(url: string, ask: Ask, patienceMs = PATIENCE_MS): Promis
 /** A client of a cluster, which finds the node that serves by asking all. */
 export class ClusterClient {
   readonly #urls: () => readonly string[]
+  readonly #anyAnswers: boolean
   #last = ''
 
-  /** @param urls of the nodes that run now */
-  constructor(urls: () => readonly string[]) {
+  /** @param urls of the nodes that run now; @param anyAnswers whether any of them may be asked, so that each is in turn */
+  constructor(urls: () => readonly string[], anyAnswers: boolean) {
     this.#urls = urls
+    this.#anyAnswers = anyAnswers
   }
 
   /**
@@ -118,9 +120,13 @@ export class ClusterClient {
     }
   }
 
-  /** The node that served last is asked first. */
+  /** The node that served last is asked first, or that which comes behind it. */
   #inOrder(): string[] {
     const urls = this.#urls()
+    if (this.#anyAnswers) {
+      const next = urls.indexOf(this.#last) + 1
+      return [...urls.slice(next), ...urls.slice(0, next)]
+    }
     const others = urls.filter((url) => url !== this.#last)
     return urls.includes(this.#last) ? [this.#last, ...others] : others
   }

@@ -61,7 +61,8 @@ export class ClusterLoad {
   #parts(prefix: string, stopped: () => boolean): LoadParts {
     const random = seededRandom(between(this.#random, 0, 2 ** 31))
     const { known, journal } = this
-    return { client: this.#nodes.client, known, journal, random, prefix, stopped }
+    const { client, linked } = this.#nodes
+    return { client, known, journal, random, prefix, stopped, linked }
   }
 
   /** Resolves when so many calls more were answered. */

@@ -15,6 +15,8 @@ const PATIENCE_MS = 8_000
 /** A question, and what must hold of the answer where there is one. */
 interface Probe {
   ask: Ask
+  /** Whether who answers it 200 owns the shards. */
+  owned: boolean
   check(answer: Answered): void
 }
 
@@ -32,7 +34,8 @@ export async function probes(parts: LoadParts, node: Pick<SupervisedNode, 'url' 
     const askedAtMs = performance.now()
     const asked = askNode(url, probe.ask, PATIENCE_MS).then((answer) => {
       waiting.delete(asked)
-      if (answer?.status === 200) parts.known.served(life, askedAtMs)
+      // With links, who does not own the shards answers for the one that does.
+      if (answer?.status === 200 && probe.owned && !parts.linked) parts.known.served(life, askedAtMs)
       if (answer !== undefined && answer.status !== 503) probe.check(answer)
     })
     waiting.add(asked)
@@ -43,8 +46,6 @@ export async function probes(parts: LoadParts, node: Pick<SupervisedNode, 'url' 
 function draw(parts: LoadParts): Probe {
   const { known, random } = parts
   const dice = random()
-  // It needs no shard, which would wait for what it writes.
-  if (dice < 0.2) return { ask: { method: 'GET', path: '/v1/whoami' }, check() {} }
   const revoked = known.revoked.at(-1)
   if (dice < 0.4 && revoked !== undefined) return withRevoked(parts, revoked)
   const erased = known.erased.at(-1)
@@ -56,6 +57,7 @@ function draw(parts: LoadParts): Probe {
 function headOf({ known }: LoadParts, agent: string): Probe {
   const floor = known.at(agent)
   return {
+    owned: true,
     ask: { method: 'GET', path: `/v1/agents/${agent}/head` },
     check({ status, body }) {
       if (status === 200) known.read('A node', { agent, seq: body.seq, floor })
@@ -67,6 +69,7 @@ function headOf({ known }: LoadParts, agent: string): Probe {
 function exported({ known }: LoadParts, agent: string): Probe {
   const floor = known.at(agent)
   return {
+    owned: true,
     ask: { method: 'GET', path: `/v1/strand/export?agent=${agent}&from_seq=${Math.max(0, floor - 1)}` },
     check({ status, text }) {
       const [first = ''] = text.split('\n')
@@ -77,6 +80,7 @@ function exported({ known }: LoadParts, agent: string): Probe {
 
 function withRevoked({ known }: LoadParts, key: string): Probe {
   return {
+    owned: true,
     ask: { method: 'GET', path: '/v1/whoami', key },
     check({ status }) {
       if (status !== 401) known.breaches.push(`A node answered ${status} to what had been revoked`)
@@ -86,6 +90,7 @@ function withRevoked({ known }: LoadParts, key: string): Probe {
 
 function ofErased({ known }: LoadParts, { agent, hash }: { agent: string; hash: string }): Probe {
   return {
+    owned: true,
     ask: { method: 'GET', path: `/v1/agents/${agent}/records/${hash}` },
     check({ status, body }) {
       if (status !== 200 || body.erased !== true)

@@ -20,6 +20,8 @@ export interface RoundsMaking {
   faults: readonly Fault[]
   /** The program of the nodes, in place of the built one. */
   program?: string
+  /** Whether nodes have links, so that all of them answer. */
+  linked: boolean
   /** Told of each round. */
   report?(line: string): void
 }
@@ -41,10 +43,11 @@ export async function clusterRounds({
   seed,
   faults,
   program,
+  linked,
   report = () => {},
 }: RoundsMaking): Promise<RoundsFound> {
   const random = seededRandom(seed)
-  const nodes = await ThreeNodes.start({ program })
+  const nodes = await ThreeNodes.start({ program, linked })
   const load = await ClusterLoad.on(nodes, random)
   const router = await startRouter(nodes.client)
   const checks = new Checks(load, router, nodes)

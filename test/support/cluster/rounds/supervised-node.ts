@@ -15,6 +15,8 @@ export interface NodeMaking {
   dataDir: string
   /** The program to run, in place of the built one. */
   program?: string | undefined
+  /** Whether nodes reach one another, so that all of them answer. */
+  linked: boolean
 }
 
 /** Its clock can be set. */
@@ -78,8 +80,17 @@ export class SupervisedNode {
     return `${this.name} ${this.#lives}`
   }
 
-  /** Whether it says that it serves. */
+  /** Whether it owns the shards and serves. */
   async serves(): Promise<boolean> {
+    const { url } = this
+    if (url === undefined) return false
+    const metrics = await askNode(url, { method: 'GET', path: '/metrics' })
+    if (metrics?.text.includes('\nstrandfast_cluster_serving 1\n') !== true) return false
+    return this.answers()
+  }
+
+  /** Whether it takes requests, for itself or for another one. */
+  async answers(): Promise<boolean> {
     const { url } = this
     return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' }))?.status === 200
   }
@@ -112,8 +123,13 @@ export class SupervisedNode {
   }
 
   async #keep(): Promise<void> {
-    const { name, ways, dataDir, program } = this.#making
-    const own = { SERVICE_CLUSTER_NODE: name, TEST_CLOCK_SHIFT: this.#clock }
+    const { name, ways, dataDir, program, linked } = this.#making
+    const own = {
+      SERVICE_CLUSTER_NODE: name,
+      // Where nobody listens, there are no links.
+      SERVICE_CLUSTER_LINK_ADDRESS: `127.0.0.1:${linked ? 0 : 1}`,
+      TEST_CLOCK_SHIFT: this.#clock,
+    }
     const settings = { ...settingsOf(ways), ...authSettings, ...own }
     while (this.#isWanted) {
       try {

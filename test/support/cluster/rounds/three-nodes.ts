@@ -8,7 +8,7 @@ import { ClusterClient } from './cluster-client.js'
 import { type NodeMaking, settingsOf, SupervisedNode } from './supervised-node.js'
 
 /** How all three are run. */
-type Making = Pick<NodeMaking, 'program'>
+type Making = Pick<NodeMaking, 'program' | 'linked'>
 
 const names = ['a', 'b', 'c']
 
@@ -20,23 +20,26 @@ export class ThreeNodes {
   readonly rig: Rig
   readonly nodes: readonly SupervisedNode[]
   readonly client: ClusterClient
+  /** Whether all of them answer. */
+  readonly linked: boolean
   readonly #directory: string
   readonly #settings: Record<string, string>
 
   private constructor(
     rig: Rig,
     directory: string,
-    made: Pick<ThreeNodes, 'nodes'> & { settings: Record<string, string> },
+    made: Pick<ThreeNodes, 'nodes' | 'linked'> & { settings: Record<string, string> },
   ) {
     this.rig = rig
     this.nodes = made.nodes
+    this.linked = made.linked
     this.#directory = directory
     this.#settings = made.settings
-    this.client = new ClusterClient(() => this.urls)
+    this.client = new ClusterClient(() => this.urls, made.linked)
   }
 
   /** Makes an empty cluster and starts its nodes. */
-  static async start(making: Making = {}): Promise<ThreeNodes> {
+  static async start(making: Making): Promise<ThreeNodes> {
     // A node takes no database that would lose what it has acknowledged.
     const rig = await Rig.start(15, { fsync: 'on' })
     const directory = mkdtempSync(join(tmpdir(), 'strandfast-rounds-'))
@@ -48,7 +51,7 @@ export class ThreeNodes {
       nodes.push(
         new SupervisedNode({ ...making, name, ways: await rig.ways(), dataDir: join(directory, name) }),
       )
-    const all = new ThreeNodes(rig, directory, { nodes, settings })
+    const all = new ThreeNodes(rig, directory, { nodes, settings, linked: making.linked })
     await all.allWell()
     return all
   }
@@ -83,6 +86,7 @@ export class ThreeNodes {
   async allWell(): Promise<void> {
     for (const node of this.nodes) await node.runs()
     await this.owner()
+    if (this.linked) for (const node of this.nodes) await eventually(() => node.answers())
   }
 
   async remove(): Promise<void> {

@@ -18,6 +18,8 @@ export interface LoadParts {
   /** Begins the names and ids of what it writes. */
   prefix: string
   stopped: () => boolean
+  /** Whether all nodes answer. */
+  linked: boolean
 }
 
 /** How long a client rests between two calls, milliseconds: the load is there for its order, not for its mass. */
