@@ -7,8 +7,8 @@ import { extent, sideBySide } from '../support/faults/rounds.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { runSeed } from '../support/run-seed.js'
 
-/** CI has each fault once at least; most of a round is work of the processor, of which CI has little. */
-const rounds = extent({ short: 4, ci: 21, full: 1_050 })
+/** CI has two deals of the faults, in three minutes on a quiet machine; the long form fifty. */
+const rounds = extent({ short: 4, ci: 42, full: 1_050 })
 /** Rounds of one cluster, whose stores are compared behind the last of them. */
 const LIFE_ROUNDS = 25
 /** How long a round may take on a busy machine, milliseconds. */
