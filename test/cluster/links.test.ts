@@ -110,10 +110,10 @@ describe.skipIf(noPostgres)('a node that stands by', () => {
   })
 
   it('takes no link of a stranger, and closes what says nothing', async () => {
-    const rows = await cluster.postgres.query<{ address: string }>(
-      `SELECT address FROM strandfast_nodes WHERE node = 'first'`,
+    const rows = await cluster.postgres.query<{ owns: string }>(
+      `SELECT owns FROM strandfast_nodes WHERE node = 'first'`,
     )
-    const port = Number(rows[0]?.address.split(':')[1])
+    const port = Number(JSON.parse(rows[0]?.owns ?? '').link.split(':')[1])
     for (const bytes of ['GET / HTTP/1.1\r\n\r\n', '\u0016\u0003\u0001\u0000\u0005hello', '']) {
       const socket = connect(port, '127.0.0.1')
       socket.on('error', () => {})
