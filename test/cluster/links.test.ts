@@ -145,6 +145,7 @@ describe.skipIf(noPostgres)('a node that stands by', () => {
     end.abort()
     await Promise.all(writers)
     for (const server of [second, third]) {
+      await serves(server)
       for (const hash of answered) {
         const { status } = await call(server, `GET /v1/agents/moved/records/${hash}`)
         if (status !== 200) expect([hash, status]).toEqual([hash, 200])
