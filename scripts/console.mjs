@@ -22,6 +22,7 @@ const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 
 const shared = ['colours.css', 'base.css']
 
 const worker = 'check-worker.ts'
+const administration = ['audit', 'keys', 'users'].map((folder) => join(source, folder))
 await makePage('console', {
   html: 'index.html',
   styles: [...shared, 'style.css'],
@@ -80,7 +81,14 @@ async function addScripts(files, { scripts, parts }) {
       groups: [
         ...named,
         { name: 'main', tags: ['$initial'], test: (id) => !id.endsWith(worker), priority: 1 },
-        { name: 'shared', minShareCount: 2, test: (id) => id.startsWith(source) && !id.endsWith(worker) },
+        {
+          name: 'shared',
+          minShareCount: 2,
+          test: (id) => id.startsWith(source) && !id.endsWith(worker),
+          priority: 1,
+        },
+        // Who looks at one of these looks at the others.
+        { name: 'administration', test: (id) => administration.some((folder) => id.startsWith(folder)) },
       ],
     },
   })

@@ -127,8 +127,7 @@ describe.skipIf(noBrowser)('the console’s page', () => {
     const isSaved = (name: string): boolean => /^verify-\w+\.py\.br$/.test(name)
     expect(sizeOf(isSaved)).toBeGreaterThan(0)
     expect(sizeOf(isSaved)).toBeLessThan(10 * KILOBYTE)
-    // 130 before there were nodes of a cluster to show.
-    expect(sizeOf((name) => !isSaved(name))).toBeLessThan(131 * KILOBYTE)
+    expect(sizeOf((name) => !isSaved(name))).toBeLessThan(130 * KILOBYTE)
     await context.close()
   })
 
