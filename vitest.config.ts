@@ -37,6 +37,7 @@ const projects = [
   {
     name: 'through a standby',
     include: onStandby,
+    globalSetup: ['test/support/server/standby-database.ts'],
     env: { ...env, STRANDFAST_THROUGH_STANDBY: '1' },
     ...together,
   },

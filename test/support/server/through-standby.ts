@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import { keyPairFromSeed } from '../../../dist/src/strand/keys.js'
 import { openAuthority } from '../../../dist/src/data-directory/license-authority.js'
 import { pooledRandom } from '../../../dist/src/base/random.js'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 import { eventually } from '../eventually.js'
-import { makePostgres, type TestPostgres } from '../postgres/postgres.js'
 
 /** As a `TestServer`. */
 interface Node {
@@ -22,13 +22,21 @@ export const throughStandby = process.env['STRANDFAST_THROUGH_STANDBY'] === '1'
 
 const seed = '07'.repeat(32)
 const program = join(import.meta.dirname, '../../../dist/program/strandfast.js')
-let database: Promise<TestPostgres> | undefined
 let made = 0
 
-async function startDatabase(): Promise<TestPostgres> {
-  const postgres = await makePostgres({ settings: { fsync: 'on', max_connections: '400' } })
-  await postgres.start()
-  return postgres
+/** Makes a database for one cluster. @returns its URL, and what removes it */
+async function makeDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  const of = process.env['STRANDFAST_STANDBY_DATABASE']
+  if (of === undefined) throw new Error('Expected a database (standby-database.ts)')
+  const name = `through_${process.pid}_${(made += 1)}`
+  const query = async (text: string) => {
+    const client = new Client({ connectionString: of })
+    await client.connect()
+    await client.query(text)
+    await client.end()
+  }
+  await query(`CREATE DATABASE ${name}`)
+  return { url: of.replace(/postgres$/, name), drop: () => query(`DROP DATABASE ${name} WITH (FORCE)`) }
 }
 
 /** Starts two nodes of a new cluster. @returns the one that stands by; it is stopped with the other one */
@@ -37,14 +45,11 @@ export async function startStandby<Server extends Node>(
   env: Record<string, string>,
   start: (dataDir: string, env: Record<string, string>) => Promise<Server>,
 ): Promise<Server> {
-  database ??= startDatabase()
-  const postgres = await database
-  const name = `through_${(made += 1)}`
-  await postgres.query(`CREATE DATABASE ${name}`)
+  const database = await makeDatabase()
   const { SERVICE_SHARDS: shards = '2', ...more } = env
   const own = {
     ...more,
-    SERVICE_CLUSTER_URL: postgres.url.replace(/postgres$/, name),
+    SERVICE_CLUSTER_URL: database.url,
     SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
     SERVICE_MASTER_SEED: seed,
     SERVICE_ROOT_API_KEY: 'test-root-key-0123456789abcdefghij',
@@ -68,7 +73,7 @@ export async function startStandby<Server extends Node>(
     async stop() {
       await standby.stop()
       await owner.stop()
-      await postgres.query(`DROP DATABASE ${name}`)
+      await database.drop()
     },
   }
 }
