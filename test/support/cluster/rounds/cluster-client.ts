@@ -78,6 +78,7 @@ export class ClusterClient {
   readonly #urls: () => readonly string[]
   readonly #anyAnswers: boolean
   #last = ''
+  #isOver = false
 
   /** @param urls of the nodes that run now; @param anyAnswers whether any of them may be asked, so that each is in turn */
   constructor(urls: () => readonly string[], anyAnswers: boolean) {
@@ -90,7 +91,7 @@ export class ClusterClient {
    * @param patienceMs how long it waits for each node
    */
   async insist(ask: Ask, patienceMs?: number): Promise<Answered> {
-    for (;;) {
+    while (!this.#isOver) {
       for (const url of this.#inOrder()) {
         const answer = await askNode(url, ask, patienceMs)
         if (answer === undefined || answer.status === 503) continue
@@ -99,6 +100,12 @@ export class ClusterClient {
       }
       await pause(REST_MS)
     }
+    throw new Error('Nobody is asked any more')
+  }
+
+  /** Nobody waits for an answer any more. */
+  end(): void {
+    this.#isOver = true
   }
 
   /**
@@ -107,7 +114,7 @@ export class ClusterClient {
    * @returns undefined where nobody knows whether it was carried out
    */
   async once(ask: Ask): Promise<Answered | undefined> {
-    for (;;) {
+    while (!this.#isOver) {
       for (const url of this.#inOrder()) {
         const answer = await askNode(url, ask)
         const { code, accepted } = answer?.body ?? {}
@@ -118,6 +125,7 @@ export class ClusterClient {
       }
       await pause(REST_MS)
     }
+    return undefined
   }
 
   /** The node that served last is asked first, or that which comes behind it. */

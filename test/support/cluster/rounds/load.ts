@@ -79,6 +79,9 @@ export class ClusterLoad {
 
   async end(): Promise<void> {
     this.#isOver = true
+    this.#isStopped = true
+    // Of a cluster that does not serve any more.
+    this.#running.catch(() => undefined)
     await Promise.all([this.#probing, ...this.watchers.map((watcher) => watcher.end())])
   }
 }

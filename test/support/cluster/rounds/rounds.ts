@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Checker } from '../../../../scripts/crash-loop/check.mjs'
 import { seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
 import type { Fault } from './faults.js'
@@ -10,6 +11,8 @@ import { ThreeNodes } from './three-nodes.js'
 const VERIFIED_EVERY = 4
 /** Calls that are answered before a fault, and after it. */
 const CALLS = 150
+/** How long it may take until all nodes run and one serves, on a busy machine, milliseconds. */
+const WELL_MS = 90_000
 /** Tokens of earlier rounds that are tried again. */
 const TOKENS = 12
 
@@ -60,7 +63,11 @@ export async function clusterRounds({
       load.begin()
       await load.progress(CALLS)
       await fault.act(nodes, random)
-      await nodes.allWell()
+      const isWell = await Promise.race([nodes.allWell().then(() => true), pause(WELL_MS, false)])
+      if (!isWell) {
+        breaches.push(`Round ${rounds}, ${fault.name}: the cluster is not whole again`)
+        break
+      }
       await load.progress(CALLS)
       await load.stop()
       const whole = rounds === faults.length
@@ -73,10 +80,11 @@ export async function clusterRounds({
     }
     await load.end()
     await Promise.all(nodes.nodes.map((node) => node.kill()))
-    breaches.push(...load.known.breaches, ...(await differences(nodes)))
+    breaches.push(...load.known.breaches, ...(await differences(nodes).catch(failed)))
     const ends = nodes.nodes.flatMap((node) => node.ends)
     return { breaches: [...breaches, ...ends.flatMap(wrongEnds)], rounds, ends }
   } finally {
+    nodes.client.end()
     await load.end()
     router.stop()
     await nodes.remove()
@@ -86,6 +94,8 @@ export async function clusterRounds({
 /** Why a process may end itself: another one has gone on, or the database was away when it would have joined or taken over. */
 const RIGHT_END =
   /another node of the cluster has taken|cannot join its cluster|Nobody knows whether the cluster’s log has the last commit/
+
+const failed = (error: unknown) => [`The stores cannot be compared: ${String(error)}`]
 
 /** What a process said that ended itself for another reason. */
 function wrongEnds(said: string): string[] {
