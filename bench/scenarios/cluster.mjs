@@ -8,6 +8,7 @@ import { agentNames } from '../records.mjs'
 import { countRecords, createAgents, rootKey, startProduct } from '../server.mjs'
 import { against, median, rounded } from '../statistics.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
+import { failovers, forwarded } from './cluster-nodes.mjs'
 import { inTurn } from './alternation.mjs'
 import { AGENTS, uploadAll } from './ingest.mjs'
 
@@ -32,16 +33,27 @@ const TOLD_AFTER_MS = 2_000
 export async function cluster(bench) {
   if (!hasPostgresql()) return [{ name: NAME, notMeasured: 'no PostgreSQL' }]
   const database = await startDatabase({ replicated: true })
-  const env = { SERVICE_CLUSTER_URL: database.url, SERVICE_MASTER_SEED: masterSeed }
+  const env = {
+    SERVICE_CLUSTER_URL: database.url,
+    SERVICE_MASTER_SEED: masterSeed,
+    SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
+  }
   initCluster(env, bench.plan.cores)
-  const node = await startProduct(join(bench.directory, 'node'), env)
+  const node = await startProduct(join(bench.directory, 'node'), { ...env, SERVICE_CLUSTER_NODE: 'node' })
   const alone = await startProduct(join(bench.directory, 'alone'), { SERVICE_SHARDS: `${bench.plan.cores}` })
+  const measured = []
   try {
-    await database.query(makeTable)
-    const run = { bench, database, node, alone }
-    return [...(await writes(run)), ...(await ingest(run)), ...(await lone(run))]
+    try {
+      await database.query(makeTable)
+      const run = { bench, database, node, alone, env }
+      measured.push(...(await writes(run)), ...(await ingest(run)), ...(await lone(run)))
+      measured.push(...(await forwarded(run)))
+    } finally {
+      await Promise.all([node.stop(), alone.stop()])
+    }
+    measured.push(...(await failovers({ bench, env })))
+    return measured
   } finally {
-    await Promise.all([node.stop(), alone.stop()])
     await database.stop()
   }
 }
