@@ -37,7 +37,6 @@ const projects = [
   {
     name: 'through a standby',
     include: onStandby,
-    globalSetup: ['test/support/server/standby-database.ts'],
     env: { ...env, STRANDFAST_THROUGH_STANDBY: '1' },
     ...together,
   },
@@ -59,7 +58,7 @@ export default defineConfig({
     // A message of CI tells what was found, not how many things.
     chaiConfig: { truncateThreshold: 0 },
     sequence: { sequencer: LongestFirst },
-    globalSetup: ['test/support/print-seed.ts'],
+    globalSetup: ['test/support/print-seed.ts', 'test/support/server/standby-database.ts'],
     projects: projects
       .filter(({ include }) => include.length > 0)
       .map((test) => ({ extends: true as const, test })),
