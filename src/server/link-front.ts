@@ -150,6 +150,8 @@ export class LinkFront {
     this.#made = front
     await join(front, shard, end)
     if (this.#isOver || end.isClosed) return
+    // A thread that is new watches no agents yet.
+    if (this.#serving.has(shard)) front.listener.restarted(shard)
     this.#serving.add(shard)
     this.#tellServes()
   }
@@ -174,10 +176,7 @@ export class LinkFront {
     clearInterval(this.#pings)
     this.#calls.end(new RefusedError(noLink))
     for (const end of this.#ends.values()) end.end()
-    this.#made?.parts.streams.close()
-    this.#made?.parts.uploads.close()
-    // What it has not told of last uses is lost with the link.
-    void this.#made?.keys.stop()
+    void this.#front?.then(closeFront)
     this.#listener.ended(reason)
   }
 
@@ -199,6 +198,13 @@ export class LinkFront {
       lastUses: { handle: async (keyIds) => (await made()).parts.apiKeys.lastUses(keyIds) },
     }
   }
+}
+
+/** What it has not told of last uses is lost with the link. */
+async function closeFront({ parts, keys }: Front): Promise<void> {
+  parts.streams.close()
+  parts.uploads.close()
+  await keys.stop()
 }
 
 /** The way to a shard of the other node. */

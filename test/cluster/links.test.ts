@@ -109,6 +109,25 @@ describe.skipIf(noPostgres)('a node that stands by', () => {
     await serves(second)
   })
 
+  it('shows in its streams what is written after the thread of a shard was started again', async () => {
+    expect((await write(first, 'watched', 0)).status).toBe(201)
+    const stream = await openStream(second, '/v1/agents/watched/stream?since=0')
+    await stream.until(isCaughtUp)
+    await cluster.postgres.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`,
+    )
+    await cluster.postgres.query(
+      'CREATE TRIGGER refuse BEFORE INSERT ON strandfast_segments FOR EACH ROW EXECUTE FUNCTION refuse()',
+    )
+    expect((await write(second, 'watched', 1)).status).toBe(503)
+    await cluster.postgres.query('DROP TRIGGER refuse ON strandfast_segments')
+    await eventually(async () => (await write(second, 'watched', 2)).status === 201)
+    await stream.until((events) => numbersOf(events).includes(2))
+    expect(numbersOf(stream.events)).toEqual([0, 2])
+    stream.close()
+    await serves(second)
+  })
+
   it('takes no link of a stranger, and closes what says nothing', async () => {
     const rows = await cluster.postgres.query<{ owns: string }>(
       `SELECT owns FROM strandfast_nodes WHERE node = 'first'`,
