@@ -15,6 +15,14 @@ const SLICE_BYTES = 65_536
 
 const noBytes = Buffer.alloc(0)
 
+/**
+ * Of the refusals of several shards the one that the caller has to know: where one shard did nothing and of another nobody
+ * knows what it did, nobody knows what the call did.
+ */
+export function graver(known: Refusal | undefined, next: Refusal): Refusal {
+  return known === undefined || next.code === 'outcome_unknown' ? next : known
+}
+
 /** Writes lines as they arrive; bad ones are left out and named in the summary. */
 export class LineIngest {
   readonly #stream: IngestStream
@@ -103,7 +111,7 @@ export class LineIngest {
     this.#inFlight--
     this.#wake?.()
     if (outcome.kind === 'ingested') this.#totals.add(outcome)
-    else if ('code' in outcome) this.#refusal ??= outcome
+    else if ('code' in outcome) this.#refusal = graver(this.#refusal, outcome)
   }
 
   async #untilInFlight(most: number): Promise<void> {

@@ -18,7 +18,7 @@ import {
   type IngestStream,
   type ShardCommand,
 } from './commands.js'
-import { answerTotals } from './stream.js'
+import { answerTotals, graver } from './stream.js'
 import { LineSplitter, nextLineFeed, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
@@ -125,11 +125,12 @@ export class WholeIngest {
     const totals = new IngestTotals(this.#stream.onRefused)
     for (const fault of faults) totals.addFault(fault)
     const asked = parts.map(({ shard, command }) => shards.askOne(shard, command))
+    let refusal: Refusal | undefined
     for (const outcome of await Promise.all(asked)) {
-      if (outcome.kind !== 'ingested') return unexpected(outcome)
-      totals.add(outcome)
+      if (outcome.kind === 'ingested') totals.add(outcome)
+      else refusal = graver(refusal, unexpected(outcome))
     }
-    return totals
+    return refusal ?? totals
   }
 
   #rejected(totals: IngestTotals): Refusal {
