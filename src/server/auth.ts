@@ -1,3 +1,4 @@
+import { RefusedError } from '../base/errors.js'
 import { bundledBlocklist } from '../auth/password-blocklist.js'
 import type { License } from '../auth/license.js'
 import { type Namespace, rootNamespace } from '../auth/namespace.js'
@@ -157,6 +158,8 @@ async function epochsOf(shards: Shards, { id, agent }: Namespace): Promise<KeyEp
     lookup: { kind: 'keyEpochs' },
   })
   if (outcome.kind === 'auth' && outcome.answer.kind === 'keyEpochs') return outcome.answer
+  // Its shard is being started again, or the node is cut off: that is no fault of the request.
+  if ('code' in outcome) throw new RefusedError(outcome)
   throw new Error(`The signing keys of a namespace could not be read: ${outcome.kind}`)
 }
 

@@ -8,6 +8,8 @@ import { call } from '../support/server/server.js'
 
 const noRoom = 'could not extend file: No space left on device'
 const confirmsNothing = 'The database of the cluster confirms nothing'
+/** Refusals after which nothing is under way any more that was sent before. */
+const MORE_REFUSED = 20
 const opensItsLog = 'A shard is opening its log in the database of the cluster'
 
 describe.skipIf(noPostgres)('a node under load whose database gets into trouble', () => {
@@ -40,13 +42,16 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
       const { status, body } = await node.ready()
       return status === 503 && body.detail.startsWith(ready)
     })
-    const { size } = node.acknowledged
     await eventually(() => node.server.stderr().includes(log))
     await eventually(async () => (await call(node.server, 'GET /v1/agents/one/head')).status === 503)
     // What was under way at first is known to nobody; what comes later is refused.
     await eventually(() =>
       ['outcome_unknown', 'unavailable'].every((code) => node.refused.some(({ body }) => body.code === code)),
     )
+    // Answers to what was written before may come until here; nothing is acknowledged that comes from now on.
+    const { size } = node.acknowledged
+    const refused = node.refused.length
+    await eventually(() => node.refused.length >= refused + MORE_REFUSED)
     expect(node.acknowledged.size).toBe(size)
   }
   /** It serves again by itself, with all that it had acknowledged. */
