@@ -151,9 +151,16 @@ export class ShardLink {
     if (this.#held.length === 1) this.#goOn()
   }
 
-  /** The thread has ended. What it has told is passed on, then `then` is called. */
-  end(then: () => void): void {
+  /**
+   * The thread has ended. What it has told is passed on, then `then` is called.
+   * @param isCut nobody says any more how far the other fronts are: what waits for them counts as lost
+   */
+  end(then: () => void, isCut = false): void {
     this.#phase = 'away'
+    if (isCut) {
+      this.#held = this.#held.filter((one) => typeof one === 'function')
+      this.#noticed = false
+    }
     this.#held.push(() => {
       this.#tellLost()
       this.#end?.memory.leaves(this.#front)

@@ -209,6 +209,7 @@ async function closeFront({ parts, keys }: Front): Promise<void> {
 
 /** The way to a shard of the other node. */
 class LinkedEnd implements FrontEnd {
+  readonly isLink = true
   readonly memory: LinkedMemory
   readonly #shard: number
   readonly #link: Link
