@@ -151,16 +151,9 @@ export class ShardLink {
     if (this.#held.length === 1) this.#goOn()
   }
 
-  /**
-   * The thread has ended. What it has told is passed on, then `then` is called.
-   * @param isCut nobody says any more how far the other fronts are: what waits for them counts as lost
-   */
-  end(then: () => void, isCut = false): void {
+  /** The thread has ended. What it has told is passed on, then `then` is called. */
+  end(then: () => void): void {
     this.#phase = 'away'
-    if (isCut) {
-      this.#held = this.#held.filter((one) => typeof one === 'function')
-      this.#noticed = false
-    }
     this.#held.push(() => {
       this.#tellLost()
       this.#end?.memory.leaves(this.#front)
@@ -168,6 +161,14 @@ export class ShardLink {
       then()
     })
     if (this.#held.length === 1) this.#goOn()
+  }
+
+  /** Nobody says any more how far the other fronts are: what waits for them counts as lost. To be called behind `end`. */
+  cut(): void {
+    if (this.#held.length === 0) return
+    this.#held = this.#held.filter((one) => typeof one === 'function')
+    this.#noticed = false
+    this.#goOn()
   }
 
   /** The front ends: nobody waits for it any more. */

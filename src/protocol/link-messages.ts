@@ -8,6 +8,8 @@
 export type ToOwner =
   /** The first message. */
   | { kind: 'hello'; version: string; node: string; incarnation: number }
+  /** Its front is there: shards may wait for it from now on. */
+  | { kind: 'made' }
   /** By its clock, milliseconds. */
   | { kind: 'ping'; atMs: number }
   /** It has learnt what it must know of a shard, and what was told up to a frame. */

@@ -61,6 +61,8 @@ export class ClusterFront {
       })
       this.#link = link
       if (this.#isOver) this.close()
+      else if (this.#owner?.node !== owner.node || this.#owner.incarnation !== owner.incarnation)
+        link.close('another node owns the shards')
     } catch (error) {
       this.#tell(owner, error instanceof Error ? error.message : String(error))
     } finally {

@@ -200,7 +200,7 @@ export class ClusterNode implements ClusterOwner {
   async leave(): Promise<void> {
     this.#owner?.close()
     this.#owner = undefined
-    await this.#links?.close()
+    this.#links?.close()
     clearInterval(this.#looks)
     await this.#thread?.close()
     try {

@@ -191,8 +191,6 @@ interface LinkTold {
 /** A way to the thread of a shard. */
 export interface FrontEnd {
   memory: ShardMemory
-  /** Whether its end is the end of what the other fronts tell, too: that of a link. */
-  isLink?: true
   post(frame: ArrayBuffer): void
   /** @param closed called after the last frame of the thread */
   listen(take: (frame: ArrayBuffer) => void, closed: () => void): void
@@ -253,7 +251,7 @@ function newLink(front: number, shard: number, calls: ToMain): FrontLink {
           link.end(() => {
             told?.shards.ended()
             resolve()
-          }, next.isLink)
+          })
         }
         next.listen((frame) => link.receive(frame), closed)
       })

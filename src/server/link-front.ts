@@ -113,10 +113,11 @@ export class LinkFront {
         this.#tellServes()
         return
       case 'joined':
-        void this.#join(said.shard)
+        this.#join(said.shard).catch((error: unknown) => this.close(String(error)))
         return
       case 'left':
-        this.#left(said.shard)
+        // What it has told last is passed on yet, as the others take it.
+        this.#ends.get(said.shard)?.end()
         return
       case 'allTaken':
         this.#ends.get(said.shard)?.memory.allTaken(said.told)
@@ -138,16 +139,22 @@ export class LinkFront {
       return this.#calls.call(name, ask)
     }
     this.#front = makeFront(all, { calls: { call }, log, ...own })
-    this.#front.catch((error: unknown) => this.close(String(error)))
+    this.#front.then(
+      (made) => {
+        this.#made = made
+        this.#say({ kind: 'made' })
+      },
+      (error: unknown) => this.close(String(error)),
+    )
   }
 
   async #join(shard: number): Promise<void> {
-    // Frames may come before the front is made.
+    const front = this.#made
+    if (front === undefined) throw new Error('The other node has a shard joined before the front is made')
     const end = new LinkedEnd(shard, { link: this.#link, say: (message) => this.#say(message) })
     this.#ends.set(shard, end)
-    const front = await this.#front
-    if (front === undefined || this.#isOver) return
-    this.#made = front
+    // What the thread before has told is known to all by now, or learnt from the new one.
+    front.links[shard]?.link.cut()
     await join(front, shard, end)
     if (this.#isOver || end.isClosed) return
     // A thread that is new watches no agents yet.
@@ -166,17 +173,14 @@ export class LinkFront {
     this.#listener.serves(front)
   }
 
-  #left(shard: number): void {
-    this.#ends.get(shard)?.end()
-    this.#ends.delete(shard)
-  }
-
   #closed(reason: string): void {
     this.#isOver = true
     clearInterval(this.#pings)
     this.#calls.end(new RefusedError(noLink))
     for (const end of this.#ends.values()) end.end()
-    void this.#front?.then(closeFront)
+    if (this.#made !== undefined) void closeFront(this.#made)
+    // One that is being made ends when it is.
+    else this.#front?.then(closeFront, () => undefined)
     this.#listener.ended(reason)
   }
 
@@ -201,7 +205,8 @@ export class LinkFront {
 }
 
 /** What it has not told of last uses is lost with the link. */
-async function closeFront({ parts, keys }: Front): Promise<void> {
+async function closeFront({ links, parts, keys }: Front): Promise<void> {
+  for (const { link } of links) link.cut()
   parts.streams.close()
   parts.uploads.close()
   await keys.stop()
@@ -209,7 +214,6 @@ async function closeFront({ parts, keys }: Front): Promise<void> {
 
 /** The way to a shard of the other node. */
 class LinkedEnd implements FrontEnd {
-  readonly isLink = true
   readonly memory: LinkedMemory
   readonly #shard: number
   readonly #link: Link

@@ -88,7 +88,7 @@ export class LinkOwner {
   /** Ends all. To be called when the shards have ended: what they answered last is under way to the other nodes. */
   close(): void {
     clearInterval(this.#timer)
-    for (const link of this.#links) link.close('this node stops')
+    for (const link of this.#links) link.finish()
   }
 
   #look(): void {
@@ -110,6 +110,8 @@ class OwnerLink {
   #mayAnswerUntilMs = 0
   #heardAtMs = machineClock()
   #node: string | undefined
+  /** Whether its front is there. Before, shards would wait for it, and everybody for them. */
+  #isMade = false
   #asking = false
 
   /** @param own the number of its front, and what is called when that may be another one's */
@@ -138,6 +140,11 @@ class OwnerLink {
     this.#link.send(message)
   }
 
+  /** Ends it once everything is sent. */
+  finish(): void {
+    this.#link.finish()
+  }
+
   lastUses(keyIds: readonly string[]): Promise<number[]> {
     return this.#calls.call('lastUses', keyIds)
   }
@@ -156,7 +163,7 @@ class OwnerLink {
 
   /** Talks to the thread of a shard for the other node. */
   join(shard: number): void {
-    if (!this.isOpen) return
+    if (!this.isOpen || !this.#isMade) return
     const { threads } = this.#parts.main.parts
     const relay = ShardRelay.open({
       shard,
@@ -202,11 +209,14 @@ class OwnerLink {
     this.#node = node
     log.info({ node }, 'another node takes requests for this one')
     this.tell({ kind: 'welcome', front: this.#front, hasServerLog: main.parts.serverLog !== undefined })
-    for (let shard = 0; shard < main.parts.shards.count; shard++) this.join(shard)
   }
 
   #said(said: ToOwner): void {
     switch (said.kind) {
+      case 'made':
+        this.#isMade = true
+        for (let shard = 0; shard < this.#parts.main.parts.shards.count; shard++) this.join(shard)
+        return
       case 'ping':
         this.#pong(said.atMs)
         return

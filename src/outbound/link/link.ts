@@ -1,4 +1,4 @@
-import { type Server, type TLSSocket, connect, createServer, type TlsOptions } from 'node:tls'
+import { type TLSSocket, connect, createServer, type TlsOptions } from 'node:tls'
 import { limits } from '../../base/limits.js'
 import { type LinkMessage, MessageReader, encodeFrame, encodeValue } from './framing.js'
 
@@ -50,6 +50,13 @@ export class Link {
     this.#write(encodeFrame(shard, frame))
   }
 
+  /** Ends it once everything is sent. */
+  finish(): void {
+    this.#reason = 'this node ended it'
+    this.#socket.uncork()
+    this.#socket.end()
+  }
+
   /** Ends it at once: `closed` is called with the reason. */
   close(reason: string): void {
     this.#socket.destroy()
@@ -77,7 +84,8 @@ export class Link {
 /** Where a node takes links. */
 export interface LinkServer {
   port: number
-  close(): Promise<void>
+  /** Takes no more of them; those that are through go on. */
+  close(): void
 }
 
 /**
@@ -102,11 +110,7 @@ export async function listenForLinks(
   })
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('Expected links to be taken on a port')
-  return { port: address.port, close: () => closeServer(server) }
-}
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => server.close(() => resolve()))
+  return { port: address.port, close: () => void server.close() }
 }
 
 /** Reaches another node. @throws Error when it does not answer in time, or has another key */

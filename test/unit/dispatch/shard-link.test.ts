@@ -54,6 +54,21 @@ beforeEach(() => {
 })
 
 describe('the answer to a commit that fronts must know of', () => {
+  it('is lost where nobody says any more how far they are, and holds up no later thread', async () => {
+    const asked = await asking.ask()
+    asking.take({ notices: [gone], outcomes: [[asked, { kind: 'done' }]], told: 1 })
+    let ended = false
+    asking.link.end(() => (ended = true))
+    await turn()
+    expect(ended).toBe(false)
+    asking.link.cut()
+    expect(ended).toBe(true)
+    expect(asking.happened).toEqual(['apiKeysChanged', 'unavailable'])
+    asking.link.begin({ memory: new ShardMemory(), post: () => undefined })
+    asking.link.serve()
+    expect(asking.link.serving).toBe(true)
+  })
+
   it('waits until every front has processed its notices, and so does all that follows', async () => {
     const first = await asking.ask()
     const second = await asking.ask()
