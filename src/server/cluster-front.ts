@@ -71,11 +71,11 @@ export class ClusterFront {
   }
 
   /** The same reason once. */
-  #tell({ node, address }: Member, reason: string): void {
+  #tell(owner: Member, reason: string): void {
     if (this.#isOver || reason === this.#told) return
     this.#told = reason
     this.#parts.log.warn(
-      { owner: node, address, reason },
+      { owner: owner.node, link: readTold(owner).link, reason },
       'no link to the node that owns the shards: it is tried again',
     )
   }
