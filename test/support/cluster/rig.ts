@@ -27,6 +27,8 @@ export class Rig {
   readonly servers: readonly RigServer[]
   #primary: RigServer
   readonly #dead = new Set<RigServer>()
+  /** Were primary until another one was promoted. */
+  readonly #former = new Set<RigServer>()
   readonly #followings = new Map<string, TcpProxy>()
   readonly #proxies: TcpProxy[] = []
 
@@ -135,6 +137,7 @@ export class Rig {
     const [first, second] = received.sort((one, other) => (one.received > other.received ? -1 : 1))
     if (first === undefined || second === undefined) throw new Error('Expected two standbys')
     await first.server.query('SELECT pg_promote(true, 60)')
+    this.#former.add(this.#primary)
     this.#primary = first.server
     await this.follow(second.server)
     await this.replicated()
@@ -143,6 +146,8 @@ export class Rig {
 
   /** Makes servers that were primary standbys again, and has all connected. */
   async restore(): Promise<void> {
+    for (const server of this.#former) if (!this.#dead.has(server)) await this.kill(server)
+    this.#former.clear()
     for (const server of this.#dead) await this.#rebuild(server)
     this.#dead.clear()
     await this.reconnectStandbys()

@@ -25,6 +25,9 @@ const nodeOptions = ['--import', new URL('../../faults/shifted-clock.mjs', impor
 /** How long it rests before it starts a process that has ended. */
 const REST_MS = 50
 
+/** How much of what a process said a description has, characters. */
+const WORDS = 4_000
+
 /** Settings that nodes and commands have in common. */
 export function settingsOf(ways: Ways): Record<string, string> {
   const [first = ''] = ways.urls
@@ -93,6 +96,17 @@ export class SupervisedNode {
   async answers(): Promise<boolean> {
     const { url } = this
     return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' }))?.status === 200
+  }
+
+  /** What it says of itself, for a reader of what went wrong. */
+  async describe(): Promise<string> {
+    const { url, life } = this
+    if (url === undefined) return `${life} does not listen; its last words: ${this.ends.at(-1)?.slice(-WORDS)}`
+    const [ready, server] = await Promise.all(
+      ['/readyz', '/v1/server'].map((path) => askNode(url, { method: 'GET', path })),
+    )
+    const words = this.#server?.stderr().slice(-WORDS)
+    return `${life}: ${ready?.status} ${ready?.text}; ${server?.status} ${JSON.stringify(server?.body?.cluster)}; ${words}`
   }
 
   /** Resolves when its process listens. */
