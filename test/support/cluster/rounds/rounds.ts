@@ -65,7 +65,9 @@ export async function clusterRounds({
       await fault.act(nodes, random)
       const isWell = await Promise.race([nodes.allWell().then(() => true), pause(WELL_MS, false)])
       if (!isWell) {
-        breaches.push(`Round ${rounds}, ${fault.name}: the cluster, ${linked ? 'with' : 'without'} links, is not whole again`)
+        breaches.push(
+          `Round ${rounds}, ${fault.name}: the cluster, ${linked ? 'with' : 'without'} links, is not whole again`,
+        )
         for (const node of nodes.nodes) breaches.push(await node.describe())
         break
       }

@@ -101,7 +101,8 @@ export class SupervisedNode {
   /** What it says of itself, for a reader of what went wrong. */
   async describe(): Promise<string> {
     const { url, life } = this
-    if (url === undefined) return `${life} does not listen; its last words: ${this.ends.at(-1)?.slice(-WORDS)}`
+    if (url === undefined)
+      return `${life} does not listen; its last words: ${this.ends.at(-1)?.slice(-WORDS)}`
     const [ready, server] = await Promise.all(
       ['/readyz', '/v1/server'].map((path) => askNode(url, { method: 'GET', path })),
     )
