@@ -122,11 +122,17 @@ async function keepOrRead(
   if (request.kind === 'read')
     return { kind: 'rows', rows: await register.read(shard, request.after, request.rows) }
   if (request.kind === 'isAlive') {
-    const rows = await new NodeTable(await register.session(), statements).all()
+    const rows = await register.use((session) => new NodeTable(session, statements).all())
     const row = rows.find(({ node }) => node === request.node)
     return { kind: 'isAlive', alive: row?.alive === true && row.incarnation === request.incarnation }
   }
-  const checkpoints = new CheckpointTable(await register.session(), statements, shard)
+  return register.use((session) => keepOrReadState(new CheckpointTable(session, statements, shard), request))
+}
+
+async function keepOrReadState(
+  checkpoints: CheckpointTable,
+  request: Exclude<LogRequest, { kind: 'append' | 'read' | 'isAlive' }>,
+): Promise<LogAnswer> {
   switch (request.kind) {
     case 'lastCheckpoint': {
       const { head = null, stateBytes } = await checkpoints.last()

@@ -116,7 +116,7 @@ export class SegmentRegister {
 
   /** Begins the log of a shard with its segment 0. @throws Error where one is there, or nothing is known of it */
   async begin({ shard, number, hash, header, parts }: StoredSegment): Promise<void> {
-    const session = await this.session()
+    const session = await this.#open()
     const [first] = parts
     const row: Parameter[] = [
       shard,
@@ -136,7 +136,7 @@ export class SegmentRegister {
    */
   async read(shard: number, after: { segment: number; part: number }, rows: number): Promise<PartRow[]> {
     const { statements } = this.#parts
-    const found: unknown = await this.#within(limits.clusterReadMs, (session) =>
+    const found: unknown = await this.use((session) =>
       session.rows(statements.read, [shard, after.segment, after.part, rows]),
     )
     if (!areParts(found)) throw new Error('Expected the rows of segments that a cluster has')
@@ -208,9 +208,17 @@ export class SegmentRegister {
     return rows === 1 && !warned ? ({ kind: 'durable' } as const) : AGAIN
   }
 
+  /**
+   * Does something else on the connection, which is broken off when that takes long: a network may lose packets without an end.
+   * @throws Error when the database cannot be reached, or does not answer in time
+   */
+  use<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#within(limits.clusterReadMs, work)
+  }
+
   /** Does something on the connection, which is broken off when it takes longer. */
   async #within<T>(ms: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await this.session()
+    const session = await this.#open()
     let isLate = false
     const timer = setTimeout(() => {
       isLate = true
@@ -226,7 +234,7 @@ export class SegmentRegister {
   }
 
   /** The connection, which is made anew where it has broken. @throws Error when no server that takes writes is reached */
-  async session(): Promise<Session> {
+  async #open(): Promise<Session> {
     if (this.#session?.open !== true) {
       this.#session = await Session.open(this.#parts.urls)
       this.#parts.connected?.()

@@ -30,9 +30,21 @@ export class LogLine {
   readonly #port: MessagePort
   readonly #answers: Int32Array
   readonly #beat: () => void
+  /** Answers that nobody waits for any more, and that come before the others. */
+  #givenUp = 0
 
-  /** @param beat called while it waits: that the database takes long does not mean that the shard hangs */
-  constructor({ shard, port, answers }: ShardLine, beat: () => void = () => {}) {
+  readonly #silenceMs: number
+
+  /**
+   * @param beat called while it waits: that the database takes long does not mean that the shard hangs
+   * @param silenceMs how long it waits for an answer
+   */
+  constructor(
+    { shard, port, answers }: ShardLine,
+    beat: () => void = () => {},
+    silenceMs: number = limits.clusterSilenceMs,
+  ) {
+    this.#silenceMs = silenceMs
     this.shard = shard
     this.#port = port
     this.#answers = new Int32Array(answers)
@@ -43,7 +55,7 @@ export class LogLine {
   listen(take: (answer: LogAnswer) => void): void {
     this.#port.on('message', (answer: unknown) => {
       assert(isLogAnswer(answer), 'the log’s thread answers in a way that this version knows')
-      take(answer)
+      if (!this.#wasGivenUp()) take(answer)
     })
   }
 
@@ -58,14 +70,24 @@ export class LogLine {
       const received = receiveMessageOnPort(this.#port)
       if (received !== undefined) {
         assert(isLogAnswer(received.message), 'the log’s thread answers in a way that this version knows')
+        if (this.#wasGivenUp()) continue
         return received.message
       }
       this.#beat()
-      if (Atomics.wait(this.#answers, 0, seen, WAIT_MS) !== 'timed-out') continue
-      waitedMs += WAIT_MS
-      if (waitedMs >= limits.clusterSilenceMs)
-        throw new Error('The thread of the cluster’s log does not answer')
+      const waitMs = Math.min(WAIT_MS, this.#silenceMs)
+      if (Atomics.wait(this.#answers, 0, seen, waitMs) !== 'timed-out') continue
+      waitedMs += waitMs
+      if (waitedMs < this.#silenceMs) continue
+      this.#givenUp += 1
+      throw new Error('The thread of the cluster’s log does not answer')
     }
+  }
+
+  /** Whether an answer that has come is one of those: they come in the order in which they were asked for. */
+  #wasGivenUp(): boolean {
+    if (this.#givenUp === 0) return false
+    this.#givenUp -= 1
+    return true
   }
 
   /** Whether a node is alive, as the table of nodes says now. @throws Error when the database cannot be read */

@@ -1,0 +1,73 @@
+import { once } from 'node:events'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { pooledRandom } from '../../src/base/random.js'
+import { SegmentRegister } from '../../src/outbound/cluster/register.js'
+import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import type { LogRequest } from '../../src/protocol/cluster-log-messages.js'
+import { firstSegment } from '../../workers/store/log/first-segment.js'
+import { startTcpProxy, type TcpProxy } from '../support/cluster/tcp-proxy.js'
+import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
+
+const tables = 'test'
+const statements = statementsOf(tables)
+
+describe.skipIf(noPostgres)('a way to the database on which packets are lost without an end', () => {
+  let postgres: TestPostgres
+  let proxy: TcpProxy
+  let thread: Worker
+
+  beforeAll(async () => {
+    postgres = await makePostgres()
+    await postgres.start()
+    for (const statement of statements.create) await postgres.query(statement)
+    const register = new SegmentRegister({
+      urls: [postgres.url],
+      statements,
+      nowMs: () => 0,
+      chance: () => 0,
+    })
+    await register.begin(firstSegment(0, { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }))
+    await register.close()
+    const port = Number(new URL(postgres.url).port)
+    proxy = await startTcpProxy(port)
+    const url = postgres.url.replace(`:${port}/`, `:${proxy.port}/`)
+    const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
+    thread = new Worker(script, { workerData: { urls: [url], tables } })
+  })
+
+  afterAll(async () => {
+    await thread?.terminate()
+    await proxy?.stop()
+    await postgres?.remove()
+  })
+
+  /** A line of a shard of its own, and so a connection. */
+  const line = (): MessagePort => {
+    const { port1, port2 } = new MessageChannel()
+    thread.postMessage({ shard: 0, port: port2, answers: new SharedArrayBuffer(4) }, [port2])
+    return port1
+  }
+  const ask = async (port: MessagePort, request: LogRequest): Promise<{ kind: string }> => {
+    port.postMessage(request)
+    const [answer] = await once(port, 'message')
+    return answer
+  }
+
+  it('holds nobody up for good: what was asked for fails, and is answered when it is asked for again', async () => {
+    const requests: LogRequest[] = [
+      { kind: 'isAlive', node: 'a', incarnation: 1 },
+      { kind: 'read', after: { segment: -1, part: 0 }, rows: 1 },
+      { kind: 'lastCheckpoint' },
+    ]
+    const asked = requests.map((request) => ({ request, port: line() }))
+    const kinds = () => Promise.all(asked.map(async ({ port, request }) => (await ask(port, request)).kind))
+    const answered = ['isAlive', 'rows', 'lastCheckpoint']
+    expect(await kinds()).toEqual(answered)
+    proxy.hold()
+    expect(await kinds()).toEqual(['failed', 'failed', 'failed'])
+    proxy.heal()
+    expect(await kinds()).toEqual(answered)
+    for (const { port } of asked) port.close()
+  })
+})
