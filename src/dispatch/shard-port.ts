@@ -36,6 +36,8 @@ export class ShardPort {
   /** Watches the thread from its start to its end. */
   #watch: ThreadWatch | undefined
   #memory: ShardMemory | undefined
+  /** That of a thread which has not opened its store yet. */
+  #nextMemory: ShardMemory | undefined
   #closing = false
   /** Agents that the last thread had: a new one counts anew. */
   #agents = 0
@@ -87,6 +89,8 @@ export class ShardPort {
     const memory = new ShardMemory()
     memory.figures = { ...noFigures(), agents: this.#agents }
     for (const front of fronts) memory.learns(front)
+    // A front may leave before the thread is there, and must not be waited for.
+    this.#nextMemory = memory
     const lines = this.#linesOf?.(this.#settings.shard)
     const workerData: ShardWorkerData = {
       settings: this.#settings,
@@ -121,6 +125,7 @@ export class ShardPort {
     })
     this.#worker = worker
     this.#memory = memory
+    this.#nextMemory = undefined
     watch.opened()
     this.#link.begin({ memory, post: (frame) => worker.postMessage(frame, [frame]) })
   }
@@ -142,6 +147,7 @@ export class ShardPort {
   /** A front has gone. */
   leave(front: number): void {
     this.#memory?.leaves(front)
+    this.#nextMemory?.leaves(front)
   }
 
   /**

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { MessageChannel } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
 import { ShardThreads, type ShardsListener } from '../../dist/src/dispatch/shard-threads.js'
@@ -353,6 +354,19 @@ describe('a shard thread that dies', () => {
     const seqs = outcomes.map(seqOf).sort((left, right) => left - right)
     expect(seqs).toEqual(Array.from({ length: total }, (_none, index) => index + 1))
     expect(died).toHaveLength(waves)
+  })
+
+  it('is followed by one that does not wait for a front which left before the store was open', async () => {
+    const [shard, front] = [shards.shardOf('left'), limits.frontsMax]
+    const { port1, port2 } = new MessageChannel()
+    threads.join(shard, front, port2)
+    const started = capture.started.length
+    const again = failShardOf('left')
+    while (capture.started.length === started) await new Promise((resolve) => setImmediate(resolve))
+    threads.leave(front)
+    await again
+    expect(seqOf(await ask('left', 0))).toBe(1)
+    port1.close()
   })
 
   it('can be closed while it is down', async () => {
