@@ -1,5 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
+import { steadyClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { type FollowerTold, isFollowerSettings, stopFollowing } from '../src/protocol/follower-messages.js'
@@ -31,21 +33,22 @@ parent.on('message', (message: unknown) => {
 })
 
 while (!stop.signal.aborted) {
-  const found = await round()
-  // A turn of the event loop, in which it hears that it is to stop.
-  await new Promise((resolve) => setTimeout(resolve, found ? 0 : limits.clusterFollowMs))
+  await round()
+  // It hears meanwhile that it is to stop, and does so at once.
+  await pause(limits.clusterFollowMs, undefined, { signal: stop.signal }).catch(() => undefined)
 }
 for (const store of followed.values()) await store.close()
 for (const { line } of stores) line.close()
 parent.close()
 
-/** Reads on in each log once. @returns whether there was anything */
-async function round(): Promise<boolean> {
-  let [found, failed] = [false, false]
+/** Reads on in each log once, to the end that it has then, and tells who owns the shards. */
+async function round(): Promise<void> {
+  const startedAtMs = steadyClock()
+  let failed = false
   for (const store of stores) {
-    if (stop.signal.aborted) return false
+    if (stop.signal.aborted) return
     try {
-      found = (await readOn(store)) || found
+      await readOn(store)
     } catch (error) {
       failed = true
       tell({ kind: 'failed', shard: store.line.shard, reason: String(error) })
@@ -54,34 +57,35 @@ async function round(): Promise<boolean> {
       followed.delete(store)
     }
   }
-  if (found || failed) return found
+  if (failed) return
   try {
-    tellOwner()
+    tellOwner(startedAtMs)
   } catch (error) {
     tell({ kind: 'failed', shard: 0, reason: String(error) })
   }
-  return false
 }
 
-async function readOn(store: NodeStore): Promise<boolean> {
+async function readOn(store: NodeStore): Promise<void> {
   const before = followed.get(store)
-  if (before !== undefined) return before.readOn()
+  if (before !== undefined) {
+    before.readOn()
+    return
+  }
   const opened = await FollowedStore.open(store)
   followed.set(store, opened)
   const { found } = opened
-  if (found.kind === 'caughtUp') return true
+  if (found.kind === 'caughtUp') return
   const place = found.kind === 'setAside' ? found.place : undefined
   tell({ kind: 'built', shard: store.line.shard, place })
-  return true
 }
 
-function tellOwner(): void {
+function tellOwner(readAtMs: number): void {
   const [first] = stores
   const at = first && followed.get(first)?.at
   if (first === undefined || at === undefined) return
   const { node } = at.writer
   const ownerIsAlive = node !== '' && first.line.isAlive(at.writer)
-  tell({ kind: 'atEnd', owner: node, ownerIsAlive })
+  tell({ kind: 'atEnd', owner: node, ownerIsAlive, ageMs: steadyClock() - readAtMs })
 }
 
 function tell(told: FollowerTold): void {

@@ -26,8 +26,8 @@ export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSetti
 
 /** What it tells. */
 export type FollowerTold =
-  /** All stores are at the ends of their logs, as those were when they were read. */
-  | { kind: 'atEnd'; owner: string; ownerIsAlive: boolean }
+  /** All stores have what the logs had so many milliseconds ago, or more; who owned the first shard, and whether that is alive. */
+  | { kind: 'atEnd'; owner: string; ownerIsAlive: boolean; ageMs: number }
   /** A store was made from its log, and the one that was there moved to a place. */
   | { kind: 'built'; shard: number; place: string | undefined }
   /** A log could not be read, or a store not be written; it is tried again. */
@@ -35,7 +35,12 @@ export type FollowerTold =
 
 type Told<Kind extends FollowerTold['kind']> = Extract<FollowerTold, { kind: Kind }>
 
-const isAtEnd = members<Told<'atEnd'>>({ kind: oneOf('atEnd'), owner: isText, ownerIsAlive: isFlag })
+const isAtEnd = members<Told<'atEnd'>>({
+  kind: oneOf('atEnd'),
+  owner: isText,
+  ownerIsAlive: isFlag,
+  ageMs: isNumber,
+})
 const isBuilt = members<Told<'built'>>({ kind: oneOf('built'), shard: isNumber, place: optional(isText) })
 const isFailed = members<Told<'failed'>>({ kind: oneOf('failed'), shard: isNumber, reason: isText })
 

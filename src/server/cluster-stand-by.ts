@@ -92,7 +92,7 @@ export class StandBy {
       case 'atEnd':
         this.#failing = false
         this.#owner = told.owner
-        this.#atEndMs = steadyClock()
+        this.#atEndMs = steadyClock() - told.ageMs
         this.#front.follow(told.ownerIsAlive ? this.#memberOf(told.owner) : undefined)
         if (!told.ownerIsAlive && this.#isNext(told.owner)) this.#take(true)
         return

@@ -69,13 +69,10 @@ export class FollowedStore {
 
   /**
    * Reads on to the end of the log.
-   * @returns whether there was anything
    * @throws Error when the log cannot be read, or does not go on from what the store has: it is to be opened anew
    */
-  readOn(): boolean {
-    const before = this.#reader.place.segment
+  readOn(): void {
     this.#settle(this.#log.readOn(this.#room))
-    return this.#reader.place.segment !== before
   }
 
   async close(): Promise<void> {

@@ -21,6 +21,8 @@ const WAIT_MS = 500
 /** A segment is not in the log. */
 export class MissingSegment extends Error {}
 
+const missing = (segment: number) => new MissingSegment(`Segment ${segment} is not in the cluster’s log`)
+
 /** Behind all rows of a segment. */
 const PART_MAX = 2 ** 31 - 1
 
@@ -117,36 +119,41 @@ export class LogLine {
   /** The first row of a segment. @throws MissingSegment where it is not there */
   rowOf(segment: number): SegmentRow {
     const row = this.find(segment)
-    if (row === undefined) throw new MissingSegment(`Segment ${segment} is not in the cluster’s log`)
+    if (row === undefined) throw missing(segment)
     return row
   }
 
   /** All rows of a segment. */
   rowsOf(segment: number): SegmentRow[] {
-    const first = this.rowOf(segment)
-    for (const rows of this.#grouped([first])) return rows
-    return []
+    for (const rows of this.#grouped({ segment: segment - 1, part: PART_MAX })) {
+      if (rows[0]?.segment === segment) return rows
+      break
+    }
+    throw missing(segment)
   }
 
-  /** The rows of one segment after the other behind one, to the end of the log as it is when it is reached. */
+  /**
+   * The rows of one segment after the other behind one, to the end of the log as it is when it is read last. Where another
+   * node goes on writing, there would be no end otherwise.
+   */
   *segments(after: number): Generator<SegmentRow[]> {
-    yield* this.#grouped(this.rows({ segment: after, part: PART_MAX }))
+    yield* this.#grouped({ segment: after, part: PART_MAX })
   }
 
-  /** The rows of a segment may lie further on. */
-  *#grouped(rows: readonly SegmentRow[]): Generator<SegmentRow[]> {
+  /** The rows of a segment may lie further on; all of it is there at once. */
+  *#grouped(after: RowPlace): Generator<SegmentRow[]> {
     let own: SegmentRow[] = []
-    for (let found = rows; found.length > 0;) {
+    for (let [last, isFull] = [after, true]; isFull;) {
+      const found = this.rows(last)
+      isFull = found.length === limits.clusterReadRows
       for (const row of found) {
         if (own.length > 0 && own[0]?.segment !== row.segment) {
           yield own
           own = []
         }
         own.push(row)
+        last = row
       }
-      const last = own.at(-1)
-      assert(last !== undefined, 'rows were found')
-      found = this.rows(last)
     }
     if (own.length > 0) yield own
   }

@@ -1,6 +1,7 @@
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { LogAnswer } from '../../../../src/protocol/cluster-log-messages.js'
+import { limits } from '../../../../src/base/limits.js'
+import type { LogAnswer, SegmentRow } from '../../../../src/protocol/cluster-log-messages.js'
 import { LogLine } from '../../../../workers/store/log/log-line.js'
 
 const node = { node: 'a', incarnation: 1 }
@@ -26,6 +27,27 @@ describe('the line of a shard to the thread of the log', () => {
     for (const answer of [late, late, isAlive(true), isAlive(false)]) channel.port2.postMessage(answer)
     expect(line.isAlive(node)).toBe(true)
     expect(line.isAlive(node)).toBe(false)
+  })
+
+  it('is at the end of a log once a read has found less than it may, however much is written meanwhile', () => {
+    const rowAt = (segment: number, part = 0): SegmentRow => ({
+      segment,
+      part,
+      hash: Buffer.alloc(32),
+      header: '',
+      blocks: Buffer.alloc(0),
+      state: null,
+    })
+    const full = Array.from({ length: limits.clusterReadRows }, (_none, nth) => rowAt(nth + 1))
+    const parts = [rowAt(full.length, 1), rowAt(full.length + 1)]
+    for (const rows of [full, parts, [rowAt(full.length + 2)]])
+      channel.port2.postMessage({ kind: 'rows', rows })
+    const found = [...line.segments(0)].map((rows) => rows.map(({ segment, part }) => `${segment}.${part}`))
+    expect(found).toEqual([
+      ...full.slice(0, -1).map(({ segment }) => [`${segment}.0`]),
+      [`${full.length}.0`, `${full.length}.1`],
+      [`${full.length + 1}.0`],
+    ])
   })
 
   it('gives up again where only those have come that it had given up', () => {
