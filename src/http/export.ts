@@ -52,7 +52,8 @@ export class ExportSender {
           exchange.refuse(error.refusal)
           return
         }
-        this.#onError(error, exchange.requestId)
+        // A refusal tells the caller why, as when another node has taken the shard: no fault of this one.
+        if (!(error instanceof RefusedError)) this.#onError(error, exchange.requestId)
         // In the middle of the answer, only a broken connection can show that it is incomplete.
         exchange.abort()
       })

@@ -156,7 +156,11 @@ describe.skipIf(noPostgres)('a node that stands by', () => {
         if (answer?.status === 201) answered.push(answer.body.content_hash)
       }
     }
-    const writers = [writer(second), writer(third)]
+    const exporter = async (server: TestServer) => {
+      while (!end.signal.aborted)
+        await call(server, 'GET /v1/strand/export?agent=moved').catch(() => undefined)
+    }
+    const writers = [writer(second), writer(third), exporter(second), exporter(third)]
     await eventually(() => answered.length > 50)
     await first.halt('SIGKILL')
     const before = answered.length
@@ -165,6 +169,7 @@ describe.skipIf(noPostgres)('a node that stands by', () => {
     await Promise.all(writers)
     for (const server of [second, third]) {
       await serves(server)
+      expect(server.stderr()).not.toContain('a request failed')
       for (const hash of answered) {
         const { status } = await call(server, `GET /v1/agents/moved/records/${hash}`)
         if (status !== 200) expect([hash, status]).toEqual([hash, 200])
