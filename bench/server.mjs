@@ -132,9 +132,36 @@ export function memoryOf(pid) {
  * @throws {Error} where there is no /proc
  */
 export function cpuMsOf(pid) {
+  const [user, system] = timesOf(pid)
+  return (user + system) * MS_A_TICK
+}
+
+/**
+ * CPU time that a process and its children have taken, those that have ended too, milliseconds.
+ * @param {number} pid
+ * @returns {number}
+ * @throws {Error} where there is no /proc
+ */
+export function cpuMsOfAll(pid) {
+  const own = timesOf(pid).reduce((sum, ticks) => sum + ticks, 0) * MS_A_TICK
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+  return children.reduce((sum, child) => sum + (cpuMsIfThere(Number(child)) ?? 0), own)
+}
+
+/** A child may end while its parent is asked. */
+function cpuMsIfThere(pid) {
+  try {
+    return cpuMsOfAll(pid)
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined
+    throw error
+  }
+}
+
+/** Ticks in user and in system mode, and those of children that have ended. */
+function timesOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The name of the command is in brackets and may contain spaces; then state, parents, terminal and the like.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const ticks = Number(fields[11]) + Number(fields[12])
-  return ticks * MS_A_TICK
+  return fields.slice(11, 15).map(Number)
 }

@@ -85,6 +85,8 @@ export async function startDatabase({ replicated = false } = {}) {
   const standby = replicated ? await startStandby({ directory, how, port, psql }) : undefined
   return {
     directory,
+    /** Of the server, and of its standby. */
+    pids: [server.pid, standby?.pid].filter((pid) => pid !== undefined),
     url: `postgres://bench@127.0.0.1:${port}/postgres`,
     psql,
     query: (text) => psql('-c', text),

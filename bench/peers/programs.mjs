@@ -58,7 +58,7 @@ export async function runProgram(path, args, options = {}) {
  * @param {[string, ...string[]]} command
  * @param {{ready: RegExp, signal: NodeJS.Signals, options?: import('node:child_process').SpawnOptions}} how `signal`
  *   is what stops it
- * @returns {Promise<{stop: () => Promise<void>}>}
+ * @returns {Promise<{pid: number, stop: () => Promise<void>}>}
  */
 export async function startProgram([path, ...args], { ready, signal, options }) {
   const child = spawn(path, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -81,7 +81,7 @@ export async function startProgram([path, ...args], { ready, signal, options }) 
     child.kill(signal)
     await exited
   }
-  return { stop }
+  return { pid: child.pid, stop }
 }
 
 /**

@@ -8,6 +8,7 @@ import { agentNames } from '../records.mjs'
 import { countRecords, createAgents, rootKey, startProduct } from '../server.mjs'
 import { against, median, rounded } from '../statistics.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
+import { inserts } from './cluster-inserts.mjs'
 import { failovers, forwarded } from './cluster-nodes.mjs'
 import { inTurn } from './alternation.mjs'
 import { AGENTS, uploadAll } from './ingest.mjs'
@@ -47,7 +48,7 @@ export async function cluster(bench) {
       await database.query(makeTable)
       const run = { bench, database, node, alone, env }
       measured.push(...(await writes(run)), ...(await ingest(run)), ...(await lone(run)))
-      measured.push(...(await forwarded(run)))
+      measured.push(...(await inserts(run)), ...(await forwarded(run)))
     } finally {
       await Promise.all([node.stop(), alone.stop()])
     }
