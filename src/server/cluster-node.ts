@@ -21,6 +21,7 @@ import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import type { ClusterOwner } from '../dispatch/shard-threads.js'
 import { clusterFormat } from '../outbound/cluster/facts.js'
 import { NodeTable } from '../outbound/cluster/nodes.js'
+import { openLasting } from '../outbound/cluster/server-check.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
 import { listenForLinks, type LinkServer } from '../outbound/link/link.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
@@ -73,8 +74,10 @@ export class ClusterNode implements ClusterOwner {
   #isCutOff = false
   /** Ticks until a beat that fails is told of again. */
   #quietTicks = 0
+  #toldTrouble = ''
   #servesSinceMs: number | undefined
   #differences = ''
+  #isReplicated: boolean | undefined
   #standBy: StandBy | undefined
 
   constructor(parts: NodeParts) {
@@ -92,7 +95,7 @@ export class ClusterNode implements ClusterOwner {
       leaseMsOf,
       lease: this.lease,
       nowMs: machineClock,
-      connect: () => NodeTable.open(urls, statements),
+      connect: () => this.#connect(urls),
       changed: (members) => this.#tellMembers(members),
       trouble: (error) => this.#tellTrouble(error),
       expelled: () => lost('another node of the cluster has taken the place of this one'),
@@ -228,6 +231,17 @@ export class ClusterNode implements ClusterOwner {
       incarnation: this.#membership.incarnation,
     })
 
+  /** Another server than before may take the writes. */
+  async #connect(urls: readonly string[]): Promise<NodeTable> {
+    const { session, server } = await openLasting(urls)
+    if (this.#isReplicated === true && !server.replicated)
+      this.#parts.log.warn(
+        'no commit of the cluster’s database waits for a standby any more: what is answered now is lost with its disk',
+      )
+    this.#isReplicated = server.replicated
+    return new NodeTable(session, statements)
+  }
+
   /** Takes links of other nodes, before those are told where. */
   async #listen(): Promise<void> {
     const { listen, linkAddress } = this.#parts.settings
@@ -265,12 +279,13 @@ export class ClusterNode implements ClusterOwner {
     this.#differences = found.join()
   }
 
-  /** Once for each outage: a beat is tried often. */
+  /** Once for each outage and reason: a beat is tried often. */
   #tellTrouble(error: unknown): void {
-    const isTold = this.#quietTicks > 0
+    const reason = describeTrouble(error)
+    const isTold = this.#quietTicks > 0 && reason === this.#toldTrouble
     this.#quietTicks = QUIET_TICKS
     if (isTold || !this.lease.holds()) return
-    const reason = describeTrouble(error)
+    this.#toldTrouble = reason
     this.#parts.log.warn({ reason }, 'a beat did not reach the database of the cluster: it is tried again')
   }
 

@@ -8,9 +8,20 @@ import { call } from '../support/server/server.js'
 
 const noRoom = 'could not extend file: No space left on device'
 const confirmsNothing = 'The database of the cluster confirms nothing'
-/** Refusals after which nothing is under way any more that was sent before. */
+/** Refusals in a row in which an acknowledgement would show. */
 const MORE_REFUSED = 20
+const endConnections =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'strandfast-cluster'"
 const opensItsLog = 'A shard is opening its log in the database of the cluster'
+
+/** What a node says of itself and in its log, and how it refuses writes, those that were under way at first among them. */
+interface Why {
+  ready: string
+  log: string
+  codes?: readonly string[]
+}
+
+const bothCodes = ['outcome_unknown', 'unavailable']
 
 describe.skipIf(noPostgres)('a node under load whose database gets into trouble', () => {
   let rig: Rig
@@ -38,8 +49,8 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
     await rig?.restore()
   })
 
-  /** Resolves when the node says why it does not serve, and its log does. @returns how much it has acknowledged by then */
-  const sayingWhy = async ({ ready, log }: { ready: string; log: string }) => {
+  /** Resolves when the node says why it does not serve, its log does, and it acknowledges nothing. */
+  const sayingWhy = async ({ ready, log, codes = bothCodes }: Why) => {
     await eventually(async () => {
       const { status, body } = await node.ready()
       return status === 503 && body.detail.startsWith(ready)
@@ -47,14 +58,17 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
     await eventually(() => node.server.stderr().includes(log))
     await eventually(async () => (await call(node.server, 'GET /v1/agents/one/head')).status === 503)
     // What was under way at first is known to nobody; what comes later is refused.
-    await eventually(() =>
-      ['outcome_unknown', 'unavailable'].every((code) => node.refused.some(({ body }) => body.code === code)),
-    )
-    // Answers to what was written before may come until here; nothing is acknowledged that comes from now on.
+    await eventually(() => codes.every((code) => node.refused.some(({ body }) => body.code === code)))
+    // Answers to what was written before may come yet; nothing is acknowledged that comes from then on.
+    await eventually(acknowledgesNothing)
+    expect(await acknowledgesNothing()).toBe(true)
+  }
+  /** Whether it acknowledges nothing while it refuses some writes. */
+  const acknowledgesNothing = async () => {
     const { size } = node.acknowledged
     const refused = node.refused.length
     await eventually(() => node.refused.length >= refused + MORE_REFUSED)
-    expect(node.acknowledged.size).toBe(size)
+    return node.acknowledged.size === size
   }
   /** It serves again by itself, with all that it had acknowledged. */
   const goesOn = async () => {
@@ -67,6 +81,16 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
         '1',
       ])
     expect(await node.server.halt()).toBe(0)
+  }
+
+  /** Resolves once the primary goes by it. */
+  const set = async (name: string, value: string) => {
+    await rig.primary.query(`ALTER SYSTEM SET ${name} = '${value}'`)
+    rig.primary.reload()
+    await eventually(async () => {
+      const [row] = await rig.primary.query<Record<string, string>>(`SHOW ${name}`)
+      return row?.[name] === value
+    })
   }
 
   it('acknowledges nothing while it only reads, and goes on when it takes writes again', async () => {
@@ -122,6 +146,28 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
     await goesOn()
   })
 
+  it('acknowledges nothing while it would lose what it has acknowledged, and goes on when it keeps it', async () => {
+    await set('full_page_writes', 'off')
+    await rig.primary.query(endConnections)
+    await sayingWhy({
+      ready: confirmsNothing,
+      log: 'it runs with full_page_writes = off',
+      codes: ['unavailable'],
+    })
+    await rig.primary.query('ALTER SYSTEM RESET full_page_writes')
+    rig.primary.reload()
+    await goesOn()
+  })
+
+  it('is warned of once no commit waits for a standby any more', async () => {
+    await set('synchronous_standby_names', '')
+    await rig.primary.query(endConnections)
+    await eventually(() => node.server.stderr().includes('waits for a standby any more'))
+    await rig.primary.query('ALTER SYSTEM RESET synchronous_standby_names')
+    rig.primary.reload()
+    await goesOn()
+  })
+
   it('acknowledges nothing while its role may not write, and goes on when it may', async () => {
     await rig.primary.query('REVOKE INSERT ON strandfast_segments FROM node')
     await sayingWhy({
@@ -134,9 +180,7 @@ describe.skipIf(noPostgres)('a node under load whose database gets into trouble'
 
   it('acknowledges nothing while its role may not log in, and goes on when it may', async () => {
     await rig.primary.query('ALTER ROLE node NOLOGIN')
-    await rig.primary.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'strandfast-cluster'",
-    )
+    await rig.primary.query(endConnections)
     await sayingWhy({
       ready: confirmsNothing,
       log: 'it does not let the role in: role \\"node\\" is not permitted to log in',

@@ -1,5 +1,6 @@
+import { limits } from '../../base/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
-import type { Session } from './session.js'
+import { Session } from './session.js'
 
 /** What a database server is to a cluster. */
 export interface ServerFacts {
@@ -35,6 +36,28 @@ export async function examineServer(session: Session): Promise<ServerFacts> {
     if (settings.get(name) === 'off')
       faults.push(`it runs with ${name} = off, and would lose what it has acknowledged: switch it on`)
   return { version, faults, replicated: (settings.get('synchronous_standby_names') ?? '') !== '' }
+}
+
+/**
+ * Connects to the server that takes writes, if it keeps what it acknowledges: one that was promoted may have other settings.
+ * @throws Error where none is reached, or it would lose something
+ */
+export async function openLasting(
+  urls: readonly string[],
+): Promise<{ session: Session; server: ServerFacts }> {
+  const session = await Session.open(urls)
+  const timer = setTimeout(() => session.drop(), limits.clusterConnectMs)
+  try {
+    const server = await examineServer(session)
+    const [fault] = server.faults
+    if (fault !== undefined) throw new Error(fault)
+    return { session, server }
+  } catch (error) {
+    session.drop()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 const areSettings = listOf(members<{ name: string; setting: string }>({ name: isText, setting: isText }))
