@@ -26,7 +26,7 @@ async function breachesOf(bug: PlantedBug): Promise<string[]> {
         seed: ofBug + rounds,
         faults,
         program: build.program,
-        linked: false,
+        linked: bug.linked === true,
         report: console.log,
       }
       const { breaches } = await clusterRounds(making)

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { deal } from '../support/cluster/rounds/deck.js'
-import type { Fault } from '../support/cluster/rounds/faults.js'
+import type { Fault } from '../support/cluster/rounds/fault.js'
 import { clusterRounds } from '../support/cluster/rounds/rounds.js'
 import { extent, sideBySide } from '../support/faults/rounds.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { runSeed } from '../support/run-seed.js'
 
 /** CI has two deals of the faults, in three minutes on a quiet machine; the long form fifty. */
-const rounds = extent({ short: 4, ci: 42, full: 1_050 })
+const rounds = extent({ short: 4, ci: 84, full: 1_100 })
 /** Rounds of one cluster, whose stores are compared behind the last of them. */
 const LIFE_ROUNDS = 25
 /** How long a round may take on a busy machine, milliseconds. */
@@ -31,10 +31,9 @@ describe.skipIf(noPostgres)('three nodes of a cluster under load', () => {
     'keep what they answered and show nothing else, whatever is killed, stopped, cut off and promoted',
     async () => {
       const seed = runSeed('rounds of a cluster')
-      const faults = deal(rounds, seededRandom(seed))
       // One of two series without links, as where nodes do not reach one another.
       const found = await sideBySide(rounds, (share, nth) =>
-        series(nth === 0 ? faults.slice(0, share) : faults.slice(-share), seed + nth, nth === 0),
+        series(deal(share, seededRandom(seed + nth), nth === 0), seed + nth, nth === 0),
       )
       expect(found.flat().slice(0, 20)).toEqual([])
     },

@@ -40,13 +40,19 @@ interface Weather {
   onCut(): void
 }
 
-/** Starts a proxy in front of a port of this machine. */
-export async function startTcpProxy(target: number, filter: AnswerFilter = () => asIs): Promise<TcpProxy> {
+/**
+ * Starts a proxy in front of a port of this machine.
+ * @param target the port, or what says it whenever somebody connects
+ */
+export async function startTcpProxy(
+  target: number | (() => number),
+  filter: AnswerFilter = () => asIs,
+): Promise<TcpProxy> {
   const weather: Weather = { held: new Set(), delayMs: 0, answered: 0, left: Infinity, onCut: () => {} }
   const pipes = new Set<Pipe>()
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
-    const upstream = connect(target, '127.0.0.1')
+    const upstream = connect(typeof target === 'number' ? target : target(), '127.0.0.1')
     const change = filter()
     const requests = new Pipe(weather, 'requests', (bytes) =>
       bytes === null ? upstream.end() : upstream.write(bytes),

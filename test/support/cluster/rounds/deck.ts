@@ -1,5 +1,6 @@
 import type { Chance } from '../register-chaos.js'
-import { type Fault, faultsNamed } from './faults.js'
+import { type Fault, shuffled } from './fault.js'
+import { faultsNamed } from './faults.js'
 
 /** How often each fault comes in one deal. */
 const deck: readonly Fault[] = Object.entries({
@@ -13,15 +14,23 @@ const deck: readonly Fault[] = Object.entries({
   'standbys cut off, waiting ended, the primary killed, and a standby promoted': 2,
   'an owner that stops in order': 1,
   'a clock of the owner that jumps, and another one takes over': 1,
-  'two at once': 3,
+  'an owner that is cut off from the other nodes': 2,
+  'an owner that is cut off from the other nodes one way': 1,
+  'two nodes that are cut off from each other, and perhaps the owner is killed': 1,
+  'broken links': 1,
+  'slow links': 1,
+  'an upgrade, node by node': 1,
+  'two at once': 2,
+  'three at once': 1,
 }).flatMap(([name, times]) => faultsNamed(Array.from({ length: times }, () => name)))
 
-/** So many faults, by chance: each deal has all of them before the next one begins. */
-export function deal(rounds: number, chance: Chance): Fault[] {
+/**
+ * So many faults, by chance: each deal has all of them before the next one begins.
+ * @param linked whether those of links are among them
+ */
+export function deal(rounds: number, chance: Chance, linked: boolean): Fault[] {
+  const cards = deck.filter(({ needsLinks }) => linked || needsLinks !== true)
   const dealt: Fault[] = []
-  while (dealt.length < rounds) {
-    const cards = deck.map((fault) => ({ fault, at: chance() }))
-    dealt.push(...cards.sort((one, other) => one.at - other.at).map(({ fault }) => fault))
-  }
+  while (dealt.length < rounds) dealt.push(...shuffled(cards, chance))
   return dealt.slice(0, rounds)
 }

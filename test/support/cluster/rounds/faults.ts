@@ -1,24 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { eventually } from '../../eventually.js'
-import type { Chance } from '../register-chaos.js'
 import type { Direction } from '../tcp-proxy.js'
-import type { SupervisedNode } from './supervised-node.js'
-import type { ThreeNodes } from './three-nodes.js'
-
-/** Something that happens to a cluster under load, and is over when it resolves. */
-export interface Fault {
-  name: string
-  act(nodes: ThreeNodes, chance: Chance): Promise<void>
-}
-
-/** What a fault of one node may last, in leases of a second. */
-const leases = (chance: Chance) => pause(1_500 + chance() * 2_500)
-
-/** A shorter one, over before anybody is expelled. */
-const moment = (chance: Chance) => pause(50 + chance() * 500)
+import { anyOf, type Fault, leases, moment, type OfOne, ofOwner } from './fault.js'
+import { linkFaults, withoutLinks } from './link-faults.js'
+import { upgrade } from './upgrade.js'
 
 /** Mostly until another node serves, and a moment longer: then this one must know that it does not. */
-async function lasting(all: ThreeNodes, node: SupervisedNode, chance: Chance): Promise<void> {
+const lasting: OfOne = async (all, node, chance) => {
   await leases(chance)
   if (chance() < 0.3) return
   const others = all.nodes.filter((one) => one !== node)
@@ -27,44 +14,34 @@ async function lasting(all: ThreeNodes, node: SupervisedNode, chance: Chance): P
 }
 
 const cutOff =
-  (...ways: Direction[]): OfOne =>
+  (until: OfOne, ...ways: Direction[]): OfOne =>
   async (all, node, chance) => {
     const { proxies } = node.ways
     for (const proxy of proxies) proxy.hold(...ways)
-    await lasting(all, node, chance)
+    await until(all, node, chance)
     for (const proxy of proxies) {
       if (chance() < 0.5) proxy.break()
       proxy.heal()
     }
   }
 
-const cutOffOneWay: OfOne = (all, node, chance) =>
-  cutOff(anyOf(['requests', 'answers'], chance))(all, node, chance)
+const cutOffOneWay =
+  (until: OfOne): OfOne =>
+  (all, node, chance) =>
+    cutOff(until, anyOf(['requests', 'answers'], chance))(all, node, chance)
 
-const stopped: OfOne = async (all, node, chance) => {
-  node.signal('SIGSTOP')
-  await lasting(all, node, chance)
-  node.signal('SIGCONT')
-}
+const stopped =
+  (until: OfOne): OfOne =>
+  async (all, node, chance) => {
+    node.signal('SIGSTOP')
+    await until(all, node, chance)
+    node.signal('SIGCONT')
+  }
 
 const halted =
   (signal: NodeJS.Signals): OfOne =>
   async (_all, node) =>
     void (await node.halt(signal))
-
-/** Something that happens to one node. */
-type OfOne = (all: ThreeNodes, node: SupervisedNode, chance: Chance) => Promise<void>
-
-const ofOwner = (name: string, act: OfOne): Fault => ({
-  name,
-  act: async (nodes, chance) => act(nodes, await nodes.owner(), chance),
-})
-
-function anyOf<Item>(items: readonly Item[], chance: Chance): Item {
-  const item = items[Math.floor(chance() * items.length)]
-  if (item === undefined) throw new Error('Expected one of some')
-  return item
-}
 
 /** What happens to nodes, or between them and the database. */
 const ofNodes: readonly Fault[] = [
@@ -73,9 +50,9 @@ const ofNodes: readonly Fault[] = [
     name: 'kill -9 of all',
     act: async ({ nodes }) => void (await Promise.all(nodes.map((node) => node.halt('SIGKILL')))),
   },
-  ofOwner('a stopped owner', stopped),
-  ofOwner('an owner that is cut off', cutOff()),
-  ofOwner('an owner that is cut off one way', cutOffOneWay),
+  ofOwner('a stopped owner', stopped(lasting)),
+  ofOwner('an owner that is cut off', cutOff(lasting)),
+  ofOwner('an owner that is cut off one way', cutOffOneWay(lasting)),
   {
     name: 'ended connections',
     async act({ rig }, chance) {
@@ -129,6 +106,16 @@ const wrongClock: Fault = {
   },
 }
 
+/** What may happen to several nodes at once; until another one serves where `until` says so. */
+const single = (until: OfOne, linked: boolean): OfOne[] => [
+  halted('SIGKILL'),
+  halted('SIGTERM'),
+  stopped(until),
+  cutOff(until),
+  cutOffOneWay(until),
+  ...(linked ? [withoutLinks] : []),
+]
+
 /** Two of these at once, on two nodes. */
 const twoAtOnce: Fault = {
   name: 'two at once',
@@ -136,14 +123,29 @@ const twoAtOnce: Fault = {
     const owner = await all.owner()
     const others = all.nodes.filter((node) => node !== owner)
     const two = [owner, anyOf(others, chance)]
-    await Promise.all(two.map((node) => anyOf(single, chance)(all, node, chance)))
+    await Promise.all(two.map((node) => anyOf(single(lasting, all.linked), chance)(all, node, chance)))
   },
 }
 
-const single: readonly OfOne[] = [halted('SIGKILL'), halted('SIGTERM'), stopped, cutOff(), cutOffOneWay]
+/** On all nodes: there may be none that serves meanwhile. */
+const threeAtOnce: Fault = {
+  name: 'three at once',
+  async act(all, chance) {
+    const until: OfOne = async () => leases(chance)
+    await Promise.all(all.nodes.map((node) => anyOf(single(until, all.linked), chance)(all, node, chance)))
+  },
+}
 
 /** All faults, in the order in which short runs have them. */
-export const faults: readonly Fault[] = [...ofNodes, ...ofDatabase, twoAtOnce, wrongClock]
+export const faults: readonly Fault[] = [
+  ...ofNodes,
+  ...ofDatabase,
+  ...linkFaults,
+  twoAtOnce,
+  threeAtOnce,
+  upgrade,
+  wrongClock,
+]
 
 /** A round in which nothing happens. */
 const nothing: Fault = { name: 'nothing', act: (_nodes, chance) => leases(chance) }

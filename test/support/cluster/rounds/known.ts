@@ -10,6 +10,9 @@ export class Known {
   readonly revoked: string[] = []
   readonly erased: { agent: string; hash: string }[] = []
   readonly #lengths = new Map<string, number>()
+  /** When the last answer came, and how long there was none at most. */
+  #answeredAtMs = performance.now()
+  #silenceMs = 0
   /** When processes were last seen to serve, and from when on another one did. */
   readonly #served = new Map<string, number>()
   readonly #replaced = new Map<string, number>()
@@ -22,7 +25,17 @@ export class Known {
   /** Somebody was told that an agent's strand has a record of this seq. */
   saw(agent: string, seq: number): void {
     this.answered += 1
+    const nowMs = performance.now()
+    this.#silenceMs = Math.max(this.#silenceMs, nowMs - this.#answeredAtMs)
+    this.#answeredAtMs = nowMs
     if (seq > this.at(agent)) this.#lengths.set(agent, seq)
+  }
+
+  /** How long nobody answered at most, since it was asked last, milliseconds. Time without load counts, too. */
+  takeSilence(): number {
+    const silenceMs = this.#silenceMs
+    this.#silenceMs = 0
+    return silenceMs
   }
 
   /** A read was answered that was asked when a strand was known to have a record of `floor`. */

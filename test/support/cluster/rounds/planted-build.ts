@@ -1,7 +1,6 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Fault } from './faults.js'
 
 /** A rule of clusters, and what is changed in the built program so that it is broken. */
 export interface PlantedBug {
@@ -9,10 +8,12 @@ export interface PlantedBug {
   /** Texts of the built program, each of which is there once, and what is put in their places. */
   changes: readonly (readonly [text: string, other: string])[]
   /** Names of the faults that show it. */
-  shownBy: readonly Fault['name'][]
+  shownBy: readonly string[]
+  /** Whether it is one of links. */
+  linked?: true
 }
 
-/** A program with a planted bug. */
+/** A changed program. */
 export interface PlantedBuild {
   program: string
   remove(): void
@@ -20,12 +21,21 @@ export interface PlantedBuild {
 
 const root = join(import.meta.dirname, '../../../..')
 
-/** Puts a bug into a copy of the built program. */
-export function plantedBuild({ changes }: PlantedBug): PlantedBuild {
+/** What a copy of the built program has otherwise. */
+interface Otherwise {
+  changes?: PlantedBug['changes']
+  /** What it says its version is. */
+  version?: string
+}
+
+/** Puts a bug into a copy of the built program, or another version. */
+export function plantedBuild({ changes = [], version }: Otherwise): PlantedBuild {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-planted-'))
   const copy = join(directory, 'dist/program')
   cpSync(join(root, 'dist/program'), copy, { recursive: true })
-  cpSync(join(root, 'package.json'), join(directory, 'package.json'))
+  const about: object = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const changed = version === undefined ? about : { ...about, version }
+  writeFileSync(join(directory, 'package.json'), JSON.stringify(changed))
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
   const files = readdirSync(copy, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.js'))
@@ -90,5 +100,25 @@ export const plantedBugs: readonly PlantedBug[] = [
       ['if (this.#line.isAlive(last)) throw', 'if (false) throw'],
     ],
     shownBy: ['nothing'],
+  },
+  {
+    name: 'a node that answers for longer than the owner lets it',
+    changes: [['this.#lease.extend(said.atMs + said.forMs);', 'this.#lease.extend(said.atMs + 1e9);']],
+    shownBy: [
+      'an owner that is cut off from the other nodes',
+      'an owner that is cut off from the other nodes one way',
+    ],
+    linked: true,
+  },
+  {
+    name: 'an owner that does not wait until the other nodes know',
+    changes: [
+      [
+        'this.#parts.link.sendFrame(this.#parts.shard, frame);',
+        'this.#memory.hasTaken(this.#parts.front, told); this.#parts.link.sendFrame(this.#parts.shard, frame);',
+      ],
+    ],
+    shownBy: ['slow links'],
+    linked: true,
   },
 ]

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Checker } from '../../../../scripts/crash-loop/check.mjs'
 import { seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
-import type { Fault } from './faults.js'
+import type { Fault } from './fault.js'
 import { ClusterLoad } from './load.js'
 import { type Router, startRouter } from './router.js'
 import { differences } from './stores.js'
@@ -9,9 +9,9 @@ import { ThreeNodes } from './three-nodes.js'
 
 /** Rounds after which all strands are verified; the others look at what was answered, and where strands end. */
 const VERIFIED_EVERY = 4
-/** Calls that are answered before a fault, and after it. */
-const CALLS = 150
-/** How long it may take until all nodes run and one serves, where leases of a second are lost on a busy machine, milliseconds. */
+/** Calls that are answered before a fault, and after it: more come while it lasts. */
+const CALLS = 60
+/** How long a fault may take until all nodes run and one serves again, on a busy machine, milliseconds. */
 const WELL_MS = 240_000
 /** Tokens of earlier rounds that are tried again. */
 const TOKENS = 12
@@ -59,26 +59,20 @@ export async function clusterRounds({
   try {
     for (const fault of faults) {
       rounds += 1
-      const startedAtMs = performance.now()
-      load.begin()
-      await load.progress(CALLS)
-      await fault.act(nodes, random)
-      const isWell = await Promise.race([nodes.allWell().then(() => true), pause(WELL_MS, false)])
+      const laps = new Laps()
+      const isWell = await underFault(fault, { nodes, load, random, laps })
       if (!isWell) {
-        breaches.push(
-          `Round ${rounds}, ${fault.name}: the cluster, ${linked ? 'with' : 'without'} links, is not whole again`,
-        )
+        const about = `the cluster, ${linked ? 'with' : 'without'} links, is not whole again`
+        breaches.push(`Round ${rounds}, ${fault.name}: ${about}`)
         for (const node of nodes.nodes) breaches.push(await node.describe())
         break
       }
-      await load.progress(CALLS)
-      await load.stop()
       const whole = rounds === faults.length
       const found = await checks.run({ whole, strands: whole || rounds % VERIFIED_EVERY === 0 })
+      laps.end('checks')
       breaches.push(...found.map((text) => `Round ${rounds}, ${fault.name}: ${text}`))
-      const { answered } = load.known
-      const tookMs = Math.round(performance.now() - startedAtMs)
-      report(`round ${rounds}/${faults.length}: ${fault.name}; ${tookMs} ms, ${answered} answers in all`)
+      const silence = `nobody answered for ${Math.round(load.known.takeSilence())} ms`
+      report(`round ${rounds}/${faults.length}: ${fault.name}; ${laps}; ${silence}`)
       if (breaches.length > 0) break
     }
     await load.end()
@@ -91,6 +85,50 @@ export async function clusterRounds({
     await load.end()
     router.stop()
     await nodes.remove()
+  }
+}
+
+/** What a round is made with. */
+interface RoundParts {
+  nodes: ThreeNodes
+  load: ClusterLoad
+  random: () => number
+  laps: Laps
+}
+
+/** Load, with a fault in the midst of it. @returns whether all nodes run and one serves again, in time */
+async function underFault(fault: Fault, { nodes, load, random, laps }: RoundParts): Promise<boolean> {
+  load.begin()
+  await load.progress(CALLS)
+  laps.end('load')
+  const isWhole = async () => {
+    await fault.act(nodes, random)
+    laps.end('fault')
+    await nodes.allWell()
+    return true
+  }
+  if (!(await Promise.race([isWhole(), pause(WELL_MS, false)]))) return false
+  laps.end('whole again')
+  await load.progress(CALLS)
+  await load.stop()
+  laps.end('load')
+  return true
+}
+
+/** How long the parts of a round took, for who reads what it costs. */
+class Laps {
+  readonly #startedAtMs = performance.now()
+  #atMs = this.#startedAtMs
+  readonly #laps: string[] = []
+
+  end(what: string): void {
+    const nowMs = performance.now()
+    this.#laps.push(`${what} ${Math.round(nowMs - this.#atMs)}`)
+    this.#atMs = nowMs
+  }
+
+  toString(): string {
+    return `${Math.round(this.#atMs - this.#startedAtMs)} ms (${this.#laps.join(', ')})`
   }
 }
 

@@ -7,6 +7,7 @@ import { startServer, type TestServer } from '../../server/server.js'
 import { eventually } from '../../eventually.js'
 import type { Ways } from '../rig.js'
 import { askNode } from './cluster-client.js'
+import type { LinkWays } from './link-ways.js'
 
 /** How a node is run. */
 export interface NodeMaking {
@@ -15,12 +16,12 @@ export interface NodeMaking {
   dataDir: string
   /** The program to run, in place of the built one. */
   program?: string | undefined
-  /** Whether nodes reach one another, so that all of them answer. */
-  linked: boolean
+  /** By what ways nodes reach one another, so that all of them answer; they do not when absent. */
+  links?: LinkWays | undefined
 }
 
 /** Its clock can be set. */
-const nodeOptions = ['--import', new URL('../../faults/shifted-clock.mjs', import.meta.url).href]
+const clockOptions = ['--import', new URL('../../faults/shifted-clock.mjs', import.meta.url).href]
 
 /** How long it rests before it starts a process that has ended. */
 const REST_MS = 50
@@ -45,6 +46,8 @@ export class SupervisedNode {
   readonly name: string
   readonly ways: Ways
   readonly dataDir: string
+  /** What it runs from its next start on. */
+  program: string | undefined
   /** What its processes said that ended themselves. */
   readonly ends: string[] = []
   readonly #making: NodeMaking
@@ -58,6 +61,7 @@ export class SupervisedNode {
     this.name = making.name
     this.ways = making.ways
     this.dataDir = making.dataDir
+    this.program = making.program
     this.setClock(0)
     this.#keeping = this.#keep()
   }
@@ -110,6 +114,18 @@ export class SupervisedNode {
     return `${life}: ${ready?.status} ${ready?.text}; ${server?.status} ${JSON.stringify(server?.body?.cluster)}; ${words}`
   }
 
+  /** Whether its process has said something. */
+  says(text: string): boolean {
+    return this.#server?.stderr().includes(text) === true
+  }
+
+  /** Stops its process in order. Resolves when the next one listens. */
+  async restart(): Promise<void> {
+    const { life } = this
+    await this.halt('SIGTERM')
+    await eventually(() => this.life !== life)
+  }
+
   /** Resolves when its process listens. */
   async runs(): Promise<void> {
     await eventually(() => this.#server !== undefined)
@@ -138,16 +154,16 @@ export class SupervisedNode {
   }
 
   async #keep(): Promise<void> {
-    const { name, ways, dataDir, program, linked } = this.#making
-    const own = {
-      SERVICE_CLUSTER_NODE: name,
-      // Where nobody listens, there are no links.
-      SERVICE_CLUSTER_LINK_ADDRESS: `127.0.0.1:${linked ? 0 : 1}`,
-      TEST_CLOCK_SHIFT: this.#clock,
-    }
+    const { name, ways, dataDir, links } = this.#making
+    // Where nobody listens, there are no links.
+    const noLinks = { env: { SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1' }, nodeOptions: [] }
+    const linking = links?.of(name) ?? noLinks
+    const own = { SERVICE_CLUSTER_NODE: name, TEST_CLOCK_SHIFT: this.#clock, ...linking.env }
     const settings = { ...settingsOf(ways), ...authSettings, ...own }
+    const nodeOptions = [...clockOptions, ...linking.nodeOptions]
     while (this.#isWanted) {
       try {
+        const { program } = this
         const options = { dataDir, nodeOptions, env: settings, ...(program !== undefined && { program }) }
         const server = await startServer(options)
         const { process } = server

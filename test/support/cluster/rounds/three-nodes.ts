@@ -5,53 +5,71 @@ import { eventually } from '../../eventually.js'
 import { type Ran, run } from '../../server/command.js'
 import { Rig } from '../rig.js'
 import { ClusterClient } from './cluster-client.js'
-import { type NodeMaking, settingsOf, SupervisedNode } from './supervised-node.js'
+import { LinkWays } from './link-ways.js'
+import { type PlantedBuild, plantedBuild } from './planted-build.js'
+import { settingsOf, SupervisedNode } from './supervised-node.js'
 
 /** How all three are run. */
-type Making = Pick<NodeMaking, 'program' | 'linked'>
+interface Making {
+  /** The program to run, in place of the built one. */
+  program?: string | undefined
+  /** Whether nodes reach one another, so that all of them answer. */
+  linked: boolean
+}
 
 const names = ['a', 'b', 'c']
 
 /** How many shards a cluster of the rounds has. */
 export const shardCount = 2
 
+/** What is not the program's, nor that of any release. */
+const otherVersion = '0.0.0-other'
+
+/** What three nodes are made of. */
+interface Made {
+  nodes: readonly SupervisedNode[]
+  settings: Record<string, string>
+  program: string | undefined
+  links: LinkWays | undefined
+}
+
 /** Three servers of one cluster over a rig, each with ways of its own to each server of the database. */
 export class ThreeNodes {
   readonly rig: Rig
   readonly nodes: readonly SupervisedNode[]
   readonly client: ClusterClient
-  /** Whether all of them answer. */
-  readonly linked: boolean
+  readonly #links: LinkWays | undefined
   readonly #directory: string
   readonly #settings: Record<string, string>
+  /** The program that all began with, and the same with another version. */
+  readonly #program: string | undefined
+  #other: PlantedBuild | undefined
 
-  private constructor(
-    rig: Rig,
-    directory: string,
-    made: Pick<ThreeNodes, 'nodes' | 'linked'> & { settings: Record<string, string> },
-  ) {
+  private constructor(rig: Rig, directory: string, made: Made) {
     this.rig = rig
     this.nodes = made.nodes
-    this.linked = made.linked
+    this.#links = made.links
+    this.#program = made.program
     this.#directory = directory
     this.#settings = made.settings
-    this.client = new ClusterClient(() => this.urls, made.linked)
+    this.client = new ClusterClient(() => this.urls, this.linked)
   }
 
   /** Makes an empty cluster and starts its nodes. */
-  static async start(making: Making): Promise<ThreeNodes> {
+  static async start({ program, linked }: Making): Promise<ThreeNodes> {
     // A node takes no database that would lose what it has acknowledged.
     const rig = await Rig.start(15, { fsync: 'on' })
     const directory = mkdtempSync(join(tmpdir(), 'strandfast-rounds-'))
     const settings = settingsOf(await rig.ways())
     const { status, stderr } = await run(['cluster', 'init', '--shards', `${shardCount}`], settings)
     if (status !== 0) throw new Error(`The cluster was not made: ${stderr}`)
+    const links = linked ? await LinkWays.between(names, directory) : undefined
     const nodes: SupervisedNode[] = []
     for (const name of names)
       nodes.push(
-        new SupervisedNode({ ...making, name, ways: await rig.ways(), dataDir: join(directory, name) }),
+        new SupervisedNode({ program, links, name, ways: await rig.ways(), dataDir: join(directory, name) }),
       )
-    const all = new ThreeNodes(rig, directory, { nodes, settings, linked: making.linked })
+    const all = new ThreeNodes(rig, directory, { nodes, settings, program, links })
     await all.allWell()
     return all
   }
@@ -59,6 +77,24 @@ export class ThreeNodes {
   /** Where those listen that run. */
   get urls(): string[] {
     return this.nodes.flatMap(({ url }) => url ?? [])
+  }
+
+  /** Whether all of them answer. */
+  get linked(): boolean {
+    return this.#links !== undefined
+  }
+
+  /** The ways between nodes. */
+  get links(): LinkWays {
+    if (this.#links === undefined) throw new Error('Expected the nodes to have links')
+    return this.#links
+  }
+
+  /** A program of another version than one that a node runs. */
+  otherThan(program: string | undefined): string | undefined {
+    if (program !== this.#program) return this.#program
+    this.#other ??= plantedBuild({ version: otherVersion })
+    return this.#other.program
   }
 
   /** A path where nothing is. */
@@ -92,7 +128,9 @@ export class ThreeNodes {
   async remove(): Promise<void> {
     for (const node of this.nodes) node.signal('SIGCONT')
     await Promise.all(this.nodes.map((node) => node.kill()))
+    await this.#links?.stop()
     await this.rig.remove()
+    this.#other?.remove()
     rmSync(this.#directory, { recursive: true, force: true })
   }
 }

@@ -1,0 +1,84 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Chance } from '../register-chaos.js'
+import type { Direction, TcpProxy } from '../tcp-proxy.js'
+import { anyOf, type Fault, leases, moment, type OfOne, shuffled } from './fault.js'
+
+/** Shorter than a node may answer without hearing of the owner, which is half a second here; or longer. */
+const lapse = (chance: Chance) => pause(chance() < 0.4 ? 50 + chance() * 350 : 700 + chance() * 2_500)
+
+/** What was held comes late, or never. */
+function heal(proxies: readonly TcpProxy[], chance: Chance): void {
+  for (const proxy of proxies) {
+    if (chance() < 0.5) proxy.break()
+    proxy.heal()
+  }
+}
+
+const cutOffFromOthers =
+  (...directions: Direction[]): OfOne =>
+  async (all, node, chance) => {
+    const proxies = all.links.between([node.name])
+    for (const proxy of proxies) proxy.hold(...directions)
+    await lapse(chance)
+    heal(proxies, chance)
+  }
+
+/** All links of one node, both ways or one. */
+export const withoutLinks: OfOne = (all, node, chance) => {
+  const kinds: Direction[][] = [[], [], ['requests'], ['answers']]
+  return cutOffFromOthers(...anyOf(kinds, chance))(all, node, chance)
+}
+
+/** What happens between nodes. */
+export const linkFaults: readonly Fault[] = [
+  {
+    name: 'an owner that is cut off from the other nodes',
+    needsLinks: true,
+    act: async (all, chance) => cutOffFromOthers()(all, await all.owner(), chance),
+  },
+  {
+    name: 'an owner that is cut off from the other nodes one way',
+    needsLinks: true,
+    async act(all, chance) {
+      const direction = anyOf<Direction>(['requests', 'answers'], chance)
+      await cutOffFromOthers(direction)(all, await all.owner(), chance)
+    },
+  },
+  {
+    name: 'two nodes that are cut off from each other, and perhaps the owner is killed',
+    needsLinks: true,
+    async act(all, chance) {
+      const [one, other] = shuffled(all.nodes, chance)
+      if (one === undefined || other === undefined) throw new Error('Expected a cluster to have two nodes')
+      const proxies = all.links.between([one.name], [other.name])
+      for (const proxy of proxies) proxy.hold()
+      await lapse(chance)
+      if (chance() < 0.5) {
+        await (await all.owner()).halt('SIGKILL')
+        await all.owner()
+        await moment(chance)
+      }
+      heal(proxies, chance)
+    },
+  },
+  {
+    name: 'broken links',
+    needsLinks: true,
+    async act(all, chance) {
+      for (let times = 0; times < 5; times++) {
+        for (const { name } of all.nodes) for (const proxy of all.links.between([name])) proxy.break()
+        await moment(chance)
+      }
+    },
+  },
+  {
+    name: 'slow links',
+    needsLinks: true,
+    async act(all, chance) {
+      const proxies = all.links.between(all.nodes.map(({ name }) => name))
+      for (const proxy of proxies) proxy.delay(10 + chance() * 190)
+      await leases(chance)
+      for (const proxy of proxies) proxy.heal()
+    },
+  },
+]
