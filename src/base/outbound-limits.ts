@@ -89,6 +89,11 @@ export const outboundLimits = {
   linkPingMs: 200,
   /** How long a node may answer for another one without hearing of it, milliseconds; half a lease at most. */
   linkLeaseMs: 1_000,
+  /**
+   * How long a node waits to hear of the owner until it ends its link, milliseconds: where that owner hears it all the same, it
+   * waits for what it told, and everybody for that. Longer than it may answer without.
+   */
+  linkSilenceMs: 2_000,
   /** Pause between two tries to reach another node, milliseconds. */
   linkRetryMs: 200,
   /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */

@@ -88,7 +88,7 @@ export class LinkFront {
 
   #ping(): void {
     const nowMs = machineClock()
-    if (nowMs - this.#pongAtMs > 2 * limits.linkHandshakeMs) this.close('the other node is silent')
+    if (nowMs - this.#pongAtMs > limits.linkSilenceMs) this.close('the other node is silent')
     else this.#say({ kind: 'ping', atMs: nowMs })
   }
 

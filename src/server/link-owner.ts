@@ -197,12 +197,13 @@ class OwnerLink {
       // What was written goes out first.
       setImmediate(() => setImmediate(() => this.close(reason)))
     }
+    // It asks whether it may answer before it is known, where the database takes long.
+    if (this.#asking) return
+    this.#asking = true
     if (said.kind !== 'hello') return refuse('Expected the other node to say who it is')
     const { node, incarnation } = said
     if (said.version !== version)
       return refuse(`This node runs version ${version}, the other one ${said.version}`)
-    if (this.#asking) return
-    this.#asking = true
     const isKnown = await isMember(node, incarnation).catch(() => false)
     if (this.#over.signal.aborted) return
     if (!isKnown) return refuse(`The node ${node} is not known as one that is alive`)
@@ -234,13 +235,12 @@ class OwnerLink {
     }
   }
 
-  /** It may answer from when it asked on, for as long as this node may at most. */
+  /** It may answer from when it asked on, for as long as this node may at most: not at all where it has no lease. */
   #pong(atMs: number): void {
     const { lease, linkLeaseMs, standing } = this.#parts
     const nowMs = machineClock()
-    const forMs = Math.min(linkLeaseMs, lease.untilMs - nowMs)
-    if (forMs <= 0) return
-    this.#mayAnswerUntilMs = nowMs + linkLeaseMs * LEASE_MARGIN
+    const forMs = Math.max(0, Math.min(linkLeaseMs, lease.untilMs - nowMs))
+    if (forMs > 0) this.#mayAnswerUntilMs = nowMs + linkLeaseMs * LEASE_MARGIN
     this.tell({ kind: 'pong', atMs, forMs, readOnly: standing.readOnly })
   }
 

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { eventually } from '../../eventually.js'
 import type { Chance } from '../register-chaos.js'
 import type { Direction, TcpProxy } from '../tcp-proxy.js'
 import { anyOf, type Fault, leases, moment, type OfOne, shuffled } from './fault.js'
@@ -69,6 +70,21 @@ export const linkFaults: readonly Fault[] = [
         for (const { name } of all.nodes) for (const proxy of all.links.between([name])) proxy.break()
         await moment(chance)
       }
+    },
+  },
+  {
+    name: 'broken links to an owner whose database is slow',
+    needsLinks: true,
+    async act(all, chance) {
+      const owner = await all.owner()
+      for (const proxy of owner.ways.proxies) proxy.delay(110 + chance() * 40)
+      for (const proxy of all.links.between([owner.name])) proxy.break()
+      await moment(chance)
+      // Whoever looks up in the database who they are takes longer than they wait between two messages.
+      await eventually(async () =>
+        (await Promise.all(all.nodes.map((node) => node.answers()))).every(Boolean),
+      )
+      for (const proxy of owner.ways.proxies) proxy.heal()
     },
   },
   {

@@ -138,13 +138,17 @@ const RIGHT_END =
 
 const failed = (error: unknown) => [`The stores cannot be compared: ${String(error)}`]
 
+/** The line before what a process said that did not start, as when connections are ended while it joins. */
+const notStarted = 'Error: The server ended before it listened:'
+
 /** What a process said that ended itself for another reason. */
 function wrongEnds(said: string): string[] {
   // Why it did not start is behind what found it.
   const lines = said
     .replaceAll('listened:\n', 'listened: ')
     .split('\n')
-    .filter((line) => /"level":"fatal"|^(Error|strandfast): |Assertion failed/.test(line))
+    .filter((line) => line !== notStarted)
+    .filter((line) => /"level":"fatal"|^(Error|The server failed|strandfast): |Assertion failed/.test(line))
   return lines.filter((line) => !RIGHT_END.test(line)).map((line) => `A process ended itself: ${line}`)
 }
 
