@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ciOnly, leftToCi, shortForms, unmeasuredAttacks } from '../support/ci-only.js'
+import { ciOnly, fullOnly, leftToCi, shortForms, unmeasuredAttacks } from '../support/ci-only.js'
 import { seedOfRun } from '../support/run-seed.js'
 
 /** What draws from somewhere else than the seed of the run, and the files that may. */
@@ -123,13 +123,16 @@ describe('the folders of tests that only CI runs whole', () => {
     expect(leftToCi({ STRANDFAST_FAULTS: 'short' }, ['run', 'test/e2e'])).toEqual(left)
     expect(left).toContain('test/faults/soak.test.ts')
     expect(left).not.toContain('test/faults/crash.test.ts')
-    for (const path of left.filter((one) => !(one.slice(5, -8) in ciOnly))) {
+    const named = [...Object.keys(ciOnly), ...fullOnly]
+    for (const path of left.filter((one) => !named.includes(one.slice(5, -8)))) {
       const [, folder = '', file = ''] = path.split('/')
       expect(Object.keys(shortForms)).toContain(folder)
       expect(shortForms[folder]).not.toContain(file.replace('.test.ts', ''))
     }
-    for (const env of [{ CI: 'true' }, { STRANDFAST_FAULTS: 'ci' }, { STRANDFAST_FAULTS: 'full' }])
-      expect(leftToCi(env, ['run'])).toEqual([])
+    const ofFull = fullOnly.map((name) => `test/${name}.test.ts`)
+    for (const env of [{ CI: 'true' }, { STRANDFAST_FAULTS: 'ci' }])
+      expect(leftToCi(env, ['run'])).toEqual(ofFull)
+    expect(leftToCi({ STRANDFAST_FAULTS: 'full' }, ['run'])).toEqual([])
     expect(leftToCi({}, ['run', 'test/faults/soak.test.ts'])).toEqual([])
   })
 })

@@ -45,6 +45,9 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'unit/cli/hostile-server': 'client/http',
 }
 
+/** Files that only the full form of the fault tests runs, as what they need takes minutes, or is mostly missing. */
+export const fullOnly: readonly string[] = ['cluster/patroni']
+
 /**
  * Files whose tests CI runs on both HTTP libraries, as they are about what a library does: `npm test` runs the first
  * on node:http. All of test/routes runs there too, on Node 24 (`.ci/run`).
@@ -100,19 +103,21 @@ export function patienceMs(env: Readonly<Record<string, string | undefined>>): n
   return isLong(env) ? 240_000 : 60_000
 }
 
-/** The files that a run leaves out: none in the long forms, nor where files are named. */
+/** The files that a run leaves out: next to none in the long forms, and none where files are named. */
 export function leftToCi(
   env: Readonly<Record<string, string | undefined>>,
   argv: readonly string[],
 ): string[] {
   const isNamed = argv.some((argument) => argument.endsWith('.test.ts'))
-  if (isLong(env) || isNamed) return []
+  if (isNamed || env['STRANDFAST_FAULTS'] === 'full') return []
+  const ofFull = fullOnly.map((name) => `test/${name}.test.ts`)
+  if (isLong(env)) return ofFull
   const folders = Object.entries(shortForms).flatMap(([folder, short]) => {
     const runs = new Set(short.map((name) => `${name}.test.ts`))
     const all = readdirSync(join(tests, folder)).filter((name) => name.endsWith('.test.ts'))
     return all.filter((name) => !runs.has(name)).map((name) => `test/${folder}/${name}`)
   })
-  return [...folders, ...Object.keys(ciOnly).map((name) => `test/${name}.test.ts`)]
+  return [...folders, ...Object.keys(ciOnly).map((name) => `test/${name}.test.ts`), ...ofFull]
 }
 
 const tests = join(import.meta.dirname, '..')

@@ -152,22 +152,21 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** PostgreSQL refuses to run as root. */
-function serverUser(): { uid?: number; gid?: number } {
+/** As whom servers run: PostgreSQL refuses to run as root. */
+export function serverUser(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   const id = (option: string) => Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }))
   return { uid: id('-u'), gid: id('-g') }
 }
 
 /** A server's process and those that it has started, which lead groups of their own. */
-function familyOf({ pid }: ChildProcess): number[] {
-  if (pid === undefined) return []
+export function familyOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return [pid, ...children.trim().split(' ').filter(Boolean).map(Number)]
 }
 
 function signalAll(server: ChildProcess | undefined, signal: NodeJS.Signals): void {
-  for (const pid of server === undefined ? [] : familyOf(server)) {
+  for (const pid of server?.pid === undefined ? [] : familyOf(server.pid)) {
     try {
       process.kill(pid, signal)
     } catch {
