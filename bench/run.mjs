@@ -14,7 +14,7 @@ import { measureCheckout } from './product.mjs'
 import { appendResult, notMeasuredLines, resultOf, resultsFileOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
-import { cluster } from './scenarios/cluster.mjs'
+import { cluster, clusterInserts } from './scenarios/cluster.mjs'
 import { consoleTail } from './scenarios/console-tail.mjs'
 import { crashStart } from './scenarios/crash-start.mjs'
 import { diskWrites } from './scenarios/disk-writes.mjs'
@@ -54,6 +54,7 @@ const usual = {
 /** These take minutes and gigabytes, a browser or PostgreSQL, so they run only when they are named. */
 const long = {
   cluster,
+  'cluster-inserts': clusterInserts,
   'console-tail': consoleTail,
   'agents-million': agentsMillion,
   'strand-million': strandMillion,

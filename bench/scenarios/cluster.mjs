@@ -33,14 +33,7 @@ const TOLD_AFTER_MS = 2_000
  */
 export async function cluster(bench) {
   if (!hasPostgresql()) return [{ name: NAME, notMeasured: 'no PostgreSQL' }]
-  const database = await startDatabase({ replicated: true })
-  const env = {
-    SERVICE_CLUSTER_URL: database.url,
-    SERVICE_MASTER_SEED: masterSeed,
-    SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
-  }
-  initCluster(env, bench.plan.cores)
-  const node = await startProduct(join(bench.directory, 'node'), { ...env, SERVICE_CLUSTER_NODE: 'node' })
+  const { database, env, node } = await startNode(bench)
   const alone = await startProduct(join(bench.directory, 'alone'), { SERVICE_SHARDS: `${bench.plan.cores}` })
   const measured = []
   try {
@@ -48,7 +41,7 @@ export async function cluster(bench) {
       await database.query(makeTable)
       const run = { bench, database, node, alone, env }
       measured.push(...(await writes(run)), ...(await ingest(run)), ...(await lone(run)))
-      measured.push(...(await inserts(run)), ...(await forwarded(run)))
+      measured.push(...(await forwarded(run)))
     } finally {
       await Promise.all([node.stop(), alone.stop()])
     }
@@ -57,6 +50,37 @@ export async function cluster(bench) {
   } finally {
     await database.stop()
   }
+}
+
+/**
+ * The same node by what its database does alone.
+ * @param {import('./alternation.mjs').Bench} bench
+ * @returns {Promise<(import('../report.mjs').Measured | import('../report.mjs').NotMeasured)[]>}
+ */
+export async function clusterInserts(bench) {
+  if (!hasPostgresql()) return [{ name: NAME, notMeasured: 'no PostgreSQL' }]
+  const { database, node } = await startNode(bench)
+  try {
+    await database.query(makeTable)
+    await createAgents(node.url, [...singleWrites(bench).agents, ...agentNames('feed', AGENTS)])
+    return await inserts({ bench, database, node })
+  } finally {
+    await node.stop()
+    await database.stop()
+  }
+}
+
+/** A database with a synchronous standby, and a node over it. */
+async function startNode(bench) {
+  const database = await startDatabase({ replicated: true })
+  const env = {
+    SERVICE_CLUSTER_URL: database.url,
+    SERVICE_MASTER_SEED: masterSeed,
+    SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
+  }
+  initCluster(env, bench.plan.cores)
+  const node = await startProduct(join(bench.directory, 'node'), { ...env, SERVICE_CLUSTER_NODE: 'node' })
+  return { database, env, node }
 }
 
 function initCluster(env, shards) {
