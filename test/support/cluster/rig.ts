@@ -166,6 +166,20 @@ export class Rig {
     await this.follow(server)
   }
 
+  /** What its servers say of themselves, for a reader of what went wrong. */
+  async describe(): Promise<string> {
+    const look = `SELECT pg_is_in_recovery(), pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn(),
+      (SELECT json_agg(r) FROM (SELECT application_name, state, sync_state, sent_lsn, replay_lsn FROM pg_stat_replication) r) AS standbys,
+      (SELECT json_agg(w) FROM (SELECT status, sender_port, latest_end_lsn FROM pg_stat_wal_receiver) w) AS receiver,
+      (SELECT json_agg(a) FROM (SELECT state, wait_event, count(*) FROM pg_stat_activity GROUP BY 1, 2) a) AS activity`
+    const told = this.servers.map(async (server) => {
+      const about = server === this.#primary ? `${server.name}, the primary` : server.name
+      const rows = await server.query(look).catch(String)
+      return `${about}: ${JSON.stringify(rows)}`
+    })
+    return (await Promise.all(told)).join('\n')
+  }
+
   async remove(): Promise<void> {
     await Promise.all([...this.#proxies, ...this.#followings.values()].map((proxy) => proxy.stop()))
     await Promise.all(this.servers.map((server) => server.remove()))

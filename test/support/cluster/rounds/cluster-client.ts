@@ -77,6 +77,8 @@ export function askNode(url: string, ask: Ask, patienceMs = PATIENCE_MS): Promis
 export class ClusterClient {
   readonly #urls: () => readonly string[]
   readonly #anyAnswers: boolean
+  /** What is sent again and again, and what it was answered last. */
+  readonly #waiting = new Map<Ask, string>()
   #last = ''
   #isOver = false
 
@@ -94,13 +96,21 @@ export class ClusterClient {
     while (!this.#isOver) {
       for (const url of this.#inOrder()) {
         const answer = await askNode(url, ask, patienceMs)
+        this.#waiting.set(ask, `${url}: ${answer?.status} ${answer?.text}`)
         if (answer === undefined || answer.status === 503) continue
         this.#last = url
+        this.#waiting.delete(ask)
         return answer
       }
       await pause(REST_MS)
     }
     throw new Error('Nobody is asked any more')
+  }
+
+  /** What is not answered yet, for a reader of what went wrong. */
+  describe(): string {
+    const asks = [...this.#waiting].map(([{ method, path }, told]) => `${method} ${path}, ${told}`)
+    return `${asks.length} requests wait: ${asks.slice(0, 5).join('; ')}`
   }
 
   /** Nobody waits for an answer any more. */

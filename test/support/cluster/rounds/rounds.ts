@@ -11,8 +11,10 @@ import { ThreeNodes } from './three-nodes.js'
 const VERIFIED_EVERY = 4
 /** Calls that are answered before a fault, and after it: more come while it lasts. */
 const CALLS = 60
-/** How long a fault may take until all nodes run and one serves again, on a busy machine, milliseconds. */
-const WELL_MS = 240_000
+/** How long a round may take on a busy machine, milliseconds. */
+const ROUND_MS = 300_000
+/** How long a part of a round may take until all are asked what they say of it, milliseconds. */
+const SLOW_MS = 8_000
 /** Tokens of earlier rounds that are tried again. */
 const TOKENS = 12
 
@@ -59,20 +61,20 @@ export async function clusterRounds({
   try {
     for (const fault of faults) {
       rounds += 1
-      const laps = new Laps()
-      const isWell = await underFault(fault, { nodes, load, random, laps })
-      if (!isWell) {
-        const about = `the cluster, ${linked ? 'with' : 'without'} links, is not whole again`
-        breaches.push(`Round ${rounds}, ${fault.name}: ${about}`)
-        for (const node of nodes.nodes) breaches.push(await node.describe())
-        break
-      }
       const whole = rounds === faults.length
-      const found = await checks.run({ whole, strands: whole || rounds % VERIFIED_EVERY === 0 })
-      laps.end('checks')
-      breaches.push(...found.map((text) => `Round ${rounds}, ${fault.name}: ${text}`))
+      const strands = whole || rounds % VERIFIED_EVERY === 0
+      const laps = new Laps()
+      const playing = round(fault, { nodes, load, random, laps, check: () => checks.run({ whole, strands }) })
+      const found = await Promise.race([playing, pause(ROUND_MS, undefined)])
+      const about = `Round ${rounds}, ${fault.name}, ${linked ? 'with' : 'without'} links`
+      if (found === undefined) {
+        const state = await describe(nodes, load)
+        return { breaches: [`${about}: it does not end, after ${laps}`, ...state], rounds, ends: [] }
+      }
+      breaches.push(...found.map((text) => `${about}: ${text}`))
       const silence = `nobody answered for ${Math.round(load.known.takeSilence())} ms`
       report(`round ${rounds}/${faults.length}: ${fault.name}; ${laps}; ${silence}`)
+      if (laps.longestMs > SLOW_MS) report(`It took long: ${(await describe(nodes, load)).join('\n')}`)
       if (breaches.length > 0) break
     }
     await load.end()
@@ -94,41 +96,52 @@ interface RoundParts {
   load: ClusterLoad
   random: () => number
   laps: Laps
+  check(): Promise<string[]>
 }
 
-/** Load, with a fault in the midst of it. @returns whether all nodes run and one serves again, in time */
-async function underFault(fault: Fault, { nodes, load, random, laps }: RoundParts): Promise<boolean> {
+/** Load, with a fault in the midst of it, and what is found when all nodes run and one serves again. */
+async function round(fault: Fault, { nodes, load, random, laps, check }: RoundParts): Promise<string[]> {
   load.begin()
   await load.progress(CALLS)
   laps.end('load')
-  const isWhole = async () => {
-    await fault.act(nodes, random)
-    laps.end('fault')
-    await nodes.allWell()
-    return true
-  }
-  if (!(await Promise.race([isWhole(), pause(WELL_MS, false)]))) return false
+  await fault.act(nodes, random)
+  laps.end('fault')
+  await nodes.allWell()
   laps.end('whole again')
   await load.progress(CALLS)
   await load.stop()
   laps.end('load')
-  return true
+  const found = await check()
+  laps.end('checks')
+  return found
+}
+
+/** What all say of themselves, for a reader of what went wrong. */
+async function describe(nodes: ThreeNodes, load: ClusterLoad): Promise<string[]> {
+  const ofNodes = await Promise.all(nodes.nodes.map((node) => node.describe()))
+  const streams = load.watchers.map((watcher) => watcher.describe())
+  return [...ofNodes, await nodes.rig.describe(), nodes.client.describe(), ...streams]
 }
 
 /** How long the parts of a round took, for who reads what it costs. */
 class Laps {
   readonly #startedAtMs = performance.now()
   #atMs = this.#startedAtMs
-  readonly #laps: string[] = []
+  readonly #laps: { what: string; ms: number }[] = []
 
   end(what: string): void {
     const nowMs = performance.now()
-    this.#laps.push(`${what} ${Math.round(nowMs - this.#atMs)}`)
+    this.#laps.push({ what, ms: Math.round(nowMs - this.#atMs) })
     this.#atMs = nowMs
   }
 
+  get longestMs(): number {
+    return Math.max(...this.#laps.map(({ ms }) => ms))
+  }
+
   toString(): string {
-    return `${Math.round(this.#atMs - this.#startedAtMs)} ms (${this.#laps.join(', ')})`
+    const laps = this.#laps.map(({ what, ms }) => `${what} ${ms}`)
+    return `${Math.round(this.#atMs - this.#startedAtMs)} ms (${laps.join(', ')})`
   }
 }
 

@@ -158,7 +158,12 @@ export class SupervisedNode {
     // Where nobody listens, there are no links.
     const noLinks = { env: { SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1' }, nodeOptions: [] }
     const linking = links?.of(name) ?? noLinks
-    const own = { SERVICE_CLUSTER_NODE: name, TEST_CLOCK_SHIFT: this.#clock, ...linking.env }
+    const own = {
+      SERVICE_CLUSTER_NODE: name,
+      SERVICE_LOG_LEVEL: 'info',
+      TEST_CLOCK_SHIFT: this.#clock,
+      ...linking.env,
+    }
     const settings = { ...settingsOf(ways), ...authSettings, ...own }
     const nodeOptions = [...clockOptions, ...linking.nodeOptions]
     while (this.#isWanted) {

@@ -17,6 +17,7 @@ class Watcher {
   /** Seqs of each agent, in the order in which they came, since the last check; before them, how many there were. */
   readonly #seen = new Map<string, { next: number; faults: string[] }>()
   #lastId = ''
+  #status: number | undefined
   #isOver = false
   #running: Promise<void>
   #open: IncomingMessage | undefined
@@ -39,6 +40,12 @@ class Watcher {
       }),
     )
     return this.#agents.flatMap((agent) => this.#of(agent).faults.splice(0))
+  }
+
+  /** What it has seen, for a reader of what went wrong. */
+  describe(): string {
+    const seen = [...this.#seen].map(([agent, { next }]) => `${agent} before ${next}`)
+    return `Stream ${this.#path} behind ${this.#lastId}, last answered ${this.#status}: ${seen.join(', ')}`
   }
 
   async end(): Promise<void> {
@@ -75,6 +82,7 @@ class Watcher {
       asked.on('response', (response) => {
         response.on('error', () => resolve())
         response.on('close', () => resolve())
+        this.#status = response.statusCode
         if (response.statusCode !== 200) return void response.destroy()
         this.#open = response
         let rest = ''
