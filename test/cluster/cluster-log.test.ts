@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
@@ -6,9 +6,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { lostLogMessage } from '../../src/base/fenced.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
+import type { ShardLine } from '../../src/protocol/cluster-log-messages.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
+import { FollowedStore } from '../../workers/store/log/followed-store.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { LogLine } from '../../workers/store/log/log-line.js'
 import { encodeChanges } from '../../workers/store/log/row-change.js'
@@ -69,21 +71,16 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     await register.begin(firstSegment(0, secret))
     await register.close()
   }
+  const lineOf = (): ShardLine => {
+    const { port1, port2 } = new MessageChannel()
+    const answers = new SharedArrayBuffer(4)
+    thread.postMessage({ shard: 0, port: port2, answers }, [port2])
+    return { shard: 0, port: port1, answers }
+  }
   const logOf =
     (node: string): OpenLog =>
-    (from) => {
-      const { port1, port2 } = new MessageChannel()
-      const answers = new SharedArrayBuffer(4)
-      thread.postMessage({ shard: 0, port: port2, answers }, [port2])
-      return new ClusterLog(
-        {
-          ...secret,
-          writer: { node, incarnation: 1 },
-          line: new LogLine({ shard: 0, port: port1, answers }),
-        },
-        from,
-      )
-    }
+    (from) =>
+      new ClusterLog({ ...secret, writer: { node, incarnation: 1 }, line: new LogLine(lineOf()) }, from)
   /** A node's shard, on a directory of its own. */
   const node = (name: string): TestShard => {
     const path = mkdtempSync(join(tmpdir(), 'strandfast-node-'))
@@ -193,6 +190,28 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(true)
     again.settle()
     expect(readFileSync(join(path, 'data.mdb')).includes('a secret')).toBe(false)
+  })
+
+  it('leaves no erased body in a store that follows it, once that is open', async () => {
+    await begin()
+    const one = node('a')
+    replyOf(one.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    const path = mkdtempSync(join(tmpdir(), 'strandfast-followed-'))
+    const follow = async () => {
+      const line = new LogLine(lineOf())
+      const store = await FollowedStore.open({ path: join(path, 'store'), line, secret })
+      await store.close()
+      line.close()
+      return readFileSync(join(path, 'store/data.mdb'))
+    }
+    try {
+      const [written] = one.run(append('a secret'), append('what stays'))
+      expect((await follow()).includes('a secret')).toBe(true)
+      replyOf(one.ask(erasing(replyOf(written).content_hash)))
+      expect((await follow()).includes('a secret')).toBe(false)
+    } finally {
+      rmSync(path, { recursive: true, force: true })
+    }
   })
 
   it('finds a segment that is gone from the log when a record of it is to be erased', async () => {

@@ -53,6 +53,8 @@ export class FollowedStore {
       const { log, reader } = openLogOf(store, { memtable, environment, room })
       const followed = new FollowedStore({ memtable, environment, room, log, reader }, found)
       followed.#settle(log.replayed)
+      // Also what was erased while it was brought up, or before it was closed.
+      followed.#scrub()
       return followed
     } catch (error) {
       room.close()
@@ -86,7 +88,11 @@ export class FollowedStore {
     if (segments === 0) return
     this.#log.flush(() => {})
     indexStore(this.#environment, (body) => commitDurably(this.#environment, () => this.#memtable.move(body)))
-    // Bodies that were erased: nobody else works on this store.
+    this.#scrub()
+  }
+
+  /** Overwrites bodies that were erased: nobody else works on this store. */
+  #scrub(): void {
     for (const scrubber = new Scrubber(this.#environment); scrubber.ready;) scrubber.step()
   }
 }

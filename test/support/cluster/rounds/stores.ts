@@ -7,7 +7,7 @@ import { shardFolder } from '../../../../src/data-directory/shard-folders.js'
 import { clusterTables } from '../../../../src/outbound/cluster/statements.js'
 import { openEnvironment } from '../../../../workers/store/environment.js'
 import { LogLine } from '../../../../workers/store/log/log-line.js'
-import { bringUp } from '../../../../workers/store/log/node-store.js'
+import { FollowedStore } from '../../../../workers/store/log/followed-store.js'
 import { blocksOf, replicatedRows } from '../../../../workers/store/log/replicated-rows.js'
 import { testSeed } from '../../postgres/cluster-of-one.js'
 import { erasedText } from './erasures.js'
@@ -58,9 +58,11 @@ async function broughtUp(
   const answers = new SharedArrayBuffer(4)
   worker.postMessage({ shard, port: port2, answers }, [port2])
   const line = new LogLine({ shard, port: port1, answers })
-  const { kind } = await bringUp({ path, line, secret })
+  // As a node does that is started: it overwrites what was erased, too.
+  const store = await FollowedStore.open({ path, line, secret })
+  await store.close()
   line.close()
-  return { rows: rowsOf(path), kind }
+  return { rows: rowsOf(path), kind: store.found.kind }
 }
 
 /** Everything that nodes have in common. */
