@@ -146,8 +146,15 @@ class Laps {
 }
 
 /** Why a process may end itself: another one has gone on, or the database was away when it would have joined or taken over. */
-const RIGHT_END =
-  /another node of the cluster has taken|cannot join its cluster|The database of the cluster cannot be used|Nobody knows whether the cluster’s log has the last commit/
+const RIGHT_END = new RegExp(
+  [
+    'another node of the cluster has taken',
+    'cannot join its cluster',
+    'cannot reach the database of its cluster',
+    'The database of the cluster cannot be used',
+    'Nobody knows whether the cluster’s log has the last commit',
+  ].join('|'),
+)
 
 const failed = (error: unknown) => [`The stores cannot be compared: ${String(error)}`]
 
@@ -156,9 +163,7 @@ const notStarted = 'Error: The server ended before it listened:'
 
 /** What a process said that ended itself for another reason. */
 function wrongEnds(said: string): string[] {
-  // Why it did not start is behind what found it.
   const lines = said
-    .replaceAll('listened:\n', 'listened: ')
     .split('\n')
     .filter((line) => line !== notStarted)
     .filter((line) => /"level":"fatal"|^(Error|The server failed|strandfast): |Assertion failed/.test(line))
