@@ -19,13 +19,15 @@ const FIRST_TRANSACTIONS = 20
 /** The share of transactions that are timed individually. */
 const SAMPLED = 0.2
 
-/** The table that single INSERTs of `singles` go to. */
-export const makeTable = `CREATE TABLE records (
+/** Makes a table of records. */
+export const makeTableNamed = (name) => `CREATE TABLE ${name} (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   agent integer NOT NULL,
   taken_at timestamptz NOT NULL DEFAULT now(),
   body jsonb NOT NULL
 )`
+/** The table that single INSERTs of `singles` go to. */
+export const makeTable = makeTableNamed('records')
 const insertOne = `\\set agent random(1, ${AGENTS})\nINSERT INTO records (agent, body) VALUES (:agent, :body);\n`
 
 /**

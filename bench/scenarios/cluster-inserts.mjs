@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { startServer } from '../child.mjs'
 import { runCleanly } from '../load.mjs'
-import { makeTable, singles } from '../peers/postgresql.mjs'
+import { makeTableNamed, singles } from '../peers/postgresql.mjs'
 import { agentNames } from '../records.mjs'
 import { cpuMsOf, cpuMsOfAll } from '../server.mjs'
 import { against, median, rounded } from '../statistics.mjs'
@@ -28,7 +28,7 @@ export async function inserts({ bench, node, database }) {
   const { plan, tell } = bench
   const measured = []
   // Rows of the other server must not be counted as those of pgbench.
-  await database.query(makeTable.replace('records', insertedTable))
+  await database.query(makeTableNamed(insertedTable))
   const other = await startServer([insertServer, database.url, insertedTable])
   try {
     for (const { connections, insert: insertTarget, server: serverTarget } of settings) {

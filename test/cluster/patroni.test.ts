@@ -9,7 +9,9 @@ if (missingPatroni !== undefined) console.warn(`Skipped: ${missingPatroni}`)
 /** Longer than Patroni lets a leader be silent, and more than once. */
 const PATIENCE_MS = 300_000
 
-describe.skipIf(noPostgres || missingPatroni !== undefined)('a node over servers that Patroni runs', () => {
+const left = noPostgres || missingPatroni !== undefined
+
+describe.skipIf(left)('a node over servers that Patroni runs', { timeout: PATIENCE_MS }, () => {
   let rig: PatroniRig
   let node: LoadedNode
 
@@ -36,40 +38,28 @@ describe.skipIf(noPostgres || missingPatroni !== undefined)('a node over servers
     await rig?.remove()
   })
 
-  it(
-    'goes on by itself after a switchover',
-    async () => {
-      const before = await rig.leader()
-      console.log(rig.switchover(before ?? ''))
-      await rig.leads(before ?? '')
-      await node.goesOn()
-      await rig.whole()
-    },
-    PATIENCE_MS,
-  )
+  it('goes on by itself after a switchover', async () => {
+    const before = await rig.leader()
+    console.log(rig.switchover(before ?? ''))
+    await rig.leads(before ?? '')
+    await node.goesOn()
+    await rig.whole()
+  })
 
-  it(
-    'goes on by itself after the primary is killed with its Patroni, which comes back as a standby',
-    async () => {
-      const before = (await rig.leader()) ?? ''
-      await rig.kill(before)
-      await rig.leads(before)
-      await node.goesOn()
-      rig.restart(before)
-      await rig.whole()
-      await node.goesOn()
-    },
-    PATIENCE_MS,
-  )
+  it('goes on by itself after the primary is killed with its Patroni, which comes back as a standby', async () => {
+    const before = (await rig.leader()) ?? ''
+    await rig.kill(before)
+    await rig.leads(before)
+    await node.goesOn()
+    rig.restart(before)
+    await rig.whole()
+    await node.goesOn()
+  })
 
-  it(
-    'has lost nothing that it acknowledged',
-    async () => {
-      expect(node.acknowledged.size).toBeGreaterThan(100)
-      expect(await node.lost()).toEqual([])
-      const codes = new Set(node.refused.map(({ status }) => status))
-      expect([...codes].filter((status) => status !== 503)).toEqual([])
-    },
-    PATIENCE_MS,
-  )
+  it('has lost nothing that it acknowledged', async () => {
+    expect(node.acknowledged.size).toBeGreaterThan(100)
+    expect(await node.lost()).toEqual([])
+    const codes = new Set(node.refused.map(({ status }) => status))
+    expect([...codes].filter((status) => status !== 503)).toEqual([])
+  })
 })

@@ -1,9 +1,9 @@
 import { clusterFormat, readFacts, type ClusterFacts } from './facts.js'
 import { missingRights } from './rights.js'
-import { examineServer, type ServerFacts } from './server-check.js'
-import { Session } from './session.js'
+import { openLasting, type ServerFacts } from './server-check.js'
+import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
-import { describeTrouble, isUnfit } from './trouble.js'
+import { describeTrouble, isUnfit, UnfitServer } from './trouble.js'
 
 /** What an opening of a cluster goes by. */
 export interface OpeningSettings {
@@ -29,20 +29,13 @@ const statements = statementsOf(clusterTables)
 
 /** Connects to the database of a cluster, and looks whether it keeps what it acknowledges. */
 export async function reachDatabase(settings: OpeningSettings): Promise<Reached> {
-  let session: Session
   try {
-    session = await Session.open(settings.urls)
-  } catch (error) {
-    return useless(error)
-  }
-  try {
-    const server = await examineServer(session)
-    const [fault = lackOf(server, settings)] = server.faults
-    if (fault === undefined) return { ok: true, session, server, warnings: warningsOf(server) }
-    await session.close()
-    return { ok: false, because: 'unfit', detail: `The database of the cluster cannot be used: ${fault}` }
-  } catch (error) {
+    const { session, server } = await openLasting(settings.urls)
+    const lack = lackOf(server, settings)
+    if (lack === undefined) return { ok: true, session, server, warnings: warningsOf(server) }
     session.drop()
+    throw new UnfitServer(lack)
+  } catch (error) {
     return useless(error)
   }
 }

@@ -1,6 +1,7 @@
 import { limits } from '../../base/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { Session } from './session.js'
+import { UnfitServer } from './trouble.js'
 
 /** What a database server is to a cluster. */
 export interface ServerFacts {
@@ -40,7 +41,7 @@ export async function examineServer(session: Session): Promise<ServerFacts> {
 
 /**
  * Connects to the server that takes writes, if it keeps what it acknowledges: one that was promoted may have other settings.
- * @throws Error where none is reached, or it would lose something
+ * @throws UnfitServer where it would lose something, or is too old; Error where none is reached
  */
 export async function openLasting(
   urls: readonly string[],
@@ -50,7 +51,7 @@ export async function openLasting(
   try {
     const server = await examineServer(session)
     const [fault] = server.faults
-    if (fault !== undefined) throw new Error(fault)
+    if (fault !== undefined) throw new UnfitServer(fault)
     return { session, server }
   } catch (error) {
     session.drop()

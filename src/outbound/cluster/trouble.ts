@@ -14,12 +14,12 @@ export function describeTrouble(error: unknown): string {
 }
 
 /**
- * Whether it stays so until somebody changes the settings, or the database: its role, its rights, its name, or its tables,
+ * Whether it stays so until somebody changes the settings, or the database: its server, its role, its rights, its name, or its tables,
  * which another version made.
  */
 export function isUnfit(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.every(isUnfit)
-  if (error instanceof OtherVersion) return true
+  if (error instanceof OtherVersion || error instanceof UnfitServer) return true
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
   return [NO_TABLE, NO_COLUMN, NO_RIGHT, NO_DATABASE].includes(code) || code.startsWith('28')
@@ -31,6 +31,9 @@ export class OtherVersion extends Error {
     super('its tables are those of another version: use that')
   }
 }
+
+/** A server that is too old, or would lose what it has acknowledged. */
+export class UnfitServer extends Error {}
 
 const NO_TABLE = '42P01'
 const NO_COLUMN = '42703'

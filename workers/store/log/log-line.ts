@@ -125,11 +125,9 @@ export class LogLine {
 
   /** All rows of a segment. */
   rowsOf(segment: number): SegmentRow[] {
-    for (const rows of this.#grouped({ segment: segment - 1, part: PART_MAX })) {
-      if (rows[0]?.segment === segment) return rows
-      break
-    }
-    throw missing(segment)
+    const [rows] = this.#grouped({ segment: segment - 1, part: PART_MAX })
+    if (rows?.[0]?.segment !== segment) throw missing(segment)
+    return rows
   }
 
   /**

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Chance } from '../register-chaos.js'
+import type { TcpProxy } from '../tcp-proxy.js'
 import type { SupervisedNode } from './supervised-node.js'
 import type { ThreeNodes } from './three-nodes.js'
 
@@ -35,4 +36,12 @@ export function anyOf<Item>(items: readonly Item[], chance: Chance): Item {
 export function shuffled<Item>(items: readonly Item[], chance: Chance): Item[] {
   const places = items.map((item) => ({ item, at: chance() }))
   return places.sort((one, other) => one.at - other.at).map(({ item }) => item)
+}
+
+/** Has proxies pass everything on again: what was held comes late, or never. */
+export function heal(proxies: readonly TcpProxy[], chance: Chance): void {
+  for (const proxy of proxies) {
+    if (chance() < 0.5) proxy.break()
+    proxy.heal()
+  }
 }

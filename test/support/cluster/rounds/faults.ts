@@ -1,6 +1,6 @@
 import { eventually } from '../../eventually.js'
 import type { Direction } from '../tcp-proxy.js'
-import { anyOf, type Fault, leases, moment, type OfOne, ofOwner } from './fault.js'
+import { anyOf, type Fault, heal, leases, moment, type OfOne, ofOwner } from './fault.js'
 import { linkFaults, withoutLinks } from './link-faults.js'
 import { upgrade } from './upgrade.js'
 
@@ -19,10 +19,7 @@ const cutOff =
     const { proxies } = node.ways
     for (const proxy of proxies) proxy.hold(...ways)
     await until(all, node, chance)
-    for (const proxy of proxies) {
-      if (chance() < 0.5) proxy.break()
-      proxy.heal()
-    }
+    heal(proxies, chance)
   }
 
 const cutOffOneWay =

@@ -1,19 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { eventually } from '../../eventually.js'
 import type { Chance } from '../register-chaos.js'
-import type { Direction, TcpProxy } from '../tcp-proxy.js'
-import { anyOf, type Fault, leases, moment, type OfOne, shuffled } from './fault.js'
+import type { Direction } from '../tcp-proxy.js'
+import { anyOf, type Fault, heal, leases, moment, type OfOne, shuffled } from './fault.js'
 
 /** Shorter than a node may answer without hearing of the owner, which is half a second here; or longer. */
 const lapse = (chance: Chance) => pause(chance() < 0.4 ? 50 + chance() * 350 : 700 + chance() * 2_500)
-
-/** What was held comes late, or never. */
-function heal(proxies: readonly TcpProxy[], chance: Chance): void {
-  for (const proxy of proxies) {
-    if (chance() < 0.5) proxy.break()
-    proxy.heal()
-  }
-}
 
 const cutOffFromOthers =
   (...directions: Direction[]): OfOne =>
