@@ -120,7 +120,7 @@ async function keepOrRead(
   request: Exclude<LogRequest, { kind: 'append' }>,
 ): Promise<LogAnswer> {
   if (request.kind === 'read')
-    return { kind: 'rows', rows: await register.read(shard, request.after, request.rows) }
+    return { kind: 'rows', rows: await register.read(shard, request.after, request) }
   if (request.kind === 'isAlive') {
     const rows = await register.use((session) => new NodeTable(session, statements).all())
     const row = rows.find(({ node }) => node === request.node)

@@ -63,8 +63,12 @@ export const outboundLimits = {
   clusterIdleMs: 2_000,
   /** How long a read of segments may take, milliseconds: less than their thread may be silent. */
   clusterReadMs: 20_000,
-  /** Rows of segments that are read at once: each is at most a megabyte. */
-  clusterReadRows: 16,
+  /**
+   * Rows of segments that are read at once, and the bytes of them behind which no further one is: many small ones, so that
+   * who is far from the database reads faster than others write.
+   */
+  clusterReadRows: 1_024,
+  clusterReadBytes: 4_194_304,
   /** Bytes of bodies, and of sealed rows, in a row of a segment: CockroachDB warns above. */
   clusterPartBytes: 1_048_576,
   /** Bytes of sealed rows since the last checkpoint below which none is made for their number. */

@@ -54,7 +54,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     await register().begin(base)
     return base
   }
-  const rowsOf = (shard: number) => register().read(shard, { segment: -1, part: 0 }, 1_000)
+  const rowsOf = (shard: number) => register().read(shard, { segment: -1, part: 0 }, { rows: 1_000 })
 
   it('takes one segment behind another, and gives them back as they were', async () => {
     const base = await begin()
@@ -67,6 +67,30 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     const [, , row] = await rowsOf(base.shard)
     expect(row).toMatchObject({ segment: 2, part: 0, header: 'second', state: null })
     expect([row?.hash, row?.blocks]).toEqual([second.hash, bytes])
+  })
+
+  it('reads no further than the row by which as many bytes are read as are asked for', async () => {
+    const base = await begin()
+    const log = register()
+    const hundred = Buffer.alloc(100)
+    const first = { ...segment(base.shard, 1, 'first'), parts: [{ blocks: hundred, state: hundred }] }
+    const second = {
+      ...segment(base.shard, 2, 'second'),
+      parts: [
+        { blocks: hundred, state: null },
+        { blocks: hundred, state: null },
+      ],
+    }
+    await log.append(base, first)
+    await log.append(first, second)
+    const from = { segment: 0, part: 0 }
+    const read = async (rows: number, bytes: number) =>
+      (await log.read(base.shard, from, { rows, bytes })).map((row) => `${row.segment}.${row.part}`)
+    expect(await read(9, 199)).toEqual(['1.0'])
+    expect(await read(9, 200)).toEqual(['1.0'])
+    expect(await read(9, 201)).toEqual(['1.0', '2.0'])
+    expect(await read(9, 301)).toEqual(['1.0', '2.0', '2.1'])
+    expect(await read(2, 301)).toEqual(['1.0', '2.0'])
   })
 
   it('is not held up by a node that was stopped in the middle of a segment of several parts', async () => {
@@ -242,7 +266,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     const log = register(`postgres://strandfast@127.0.0.1:1,${standbyHost},${primaryHost}/postgres`)
     expect(await log.append(base, segment(base.shard, 1, 'first'))).toEqual({ kind: 'durable' })
     const none = register(`postgres://strandfast@${standbyHost}/postgres`)
-    await expect(none.read(base.shard, { segment: 0, part: 0 }, 1)).rejects.toThrow('only reads')
+    await expect(none.read(base.shard, { segment: 0, part: 0 }, { rows: 1 })).rejects.toThrow('only reads')
   })
 
   it('leaves no connection behind that waits for what was given up', async () => {
@@ -254,7 +278,7 @@ describe.skipIf(noPostgres)('the log of a shard in PostgreSQL', () => {
     )
     registers.push(...logs)
     const first = segment(base.shard, 1, 'first')
-    await Promise.all(logs.map((log) => log.read(base.shard, { segment: 0, part: 0 }, 1)))
+    await Promise.all(logs.map((log) => log.read(base.shard, { segment: 0, part: 0 }, { rows: 1 })))
     standby.pause()
     const given = logs.map((log) => log.append(base, first))
     const waitingFor = async (kind: string) =>

@@ -76,7 +76,7 @@ export class CheckBench {
     const rows: PartRow[] = []
     let after = { segment: -1, part: 0 }
     for (;;) {
-      const found = await register.read(shard, after, 100)
+      const found = await register.read(shard, after, { rows: 100 })
       rows.push(...found)
       const last = found.at(-1)
       if (last === undefined) break

@@ -74,7 +74,7 @@ async function raceForKeys(bench: CheckBench): Promise<string | undefined> {
     )
     const winners = inserted.filter((rows) => rows === 1).length
     if (winners !== 1) return `${winners} of ${connections} inserts of one key succeeded: expected 1`
-    const rows = await reader.read(shard, { segment: -1, part: 0 }, connections)
+    const rows = await reader.read(shard, { segment: -1, part: 0 }, { rows: connections })
     if (rows.length !== 1) return `${rows.length} rows have one primary key`
   }
   return undefined
@@ -114,7 +114,7 @@ export const cutCheck: DatabaseCheck = {
         return wrong(
           `An append that was sent again after its connection was cut was ${outcome.kind}: expected it to be durable`,
         )
-      const there = await register.read(next.shard, { segment: before.number, part: 0 }, 10)
+      const there = await register.read(next.shard, { segment: before.number, part: 0 }, { rows: 10 })
       if (there.length !== 1)
         return wrong(
           `An append that was sent again after its connection was cut is there ${there.length} times`,

@@ -132,12 +132,17 @@ export class SegmentRegister {
 
   /**
    * The rows of a shard's log behind a place, in order.
+   * @param most how many at most; with the row by which they have so many bytes it ends, too
    * @throws Error when the database cannot be reached, or answers in a way that is not ours
    */
-  async read(shard: number, after: { segment: number; part: number }, rows: number): Promise<PartRow[]> {
+  async read(
+    shard: number,
+    after: { segment: number; part: number },
+    { rows, bytes = limits.clusterReadBytes }: { rows: number; bytes?: number },
+  ): Promise<PartRow[]> {
     const { statements } = this.#parts
     const found: unknown = await this.use((session) =>
-      session.rows(statements.read, [shard, after.segment, after.part, rows]),
+      session.rows(statements.read, [shard, after.segment, after.part, rows, bytes]),
     )
     if (!areParts(found)) throw new Error('Expected the rows of segments that a cluster has')
     return found.map(({ segment, ...more }) => ({ ...more, segment: Number(segment) }))

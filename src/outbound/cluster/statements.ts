@@ -30,7 +30,10 @@ export interface ClusterStatements {
   bytes: string
   /** Standbys that are connected, and how. */
   standbys: string
-  /** $1 shard, $2 segment, $3 part, $4 rows: what lies behind a place, in order. */
+  /**
+   * $1 shard, $2 segment, $3 part, $4 rows, $5 bytes: what lies behind a place, in order. With the row that reaches these bytes
+   * it ends.
+   */
   read: string
   /** The last segment of each shard, all of one moment. */
   heads: string
@@ -103,8 +106,12 @@ export function statementsOf(prefix: string): ClusterStatements {
       AS needed (name, privilege) WHERE NOT has_table_privilege(name, privilege)`,
     bytes: tables.map((name) => `SELECT pg_total_relation_size('${name}') AS bytes`).join(' UNION ALL '),
     standbys: `SELECT application_name AS name, sync_state AS state FROM pg_stat_replication ORDER BY 1`,
-    read: `SELECT segment, part, hash, header, blocks, state FROM ${segments}
-      WHERE shard = $1 AND (segment, part) > ($2, $3) ORDER BY segment, part LIMIT $4`,
+    read: `SELECT segment, part, hash, header, blocks, state
+      FROM (SELECT segment, part, hash, header, blocks, state, sum(bytes) OVER (ORDER BY segment, part) - bytes AS before
+        FROM (SELECT segment, part, hash, header, blocks, state, length(blocks) + coalesce(length(state), 0) AS bytes
+          FROM ${segments} WHERE shard = $1 AND (segment, part) > ($2, $3)
+          ORDER BY segment, part LIMIT $4) AS found) AS counted
+      WHERE before < $5::bigint ORDER BY segment, part`,
     heads: `SELECT shard, max(segment) AS segment FROM ${segments} GROUP BY shard ORDER BY shard`,
     cluster: {
       get: `SELECT format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready FROM ${cluster}`,

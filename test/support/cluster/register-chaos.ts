@@ -75,7 +75,11 @@ class ContestedShard {
     let end: StoredSegment | undefined
     try {
       for (;;) {
-        const rows = await log.read(this.shard, { segment: end?.number ?? acknowledged - 1, part: 0 }, 100)
+        const rows = await log.read(
+          this.shard,
+          { segment: end?.number ?? acknowledged - 1, part: 0 },
+          { rows: 100 },
+        )
         const last = rows.at(-1)
         if (last === undefined) break
         end = segmentOf(this.shard, last.segment, last.header)

@@ -62,7 +62,7 @@ export class RegisterRound {
   async headers(shard: number): Promise<string[]> {
     this.#reader ??= this.over(this.rig.urls)
     const reader = this.#reader
-    const read = () => reader.read(shard, { segment: -1, part: 0 }, 100_000)
+    const read = () => reader.read(shard, { segment: -1, part: 0 }, { rows: 100_000, bytes: 2 ** 40 })
     // Its connection may be one to a primary of before.
     const rows = await read().catch(read)
     rows.forEach(({ segment }, index) => {

@@ -26,6 +26,12 @@ const missing = (segment: number) => new MissingSegment(`Segment ${segment} is n
 /** Behind all rows of a segment. */
 const PART_MAX = 2 ** 31 - 1
 
+/** Whether a read brought as much as it may, so that there may be more. */
+function mayHaveMore(rows: readonly SegmentRow[]): boolean {
+  const bytes = rows.reduce((sum, { blocks, state }) => sum + blocks.length + (state?.length ?? 0), 0)
+  return rows.length === limits.clusterReadRows || bytes >= limits.clusterReadBytes
+}
+
 /** A shard's end of its line to the thread of the cluster's log, with answers that are waited for in shared memory. */
 export class LogLine {
   readonly shard: number
@@ -143,7 +149,7 @@ export class LogLine {
     let own: SegmentRow[] = []
     for (let [last, isFull] = [after, true]; isFull;) {
       const found = this.rows(last)
-      isFull = found.length === limits.clusterReadRows
+      isFull = mayHaveMore(found)
       for (const row of found) {
         if (own.length > 0 && own[0]?.segment !== row.segment) {
           yield own

@@ -18,7 +18,7 @@ const deck: readonly Fault[] = Object.entries({
   'an owner that is cut off from the other nodes one way': 1,
   'two nodes that are cut off from each other, and perhaps the owner is killed': 1,
   'broken links': 1,
-  'broken links to an owner whose database is slow': 1,
+  'broken links to an owner whose database is slow, and perhaps it is killed': 1,
   'slow links': 1,
   'an upgrade, node by node': 1,
   'two at once': 2,

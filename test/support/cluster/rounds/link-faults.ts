@@ -65,13 +65,15 @@ export const linkFaults: readonly Fault[] = [
     },
   },
   {
-    name: 'broken links to an owner whose database is slow',
+    name: 'broken links to an owner whose database is slow, and perhaps it is killed',
     needsLinks: true,
     async act(all, chance) {
       const owner = await all.owner()
       for (const proxy of owner.ways.proxies) proxy.delay(110 + chance() * 40)
       for (const proxy of all.links.between([owner.name])) proxy.break()
       await moment(chance)
+      // Then it reads, by the same slow way, what another one writes by a fast one, and has to come to an end all the same.
+      if (chance() < 0.5) await owner.halt('SIGKILL')
       // Whoever looks up in the database who they are takes longer than they wait between two messages.
       await eventually(async () =>
         (await Promise.all(all.nodes.map((node) => node.answers()))).every(Boolean),

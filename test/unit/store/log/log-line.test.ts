@@ -9,6 +9,15 @@ const isAlive = (alive: boolean): LogAnswer => ({ kind: 'isAlive', alive })
 /** An answer that took too long, and was not asked for again. */
 const late: LogAnswer = { kind: 'rows', rows: [] }
 
+const rowAt = (segment: number, part = 0): SegmentRow => ({
+  segment,
+  part,
+  hash: Buffer.alloc(32),
+  header: '',
+  blocks: Buffer.alloc(0),
+  state: null,
+})
+
 describe('the line of a shard to the thread of the log', () => {
   let channel: MessageChannel
   let line: LogLine
@@ -30,14 +39,6 @@ describe('the line of a shard to the thread of the log', () => {
   })
 
   it('is at the end of a log once a read has found less than it may, however much is written meanwhile', () => {
-    const rowAt = (segment: number, part = 0): SegmentRow => ({
-      segment,
-      part,
-      hash: Buffer.alloc(32),
-      header: '',
-      blocks: Buffer.alloc(0),
-      state: null,
-    })
     const full = Array.from({ length: limits.clusterReadRows }, (_none, nth) => rowAt(nth + 1))
     const parts = [rowAt(full.length, 1), rowAt(full.length + 1)]
     for (const rows of [full, parts, [rowAt(full.length + 2)]])
@@ -48,6 +49,16 @@ describe('the line of a shard to the thread of the log', () => {
       [`${full.length}.0`, `${full.length}.1`],
       [`${full.length + 1}.0`],
     ])
+  })
+
+  it('reads on behind rows that are fewer than it may have and as many bytes', () => {
+    const half = Buffer.alloc(limits.clusterReadBytes / 2)
+    const large = [
+      { ...rowAt(1), blocks: half },
+      { ...rowAt(2), state: half },
+    ]
+    for (const rows of [large, [rowAt(3)]]) channel.port2.postMessage({ kind: 'rows', rows })
+    expect([...line.segments(0)].map(([row]) => row?.segment)).toEqual([1, 2, 3])
   })
 
   it('gives up again where only those have come that it had given up', () => {
