@@ -171,7 +171,7 @@ export class ExportSender {
     const importing = 'code' in outcome && outcome.code === 'import_open'
     if (outcome.kind === 'done' || importing) return undefined
     const answer = answerOf(outcome)
-    if ('code' in answer) throw new Error(answer.detail)
+    if ('code' in answer) throw new RefusedError(answer)
     return answer.body
   }
 }
