@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -222,6 +223,20 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     await postgres.query("DELETE FROM test_segments WHERE position('first'::bytea IN blocks) > 0")
     expect(() => shard.ask(erasing(replyOf(written[0]).content_hash))).toThrow(lostLogMessage)
     expect(await kinds()).toEqual(['base', 'open', 'group', 'group'])
+  })
+
+  it.each([
+    ['is gone', 'DELETE FROM test_segments WHERE part = 1'],
+    ['is another one', "UPDATE test_segments SET blocks = '\\x00' WHERE part = 1"],
+  ])('finds that a part of a segment %s when a record of it is to be erased', async (_what, statement) => {
+    await begin()
+    const shard = node('a')
+    replyOf(shard.ask({ kind: 'agentCreate', agent: 'agent', zone: 'free', options: {} }))
+    // Of what cannot be compressed, and together more than a part holds.
+    const large = Array.from({ length: 60 }, () => append(randomBytes(24_000).toString('base64')))
+    const [written] = shard.run(...large)
+    expect(await postgres.query(`${statement} RETURNING part`)).toHaveLength(1)
+    expect(() => shard.ask(erasing(replyOf(written).content_hash))).toThrow(lostLogMessage)
   })
 
   it('is read again where its end went while it was opened, which nobody was told of', async () => {

@@ -9,6 +9,7 @@ import {
   type Writer,
   blockIn,
   bodied,
+  decodeClusterSegment,
   encodeClusterSegment,
   nextOf,
   noWriter,
@@ -169,7 +170,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     const kept = changes.map((change) => {
       const { table, key, value } = change
       if (!bodied.has(table) || value === undefined || !isBefore(key, this.#at.next)) return change
-      const rows = this.#line.rowsOf(this.#segmentOf(key)).map((row) => ({
+      const rows = this.#wholeSegment(this.#segmentOf(key)).map((row) => ({
         ...row,
         // Another block of the same segment was erased in the same group.
         blocks: rewrites.get(`${row.segment} ${row.part}`)?.blocks ?? row.blocks,
@@ -179,6 +180,17 @@ export class ClusterLog implements SegmentLog<LogPosition> {
       return erasedPlaces(change, positions)
     })
     return { changes: kept, rewrites: [...rewrites.values()] }
+  }
+
+  /** @throws MissingSegment where not all of it is there as it was written */
+  #wholeSegment(segment: number): SegmentRow[] {
+    const rows = this.#line.rowsOf(segment)
+    try {
+      decodeClusterSegment(rows, { ...this.#parts, what: 'blocks' })
+    } catch (error) {
+      throw new MissingSegment(`Segment ${segment} is not whole in the cluster’s log`, { cause: error })
+    }
+    return rows
   }
 
   /** The segment with which a block came: the first behind which its number is taken. */
