@@ -57,6 +57,8 @@ export interface ShardsOptions {
 export interface ClusterOwner {
   linesOf: LinesOf
   lease: LeaseMemory
+  /** Ends the thread that follows what another node owns. Resolves when nobody has the stores open. */
+  unfollow(): Promise<void>
 }
 
 /** Figures of a shard, with what the main thread knows of its thread. */
@@ -92,11 +94,11 @@ export class ShardThreads {
   /** A thread does not end although it was told to. */
   #stuck = false
   #closing = false
-  readonly #isOfNode: boolean
+  readonly #cluster: ClusterOwner | undefined
 
   constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
     this.#silenceMaxMs = silenceMaxMs
-    this.#isOfNode = cluster !== undefined
+    this.#cluster = cluster
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.#ports = settings.map(
       (one) =>
@@ -118,7 +120,7 @@ export class ShardThreads {
   /** Opens every store. @throws Error when one cannot be opened; `isHeld` where another node of the cluster owns the first */
   async start(listener: ShardsListener): Promise<void> {
     this.#listener = listener
-    if (this.#isOfNode) await this.#startInTurn()
+    if (this.#cluster !== undefined) await this.#startInTurn()
     else await Promise.all(this.#ports.map((port) => port.start()))
     for (const port of this.#ports) port.serve()
     if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
@@ -182,7 +184,9 @@ export class ShardThreads {
     this.#closing = true
     clearInterval(this.#looks)
     if (this.#stuck) return false
-    const ended = Promise.all(this.#ports.map((port) => port.abandon())).then(() => true)
+    // Also one that follows: a thread that is ended in the middle of a write to LMDB waits for its own lock for ever.
+    const threads = [...this.#ports.map((port) => port.abandon()), this.#cluster?.unfollow()]
+    const ended = Promise.all(threads).then(() => true)
     const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
     return Promise.race([ended, late])
   }

@@ -214,6 +214,10 @@ export class ClusterNode implements ClusterOwner {
     }
   }
 
+  async unfollow(): Promise<void> {
+    await this.#standBy?.unfollow()
+  }
+
   get figures(): ClusterFigures {
     const serving = this.#servesSinceMs !== undefined
     return {

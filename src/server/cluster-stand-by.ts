@@ -75,6 +75,11 @@ export class StandBy {
     await this.turn
   }
 
+  /** Resolves when this node has the stores open no more. It does not take its turn then. */
+  async unfollow(): Promise<void> {
+    await this.#follower.stop()
+  }
+
   async #untilTurn(): Promise<boolean> {
     const isTurn = await new Promise<boolean>((resolve) => (this.#take = resolve))
     this.#front.close()

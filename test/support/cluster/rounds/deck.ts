@@ -7,6 +7,7 @@ const deck: readonly Fault[] = Object.entries({
   'kill -9 of the owner': 2,
   'kill -9 of all': 1,
   'a stopped owner': 3,
+  'stopped nodes that stand by': 2,
   'an owner that is cut off': 2,
   'an owner that is cut off one way': 1,
   'ended connections': 3,

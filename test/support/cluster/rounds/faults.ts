@@ -13,6 +13,8 @@ const lasting: OfOne = async (all, node, chance) => {
   await moment(chance)
 }
 
+const aWhile: OfOne = (_all, _node, chance) => leases(chance)
+
 const cutOff =
   (until: OfOne, ...ways: Direction[]): OfOne =>
   async (all, node, chance) => {
@@ -48,6 +50,15 @@ const ofNodes: readonly Fault[] = [
     act: async ({ nodes }) => void (await Promise.all(nodes.map((node) => node.halt('SIGKILL')))),
   },
   ofOwner('a stopped owner', stopped(lasting)),
+  {
+    name: 'stopped nodes that stand by',
+    // Each is in the midst of what it follows, and learns that it was expelled.
+    async act(all, chance) {
+      const owner = await all.owner()
+      const others = all.nodes.filter((node) => node !== owner)
+      await Promise.all(others.map((node) => stopped(aWhile)(all, node, chance)))
+    },
+  },
   ofOwner('an owner that is cut off', cutOff(lasting)),
   ofOwner('an owner that is cut off one way', cutOffOneWay(lasting)),
   {
@@ -128,8 +139,7 @@ const twoAtOnce: Fault = {
 const threeAtOnce: Fault = {
   name: 'three at once',
   async act(all, chance) {
-    const until: OfOne = async () => leases(chance)
-    await Promise.all(all.nodes.map((node) => anyOf(single(until, all.linked), chance)(all, node, chance)))
+    await Promise.all(all.nodes.map((node) => anyOf(single(aWhile, all.linked), chance)(all, node, chance)))
   },
 }
 

@@ -102,6 +102,12 @@ export class SupervisedNode {
     return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' }))?.status === 200
   }
 
+  /** Whether its process answers anything, be it that another one serves. */
+  async hears(): Promise<boolean> {
+    const { url } = this
+    return url !== undefined && (await askNode(url, { method: 'GET', path: '/readyz' })) !== undefined
+  }
+
   /** What it says of itself, for a reader of what went wrong. */
   async describe(): Promise<string> {
     const { url, life } = this
@@ -124,11 +130,6 @@ export class SupervisedNode {
     const { life } = this
     await this.halt('SIGTERM')
     await eventually(() => this.life !== life)
-  }
-
-  /** Resolves when its process listens. */
-  async runs(): Promise<void> {
-    await eventually(() => this.#server !== undefined)
   }
 
   signal(signal: NodeJS.Signals): void {

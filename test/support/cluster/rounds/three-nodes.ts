@@ -118,9 +118,9 @@ export class ThreeNodes {
     return owner
   }
 
-  /** Resolves when all run, and one of them serves. */
+  /** Resolves when all run, none hangs, and one of them serves. */
   async allWell(): Promise<void> {
-    for (const node of this.nodes) await node.runs()
+    for (const node of this.nodes) await eventually(() => node.hears())
     await this.owner()
     if (this.linked) for (const node of this.nodes) await eventually(() => node.answers())
   }
