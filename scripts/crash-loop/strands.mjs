@@ -1,7 +1,6 @@
 import { recordHash } from '../../dist/src/strand/hash.js'
 import { verifyExport } from '../../dist/src/proof/node/verify-export.js'
-import { forEachOf, send } from './request.mjs'
-import { rootKey } from './victim.mjs'
+import { exchange, forEachOf, send } from './request.mjs'
 
 /**
  * A strand as far as its exports showed it, verified.
@@ -117,10 +116,10 @@ async function readStrand(url, { agent, before, whole }, faults) {
 }
 
 async function exportLines(url, agent, fromSeq) {
-  const response = await fetch(`${url}/v1/strand/export?agent=${agent}&from_seq=${fromSeq}`, {
-    headers: { authorization: `Bearer ${rootKey}` },
-  })
-  return (await response.text()).trimEnd().split('\n')
+  const path = `/v1/strand/export?agent=${agent}&from_seq=${fromSeq}`
+  const { status, text } = await exchange(url, { method: 'GET', path })
+  if (status !== 200) throw new Error(`GET ${path} was answered ${status}: ${text}`)
+  return text.trimEnd().split('\n')
 }
 
 /** @returns {Shown} */

@@ -1,4 +1,5 @@
 import { noteSuccess } from './answers.js'
+import { fetchSeen } from './fetch-seen.js'
 import type { ServerAddress } from '../server/server.js'
 
 /** One server-sent event as it came. */
@@ -31,7 +32,7 @@ export async function openStream(
   const key = options.key === undefined ? server.rootKey : options.key
   const headers = { ...options.headers, ...(key === null ? {} : { authorization: `Bearer ${key}` }) }
   const abort = new AbortController()
-  const response = await fetch(server.url + path, { headers, signal: abort.signal })
+  const response = await fetchSeen(server.url + path, { headers, signal: abort.signal })
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
   noteSuccess(`GET ${path}`, response)
   return readStream(response, abort)

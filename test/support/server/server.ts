@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startStandby, throughStandby } from './through-standby.js'
+import { fetchSeen } from '../http/fetch-seen.js'
 import { inherited } from '../../../scripts/crash-loop/inherited.mjs'
 
 /** A real server in a process of its own, on a data directory of its own. */
@@ -168,7 +169,7 @@ export async function call(
   // A copy: fetch takes no bytes that could be shared between threads.
   const body = options.raw instanceof Uint8Array ? new Uint8Array(options.raw) : (options.raw ?? json)
   const init = { method, headers, ...(body === undefined ? {} : { body }) }
-  const response = await fetch(server.url + path, init).catch(async (error: unknown) => {
+  const response = await fetchSeen(server.url + path, init).catch(async (error: unknown) => {
     if (!(error instanceof TypeError)) throw error
     throw new TypeError(`${route}: ${await whyUnanswered(server.url, error)}`, { cause: error.cause })
   })
