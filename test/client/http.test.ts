@@ -8,6 +8,7 @@ import {
   cutOff,
   startScriptedServer,
 } from './scripted-server.js'
+import { startClosingServer } from '../support/http/closing-server.js'
 
 let server: ScriptedServer | undefined
 let pausesMs: number[] = []
@@ -80,6 +81,28 @@ describe('the transport', () => {
     expect(keys.size).toBe(1)
     expect(String([...keys][0])).toMatch(/^[0-9a-f]{32}$/)
     expect(new Set(received.map((request) => request.body))).toEqual(new Set(['{"data":{"a":1}}']))
+  })
+
+  it('repeats reads and writes that were sent on a connection which the service had closed', async () => {
+    const closing = await startClosingServer()
+    let failed = 0
+    const timing = {
+      pause: async () => void failed++,
+      random: () => 0,
+      nowMs: Date.now,
+      monotonicMs: () => performance.now(),
+    }
+    const client = new ServiceClient({ url: closing.url, timing })
+    try {
+      for (const call of [() => client.agent('notes').head(), () => client.agent('notes').write({ a: 1 })]) {
+        await call()
+        await closing.closeUnseen()
+        expect(await call()).toEqual({})
+      }
+      expect(failed).toBe(2)
+    } finally {
+      await closing.stop()
+    }
   })
 
   it('makes another idempotency key for each call and takes the one given', async () => {
