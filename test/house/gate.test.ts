@@ -312,18 +312,51 @@ describe('the count of tests', () => {
     ])
   })
 
-  it('leaves out the middle of a long message, and the stack', () => {
-    const message = `AssertionError: ${'line\n'.repeat(1_000)}expected 3 to be 4\n    at file.ts:7\n    at other.ts`
-    const assertionResults = [{ status: 'failed', fullName: 'adds up', failureMessages: [message] }]
-    const failed = {
-      ...JSON.parse(report(7, 1, 0)),
-      testResults: [{ name: 'a.test.ts', status: 'failed', assertionResults }],
-    }
-    plant('report.json', JSON.stringify(failed))
+  const failing = (failures: number, message: string) => {
+    const assertionResults = Array.from({ length: failures }, (_none, n) => ({
+      status: 'failed',
+      fullName: `adds up ${n}`,
+      failureMessages: [message],
+    }))
+    const testResults = [{ name: 'a.test.ts', status: 'failed', assertionResults }]
+    return JSON.stringify({ ...JSON.parse(report(7, failures, 0)), testResults })
+  }
+  const long = `AssertionError: ${'line\n'.repeat(1_000)}expected 3 to be 4\n    at file.ts:7\n    at other.ts`
+
+  it('tells a message of some thousand characters whole, without the stack', () => {
+    plant('report.json', failing(1, `${'line\n'.repeat(800)}\n    at file.ts:7`))
+    expect(count().line).toBe(`FAILED a.test.ts: adds up 0\n${'line\n'.repeat(800)}\n7 passed, 1 failed`)
+  })
+
+  it('leaves out the middle of a longer one', () => {
+    plant('report.json', failing(1, long))
     const { line } = count()
-    expect(line.length).toBeLessThan(1_500)
-    expect(line).toMatch(/^FAILED a\.test\.ts: adds up\nAssertionError: line\n/)
+    expect(line.length).toBeGreaterThan(4_200)
+    expect(line.length).toBeLessThan(4_300)
+    expect(line).toMatch(/^FAILED a\.test\.ts: adds up 0\nAssertionError: line\n/)
     expect(line).toMatch(/\nexpected 3 to be 4\n\n7 passed, 1 failed$/)
+  })
+
+  it.each([3, 14])('shares the room among %i failures, each with its beginning and end', (failures) => {
+    plant('report.json', failing(failures, long))
+    const { line } = count()
+    expect(line.length).toBeLessThan(4_400)
+    expect(line.match(/^FAILED a\.test\.ts: adds up \d+\nAssertionError: line\n/gm)).toHaveLength(failures)
+    expect(line.match(/\nexpected 3 to be 4\n\n/g)).toHaveLength(failures)
+  })
+
+  it('counts those of which too little could be told', () => {
+    plant('report.json', failing(20, long))
+    const { line } = count()
+    expect(line.match(/^FAILED a\.test\.ts: /gm)).toHaveLength(14)
+    expect(line).toMatch(/\nFAILED 6 more\n\n7 passed, 20 failed$/)
+  })
+
+  it('breaks long lines, and loses nothing of them', () => {
+    plant('report.json', failing(1, `first ${'x'.repeat(2_000)} last`))
+    const { line } = count()
+    expect(Math.max(...line.split('\n').map(({ length }) => length))).toBe(900)
+    expect(line.replaceAll('\n', '')).toContain(`first ${'x'.repeat(2_000)} last`)
   })
 
   it('says of a test that ran out of time that it did', () => {
