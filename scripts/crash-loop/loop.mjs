@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { Life } from './life.mjs'
 import { RoundKinds } from './rounds.mjs'
 import { seededRandom } from './seeded-random.mjs'
@@ -69,7 +70,7 @@ async function live(life, { count, afterKill, report }) {
       )
     }
   } catch (error) {
-    life.faults.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
+    life.faults.push(inspect(error))
   } finally {
     await life.end()
   }

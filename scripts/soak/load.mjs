@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { send } from '../crash-loop/request.mjs'
 import { between, pick } from '../crash-loop/seeded-random.mjs'
 import { rootKey } from '../crash-loop/victim.mjs'
@@ -102,7 +103,7 @@ export class SteadyLoad {
       return
     }
     const done = work()
-      .catch((error) => this.#fault(`${kind}: ${error instanceof Error ? error.message : String(error)}`))
+      .catch((error) => this.#fault(`${kind}: ${inspect(error)}`))
       .finally(() => this.#running.delete(done))
     done.kind = kind
     this.#running.add(done)

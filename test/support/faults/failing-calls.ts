@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { startVictim } from '../../../scripts/crash-loop/victim.mjs'
 import type { DiskShim } from './disk-shim.js'
 import { FailingDisk, type FailingCall } from './failing-disk.js'
@@ -58,7 +59,7 @@ export async function failFromStart(shim: DiskShim, call: FailingCall, nth: numb
     await new FailingLoad(await servers.listening(), agent, found).run()
     await servers.stop()
   } catch (error) {
-    found.faults.push(textOf(error))
+    found.faults.push(inspect(error))
   } finally {
     await servers.remove()
   }
@@ -100,7 +101,7 @@ export async function failWhileRunning(
       if (lived) await servers.stop()
     }
   } catch (error) {
-    found.faults.push(`Up to number ${numbers.last}: ${textOf(error)}`)
+    found.faults.push(`Up to number ${numbers.last}: ${inspect(error)}`)
   } finally {
     await servers.remove()
   }
@@ -209,8 +210,4 @@ class Servers {
 
 function agentOf(nth: number): string {
   return `failing-${nth}`
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

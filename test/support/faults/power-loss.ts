@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { Checker } from '../../../scripts/crash-loop/check.mjs'
 import { send } from '../../../scripts/crash-loop/request.mjs'
 import { between, seededRandom } from '../../../scripts/crash-loop/seeded-random.mjs'
@@ -153,8 +154,7 @@ class Life {
       for (const hash of this.#erased) await this.#checkErased(url, hash)
       return this.faults.length === 0 ? url : undefined
     } catch (error) {
-      const told = error instanceof Error ? (error.stack ?? error.message) : String(error)
-      this.faults.push(`${told}\nThe server: ${victim.ended() ?? 'runs'} ${victim.stderr()}`)
+      this.faults.push(`${inspect(error)}\nThe server: ${victim.ended() ?? 'runs'} ${victim.stderr()}`)
       return undefined
     }
   }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { Checker } from '../../../../scripts/crash-loop/check.mjs'
 import { seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
 import type { Fault } from './fault.js'
@@ -156,7 +157,7 @@ const RIGHT_END = new RegExp(
   ].join('|'),
 )
 
-const failed = (error: unknown) => [`The stores cannot be compared: ${String(error)}`]
+const failed = (error: unknown) => [`The stores cannot be compared: ${inspect(error)}`]
 
 /** The line before what a process said that did not start, as when connections are ended while it joins. */
 const notStarted = 'Error: The server ended before it listened:'

@@ -21,6 +21,7 @@ import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 import { between, pick, seededRandom } from '../../../../scripts/crash-loop/seeded-random.mjs'
 
 const [folder = 'dist', rounds = '100', seed = '1'] = process.argv.slice(2)
@@ -342,7 +343,7 @@ function live(lossesMax) {
 try {
   while (found.cuts < Number(rounds) && found.faults.length === 0) live(ROUNDS_OF_A_LIFE)
 } catch (error) {
-  fault(error instanceof Error ? (error.stack ?? error.message) : String(error))
+  fault(inspect(error))
 }
 console.log(JSON.stringify(found))
 process.exit(0)
