@@ -43,7 +43,11 @@ beforeEach(async () => {
     proposals: { governedAutoApproveSecs: 60 },
   }
   const linesOf = (() => undefined) as unknown as ClusterOwner['linesOf']
-  const options = { cacheBytesMax: 1_048_576, silenceMaxMs: 0, cluster: { lease, linesOf, unfollow: async () => {} } }
+  const options = {
+    cacheBytesMax: 1_048_576,
+    silenceMaxMs: 0,
+    cluster: { lease, linesOf, unfollow: async () => {} },
+  }
   threads = new ShardThreads([settings], options)
   shards = threads.shards
   events = []
