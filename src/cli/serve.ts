@@ -1,4 +1,5 @@
 import { relative, resolve } from 'node:path'
+import { inspect } from 'node:util'
 import { assertFree } from '../base/free-port.js'
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults } from '../settings/config.js'
@@ -117,11 +118,14 @@ function nextSteps(url: string, { dataDir, console: withConsole }: Config): stri
 interface Signals {
   /** Resolves at the first SIGTERM or SIGINT. */
   signalled: Promise<void>
-  /** Makes the second signal call `end`. */
+  /** Makes the second signal, and an error that nobody catches, call `end`. */
   canEnd(end: () => Promise<void>): void
 }
 
-/** A second signal ends the process at once. An exit waits for threads, which can take long in native calls. */
+/**
+ * A second signal ends the process at once, as does an error that nobody catches. An exit waits for threads, which can take
+ * long in native calls.
+ */
 function waitForSignal(): Signals {
   let end: () => Promise<void> = async () => process.exit(exitCodes.foundWrong)
   const signalled = new Promise<void>((resolve) => {
@@ -135,6 +139,11 @@ function waitForSignal(): Signals {
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
+  })
+  process.on('uncaughtException', (error: unknown) => {
+    // Node would wait for all threads: for ever for one in the middle of a write to LMDB.
+    tell(`The server failed: ${inspect(error)}`)
+    void end()
   })
   return { signalled, canEnd: (threadsEnd) => (end = threadsEnd) }
 }

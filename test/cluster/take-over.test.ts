@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
@@ -18,15 +18,22 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
 
   afterAll(() => cluster?.remove())
 
+  const own = (node: string) => ({
+    SERVICE_CLUSTER_NODE: node,
+    SERVICE_CLUSTER_LEASE_SECS: '1',
+    ...unlinked,
+  })
   const start = (node: string, dataDir?: string) =>
     cluster.start({
-      env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LEASE_SECS: '1', ...unlinked },
+      env: own(node),
       ...(dataDir !== undefined && { dataDir }),
     })
   const write = (server: TestServer, agent: string, text: string) =>
     call(server, `POST /v1/collections/${agent}/records`, { body: { data: { text } } })
   const serves = (server: TestServer) =>
     eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+  const metric = async (server: TestServer, name: string) =>
+    new RegExp(`^${name} (\\S+)$`, 'm').exec((await call(server, 'GET /metrics')).text)?.[1]
   const ended = ({ process }: TestServer) => new Promise((resolve) => process.once('exit', resolve))
   /** Writes to many agents until the server is gone. @returns hashes that were answered, with their agents */
   const writeUntilGone = async (server: TestServer, answered: Map<string, string>) => {
@@ -98,6 +105,26 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     expect(first.stderr()).toMatch(/taken the place of this one|has taken it/)
     expect((await write(second, 'notes', 'and on')).status).toBe(201)
     expect(await second.halt()).toBe(0)
+  })
+
+  it('end when they were expelled, also one that is in the midst of what it follows', async () => {
+    const first = await start('first')
+    const hang = cluster.place('hang')
+    const second = await cluster.start({
+      nodeOptions: ['--import', new URL('../support/faults/hanging-thread.mjs', import.meta.url).href],
+      env: { ...own('second'), TEST_HANG_FILE: hang },
+    })
+    await eventually(async () => (await call(second, 'GET /readyz')).body.detail?.includes('first'))
+    const gone = ended(second)
+    writeFileSync(hang, 'transaction follower')
+    // It has nothing that the first one writes from now on.
+    await write(first, 'notes', 'followed')
+    await eventually(async () => Number(await metric(second, 'strandfast_cluster_lag_seconds')) > 1)
+    await cluster.postgres.query("UPDATE strandfast_nodes SET alive = false WHERE node = 'second'")
+    await gone
+    expect(second.process.signalCode).toBe('SIGKILL')
+    expect(second.stderr()).toContain('another node of the cluster has taken the place of this one')
+    expect(await first.halt()).toBe(0)
   })
 
   it('build a store that was lost while they stand by, and take over with it', async () => {

@@ -168,6 +168,23 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
     },
   )
 
+  it('in a transaction keeps the process no longer than others where its main thread fails', async () => {
+    nodeOptions.push('--import', new URL('../support/faults/front-fault.mjs', import.meta.url).href)
+    const failing = join(directory, 'failing')
+    await start({ STRANDFAST_MAIN_FAULT: failing, SERVICE_SHARD_SILENCE_SECS: '60' })
+    for (let n = 0; n < 5; n++) await write(hung, n)
+    const exited = once(server.process, 'exit')
+    hangAt('transaction')
+    void write(hung, 5).catch(() => undefined)
+    await eventually(async () => Math.max(...(await metric('strandfast_shard_silent_seconds'))) > 0)
+    writeFileSync(failing, 'die')
+    expect(await exited).toEqual([null, 'SIGKILL'])
+    expect(logged('The server failed: Error: A fault of the test')).toBe(1)
+    hangAt(undefined)
+    await start()
+    expect((await numbersOn(hung)).slice(0, 5)).toEqual([0, 1, 2, 3, 4])
+  })
+
   it('while the server stops keeps it no longer than the time that it has for that', async () => {
     await start({ SERVICE_SHUTDOWN_TIMEOUT_SECS: '1', SERVICE_SHARD_SILENCE_SECS: '0' })
     await write(hung, 0)

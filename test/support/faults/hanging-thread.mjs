@@ -1,6 +1,7 @@
 /*
  * Preloaded into a server process (`node --import`), and so into each of its threads: while the file named by
- * TEST_HANG_FILE exists, the thread of one shard hangs where its text says, as "decision 0" for shard 0:
+ * TEST_HANG_FILE exists, the thread of one shard, or that which follows other nodes, hangs where its text says, as
+ * "decision 0" for shard 0, or "transaction follower":
  *
  *   decision     for ever, while a write is decided, in JavaScript
  *   transaction  for ever, in the middle of a transaction of LMDB, in JavaScript
@@ -11,10 +12,13 @@ import { syncBuiltinESMExports } from 'node:module'
 import { isMainThread, workerData } from 'node:worker_threads'
 import zlib from 'node:zlib'
 
+/** How a thread is called in the file. */
+const own = workerData?.stores === undefined ? `${workerData?.settings?.shard}` : 'follower'
+
 function place() {
   try {
     const [where, shard] = readFileSync(process.env.TEST_HANG_FILE, 'utf8').split(' ')
-    return Number(shard) === workerData.settings.shard ? where : ''
+    return shard === own ? where : ''
   } catch {
     return ''
   }
@@ -22,7 +26,7 @@ function place() {
 
 const forEver = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 
-if (!isMainThread && workerData?.settings?.shard !== undefined) {
+if (!isMainThread && own !== 'undefined') {
   const { now } = Date
   Date.now = () => {
     const where = place()

@@ -17,7 +17,11 @@ export interface ClusterOfOne {
   /** The same without them. */
   runAlone(args: readonly string[], env: Record<string, string>): Promise<Ran>
   /** Starts a node on a directory, a new one when absent. */
-  start(options?: { dataDir?: string; env?: Record<string, string> }): Promise<TestServer>
+  start(options?: {
+    dataDir?: string
+    env?: Record<string, string>
+    nodeOptions?: readonly string[]
+  }): Promise<TestServer>
   /** A path where nothing is yet. */
   place(name: string): string
   remove(): Promise<void>
@@ -42,8 +46,8 @@ export async function makeClusterOfOne(making: PostgresMaking = {}): Promise<Clu
     env,
     run: (args, more = {}) => run(args, { ...env, ...more }),
     runAlone: (args, more) => run(args, more),
-    async start({ dataDir = place('data'), env: more = {} } = {}) {
-      const server = await startServer({ dataDir, env: { ...env, ...more } })
+    async start({ dataDir = place('data'), env: more = {}, ...options } = {}) {
+      const server = await startServer({ dataDir, env: { ...env, ...more }, ...options })
       servers.push(server)
       return server
     },
