@@ -87,7 +87,8 @@ async function goOn(server: Server, started: Promise<HttpServer>, waiting: Waiti
   try {
     tellListening(server, await started)
   } catch (error) {
-    if (waiting.stopped) return
+    // Who ends the process meanwhile has said why.
+    if (waiting.stopped || parts.threads.isClosing) return
     log.fatal({ err: error }, 'the node could not take its turn: the process ends itself')
     await endProcess(parts.threads, fronts)
   }

@@ -39,6 +39,8 @@ export interface PageUse {
 export interface Visitor {
   /** Each page in use, by its number. */
   page?(pageNo: number, use: PageUse): void
+  /** Each table but the list of free pages. @returns whether there is one of this name */
+  table?(name: string): boolean
   /** Each row. @returns whether it is valid */
   row?(table: string, key: Buffer, value: Buffer): boolean
 }
@@ -230,7 +232,9 @@ class Walk {
     if (table === '') {
       check(node.value.length === TREE_BYTES, `${where} has a damaged table`)
       // Names end in a NUL.
-      this.#tree(node.key.toString().replace('\0', ''), readTree(node.value, 0))
+      const name = node.key.toString().replace('\0', '')
+      check(this.#visitor.table?.(name) !== false, `${where} has a table of an unknown name, "${name}"`)
+      this.#tree(name, readTree(node.value, 0))
       return
     }
     const value = (node.flags & BIG_DATA) === 0 ? node.value : this.#overflow(walked, node, where)

@@ -1,5 +1,6 @@
 import { structureFault } from '../base/lmdb-file.js'
 import { isWholeRow } from '../base/row-checksum.js'
+import { isTableOfFile } from '../base/store-tables.js'
 
 /**
  * Tables without a checksum at the end of each row: each record has a checksum of its own, and erased ones have nothing
@@ -14,6 +15,7 @@ const tablesOfRecords: ReadonlySet<string> = new Set(['blocks', 'imported-blocks
  */
 export function storeFault(path: string): string | undefined {
   return structureFault(path, {
+    table: isTableOfFile,
     row: (table, key, value) => tablesOfRecords.has(table) || isWholeRow(key, value),
   })
 }

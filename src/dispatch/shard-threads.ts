@@ -170,6 +170,11 @@ export class ShardThreads {
     })
   }
 
+  /** Whether it closes, or the process ends. */
+  get isClosing(): boolean {
+    return this.#closing
+  }
+
   async close(): Promise<void> {
     this.#closing = true
     await Promise.all(this.#ports.map((port) => port.close()))

@@ -127,7 +127,8 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     const ways = await Promise.all(cuts.map(() => rig.ways()))
     const cutOff = ways.map(({ urls }, nth) => member(`cut-${nth}`, urls))
     const a = member('a')
-    await a.sees('a', 'cut-0', 'cut-1', 'cut-2')
+    // Each has joined, and knows it.
+    for (const one of [a, ...cutOff]) await one.sees('a', 'cut-0', 'cut-1', 'cut-2')
     for (const [nth, { proxies }] of ways.entries())
       for (const proxy of proxies) proxy.hold(...(cuts[nth] ?? []))
     await a.sees('a')

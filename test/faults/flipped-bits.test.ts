@@ -154,6 +154,18 @@ function write(agent: string): string {
   return `POST /v1/collections/${agent}/records`
 }
 
+describe('a table in whose name a bit has flipped', () => {
+  it.each(['api-keys', 'auth-ended', 'strands'])('is found, and its store refused: %s', async (table) => {
+    const damaged = join(directory, 'damaged')
+    copyStore(sound.directory, damaged)
+    // Names end in a NUL.
+    flipKeyBit(damaged, sound.pages.get(' leaf') ?? [], `${table}\0`)
+    expect(faultFound(damaged)).toContain('unknown name')
+    // Another one of its name would be made, and be empty.
+    expect(await serveDamaged(damaged)).toEqual({ refused: true, errors: 0, untrue: [] })
+  })
+})
+
 describe('a store whose file was cut', () => {
   it('is refused with what is wrong, or shows the truth', { timeout: 3_600_000 }, async () => {
     const random = seededRandom(runSeed('cut files'))

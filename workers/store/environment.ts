@@ -15,6 +15,7 @@ import { assert } from '../../src/base/assert.js'
 import { beginningFault } from '../../src/base/lmdb-file.js'
 import { syncDirectory } from '../../src/base/sync-directory.js'
 import { logFolder } from '../../src/base/log-folder.js'
+import { fileName, isTableOfFile } from '../../src/base/store-tables.js'
 import { CheckedTable } from './checked-table.js'
 import type { Memtable } from './log/memtable.js'
 import { tableIds, type LoggedTableName } from './log/table-ids.js'
@@ -174,6 +175,7 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
     noMemInit: false,
     readOnly: access === 'read',
   })
+  refuseUnknown(path, root)
   if (access === 'read') return tablesOf(root, memtable)
   let environment: Environment | undefined
   // One transaction: a first start syncs once, and makes all tables or none.
@@ -184,11 +186,23 @@ function openTables(path: string, access: 'write' | 'read', memtable?: Memtable)
   return environment
 }
 
+/** Whoever opened the tables would make an empty one in the place of one whose name is damaged. */
+function refuseUnknown(path: string, root: RootDatabase<Buffer, Buffer>): void {
+  // Names end in a NUL.
+  const names = Array.from(root.getKeys(), (key) => key.toString().replace('\0', ''))
+  const unknown = names.find((name) => !isTableOfFile(name))
+  if (unknown === undefined) return
+  void root.close()
+  throw new Error(
+    `The store ${path} has a table "${unknown}" that this version does not know: it is damaged (restore it from a backup), or a later version has made it`,
+  )
+}
+
 function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undefined): Environment {
   const database = (name: string): Database<Buffer, Buffer> =>
     root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
   const logged = (name: LoggedTableName): Table => {
-    const table = database(kebabCase(name))
+    const table = database(fileName(name))
     return memtable?.over(table, tableIds[name]) ?? table
   }
   const checked = (name: LoggedTableName): CheckedTable => new CheckedTable(logged(name))
@@ -226,11 +240,6 @@ function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undef
     authEnded: checked('authEnded'),
     mails: checked('mails'),
   }
-}
-
-/** The name of a table in LMDB. */
-function kebabCase(name: LoggedTableName): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 /** How many rows a table has. */

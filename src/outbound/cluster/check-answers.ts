@@ -73,7 +73,8 @@ export const visibilityCheck: DatabaseCheck = {
     const base = await bench.begin()
     const [register, session, reader] = [bench.register(), await bench.session(), await bench.session()]
     const { read, append } = bench.statements
-    const seen = async () => (await reader.rows(read, [base.shard, -1, 0, 1_000])).length
+    const all = [base.shard, -1, 0, 1_000, limits.clusterReadBytes]
+    const seen = async () => (await reader.rows(read, all)).length
     let before = base
     for (let round = 1; round <= limits.clusterCheckSegments; round++) {
       const next = segmentBehind(before, `seen ${round}`)

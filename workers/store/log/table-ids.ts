@@ -1,3 +1,5 @@
+import type { TableName } from '../../../src/base/store-tables.js'
+
 /*
  * The tables whose rows are in the log, by the number that stands for them in a segment (docs/adr/0041-one-log.md).
  * A number is never given to another table.
@@ -38,10 +40,7 @@ export const tableIds = {
   hashes: local,
   toldStrands: local,
   filling: local,
-} as const
-
-/** A table of the store. */
-export type TableName = keyof typeof tableIds
+} as const satisfies Record<TableName, number | typeof local>
 
 /** A table whose rows are in the log. */
 export type LoggedTableName = {
