@@ -92,11 +92,12 @@ export class ShardThreads {
   /** A thread does not end although it was told to. */
   #stuck = false
   #closing = false
-  readonly #isOfNode: boolean
+  /** Of a node of a cluster. */
+  readonly #lease: LeaseMemory | undefined
 
   constructor(settings: readonly ShardSettings[], { cacheBytesMax, silenceMaxMs, cluster }: ShardsOptions) {
     this.#silenceMaxMs = silenceMaxMs
-    this.#isOfNode = cluster !== undefined
+    this.#lease = cluster?.lease
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
     this.#ports = settings.map(
       (one) =>
@@ -118,7 +119,7 @@ export class ShardThreads {
   /** Opens every store. @throws Error when one cannot be opened; `isHeld` where another node of the cluster owns the first */
   async start(listener: ShardsListener): Promise<void> {
     this.#listener = listener
-    if (this.#isOfNode) await this.#startInTurn()
+    if (this.#lease !== undefined) await this.#startInTurn()
     else await Promise.all(this.#ports.map((port) => port.start()))
     for (const port of this.#ports) port.serve()
     if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
@@ -168,9 +169,11 @@ export class ShardThreads {
     })
   }
 
+  /** A node that reaches the database of its cluster hands its shards over. */
   async close(): Promise<void> {
     this.#closing = true
-    await Promise.all(this.#ports.map((port) => port.close()))
+    const handsOver = this.#lease?.holds() === true
+    await Promise.all(this.#ports.map((port) => port.close(handsOver)))
     clearInterval(this.#looks)
   }
 

@@ -207,6 +207,9 @@ export class FileLog implements SegmentLog<LogPosition> {
   }
 
   /** Overwrites it; it is off the disk when this returns. */
+  /** Whoever has the directory may open it. */
+  handOver(): void {}
+
   wipe(): void {
     assert(this.#live.length === 1, 'a log is wiped when it is released')
     for (const file of this.#files.values()) {
