@@ -171,8 +171,9 @@ export class ExportSender {
     const importing = 'code' in outcome && outcome.code === 'import_open'
     if (outcome.kind === 'done' || importing) return undefined
     const answer = answerOf(outcome)
-    if ('code' in answer) throw new Error(answer.detail)
-    return answer.body
+    if (!('code' in answer)) return answer.body
+    // Its shard ends, or moves: that is no fault of the request.
+    throw answer.code === 'unavailable' ? new RefusedError(answer) : new Error(answer.detail)
   }
 }
 

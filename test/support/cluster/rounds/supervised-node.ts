@@ -87,13 +87,12 @@ export class SupervisedNode {
     return `${this.name} ${this.#lives}`
   }
 
-  /** Whether it owns the shards and serves. */
-  async serves(): Promise<boolean> {
+  /** How many shards it owns. */
+  async owned(): Promise<number> {
     const { url } = this
-    if (url === undefined) return false
+    if (url === undefined) return 0
     const metrics = await askNode(url, { method: 'GET', path: '/metrics' })
-    if (metrics?.text.includes('\nstrandfast_cluster_serving 1\n') !== true) return false
-    return this.answers()
+    return Number(/^strandfast_cluster_owned_shards (\d+)$/m.exec(metrics?.text ?? '')?.[1] ?? 0)
   }
 
   /** Whether it takes requests, for itself or for another one. */
