@@ -101,7 +101,9 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     await serves(second)
     expect((await write(second, 'notes', 'by the second')).status).toBe(201)
     first.process.kill('SIGCONT')
-    expect(await gone).toBe(1)
+    await gone
+    // It kills itself where a thread is in the middle of a write to LMDB.
+    expect([1, 'SIGKILL']).toContain(first.process.exitCode ?? first.process.signalCode)
     expect(first.stderr()).toMatch(/taken the place of this one|has taken it/)
     expect((await write(second, 'notes', 'and on')).status).toBe(201)
     expect(await second.halt()).toBe(0)

@@ -48,10 +48,12 @@ async function numbersKept(at: TestServer): Promise<Set<number>> {
 }
 
 describe('a front thread that fails', () => {
+  const killed = [null, 'SIGKILL']
   it.each([
-    ['die', [1, null], {}],
+    // A shard that is in the middle of a transaction just then cannot be ended.
+    ['die', [[1, null], killed], {}],
     // It cannot be ended, and an exit would wait for it.
-    ['hang', [null, 'SIGKILL'], { SERVICE_SHARD_SILENCE_SECS: '2' }],
+    ['hang', [killed], { SERVICE_SHARD_SILENCE_SECS: '2' }],
   ] as const)(
     'ends the process when it is about to %s, with what was answered on disk',
     async (how, ends, env) => {
@@ -63,7 +65,7 @@ describe('a front thread that fails', () => {
       while (answered.length < 100) await new Promise((resolve) => setImmediate(resolve))
       const exited = once(server.process, 'exit')
       fail(how)
-      expect(await exited).toEqual(ends)
+      expect(ends).toContainEqual(await exited)
       await Promise.all(writing)
       for (const connection of fronts) connection.close()
       expect(server.stderr()).toContain('a front thread ended or hangs: this process ends itself')
