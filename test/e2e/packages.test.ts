@@ -39,9 +39,11 @@ const environment = () => ({
   HOME: process.env['HOME'],
   npm_config_cache: process.env['npm_config_cache'],
   npm_config_registry: process.env['npm_config_registry'],
-  // A registry that falls silent is asked again: npm waits for five minutes.
-  npm_config_fetch_timeout: '30000',
-  npm_config_fetch_retries: '4',
+  // A registry that falls silent is asked again, and soon: npm waits for five minutes, and then for one more.
+  npm_config_fetch_timeout: '15000',
+  npm_config_fetch_retries: '8',
+  npm_config_fetch_retry_mintimeout: '1000',
+  npm_config_fetch_retry_maxtimeout: '5000',
 })
 const tool = (name: string) => resolve('node_modules', name)
 
