@@ -1,7 +1,7 @@
 /**
- * Prints what failed, each with beginning and end of its message where that is long, and then `N passed, N failed` (and `, N skipped` when there
- * are any), summed over the JSON reports of vitest that are named on the command line. Ends 1 when anything failed, or
- * when nothing ran of one of them.
+ * Prints what failed, each with beginning and end of its message where that is long, and then `N passed, N failed` (and
+ * `, N skipped` when there are any), summed over the JSON reports of vitest that are named on the command line. Ends 1 when
+ * anything failed, or when nothing ran of one of them.
  */
 import { readFileSync } from 'node:fs'
 
