@@ -84,7 +84,7 @@ function tellOwner(readAtMs: number): void {
   const at = first && followed.get(first)?.at
   if (first === undefined || at === undefined) return
   const { node } = at.writer
-  const ownerIsAlive = node !== '' && first.line.isAlive(at.writer)
+  const ownerIsAlive = node !== '' && !at.isClosed && first.line.isAlive(at.writer)
   tell({ kind: 'atEnd', owner: node, ownerIsAlive, ageMs: steadyClock() - readAtMs })
 }
 

@@ -11,7 +11,13 @@ import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame, type FrontFrame } from '../src/protocol/frame.js'
-import { isFrontJoins, isShardWorkerData, type ShardWorkerData } from '../src/protocol/shard-data.js'
+import {
+  closeShard,
+  handOverShard,
+  isFrontJoins,
+  isShardWorkerData,
+  type ShardWorkerData,
+} from '../src/protocol/shard-data.js'
 import { ShardMemory } from '../src/protocol/shard-memory.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
@@ -60,7 +66,7 @@ const shard = new Shard(
   (frame) => frames.tell(frame),
 )
 
-let closing = false
+let closing: 'not' | 'closes' | 'handsOver' = 'not'
 
 port.on('message', (message: unknown) => {
   take(message)
@@ -115,7 +121,7 @@ function work(): void {
     turns = shard.underWay > 0 ? turns + 1 : 0
   }
   if (shard.underWay > 0) store.syncSoon(goOn)
-  else if (closing) void close()
+  else if (closing !== 'not') void close()
   else stepSoon()
 }
 
@@ -148,8 +154,8 @@ function received(from: MessagePort): unknown {
 function takeOne(message: unknown, commands: CommandFrame): void {
   if (message instanceof ArrayBuffer) {
     for (const command of decodeCommands(message)) commands.push(command)
-  } else if (message === 'close') {
-    closing = true
+  } else if (message === closeShard || message === handOverShard) {
+    closing = message === handOverShard ? 'handsOver' : 'closes'
     shard.goOn()
   } else {
     assert(isFrontJoins(message), 'a shard is sent frames, fronts, and that it is to close')
@@ -203,5 +209,7 @@ async function close(): Promise<void> {
   open = false
   for (const one of ports) one.close()
   nodeLog?.checkpoints.close()
+  // The next owner need not wait until this store has all that its log has.
+  if (closing === 'handsOver') store.handOver()
   await store.close()
 }

@@ -4,7 +4,7 @@ import type { Refusal } from '../base/errors.js'
 import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
 import type { Command, Outcome, ShardSettings } from '../protocol/messages.js'
-import type { FrontJoins, ShardWorkerData } from '../protocol/shard-data.js'
+import { closeShard, handOverShard, type FrontJoins, type ShardWorkerData } from '../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
 import { ShardMemory } from '../protocol/shard-memory.js'
 import { ShardLink, type LinkListener, type Receive } from './shard-link.js'
@@ -176,12 +176,15 @@ export class ShardPort {
     await this.#watch?.end()
   }
 
-  /** Lets commands in flight finish, closes the store and ends the thread, which may still be starting. */
-  async close(): Promise<void> {
+  /**
+   * Lets commands in flight finish, closes the store and ends the thread, which may still be starting.
+   * @param handsOver says in the log of the cluster, too, that another node may have the shard
+   */
+  async close(handsOver: boolean): Promise<void> {
     this.#closing = true
     await this.#starting
     this.#link.flush()
-    this.#worker?.postMessage('close')
+    this.#worker?.postMessage(handsOver ? handOverShard : closeShard)
     await this.#ended
   }
 

@@ -175,9 +175,11 @@ export class ShardThreads {
     return this.#closing
   }
 
+  /** A node that reaches the database of its cluster hands its shards over. */
   async close(): Promise<void> {
     this.#closing = true
-    await Promise.all(this.#ports.map((port) => port.close()))
+    const handsOver = this.#cluster?.lease.holds() === true
+    await Promise.all(this.#ports.map((port) => port.close(handsOver)))
     clearInterval(this.#looks)
   }
 

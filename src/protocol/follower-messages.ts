@@ -26,7 +26,10 @@ export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSetti
 
 /** What it tells. */
 export type FollowerTold =
-  /** All stores have what the logs had so many milliseconds ago, or more; who owned the first shard, and whether that is alive. */
+  /**
+   * All stores have what the logs had so many milliseconds ago, or more; who owned the first shard, and whether that is alive and has
+   * not given it up.
+   */
   | { kind: 'atEnd'; owner: string; ownerIsAlive: boolean; ageMs: number }
   /** A store was made from its log, and the one that was there moved to a place. */
   | { kind: 'built'; shard: number; place: string | undefined }

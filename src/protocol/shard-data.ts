@@ -24,6 +24,12 @@ export interface FrontJoins {
   port: MessagePort
 }
 
+/** Has a shard finish what it was sent, close its store and end. */
+export const closeShard = 'close'
+
+/** The same, and say in the log of the cluster that another node may have it. */
+export const handOverShard = 'handOver'
+
 const isMemory: Check<SharedArrayBuffer> = (value) => value instanceof SharedArrayBuffer
 
 const isSettings = members<ShardSettings>({

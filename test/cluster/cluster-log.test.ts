@@ -132,6 +132,21 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     await log.close()
   })
 
+  it('belongs to its owner as long as that is alive, and to anybody once it was handed over', async () => {
+    await begin()
+    await postgres.query(`INSERT INTO test_nodes VALUES ('a', 1, 0, true, '', 1, '', '')`)
+    const first = node('a')
+    first.ask(appendNumber('agent', 0))
+    expect(() => node('b')).toThrow('The node a owns the shard, and is alive')
+    first.store.handOver()
+    expect(await kinds()).toEqual(['base', 'open', 'group', 'close'])
+    expect(() => first.ask(appendNumber('agent', 1))).toThrow('given up')
+    const second = node('b')
+    second.ask(appendNumber('agent', 1))
+    expect(headOf(second).seq).toBe(2)
+    expect(await kinds()).toEqual(['base', 'open', 'group', 'close', 'open', 'group'])
+  })
+
   it('is fenced by who opened the log after it, and the other goes on', async () => {
     await begin()
     const one = node('a')

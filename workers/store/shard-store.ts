@@ -278,6 +278,11 @@ export class ShardStore {
     return this.#hashes.needsStep || this.loggedHeads.needsStep
   }
 
+  /** Lets another node of a cluster have the shard: nothing may be written to it any more. @throws Error when that is not known */
+  handOver(): void {
+    this.#log.handOver()
+  }
+
   /** Writes what is only in memory to disk, so that the next opening need not make it again. */
   async close(): Promise<void> {
     if (this.hasRoom()) {

@@ -47,6 +47,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   readonly #pending: Buffer[] = []
   #underWay: { segment: number; hash: Buffer; lastGroup: number; next: NextBlocks } | undefined
   #failure: Error | undefined
+  #isGivenUp = false
   #told: ((error: Error | null) => void) | undefined
 
   /** @param from up to where the store has it; undefined for a store that has nothing */
@@ -87,10 +88,14 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     this.#durable = this.#at.group
   }
 
-  /** @throws Error where the node that wrote last is alive, as the table of nodes says now: the shard is its own */
+  /**
+   * @throws Error where the node that wrote last has not given the shard up and is alive, as the table of nodes says now: the
+   * shard is its own
+   */
   #checkFree(): void {
     const { writer: own } = this.#parts
     const last = this.#at.writer ?? noWriter
+    if (this.#at.isClosed) return
     // An earlier incarnation of this node was expelled before this one joined.
     if (last.node === '' || (last.node === own.node && last.incarnation <= own.incarnation)) return
     if (this.#line.isAlive(last)) throw new Error(heldMessage(last.node))
@@ -98,8 +103,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
 
   /** Has a segment behind the end say that this node owns the shard. @returns false where another one has gone on */
   #open(): boolean {
-    this.#send({ kind: 'open', changes: [], rewrites: [], lastGroup: this.#durable })
-    while (this.#underWay !== undefined && this.#failure === undefined) this.#wait()
+    this.#sendBare('open')
     if (this.#failure === undefined) return true
     if (this.#failure instanceof Fenced) {
       this.#failure = undefined
@@ -112,12 +116,26 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     throw this.#failure
   }
 
+  /** Sends a segment that has no changes, behind all others, and waits for its answer. */
+  #sendBare(kind: 'open' | 'close'): void {
+    this.#send({ kind, changes: [], rewrites: [], lastGroup: this.#durable })
+    while (this.#underWay !== undefined && this.#failure === undefined) this.#wait()
+  }
+
+  handOver(): void {
+    this.syncNow()
+    this.#sendBare('close')
+    if (this.#failure !== undefined) throw this.#failure
+    this.#isGivenUp = true
+  }
+
   /** The database has as much room as it has. */
   reserve(): boolean {
     return true
   }
 
   append(content: SegmentContent): void {
+    assert(!this.#isGivenUp, 'nothing is written to a shard that was given up')
     const bytes = Buffer.allocUnsafe(content.bytes)
     content.write(bytes)
     this.#pending.push(bytes)
@@ -232,6 +250,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
       this.#at.place = { segment, hash }
       this.#at.next = next
       this.#at.writer = this.#parts.writer
+      this.#at.isClosed = false
       this.#at.group = lastGroup
       this.#durable = lastGroup
       this.#underWay = undefined

@@ -4,8 +4,7 @@ import {
   type NextBlocks,
   type Writer,
   decodeClusterSegment,
-  nextOf,
-  writerOf,
+  headerOf,
 } from './cluster-segment.js'
 import type { LogPosition } from './file-log.js'
 import type { LogLine } from './log-line.js'
@@ -33,6 +32,8 @@ export class ClusterReader {
   next: NextBlocks = noBlocks
   /** Who wrote it. */
   writer: Writer | undefined
+  /** Whether it says that its writer has given the shard up. */
+  isClosed = false
   /** The number of the last group up to there. */
   group: number
 
@@ -56,9 +57,10 @@ export class ClusterReader {
     const { segment } = this.place
     if (segment >= upTo) return
     if (segment >= 0 && this.writer === undefined) {
-      const last = this.#line.rowOf(segment)
-      this.next = nextOf(last)
-      this.writer = writerOf(last, this.#secret.masterSeed)
+      const { next, writer, kind } = headerOf(this.#line.rowOf(segment), this.#secret.masterSeed)
+      this.next = next
+      this.writer = writer
+      this.isClosed = kind === 'close'
     }
     for (const rows of this.#line.segments(segment)) {
       const changes = this.#take(rows, 'whole')
@@ -95,6 +97,7 @@ export class ClusterReader {
     this.place = { segment, hash }
     this.next = about.next
     this.writer = about.writer
+    this.isClosed = about.kind === 'close'
     this.group = about.lastGroup
     return changes
   }

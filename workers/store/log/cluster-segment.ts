@@ -28,10 +28,10 @@ import { tableIds } from './table-ids.js'
 
 /**
  * `base` begins a log; `history` has blocks that were written before there was one, whose other rows are in a checkpoint;
- * `open` says who owns the shard from there on.
+ * `open` says who owns the shard from there on, and `close` that who did has given it up: anybody may open it.
  */
 export type ClusterSegmentKind = (typeof kinds)[number]
-const kinds = ['base', 'history', 'open', 'group'] as const
+const kinds = ['base', 'history', 'open', 'group', 'close'] as const
 
 /** Numbers of blocks that nobody has written yet. */
 export interface NextBlocks {
@@ -146,14 +146,14 @@ export function nextOf({ header, segment }: Pick<SegmentRow, 'header' | 'segment
   return readHeader(header, (what) => new Error(`Segment ${segment} of the cluster’s log ${what}`)).about.next
 }
 
-/** Who wrote a segment. @throws Error where it is not what a node with this master seed wrote */
-export function writerOf(
+/** What the header of a segment says. @throws Error where it is not what a node with this master seed wrote */
+export function headerOf(
   { header, segment, hash: name }: Pick<SegmentRow, 'header' | 'segment' | 'hash'>,
   masterSeed: Uint8Array,
-): Writer {
+): ClusterHeader {
   const wrong = (what: string) => new Error(`Segment ${segment} of the cluster’s log ${what}`)
   if (!equal(macOf(masterSeed, header), name)) throw wrong('was not written by a node with this master seed')
-  return readHeader(header, wrong).about.writer
+  return readHeader(header, wrong).about
 }
 
 /** The rows of a segment with another state of one of its blocks, of the same length, as erased bodies leave it. */

@@ -206,6 +206,9 @@ export class FileLog implements SegmentLog<LogPosition> {
     this.#live = this.#live.slice(first)
   }
 
+  /** Whoever has the directory may open it. */
+  handOver(): void {}
+
   /** Overwrites it; it is off the disk when this returns. */
   wipe(): void {
     assert(this.#live.length === 1, 'a log is wiped when it is released')

@@ -48,6 +48,8 @@ export class FollowedLog implements SegmentLog<LogPosition> {
 
   wipe(): void {}
 
+  handOver(): void {}
+
   /** Others may use the line. */
   async close(): Promise<void> {}
 }

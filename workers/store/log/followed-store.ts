@@ -14,8 +14,9 @@ import { ShardLog } from './shard-log.js'
 export interface Followed {
   /** The last segment that it has read. */
   segment: number
-  /** Who wrote that: the owner of the shard, where that node is alive. */
+  /** Who wrote that: the owner of the shard, where that node is alive and has not given it up. */
   writer: Writer
+  isClosed: boolean
 }
 
 /**
@@ -64,9 +65,9 @@ export class FollowedStore {
   }
 
   get at(): Followed {
-    const { place, writer } = this.#reader
+    const { place, writer, isClosed } = this.#reader
     assert(writer !== undefined, 'a log has a first segment')
-    return { segment: place.segment, writer }
+    return { segment: place.segment, writer, isClosed }
   }
 
   /**

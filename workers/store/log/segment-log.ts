@@ -29,6 +29,11 @@ export interface SegmentLog<Position extends SegmentPlace> {
   release(upTo: Position): void
   /** Makes unreadable all that was ever appended, which the store has up to the end; that is done when this returns. */
   wipe(): void
+  /**
+   * Says behind everything that its writer has given the shard up, where others wait for that.
+   * @throws Error when that is not known; nothing may be appended afterwards
+   */
+  handOver(): void
   /** Ends it, once no sync is under way any more. */
   close(): Promise<void>
 }

@@ -133,6 +133,11 @@ export class ShardLog {
     return this.#replay(room)
   }
 
+  /** Gives the shard up, once everything is durable. @throws Error when that is not known */
+  handOver(): void {
+    this.#log.handOver()
+  }
+
   async close(): Promise<void> {
     await this.#log.close()
   }
