@@ -8,22 +8,28 @@ import type { DataDirectory } from './data-directory/data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
 import { connectionsMax } from './http/connections.js'
-import { boundsMemory } from './http/bounds.js'
 import type { Handling } from './http/handling.js'
 import { listen, type HttpServer } from './http/server.js'
-import { Heartbeat } from './protocol/heartbeat.js'
 import { allRoutes, type Route } from './routes/routes.js'
 import { tellStart } from './server/audit.js'
 import { makeAuth } from './server/auth.js'
 import { makeAuthServices } from './server/auth-services.js'
 import { makeClusterNode } from './server/cluster.js'
+import { clusterServices, clusterWays } from './server/cluster-ways.js'
 import { boundsOf, frontsOf, learnAll, withFronts } from './server/make-fronts.js'
 import { readPages } from './server/pages.js'
 import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
-import { boundSettings, handlingOf } from './server/requests.js'
-import { endProcess, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
+import { handlingOf } from './server/requests.js'
+import {
+  endProcess,
+  frontListener,
+  makeDefaultAgent,
+  makeShards,
+  shardsListener,
+  storeFlushOf,
+} from './server/shards.js'
 import { mainServices, type Services } from './server/services.js'
 import { makeSink } from './server/sink.js'
 import { ServerState } from './server/state.js'
@@ -101,12 +107,12 @@ function tellListening({ config, parts, log }: Server, http: HttpServer): void {
 
 /** Stops a server that may stand by, or be taking its turn just now. */
 async function stopAll(server: Server, { opened, started, waiting }: Progress): Promise<void> {
-  const { config, log, directory, state } = server
+  const { log, directory, state } = server
   if (!waiting.isOver) {
     log.info('stopping, before it has served')
     dropAddress(directory.path)
     state.stop()
-    await waiting.stop(config.shutdownTimeoutSecs * 500)
+    waiting.stop()
   }
   const http = await started.catch((error: unknown) => {
     if (!(error instanceof Stopped)) log.error({ err: error }, 'the node could not take its turn')
@@ -142,27 +148,29 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const { bounds, memory } = boundsOf(config, max)
   const lease = cluster?.lease
   const parts = makeParts(config, { directory, threads, bounds, sink, serverLog, told, lease })
+  const ways = cluster && clusterWays({ cluster, parts, serverLog, log })
+  const asked = { ...parts, ...ways?.parts }
   const readOnly = () => state.readOnly
+  const isOwn = (shard: number) => threads.has(shard)
   const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
-  const proposals = new ProposalClock({ shards, readOnly })
-  const authServices = await makeAuthServices(config, { directory, shards, log, told })
+  const proposals = new ProposalClock({ shards, isOwn, readOnly })
+  const authServices = await makeAuthServices(config, { directory, shards, isOwn, log, told })
   if (authServices !== undefined) parts.pools.push(authServices.passwords)
+  const askedAuth = authServices && (ways?.auth(authServices) ?? authServices)
   const auth =
-    authServices && (await makeAuth(config, { ...parts, directory, shards, log, services: authServices }))
-  const standing = state.standing
+    askedAuth && (await makeAuth(config, { ...parts, directory, shards, log, services: askedAuth }))
   const fronts =
     memory &&
     frontsOf(config, {
       directory,
       parts,
-      standing,
+      standing: state.standing,
       lease,
       auth: authServices,
       connectionsMax: max,
       memory,
       log,
     })
-  const license = authServices?.told
   return {
     config,
     directory,
@@ -176,9 +184,12 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
     control,
     auth,
     authServices,
-    license,
+    /** What requests ask, wherever it is; the node's own where it is no node of a cluster. */
+    asked: { parts: asked, auth: askedAuth },
+    license: authServices?.told,
     fronts,
     cluster,
+    ways,
     max,
   }
 }
@@ -186,33 +197,19 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
 type Server = Awaited<ReturnType<typeof construct>>
 
 /** What a server shows of itself; nothing of it runs yet. */
-async function faceOf(server: Server, waiting: Waiting): Promise<Face> {
-  const { config, directory, log, state, parts, control, fronts, auth, license, cluster } = server
+async function faceOf(server: Server): Promise<Face> {
+  const { config, directory, log, state, parts, control, fronts, auth, license, cluster, ways } = server
   const pages = await readPages(config, log)
   const { standing } = state
   const hasConsole = pages.console !== undefined
-  const others = {
-    figures: async () => [...waiting.frontFigures, ...((await fronts?.figures()) ?? [])],
-    lastUses: async (keyIds: readonly string[]) => [
-      ...((await fronts?.lastUses(keyIds)) ?? []),
-      ...((await cluster?.lastUses(keyIds)) ?? []),
-    ],
-  }
-  const services = mainServices(config, {
-    parts,
-    standing,
-    fronts: others,
-    license,
-    hasConsole,
-    control,
-    cluster,
-  })
+  const own = mainServices(config, { parts, standing, fronts, license, hasConsole, control, cluster })
+  const services = ways === undefined ? own : clusterServices(own, { ways, parts })
   const routes = allRoutes(config.agentId, hasConsole)
-  const handling = handlingOf(config, { directory, routes, parts, standing, services, auth, pages, log })
-  return { routes, services, handling }
+  const around = { directory, routes, parts: server.asked.parts, standing, services, auth, pages, log }
+  return { routes, services, own, handling: handlingOf(config, around) }
 }
 
-type Face = { services: Services; routes: readonly Route[]; handling: Handling }
+type Face = { services: Services; own: Services; routes: readonly Route[]; handling: Handling }
 
 async function listenWith(server: Server, { routes, handling }: Face, opened: Opened): Promise<HttpServer> {
   const { config, log, parts, fronts, max } = server
@@ -223,61 +220,50 @@ async function listenWith(server: Server, { routes, handling }: Face, opened: Op
   return http
 }
 
-/** What this node takes requests with for another one that owns the shards. */
-function linkedFrontOf({ config, directory, parts, state, authServices, max }: Server, { services }: Face) {
-  const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
-  const { metrics, metricFamilies } = services
-  /** As the owner tells it, but for what concerns this node. */
-  const serverOf = async (asked: Services) => {
-    const own = await services.server()
-    const { version, node, started_at_ms, settings, cluster } = own
-    return { ...(await asked.server()), version, node, started_at_ms, settings, cluster }
+/**
+ * Opens all shards; a node of a cluster waits until each is its own, or reached by a link.
+ * @returns where it listens already
+ */
+async function openShards(
+  server: Server,
+  face: Face,
+  { opened, waiting }: { opened: Opened; waiting: Waiting },
+): Promise<HttpServer | undefined> {
+  const { auth, authServices, keys, control, fronts, cluster, ways, parts, log, state } = server
+  const { threads, shards } = parts
+  const listener = shardsListener({ ...parts, keys, auth, control, fronts, cluster, log })
+  if (cluster === undefined || ways === undefined) {
+    await threads.start(listener)
+    return undefined
   }
-  return {
-    given: {
-      config,
-      masterSeed,
-      tokenEra,
-      rootKeyDigest,
-      shards,
-      stageFolder: parts.stageFolder,
-      connectionsMax: max,
-      auth: authServices && { license: authServices.license, mailOn: authServices.mailOn },
-      heartbeat: new Heartbeat().memory,
-      standing: state.standing.memory,
-      bounds: boundsMemory(boundSettings(config, max)),
-    },
-    own: {
-      services: (asked: Services) => ({ metrics, metricFamilies, server: () => serverOf(asked) }),
-      readers: { importCheck: parts.readers.importCheck.bind(parts.readers) },
-    },
-  }
+  threads.begin(listener)
+  ways.begin(frontListener({ ...parts, keys, auth, log }), fronts)
+  state.standing.othersReadOnly = () => ways.peers.readOnly
+  const main = { parts, services: face.own, auth: authServices }
+  cluster.begin({ main, standing: state.standing, peers: ways.peers, shards: ways.shards })
+  return waiting.untilServed(cluster, { shards, listen: () => listenWith(server, face, opened) })
 }
 
 /** Starts each part after those that it needs; `opened` closes them again if a later one fails. */
 async function start(server: Server, opened: Opened, waiting: Waiting): Promise<HttpServer> {
   const { config, directory, log, state, sink, serverLog, parts, keys, proposals, control, fronts } = server
-  const { auth, authServices, license, cluster } = server
+  const { auth, authServices, license, cluster, asked } = server
   const { threads, shards, readers } = parts
-  const face = await faceOf(server, waiting)
+  const face = await faceOf(server)
   opened.add(() => cluster?.leave())
   await cluster?.join()
   opened.add(() => readers.close())
   opened.add(() => threads.close())
-  const listener = shardsListener({ ...parts, keys, auth, control, fronts, cluster, log })
-  const early = await waiting.untilOpen(cluster, {
-    openShards: () => threads.start(listener),
-    listen: () => listenWith(server, face, opened),
-    handling: face.handling,
-    front: () => linkedFrontOf(server, face),
-  })
-  await makeDefaultAgent(config, shards)
+  const early = await openShards(server, face, { opened, waiting })
+  await makeDefaultAgent(config, shards, () => cluster !== undefined && !waiting.stopped)
   opened.add(() => sink?.stop())
   sink?.start()
   opened.add(() => keys.stop())
-  await keys.start()
+  // A node of a cluster has learnt what it must know of each shard with its thread, here or elsewhere.
+  if (cluster === undefined) await keys.start()
+  else keys.keepUp()
   opened.add(() => authServices?.stop())
-  await learnAll(shards, auth)
+  if (cluster === undefined) await learnAll(shards, auth)
   authServices?.start()
   opened.add(() => state.stop())
   state.start()
@@ -289,11 +275,11 @@ async function start(server: Server, opened: Opened, waiting: Waiting): Promise<
   opened.add(() => serverLog?.stop())
   serverLog?.start()
   opened.add(() => fronts?.close())
-  await fronts?.start({ parts, services: face.services, auth: authServices })
+  await fronts?.start({ parts: asked.parts, services: face.services, auth: asked.auth })
+  if (fronts !== undefined) await cluster?.tellFronts(fronts)
   const http = early ?? (await listenWith(server, face, opened))
   await fronts?.listen(http)
   waiting.over()
-  cluster?.serves({ parts, services: face.services, auth: authServices }, state.standing)
   return http
 }
 
@@ -314,7 +300,6 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   dropAddress(directory.path)
   proposals.stop()
   state.stop()
-  server.cluster?.stopping()
   await Promise.all([drain(config, http, parts), fronts?.drain(config.shutdownTimeoutSecs * 500)])
   await keys.stop()
   await fronts?.close()
@@ -323,6 +308,7 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   await serverLog?.finish(config.shutdownTimeoutSecs * 250)
   await serverLog?.stop()
   await control.close()
+  await server.cluster?.giveUp()
   await parts.threads.close()
   await parts.readers.close()
   await server.cluster?.leave()

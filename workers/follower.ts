@@ -1,17 +1,23 @@
+import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
-import { assert } from '../src/base/assert.js'
+import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
-import { type FollowerTold, isFollowerSettings, stopFollowing } from '../src/protocol/follower-messages.js'
+import {
+  type FollowerOrder,
+  type FollowerTold,
+  isFollowerOrder,
+  isFollowerSettings,
+} from '../src/protocol/follower-messages.js'
 import { FollowedStore } from './store/log/followed-store.js'
 import { LogLine } from './store/log/log-line.js'
 import type { NodeStore } from './store/log/node-store.js'
 
 /*
- * The thread of a node that stands by: it keeps the stores of all shards up to their logs, which another node writes, and
- * tells whether the node that owns the first shard is alive.
+ * The thread of a node that keeps the stores of those shards up to their logs which other nodes own, and tells whether they are
+ * alive.
  */
 
 assert(!isMainThread && parentPort !== null, 'logs are followed in a thread of their own')
@@ -19,73 +25,118 @@ const parent = parentPort
 const given: unknown = workerData
 assert(isFollowerSettings(given), 'who follows is handed its settings')
 const secret = { masterSeed: Buffer.from(given.masterSeed), random: pooledRandom() }
-const stores: readonly NodeStore[] = given.stores.map(({ path, line }) => ({
-  path,
-  line: new LogLine(line),
-  secret,
-}))
-const followed = new Map<NodeStore, FollowedStore>()
+
+/** A store that is followed, once it is open. */
+interface Followed {
+  store: NodeStore
+  opened: FollowedStore | undefined
+}
+
+const all = new Map<number, Followed>()
+/** What was ordered and not carried out yet: between two stores, as nobody may close one that is being read. */
+const orders: FollowerOrder[] = []
+let wake = new AbortController()
 const stop = new AbortController()
 
 parent.on('message', (message: unknown) => {
-  assert(message === stopFollowing, 'who follows is told to stop')
-  stop.abort()
+  assert(isFollowerOrder(message), 'who follows is told what this version knows')
+  orders.push(message)
+  wake.abort()
 })
 
 while (!stop.signal.aborted) {
   await round()
-  // It hears meanwhile that it is to stop, and does so at once.
-  await pause(limits.clusterFollowMs, undefined, { signal: stop.signal }).catch(() => undefined)
+  // It hears meanwhile what it is to do, and does so at once.
+  await pause(limits.clusterFollowMs, undefined, { signal: wake.signal }).catch(() => undefined)
+  wake = new AbortController()
 }
-for (const store of followed.values()) await store.close()
-for (const { line } of stores) line.close()
+for (const shard of all.keys()) await close(shard)
 parent.close()
 
-/** Reads on in each log once, to the end that it has then, and tells who owns the shards. */
+/** Reads on in each log once, to the end that it has then, and tells who owns the shard. */
 async function round(): Promise<void> {
-  const startedAtMs = steadyClock()
-  let failed = false
-  for (const store of stores) {
+  const alive = new Map<string, boolean>()
+  await carryOut()
+  for (const followed of all.values()) {
+    const { shard } = followed.store.line
     if (stop.signal.aborted) return
     try {
-      await readOn(store)
+      const readAtMs = steadyClock()
+      await readOn(followed)
+      tellOwner(followed, { readAtMs, alive })
     } catch (error) {
-      failed = true
-      tell({ kind: 'failed', shard: store.line.shard, reason: String(error) })
+      tell({ kind: 'failed', shard, reason: String(error) })
       // What it has may be of another history: it is looked at from the beginning.
-      await followed.get(store)?.close()
-      followed.delete(store)
+      await followed.opened?.close()
+      followed.opened = undefined
     }
-  }
-  if (failed) return
-  try {
-    tellOwner(startedAtMs)
-  } catch (error) {
-    tell({ kind: 'failed', shard: 0, reason: String(error) })
+    // Messages come between two turns of the event loop.
+    await new Promise((resolve) => setImmediate(resolve))
+    await carryOut()
   }
 }
 
-async function readOn(store: NodeStore): Promise<void> {
-  const before = followed.get(store)
-  if (before !== undefined) {
-    before.readOn()
+async function carryOut(): Promise<void> {
+  for (let order = orders.shift(); order !== undefined; order = orders.shift()) {
+    switch (order.kind) {
+      case 'follow': {
+        const { path, line } = order
+        all.set(line.shard, { store: { path, line: new LogLine(line), secret }, opened: undefined })
+        break
+      }
+      case 'release':
+        await close(order.shard)
+        tell({ kind: 'released', shard: order.shard })
+        break
+      case 'remove':
+        // Made again from the log when it is needed.
+        rmSync(order.path, { recursive: true, force: true })
+        break
+      case 'stop':
+        stop.abort()
+        break
+      default:
+        unreachable(order)
+    }
+  }
+}
+
+async function close(shard: number): Promise<void> {
+  const followed = all.get(shard)
+  all.delete(shard)
+  await followed?.opened?.close()
+  followed?.store.line.close()
+}
+
+async function readOn(followed: Followed): Promise<void> {
+  if (followed.opened !== undefined) {
+    followed.opened.readOn()
     return
   }
-  const opened = await FollowedStore.open(store)
-  followed.set(store, opened)
-  const { found } = opened
+  const { store } = followed
+  followed.opened = await FollowedStore.open(store)
+  const { found } = followed.opened
   if (found.kind === 'caughtUp') return
   const place = found.kind === 'setAside' ? found.place : undefined
   tell({ kind: 'built', shard: store.line.shard, place })
 }
 
-function tellOwner(readAtMs: number): void {
-  const [first] = stores
-  const at = first && followed.get(first)?.at
-  if (first === undefined || at === undefined) return
-  const { node } = at.writer
-  const ownerIsAlive = node !== '' && !at.isClosed && first.line.isAlive(at.writer)
-  tell({ kind: 'atEnd', owner: node, ownerIsAlive, ageMs: steadyClock() - readAtMs })
+/** @param alive which writers are, as this round has found */
+function tellOwner(
+  { store, opened }: Followed,
+  { readAtMs, alive }: { readAtMs: number; alive: Map<string, boolean> },
+): void {
+  if (opened === undefined) return
+  const { segment, writer, isClosed } = opened.at
+  const name = `${writer.node} ${writer.incarnation}`
+  const isAlive = () => {
+    const found = alive.get(name) ?? store.line.isAlive(writer)
+    alive.set(name, found)
+    return found
+  }
+  const isOwned = writer.node !== '' && !isClosed && isAlive()
+  const { shard } = store.line
+  tell({ kind: 'atEnd', shard, segment, owner: writer.node, isOwned, ageMs: steadyClock() - readAtMs })
 }
 
 function tell(told: FollowerTold): void {

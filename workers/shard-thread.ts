@@ -16,6 +16,7 @@ import {
   handOverShard,
   isFrontJoins,
   isShardWorkerData,
+  type ShardReady,
   type ShardWorkerData,
 } from '../src/protocol/shard-data.js'
 import { ShardMemory } from '../src/protocol/shard-memory.js'
@@ -23,6 +24,7 @@ import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
 import { FrontFrames } from './shard/front-frames.js'
 import { Shard } from './shard/shard.js'
+import { Watched } from './shard/watched.js'
 import { type NodeLog, prepareNodeLog } from './store/log/node-log.js'
 import { ShardStore } from './store/shard-store.js'
 
@@ -39,7 +41,7 @@ const { settings, heartbeat: memory, shared } = given
 const heartbeat = new Heartbeat(memory)
 /** The first is that of the main thread. */
 const ports = [port]
-const watched = new Map<string, number>()
+const watched = new Watched()
 const frames = new FrontFrames(new ShardMemory(shared), watched)
 frames.add(0, sender(port))
 let open = true
@@ -47,6 +49,8 @@ let stepping = false
 const masterSeed = Buffer.from(settings.masterSeed)
 const nodeLog = await nodeLogOf(given)
 const store = new ShardStore(settings.path, masterSeed, { openLog: nodeLog?.openLog })
+// Long reads of what the last owner has located go to this one, and see what LMDB has.
+if (nodeLog !== undefined) store.flush()
 const shard = new Shard(
   {
     shard: settings.shard,
@@ -98,11 +102,7 @@ function leave(front: number, its: MessagePort): void {
   if (!open || place < 0) return
   ports.splice(place, 1)
   frames.remove(front)
-  for (const [agent, watching] of watched) {
-    const others = watching & ~(1 << front)
-    if (others === 0) watched.delete(agent)
-    else watched.set(agent, others)
-  }
+  watched.leave(front)
 }
 
 /**
@@ -175,7 +175,8 @@ setInterval(() => {
   if (shard.busy) work()
 }, limits.flushLookMs).unref()
 
-port.postMessage('ready')
+const ready: ShardReady = { kind: 'ready', term: nodeLog?.term ?? 0 }
+port.postMessage(ready)
 if (nodeLog?.notice !== undefined) shard.note(nodeLog.notice)
 
 /** Has an idle shard continue work that it has put off; frames that wait come first. */

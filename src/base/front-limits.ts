@@ -2,11 +2,12 @@
 export const frontLimits = {
   /** The most that SERVICE_FRONTS can be set to. */
   frontsMax: 16,
-  /**
-   * The most fronts that a shard talks to: those of its process, and other nodes of the cluster. Which of them watch an
-   * agent is a bit each.
-   */
-  frontNumbers: 31,
+  /** The most fronts that a shard talks to: those of its process, and those of other nodes of the cluster. */
+  frontNumbers: 128,
+  /** How long a command waits for a shard that moves to another node, milliseconds. */
+  shardMoveMs: 2_000,
+  /** Pause between two looks at what has waited for so long, milliseconds. */
+  shardMoveLookMs: 50,
   /** Milliseconds between two signs of life of a front thread. */
   frontBeatMs: 200,
   /** How long front threads may take to end before the process ends, milliseconds. */

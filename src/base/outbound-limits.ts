@@ -88,7 +88,7 @@ export const outboundLimits = {
   /** How long another node may take to be reached, and to say who it is, milliseconds. */
   linkHandshakeMs: 3_000,
   /** Connections of other nodes at once. */
-  linksMax: 64,
+  linksMax: 128,
   /** Pause between two questions whether the other end of a link is there, milliseconds. */
   linkPingMs: 200,
   /** How long a node may answer for another one without hearing of it, milliseconds; half a lease at most. */
@@ -102,6 +102,10 @@ export const outboundLimits = {
   linkRetryMs: 200,
   /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */
   clusterFollowMs: 200,
+  /** How long the store of a shard that other nodes hold is left where it is, milliseconds: nodes that restart need theirs again. */
+  clusterStoreLeftMs: 3_600_000,
+  /** Pause after a shard could not be opened, milliseconds. */
+  clusterOpenPauseMs: 1_000,
   /** Pause between two tries to open a shard that its owner is about to give up, milliseconds. */
   clusterHeldMs: 100,
   /** How long the thread of the log may be silent on what a shard waits for, milliseconds. */

@@ -53,6 +53,7 @@ async function show(session: Session, facts: ClusterFacts, config: Config): Prom
     ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
     ...troublesOfDatabase(server, standing),
     ...troublesOfNodes(nodes),
+    ...troublesOfShards(facts.shards, nodes),
   ]
   const made = new Date(facts.createdAtMs).toISOString()
   const lines = [
@@ -60,7 +61,7 @@ async function show(session: Session, facts: ClusterFacts, config: Config): Prom
     `database   PostgreSQL ${server.version}, ${describeSize(standing)}`,
     `standbys   ${describeStandbys(standing)}`,
     ...describeNodes(nodes),
-    ...standing.shards.map(describeShard),
+    ...standing.shards.map((shard) => describeShard(shard, nodes)),
     ...troubles.map((trouble) => `NOT WELL   ${trouble}`),
     ...(troubles.length === 0 ? ['all is well'] : []),
   ]
@@ -97,6 +98,30 @@ function troublesOfNodes(nodes: readonly Watched[]): string[] {
   for (const { row, told } of behind)
     troubles.push(`The node ${row.node} is ${secsText(told.lagSecs)} behind: a failover to it takes longer`)
   return [...troubles, ...differences(alive.map(({ row }) => row))]
+}
+
+/** Who has a shard, as the nodes that are alive say. */
+function holdersOf(
+  shard: number,
+  nodes: readonly Watched[],
+): { owner: string | undefined; copies: string[] } {
+  const alive = nodes.filter(({ state }) => state === 'alive')
+  const owner = alive.find(({ told }) => told.owned?.includes(shard) === true)?.row.node
+  const copies = alive.filter(({ row, told }) => row.node !== owner && told.held?.includes(shard) === true)
+  return { owner, copies: copies.map(({ row }) => row.node) }
+}
+
+/** Nobody owns a shard although somebody is alive. */
+function troublesOfShards(shards: number, nodes: readonly Watched[]): string[] {
+  const isAnyServing = nodes.some(({ state, told }) => state === 'alive' && told.servesSinceMs !== undefined)
+  if (!isAnyServing) return []
+  const free = Array.from({ length: shards }, (_none, shard) => shard).filter(
+    (shard) => holdersOf(shard, nodes).owner === undefined,
+  )
+  if (free.length === 0) return []
+  return [
+    `No node owns ${free.length === 1 ? 'shard' : 'shards'} ${free.join(', ')}: one takes over after a lease`,
+  ]
 }
 
 interface Watched {
@@ -138,19 +163,35 @@ function describeNodes(nodes: readonly Watched[]): string[] {
 function describeNode({ row, told, state }: Watched): string {
   if (state === 'stopped') return `stopped, was on ${row.address}`
   if (state === 'silent') return `SILENT, was on ${row.address}`
-  const { servesSinceMs: since, lagSecs, version } = told
+  const { servesSinceMs: since, owned = [], held = [], lagSecs, version } = told
   const where = `on ${row.address}, version ${version}, start ${row.incarnation}, lease ${leaseMsOf(row) / 1_000} s`
-  if (since !== undefined) return `SERVES since ${new Date(since).toISOString()}, ${where}`
-  return lagSecs === undefined ? `starting, ${where}` : `stands by, ${secsText(lagSecs)} behind, ${where}`
+  const copies = held.length - owned.length
+  const kept =
+    lagSecs === undefined ? '' : `, ${plural(copies, 'copy', 'copies')}, ${secsText(lagSecs)} behind`
+  if (since !== undefined)
+    return `SERVES ${plural(owned.length, 'shard')} since ${new Date(since).toISOString()}${kept}, ${where}`
+  return lagSecs === undefined ? `starting, ${where}` : `stands by${kept}, ${where}`
+}
+
+function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
 }
 
 function secsText(secs = 0): string {
   return `${secs.toFixed(1)} s`
 }
 
-function describeShard({ shard, segment, node, checkpoint, stateBytes }: ShardStanding): string {
+function describeShard(
+  { shard, segment, node, checkpoint, stateBytes }: ShardStanding,
+  nodes: readonly Watched[],
+): string {
   const by = node === '' ? 'by nobody yet' : `by ${node}`
+  const { owner, copies } = holdersOf(shard, nodes)
+  const held = [
+    `owned by ${owner ?? 'nobody'}`,
+    ...(copies.length === 0 ? [] : [`copies at ${copies.join(', ')}`]),
+  ]
   const kept = checkpoint === undefined ? 'no checkpoint' : `checkpoint at ${checkpoint}`
   const since = `${(stateBytes / 1_048_576).toFixed(1)} MiB of sealed rows since`
-  return `shard ${String(shard).padEnd(4)} segment ${segment}, written ${by}; ${kept}, ${since}`
+  return `shard ${String(shard).padEnd(4)} ${held.join(', ')}; segment ${segment}, written ${by}; ${kept}, ${since}`
 }

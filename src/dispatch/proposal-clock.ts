@@ -4,6 +4,8 @@ import type { Shards } from './shards.js'
 /** What the clock of proposals needs. */
 export interface ProposalClockParts {
   shards: Shards
+  /** Whether a shard is of this node: others look at theirs. */
+  isOwn(shard: number): boolean
   /** True while nothing may be written. */
   readOnly(): boolean
 }
@@ -26,8 +28,9 @@ export class ProposalClock {
   async start(): Promise<void> {
     this.#timer = setInterval(() => this.#tick(), limits.proposalSweepMs)
     if (this.#parts.readOnly()) return
-    const { shards } = this.#parts
-    await Promise.all(Array.from({ length: shards.count }, (_none, shard) => this.#sweep(shard)))
+    const { shards, isOwn } = this.#parts
+    const all = Array.from({ length: shards.count }, (_none, shard) => shard)
+    await Promise.all(all.filter((shard) => isOwn(shard)).map((shard) => this.#sweep(shard)))
   }
 
   stop(): void {
@@ -37,7 +40,7 @@ export class ProposalClock {
   #tick(): void {
     if (this.#parts.readOnly()) return
     for (let shard = 0; shard < this.#parts.shards.count; shard++) {
-      if (!this.#asked.has(shard)) void this.#sweep(shard)
+      if (!this.#asked.has(shard) && this.#parts.isOwn(shard)) void this.#sweep(shard)
     }
   }
 

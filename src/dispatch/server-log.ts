@@ -13,8 +13,8 @@ type Reply<K extends Outcome['kind']> = Extract<Outcome, { kind: K }>
 /** What keeping the server log needs. */
 export interface ServerLogParts {
   shards: Shards
-  /** Records that the thread of a shard has committed: an idle shard is not asked. */
-  committed(shard: number): number
+  /** Records that the thread of a shard has committed: an idle shard is not asked. Undefined for one of another node. */
+  committed(shard: number): number | undefined
   /** Milliseconds between looks. */
   intervalMs: number
   /** True while nothing may be written. */
@@ -52,6 +52,7 @@ export class ServerLog {
   #heads = new Map<string, Head>()
   #looking: Promise<boolean> | undefined
   #stopping = false
+  #isPaused = false
   readonly figures: ServerLogFigures = { size: 0, completeAtMs: 0 }
 
   constructor(parts: ServerLogParts) {
@@ -86,6 +87,17 @@ export class ServerLog {
     return this.look()
   }
 
+  /** Another node keeps the log from now on: resolves when this one writes nothing more to it. */
+  async pause(): Promise<void> {
+    this.#isPaused = true
+    await this.#looking
+  }
+
+  /** This node keeps the log. */
+  resume(): void {
+    this.#isPaused = false
+  }
+
   /** A shard's thread was started again, and counts its commits from 0. */
   restarted(shard: number): void {
     this.#seen[shard] = UNSEEN
@@ -108,7 +120,7 @@ export class ServerLog {
   }
 
   async #look(): Promise<boolean> {
-    if (this.#parts.readOnly()) return false
+    if (this.#parts.readOnly() || this.#isPaused) return false
     const beganMs = this.#parts.nowMs()
     try {
       const clocks = this.#clocks ?? (await this.#open())
@@ -122,7 +134,8 @@ export class ServerLog {
       this.#heads.clear()
       this.#clocks = undefined
       this.#seen.fill(UNSEEN)
-      if (!this.#stopping) this.#parts.failed(error instanceof Error ? error.message : String(error))
+      if (!this.#stopping && !this.#isPaused)
+        this.#parts.failed(error instanceof Error ? error.message : String(error))
       return false
     }
   }
@@ -158,7 +171,7 @@ export class ServerLog {
 
   async #lookAt(shard: number, clocks: Clock[]): Promise<void> {
     const committed = this.#parts.committed(shard)
-    if (committed === this.#seen[shard]) return
+    if (committed !== undefined && committed === this.#seen[shard]) return
     for (let end = false; !end;) {
       const after = clocks[shard] ?? START
       const found = await this.#ask('heads', { kind: 'headsMoved', after }, shard)
@@ -168,7 +181,7 @@ export class ServerLog {
       if (this.#heads.size >= limits.logHeadsMax) await this.#tell(clocks)
       end = found.end
     }
-    this.#seen[shard] = committed
+    this.#seen[shard] = committed ?? UNSEEN
   }
 
   /** Reports it once: the log is not complete until the damage is repaired, which requires a restart. */
@@ -230,7 +243,7 @@ export class ServerLog {
 
   /** @throws Error when the outcome is another, or the server stops */
   async #ask<K extends Outcome['kind']>(kind: K, command: Command, shard?: number): Promise<Reply<K>> {
-    if (this.#stopping) throw new Error('The server stops')
+    if (this.#stopping || this.#isPaused) throw new Error('The server stops, or another node keeps the log')
     const { shards } = this.#parts
     const outcome = await (shard === undefined
       ? shards.ask(logAgent, command)

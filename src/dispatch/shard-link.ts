@@ -5,6 +5,7 @@ import { decodeOutcomes, encodeCommands, type CommandFrame, type FrontFrame } fr
 import type { Command, Outcome, StreamEvent } from '../protocol/messages.js'
 import type { Notice } from '../protocol/notices.js'
 import type { ShardMemory } from '../protocol/shard-memory.js'
+import { HeldCommands } from './held-commands.js'
 
 /**
  * Takes the outcome of one command.
@@ -33,6 +34,8 @@ export interface LinkListener {
 
 /** A thread of a shard: its port, and the memory that it shares with the fronts. */
 export interface ShardEnd {
+  /** The number that the front has there. */
+  front: number
   post(frame: ArrayBuffer): void
   memory: ShardMemory
 }
@@ -52,32 +55,35 @@ type Phase = 'away' | 'learning' | 'serving'
  * has processed the notices that came with them or before them (docs/adr/0045-fronts.md).
  */
 export class ShardLink {
-  readonly #front: number
   readonly #listener: LinkListener
+  /** Commands that wait for a thread; absent where they are refused instead. */
+  readonly #held: HeldCommands<Receive> | undefined
   readonly #pending = new Map<number, Pending>()
   #end: ShardEnd | undefined
   #phase: Phase = 'away'
   #frame: CommandFrame = []
   #frameBytes = 0
-  #nextId: number
+  /** Commands so far. */
+  #count = 0
   /** What waits until all fronts have processed the notices of the first: frames, and what to do at the thread's end. */
-  #held: (FrontFrame | (() => void))[] = []
+  #untaken: (FrontFrame | (() => void))[] = []
   /** The notices of the first frame that is held are processed. */
   #noticed = false
   /** The last frame with notices that was processed. */
   #told = 0
+  /** The thread is about to end, because another node is to have the shard: nothing more is sent to it. */
+  #isLeaving = false
   /** A message of the thread could not be read: nothing is sent or received any more. */
   #isUnreadable = false
 
-  /** @param front the number of the front that it belongs to */
-  constructor(front: number, listener: LinkListener) {
-    this.#front = front
+  /** @param waits whether commands wait for a while where there is no thread, as another node may have one soon */
+  constructor(listener: LinkListener, waits = false) {
     this.#listener = listener
-    this.#nextId = front
+    this.#held = waits ? new HeldCommands() : undefined
   }
 
   get serving(): boolean {
-    return this.#phase === 'serving' && !this.#isUnreadable
+    return this.#phase === 'serving' && !this.#isLeaving && !this.#isUnreadable
   }
 
   /** Commands of all fronts that wait for their outcome. */
@@ -90,24 +96,36 @@ export class ShardLink {
     assert(this.#phase === 'away', 'a thread has no successor before it has ended')
     this.#end = end
     this.#phase = 'learning'
+    this.#isLeaving = false
     this.#told = 0
-    end.memory.learns(this.#front)
+    end.memory.learns(end.front)
   }
 
   /** The front has learnt it. */
   serve(): void {
-    if (this.#phase !== 'learning') return
+    if (this.#phase !== 'learning' || this.#isLeaving) return
     this.#phase = 'serving'
-    this.#end?.memory.serves(this.#front, this.#told)
+    this.#end?.memory.serves(this.#end.front, this.#told)
+    for (const { command, receive } of this.#held?.takeAll() ?? []) {
+      const refusal = this.send(command, receive)
+      if (refusal !== undefined) receive(refusal, true)
+    }
+  }
+
+  /** The thread is about to end. What was sent is answered yet; nothing more is sent to it. */
+  leaving(): void {
+    this.flush()
+    this.#isLeaving = true
   }
 
   /**
-   * Sends a command with the others of this tick.
-   * @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving
+   * Sends a command with the others of this tick, or has it wait until the shard serves.
+   * @returns a refusal, and nothing is sent, when the shard's queue is full, or it is not serving and nobody waits for it
    */
   send(command: Command, receive: Receive): Refusal | undefined {
     if (!this.serving) {
-      return refuse('unavailable', 'The shard of this agent is restarting, try again', { retryAfterSecs: 1 })
+      const waits = this.#isUnreadable ? undefined : this.#held
+      return waits === undefined ? lost(false) : waits.add({ command, receive, bytes: bytesOf(command) })
     }
     const bytesWait = (this.#end?.memory.bytes ?? 0) + this.#frameBytes
     if (this.depth >= limits.shardQueueMax || bytesWait > limits.shardQueueBytesMax) {
@@ -141,49 +159,49 @@ export class ShardLink {
   receive(memory: ArrayBuffer): void {
     if (this.#isUnreadable) return
     try {
-      this.#held.push(this.#read(memory))
+      this.#untaken.push(this.#read(memory))
     } catch (error) {
       this.#isUnreadable = true
       this.#listener.unreadable(error)
       this.#tellLost()
       return
     }
-    if (this.#held.length === 1) this.#goOn()
+    if (this.#untaken.length === 1) this.#goOn()
   }
 
   /** The thread has ended. What it has told is passed on, then `then` is called. */
   end(then: () => void): void {
     this.#phase = 'away'
-    this.#held.push(() => {
+    this.#untaken.push(() => {
       this.#tellLost()
-      this.#end?.memory.leaves(this.#front)
+      this.#end?.memory.leaves(this.#end.front)
       this.#end = undefined
       then()
     })
-    if (this.#held.length === 1) this.#goOn()
+    if (this.#untaken.length === 1) this.#goOn()
   }
 
   /** Nobody says any more how far the other fronts are: what waits for them counts as lost. To be called behind `end`. */
   cut(): void {
-    if (this.#held.length === 0) return
-    this.#held = this.#held.filter((one) => typeof one === 'function')
+    if (this.#untaken.length === 0) return
+    this.#untaken = this.#untaken.filter((one) => typeof one === 'function')
     this.#noticed = false
     this.#goOn()
   }
 
   /** The front ends: nobody waits for it any more. */
   leave(): void {
-    this.#end?.memory.leaves(this.#front)
+    this.#end?.memory.leaves(this.#end.front)
   }
 
   #add(command: Command, receive: Receive): void {
     if (this.#frame.length === 0) setImmediate(() => this.flush())
-    const id = this.#nextId
-    this.#nextId = id + limits.frontNumbers
+    assert(this.#end !== undefined, 'a command is for a thread that is there')
+    const id = this.#count++ * limits.frontNumbers + this.#end.front
     const bytes = bytesOf(command)
     this.#frameBytes += bytes
     this.#pending.set(id, { receive, bytes, writes: 'options' in command })
-    this.#frame.push([id, command])
+    this.#frame.push([id, command.kind === 'watch' ? { ...command, front: this.#end.front } : command])
   }
 
   /** @throws Error when it is no frame, or answers what was not asked */
@@ -198,23 +216,23 @@ export class ShardLink {
 
   /** Passes on what is held, as far as all fronts are. */
   #goOn(): void {
-    for (let first = this.#held[0]; first !== undefined; first = this.#held[0]) {
+    for (let first = this.#untaken[0]; first !== undefined; first = this.#untaken[0]) {
       if (typeof first === 'function') first()
       else if (this.#mayPass(first)) this.#pass(first)
       else return
-      this.#held.shift()
+      this.#untaken.shift()
       this.#noticed = false
     }
   }
 
   /** Processes the notices of a frame. @returns whether all fronts have; if not, it goes on once they have */
   #mayPass({ notices, told }: FrontFrame): boolean {
-    const memory = this.#end?.memory
-    assert(memory !== undefined, 'a frame is of a thread that is there')
+    assert(this.#end !== undefined, 'a frame is of a thread that is there')
+    const { memory, front } = this.#end
     if (!this.#noticed) {
       for (const notice of notices) this.#guard(() => this.#listener.notice(notice))
       // Without notices too: the first frame of a front says only that it need not process what was told before.
-      if (told !== this.#told) memory.hasTaken(this.#front, told)
+      if (told !== this.#told) memory.hasTaken(front, told)
       this.#told = told
       this.#noticed = true
     }

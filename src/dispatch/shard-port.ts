@@ -1,13 +1,19 @@
 import { Worker, type MessagePort } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
-import type { Refusal } from '../base/errors.js'
 import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
-import type { Command, Outcome, ShardSettings } from '../protocol/messages.js'
-import { closeShard, handOverShard, type FrontJoins, type ShardWorkerData } from '../protocol/shard-data.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
+import type { ShardSettings } from '../protocol/messages.js'
+import {
+  closeShard,
+  handOverShard,
+  isShardReady,
+  type FrontJoins,
+  type ShardWorkerData,
+} from '../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
 import { ShardMemory } from '../protocol/shard-memory.js'
-import { ShardLink, type LinkListener, type Receive } from './shard-link.js'
+import type { FrontEnd, FrontLink } from './front-link.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
 
 /** The number of the front that the main thread is. */
@@ -16,56 +22,75 @@ export const mainFront = 0
 /** Makes the lines of a shard to the log of its cluster. */
 export type LinesOf = (shard: number) => ClusterLines
 
-/** What a shard sends besides outcomes. */
-export interface ShardListener extends LinkListener {
-  /** The thread ended unexpectedly. */
+/** What a shard's thread is started with. */
+export interface ShardPortParts {
+  settings: ShardSettings
+  /** Of a node of a cluster. */
+  cluster: ClusterOwner | undefined
+  /** The main thread's end of the shard. */
+  front: FrontLink
+  /** The thread ended unexpectedly, and what it had told is passed on. */
   died(error: Error): void
 }
 
-/** The main thread's end of one shard worker: starts and ends its thread, and talks to it as the first of the fronts. */
+/** What makes the shards of a node its own. */
+export interface ClusterOwner {
+  linesOf: LinesOf
+  lease: LeaseMemory
+  /** Ends the thread that follows what other nodes own. Resolves when it has no store open. */
+  unfollow(): Promise<void>
+}
+
+/** A thread of the shard that is open. */
+interface Running {
+  worker: Worker
+  memory: ShardMemory
+  /** By which the main thread talks to it. */
+  end: FrontEnd
+}
+
+/** The thread of one shard: starts and ends it, and has the main thread talk to it as the first of the fronts. */
 export class ShardPort {
-  readonly #settings: ShardSettings
-  readonly #linesOf: LinesOf | undefined
-  readonly #listener: ShardListener
-  readonly #link: ShardLink
-  #worker: Worker | undefined
+  readonly #parts: ShardPortParts
+  #running: Running | undefined
   /** Settles when the current start, or the last one, has ended. */
   #starting: Promise<void> = Promise.resolve()
   /** Resolves when the last thread has ended. */
   #ended: Promise<void> = Promise.resolve()
   /** Watches the thread from its start to its end. */
   #watch: ThreadWatch | undefined
-  #memory: ShardMemory | undefined
-  /** That of a thread which has not opened its store yet. */
+  /** Memory of a thread which has not opened its store yet. */
   #nextMemory: ShardMemory | undefined
+  /** That of a thread which has ended, while what it told last is passed on. */
+  #endingMemory: ShardMemory | undefined
   #closing = false
+  /** The shard is about to be handed over: nobody joins any more. */
+  isLeaving = false
   /** Agents that the last thread had: a new one counts anew. */
   #agents = 0
 
-  /** @param linesOf makes the lines to the log of a cluster, for each thread anew; absent where there is none */
-  constructor(settings: ShardSettings, listener: ShardListener, linesOf?: LinesOf) {
-    this.#linesOf = linesOf
-    this.#settings = settings
-    this.#listener = listener
-    this.#link = new ShardLink(mainFront, listener)
-  }
-
-  /** Commands that wait for their outcome. */
-  get depth(): number {
-    return this.#link.depth
-  }
-
-  get serving(): boolean {
-    return this.#link.serving
+  constructor(parts: ShardPortParts) {
+    this.#parts = parts
   }
 
   /** Whether there is a thread, which may not serve yet. */
   get alive(): boolean {
-    return this.#worker !== undefined
+    return this.#running !== undefined
+  }
+
+  /** Whether it serves the main thread, which may talk to that of another node by now. */
+  get serving(): boolean {
+    const { front } = this.#parts
+    return this.#running !== undefined && front.isAt(this.#running.end) && front.serving
   }
 
   get figures(): ShardFigures {
-    return this.#memory?.figures ?? { ...noFigures(), agents: this.#agents }
+    return this.#running?.memory.figures ?? { ...noFigures(), agents: this.#agents }
+  }
+
+  /** Commands that wait for it. */
+  get depth(): number {
+    return this.#running?.memory.depth ?? 0
   }
 
   /** Milliseconds without progress of the thread while commands wait for it. */
@@ -74,44 +99,51 @@ export class ShardPort {
   }
 
   /**
-   * Starts the thread; returns when its store is open.
+   * Starts the thread; returns the end by which the main thread talks to it, when its store is open.
    * @param fronts numbers of those that are to learn of it: nobody is answered before they serve
    * @throws Error when it cannot be opened
    */
-  start(fronts: readonly number[] = []): Promise<void> {
+  start(fronts: readonly number[] = []): Promise<FrontEnd> {
+    this.#closing = false
+    this.isLeaving = false
     const starting = this.#start(fronts)
-    this.#starting = starting.catch(() => undefined)
+    this.#starting = starting.then(
+      () => undefined,
+      () => undefined,
+    )
     return starting
   }
 
-  async #start(fronts: readonly number[]): Promise<void> {
+  async #start(fronts: readonly number[]): Promise<FrontEnd> {
+    const { settings, cluster, front, died } = this.#parts
     const heartbeat = new Heartbeat()
     const memory = new ShardMemory()
     memory.figures = { ...noFigures(), agents: this.#agents }
-    for (const front of fronts) memory.learns(front)
+    for (const one of fronts) memory.learns(one)
     // A front may leave before the thread is there, and must not be waited for.
     this.#nextMemory = memory
-    const lines = this.#linesOf?.(this.#settings.shard)
+    const lines = cluster?.linesOf(settings.shard)
     const workerData: ShardWorkerData = {
-      settings: this.#settings,
+      settings,
       heartbeat: heartbeat.memory,
       shared: memory.memory,
       ...(lines !== undefined && { lines }),
     }
     const worker = new Worker(new URL('../../workers/shard-thread.js', import.meta.url), {
       workerData,
-      name: `shard-${this.#settings.shard}`,
+      name: `shard-${settings.shard}`,
       ...(lines !== undefined && { transferList: [lines.log.port, lines.checkpoints.port] }),
     })
     const watch = new ThreadWatch(worker, heartbeat)
     this.#watch = watch
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.once('exit', () => (this.#watch = undefined))
+    const end = new WorkerEnd(worker, { memory, lease: cluster?.lease })
     // One listener for the first message and for all others: Node stops delivering when the last listener is removed.
-    await new Promise<void>((resolve, reject) => {
+    end.term = await new Promise<number>((resolve, reject) => {
       worker.on('message', (message: unknown) => {
-        if (message instanceof ArrayBuffer) this.#link.receive(message)
-        else resolve()
+        if (message instanceof ArrayBuffer) end.take(message)
+        else if (isShardReady(message)) resolve(message.term)
       })
       worker.once('error', reject)
       worker.once('exit', (code) => reject(new Error(`The thread ended with ${code} before it was ready`)))
@@ -120,47 +152,49 @@ export class ShardPort {
     worker.on('error', (error) => (failure = error))
     // `exit` comes after the last frame of the thread, `error` may come before: committed writes are still answered.
     worker.on('exit', (code) => {
+      assert(this.#running?.worker === worker, 'a thread has no successor before it has ended')
       const how = watch.ending ? 'hung and was ended' : `ended with ${code}`
-      this.#end(worker, failure ?? new Error(`The thread of shard ${this.#settings.shard} ${how}`))
+      this.#agents = this.figures.agents
+      this.#running = undefined
+      this.#endingMemory = memory
+      // Until it has told all, the shard may have been opened again.
+      const isWanted = !this.#closing
+      end.over()
+      void front.ended.then(() => {
+        if (this.#endingMemory === memory) this.#endingMemory = undefined
+        if (isWanted) died(failure ?? new Error(`The thread of shard ${settings.shard} ${how}`))
+      })
     })
-    this.#worker = worker
-    this.#memory = memory
+    this.#running = { worker, memory, end }
     this.#nextMemory = undefined
     watch.opened()
-    this.#link.begin({ memory, post: (frame) => worker.postMessage(frame, [frame]) })
+    return end
   }
 
-  /** The main thread knows what the last thread has told: the new one serves. */
-  serve(): void {
-    this.#link.serve()
-  }
-
-  /** Has the thread talk to one more front. @returns the memory that they share; undefined while there is no thread */
-  join(front: number, port: MessagePort): ShardMemory | undefined {
-    if (this.#worker === undefined || this.#memory === undefined) return undefined
-    this.#memory.learns(front)
+  /**
+   * Has the thread talk to one more front.
+   * @returns the memory that they share, and the term of the thread; undefined while there is none
+   */
+  join(front: number, port: MessagePort): { memory: ShardMemory; term: number } | undefined {
+    if (this.#running === undefined || this.isLeaving) return undefined
+    const { worker, memory, end } = this.#running
+    memory.learns(front)
     const joins: FrontJoins = { kind: 'front', front, port }
-    this.#worker.postMessage(joins, [port])
-    return this.#memory
+    worker.postMessage(joins, [port])
+    return { memory, term: end.term }
+  }
+
+  /** Another node is to have the shard: no front joins any more. */
+  leaving(): void {
+    this.isLeaving = true
+    this.#parts.front.leaving()
   }
 
   /** A front has gone. */
   leave(front: number): void {
-    this.#memory?.leaves(front)
+    this.#running?.memory.leaves(front)
     this.#nextMemory?.leaves(front)
-  }
-
-  /**
-   * Sends a command with the others of this tick.
-   * @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving
-   */
-  send(command: Command, receive: Receive): Refusal | undefined {
-    return this.#link.send(command, receive)
-  }
-
-  /** Asks a thread that does not serve yet. */
-  learn(command: Command): Promise<Outcome> {
-    return this.#link.learn(command)
+    this.#endingMemory?.leaves(front)
   }
 
   /** Checks the thread. One that hangs is ended; callers and listener are told in the same way as when it dies. */
@@ -183,18 +217,56 @@ export class ShardPort {
   async close(handsOver: boolean): Promise<void> {
     this.#closing = true
     await this.#starting
-    this.#link.flush()
-    this.#worker?.postMessage(handsOver ? handOverShard : closeShard)
+    this.#parts.front.flush()
+    this.#running?.worker.postMessage(handsOver ? handOverShard : closeShard)
     await this.#ended
   }
+}
 
-  #end(worker: Worker, error: Error): void {
-    assert(this.#worker === worker, 'a thread has no successor before it has ended')
-    this.#worker = undefined
-    this.#link.end(() => {
-      this.#agents = this.figures.agents
-      this.#memory = undefined
-      if (!this.#closing) this.#listener.died(error)
-    })
+/** The main thread's way to a shard's thread. */
+class WorkerEnd implements FrontEnd {
+  readonly front = mainFront
+  readonly memory: ShardMemory
+  readonly lease: LeaseMemory | undefined
+  term = 0
+  isLeaving = false
+  readonly #worker: Worker
+  #take: ((frame: ArrayBuffer) => void) | undefined
+  #closed: (() => void) | undefined
+  #isOver = false
+  /** Frames that came before anybody listened. */
+  readonly #early: ArrayBuffer[] = []
+
+  constructor(worker: Worker, { memory, lease }: Pick<FrontEnd, 'memory' | 'lease'>) {
+    this.#worker = worker
+    this.memory = memory
+    this.lease = lease
+  }
+
+  post(frame: ArrayBuffer): void {
+    this.#worker.postMessage(frame, [frame])
+  }
+
+  listen(take: (frame: ArrayBuffer) => void, closed: () => void): void {
+    this.#take = take
+    this.#closed = closed
+    for (const frame of this.#early.splice(0)) take(frame)
+    if (this.#isOver) closed()
+  }
+
+  take(frame: ArrayBuffer): void {
+    if (this.#isOver) return
+    if (this.#take === undefined) this.#early.push(frame)
+    else this.#take(frame)
+  }
+
+  /** The thread has ended. */
+  over(): void {
+    this.#isOver = true
+    this.#closed?.()
+  }
+
+  close(): void {
+    this.over()
   }
 }

@@ -3,12 +3,12 @@ import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
 import { hasLostLog, isFenced, isHeld } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
-import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Command, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
 import type { Notice } from '../protocol/notices.js'
 import type { ShardFigures } from '../protocol/shard-figures.js'
 import type { ShardMemory } from '../protocol/shard-memory.js'
-import { mainFront, ShardPort, type LinesOf } from './shard-port.js'
+import { FrontLink, join, type FrontEnd } from './front-link.js'
+import { type ClusterOwner, ShardPort } from './shard-port.js'
 import { Shards, type FrontNotice } from './shards.js'
 import { hasSpoiltMemory } from './spoilt-memory.js'
 
@@ -53,14 +53,6 @@ export interface ShardsOptions {
   cluster?: ClusterOwner | undefined
 }
 
-/** What makes the shards of a node its own. */
-export interface ClusterOwner {
-  linesOf: LinesOf
-  lease: LeaseMemory
-  /** Ends the thread that follows what another node owns. Resolves when nobody has the stores open. */
-  unfollow(): Promise<void>
-}
-
 /** Figures of a shard, with what the main thread knows of its thread. */
 export type ShardThreadFigures = ShardFigures & {
   depth: number
@@ -81,6 +73,8 @@ interface Ends {
 export class ShardThreads {
   /** The shards, as the main thread asks them. */
   readonly shards: Shards
+  /** The main thread's ends of them. */
+  readonly links: readonly FrontLink[]
   readonly #ports: ShardPort[]
   /** Set at the start; nothing is reported before. */
   #listener: ShardsListener | undefined
@@ -100,58 +94,85 @@ export class ShardThreads {
     this.#silenceMaxMs = silenceMaxMs
     this.#cluster = cluster
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
+    this.links = settings.map(({ shard }) => this.#linkOf(shard, cluster !== undefined))
     this.#ports = settings.map(
-      (one) =>
-        new ShardPort(
-          one,
-          {
-            events: (events) => this.#listener?.events(one.shard, events),
-            notice: (notice) => this.#notice(one.shard, notice),
-            unreadable: (error) =>
-              this.lose(one.shard, `what its thread told cannot be read (${String(error)})`),
-            died: (error) => this.#restart(one.shard, error),
-          },
-          cluster?.linesOf,
-        ),
+      (one, place) =>
+        new ShardPort({
+          settings: one,
+          cluster,
+          front: this.#linkAt(place),
+          died: (error) => this.#restart(one.shard, error),
+        }),
     )
-    this.shards = new Shards(this.#ports, { front: mainFront, cacheBytesMax, lease: cluster?.lease })
+    const isOfNode = cluster !== undefined
+    this.shards = new Shards(this.links, { cacheBytesMax, isOfNode })
   }
 
-  /** Opens every store. @throws Error when one cannot be opened; `isHeld` where another node of the cluster owns the first */
+  #linkOf(shard: number, waits: boolean): FrontLink {
+    return new FrontLink(
+      {
+        events: (events) => this.#listener?.events(shard, events),
+        notice: (notice) => this.#notice(shard, notice),
+        unreadable: (error) => this.lose(shard, `what its thread told cannot be read (${String(error)})`),
+        ended: () => this.shards.ended(),
+      },
+      waits,
+    )
+  }
+
+  /** Opens every store. @throws Error when one cannot be opened */
   async start(listener: ShardsListener): Promise<void> {
+    this.begin(listener)
+    const ends = await Promise.all(this.#ports.map((port) => port.start()))
+    for (const [shard, end] of ends.entries()) {
+      const link = this.#linkAt(shard)
+      await link.attach(end)
+      link.serve(end)
+    }
+  }
+
+  /** Opens none yet. */
+  begin(listener: ShardsListener): void {
     this.#listener = listener
-    if (this.#cluster !== undefined) await this.#startInTurn()
-    else await Promise.all(this.#ports.map((port) => port.start()))
-    for (const port of this.#ports) port.serve()
-    if (this.#silenceMaxMs > 0) this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
+    if (this.#silenceMaxMs > 0) this.#looks ??= setInterval(() => this.#look(), limits.shardLookMs)
   }
 
   /**
-   * Whoever has opened the first shard owns all of them: so two nodes that try at once do not take half of them each. Of
-   * the others, the one before gives up the last.
+   * Opens one store; returns when its shard serves the main thread.
+   * @throws Error when it cannot be opened; `isHeld` where another node of the cluster owns it
    */
-  async #startInTurn(): Promise<void> {
-    const [first, ...others] = this.#ports
-    await first?.start()
-    await Promise.all(others.map((port) => this.#startHeld(port)))
+  async open(shard: number): Promise<void> {
+    const end = await this.#portAt(shard).start([...this.#fronts])
+    this.#listener?.replaced(shard)
+    await this.#learn(shard, end)
   }
 
-  async #startHeld(port: ShardPort): Promise<void> {
-    for (;;) {
-      try {
-        return await port.start()
-      } catch (error) {
-        if (this.#closing || !(error instanceof Error) || !isHeld(error)) throw error
-        await new Promise((resolve) => setTimeout(resolve, limits.clusterHeldMs))
-      }
-    }
+  /** The main thread sends nothing more to a shard that another node is to have, and no further front does. */
+  leaving(shard: number): void {
+    this.#portAt(shard).leaving()
+  }
+
+  /** Whether this node has a thread of a shard. */
+  has(shard: number): boolean {
+    return this.#portAt(shard).alive
+  }
+
+  /** Whether that serves the main thread. */
+  serves(shard: number): boolean {
+    return this.#portAt(shard).serving
+  }
+
+  /** Ends the thread of a shard, for another node to have it. Every front knows already that it ends. */
+  async handOver(shard: number): Promise<void> {
+    await this.#portAt(shard).close(this.#cluster?.lease.holds() === true)
   }
 
   /**
    * Has a shard talk to one more front. Until the front has learnt what it must know, nobody is answered.
-   * @returns the memory that they share; undefined while the shard has no thread, for whose successor it is to be asked again
+   * @returns the memory that they share, and the term of its thread; undefined while it has none, for whose successor it is to be
+   * asked again
    */
-  join(shard: number, front: number, port: MessagePort): ShardMemory | undefined {
+  join(shard: number, front: number, port: MessagePort): { memory: ShardMemory; term: number } | undefined {
     this.#fronts.add(front)
     return this.#ports[shard]?.join(front, port)
   }
@@ -236,7 +257,6 @@ export class ShardThreads {
 
   /** A thread that died is started again after a pause that grows with the deaths of the last minute. */
   #restart(shard: number, error: Error): void {
-    this.shards.ended()
     if (this.#closing) return
     const ends = this.#ends[shard]
     if (ends !== undefined) ends.deaths++
@@ -244,7 +264,7 @@ export class ShardThreads {
       this.lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
       return
     }
-    if (isFenced(error)) {
+    if (isFenced(error) || isHeld(error)) {
       this.lose(shard, 'another node of the cluster has taken it')
       return
     }
@@ -263,27 +283,32 @@ export class ShardThreads {
 
   async #startAgain(shard: number, released: Promise<void> | undefined): Promise<void> {
     await released
-    const port = this.#ports[shard]
-    if (port === undefined || this.#closing) return
+    // Where it was to be handed over, whoever follows its log finds out what became of that.
+    if (this.#closing || this.#portAt(shard).isLeaving) return
     try {
-      await port.start([...this.#fronts])
+      await this.open(shard)
     } catch (error) {
       this.#restart(shard, error instanceof Error ? error : new Error(String(error)))
-      return
     }
-    this.#listener?.replaced(shard)
-    await this.#learn(shard, port)
   }
 
-  /** If the thread ends meanwhile, another one is started, and this begins again. */
-  async #learn(shard: number, port: ShardPort): Promise<void> {
-    try {
-      await this.#listener?.learn(shard, (command) => port.learn(command))
-    } catch (error) {
-      if (port.alive) this.lose(shard, `what it told is not known (${String(error)})`)
-      return
-    }
-    port.serve()
-    this.#listener?.restarted(shard)
+  async #learn(shard: number, end: FrontEnd): Promise<void> {
+    const serves = await join(this.#linkAt(shard), end, {
+      learn: async (ask) => this.#listener?.learn(shard, ask),
+      failed: (reason) => this.lose(shard, reason),
+    })
+    if (serves) this.#listener?.restarted(shard)
+  }
+
+  #linkAt(shard: number): FrontLink {
+    const link = this.links[shard]
+    assert(link !== undefined, 'the main thread has an end of each shard')
+    return link
+  }
+
+  #portAt(shard: number): ShardPort {
+    const port = this.#ports[shard]
+    assert(port !== undefined, 'each shard has a port')
+    return port
   }
 }

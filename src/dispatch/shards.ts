@@ -1,7 +1,9 @@
-import type { Refusal } from '../base/errors.js'
+import { steadyClock } from '../base/clock.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
 import type { Command, CommandOf, Outcome } from '../protocol/messages.js'
-import type { LeaseMemory } from '../protocol/lease-memory.js'
+import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { outcomeUnknown, type Receive as ReceiveProven } from './shard-link.js'
@@ -15,32 +17,38 @@ export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
 /** One shard, to whom commands are sent. */
 export interface ShardSender {
   readonly serving: boolean
-  /** @returns a refusal, and nothing is sent, when the shard's queue is full or it is not serving */
+  /** Since when it has not been, by the steady clock. */
+  readonly awaySinceMs: number
+  /** Until when what its thread, or the last one, answers may be told; absent for a server of its own. */
+  readonly lease: LeaseMemory | undefined
+  /** @returns a refusal, and nothing is sent, when the shard's queue is full, or it is not serving and nobody waits for it */
   send(command: Command, receive: ReceiveProven): Refusal | undefined
 }
 
 /** What a front is, as its shards know it. */
 export interface FrontOptions {
-  /** Its number. */
-  front: number
   /** Memory for records that were read by hash, bytes; 0 is off. */
   cacheBytesMax: number
-  /** Of a node of a cluster: without its database for long, another one may have gone on. */
-  lease?: LeaseMemory | undefined
+  /**
+   * Of a node of a cluster: another one may have gone on with a shard that this front does not talk to, or whose owner has no
+   * lease.
+   */
+  isOfNode?: boolean
 }
+
+const moving = refuse('unavailable', 'A shard is moving to another node of the cluster, try again', {
+  retryAfterSecs: 1,
+})
 
 /** All shards, as one front asks them: sends commands to the shards that own their agents. */
 export class Shards {
-  /** The number of the front. */
-  readonly front: number
   readonly #shards: readonly ShardSender[]
   readonly #records: RecordCache
-  readonly #lease: LeaseMemory | undefined
+  readonly #isOfNode: boolean
 
-  constructor(shards: readonly ShardSender[], { front, cacheBytesMax, lease }: FrontOptions) {
-    this.front = front
+  constructor(shards: readonly ShardSender[], { cacheBytesMax, isOfNode = false }: FrontOptions) {
     this.#shards = shards
-    this.#lease = lease
+    this.#isOfNode = isOfNode
     this.#records = new RecordCache(cacheBytesMax)
   }
 
@@ -64,8 +72,9 @@ export class Shards {
     const sender = this.#shards[shard]
     if (sender === undefined) throw new Error(`Expected a shard below ${this.count}, got ${shard}`)
     // Whether a shard is watched is no answer, and an agent whose streams have ended is not to be watched on.
-    const cutOff = command.kind === 'watch' ? undefined : this.leaseRefusal()
-    const refusal = cutOff ?? sender.send(command, this.#withProof(command, receive))
+    const asksFirst = sender.serving && command.kind !== 'watch'
+    const cutOff = asksFirst ? sender.lease?.refusal() : undefined
+    const refusal = cutOff ?? sender.send(command, this.#withProof(sender, command, receive))
     if (refusal !== undefined) receive(refusal)
   }
 
@@ -85,11 +94,36 @@ export class Shards {
   }
 
   /**
-   * Why nobody is answered from what this process has in memory: another node may have gone on. To be asked when the answer
-   * is known; undefined while it may be given.
+   * Why nobody is answered from what this front has in memory of a shard, or of all: another node may have gone on. To be asked when
+   * the answer is known; undefined while it may be given.
    */
-  leaseRefusal(): Refusal | undefined {
-    return this.#lease?.refusal()
+  leaseRefusal(shard?: number): Refusal | undefined {
+    if (!this.#isOfNode) return undefined
+    if (shard !== undefined) return refusalOf(this.#shards[shard])
+    for (const one of this.#shards) {
+      const refusal = refusalOf(one)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  /** The same, where a shard that has been away for a moment is no reason: by default, for as long as one takes to move to another node. */
+  lastingRefusal(shard?: number, momentMs: number = limits.shardMoveMs): Refusal | undefined {
+    if (!this.#isOfNode) return undefined
+    const asked = shard === undefined ? this.#shards : this.#shards.slice(shard, shard + 1)
+    for (const one of asked) {
+      const moves = !one.serving && steadyClock() - one.awaySinceMs < momentMs
+      const refusal = moves ? undefined : refusalOf(one)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
+  }
+
+  /** Resolves when a shard, or all, may be answered from, or nobody waits for that any longer. */
+  async untilCurrent(shard?: number): Promise<void> {
+    const untilMs = steadyClock() + limits.shardMoveMs
+    while (this.leaseRefusal(shard) !== undefined && steadyClock() < untilMs)
+      await new Promise((resolve) => setTimeout(resolve, limits.shardMoveLookMs))
   }
 
   /** The shard that owns an agent. */
@@ -120,7 +154,7 @@ export class Shards {
   /** Reads a record by its hash: from the cache, or from its shard for the cache. */
   #get(command: CommandOf<'recordGet'>, receive: Receive): void {
     const body = this.#records.find(command)
-    if (body !== undefined && this.leaseRefusal() === undefined) {
+    if (body !== undefined && this.leaseRefusal(this.shardOf(command.agent)) === undefined) {
       receive({ kind: 'reply', status: 200, body })
       return
     }
@@ -131,16 +165,22 @@ export class Shards {
   }
 
   /**
-   * Looks at the lease when the outcome is there: a shard may have decided after its end. Whether a long write had a group
-   * appended before is not known then.
+   * Looks at the lease of the shard's owner when the outcome is there: the shard may have decided after its end. Whether a long
+   * write had a group appended before is not known then. Where a command waits for an owner, it is the lease of that one.
    */
-  #withProof(command: Command, receive: Receive): ReceiveProven {
-    if (this.#lease === undefined) return receive
-    const lease = this.#lease
+  #withProof(sender: ShardSender, command: Command, receive: Receive): ReceiveProven {
+    if (!this.#isOfNode) return receive
     return (outcome, proven) => {
-      const cutOff = proven ? undefined : lease.refusal()
+      const cutOff = proven ? undefined : (sender.lease ?? noLease).refusal()
       if (cutOff === undefined) receive(outcome)
       else receive('options' in command ? outcomeUnknown : cutOff)
     }
   }
 }
+
+function refusalOf(one: ShardSender | undefined): Refusal | undefined {
+  return one?.serving === true ? one.lease?.refusal() : moving
+}
+
+/** Of who owns nothing. */
+const noLease = new LeaseMemory()

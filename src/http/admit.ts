@@ -3,6 +3,7 @@ import { organismNamespace, type Namespace } from '../auth/namespace.js'
 import { refuse, type Fault, type Refusal } from '../base/errors.js'
 import { refuseAll, shortName } from '../base/faults.js'
 import { limits } from '../base/limits.js'
+import { isOfSettingsAlone, shardOfCredential } from './auth/credential-shard.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type { Answer, Principal } from '../routes/route.js'
 import type { Route } from '../routes/routes.js'
@@ -50,8 +51,6 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
   const namespace = namespaceOf(route, parameters, handling)
   if (namespace === undefined) return refuse('organism_not_found', 'Expected the id of an organism')
   const grant = (principal: Principal | Refusal) => {
-    const cutOff = isOfSettings(principal) ? undefined : handling.shards.leaseRefusal()
-    if (cutOff !== undefined) return cutOff
     if ('code' in principal) return principal
     const query = queryOf(placed.head)
     const refusal = unknownParameters(route, query) ?? (placed.writes ? handling.writeRefusal() : undefined)
@@ -61,8 +60,34 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
     const { head, writes, addressOf } = placed
     return { head, writes, addressOf, parameters, query, principal, namespace, ownerOf }
   }
-  const caller = callerOf(route, { placed, namespace }, handling)
-  return caller instanceof Promise ? caller.then(grant) : grant(caller)
+  const find = () => callerOf(route, { placed, namespace }, handling)
+  const caller = find()
+  if (caller instanceof Promise || whyUnknown(caller, handling) !== undefined)
+    return knownCaller(caller, find, handling).then(grant)
+  return grant(caller)
+}
+
+/** The caller as the shards that decide on it say now; where one of them moves, once that is over. */
+async function knownCaller(
+  found: Caller,
+  find: () => Caller,
+  handling: Handling,
+): Promise<Principal | Refusal> {
+  const caller = await found
+  if (whyUnknown(caller, handling) === undefined) return caller
+  await handling.shards.untilCurrent(decidingShard(caller, handling))
+  const again = await find()
+  return whyUnknown(again, handling) ?? again
+}
+
+/** Why it cannot be said who the caller is: keys and tokens may have been made, and have ended, at another node. */
+function whyUnknown(caller: Principal | Refusal, handling: Handling): Refusal | undefined {
+  return isOfSettings(caller) ? undefined : handling.shards.leaseRefusal(decidingShard(caller, handling))
+}
+
+/** The shard that says whether a credential is in force; undefined where any may. */
+function decidingShard(caller: Principal | Refusal, { shards }: Handling): number | undefined {
+  return 'code' in caller ? undefined : shardOfCredential(caller, shards)
 }
 
 /** Whether a route writes, which it cannot while the disk is full. */
@@ -87,9 +112,9 @@ function namespaceOf(route: Route, parameters: string[], { auth }: Handling): Na
   return organismNamespace(parameters[0] ?? '')
 }
 
-/** Whether a caller is known by the settings alone. Other keys and tokens may have been made, and have ended, at another node. */
+/** Whether a caller is known by the settings alone. */
 function isOfSettings(caller: Principal | Refusal): boolean {
-  return !('code' in caller) && caller.key === undefined && caller.user === undefined
+  return !('code' in caller) && isOfSettingsAlone(caller)
 }
 
 /** The caller, if it may use the route. */

@@ -259,9 +259,8 @@ export class HttpMetrics {
     const show = (name: string, help: string, value: (figures: ClusterFigures) => number) =>
       this.#figure(`strandfast_cluster_${name}`, help, () => value(cluster()))
     show('lease', '1 while this node may answer', ({ mayAnswer }) => (mayAnswer ? 1 : 0))
-    show('serving', '1 while this node owns the shards, 0 while it stands by', ({ serving }) =>
-      serving ? 1 : 0,
-    )
+    show('serving', '1 while this node owns any shard', ({ owned }) => (owned > 0 ? 1 : 0))
+    show('owned_shards', 'Shards that this node owns', ({ owned }) => owned)
     show('members', 'Nodes of the cluster that are alive', ({ members }) => members)
     show('lag_seconds', 'How long ago this node had all that the logs had', ({ lagSecs }) => lagSecs)
     show('appends_total', 'Segments that the database has confirmed since the start', (one) => one.appends)

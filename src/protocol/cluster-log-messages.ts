@@ -125,11 +125,11 @@ export interface ClusterLogFigures {
 /** The same, and how the node stands. */
 export interface ClusterFigures extends ClusterLogFigures {
   mayAnswer: boolean
-  /** Whether it owns the shards. */
-  serving: boolean
+  /** How many shards it owns. */
+  owned: number
   /** Nodes that are alive, as it knows. */
   members: number
-  /** How long ago it had all that the logs had, seconds: 0 for who writes them. */
+  /** How long ago it had all that the logs of the others had, seconds: 0 for who owns all. */
   lagSecs: number
 }
 

@@ -1,14 +1,4 @@
-import {
-  isBytes,
-  isFlag,
-  isNumber,
-  isText,
-  listOf,
-  members,
-  oneOf,
-  optional,
-  type Check,
-} from '../base/shape.js'
+import { isBytes, isFlag, isNumber, isText, members, oneOf, optional, type Check } from '../base/shape.js'
 import { isShardLine, type ShardLine } from './cluster-log-messages.js'
 
 /* What the main thread of a node and the thread that follows the logs of shards say to each other. */
@@ -16,39 +6,58 @@ import { isShardLine, type ShardLine } from './cluster-log-messages.js'
 /** What that thread is started with. */
 export interface FollowerSettings {
   masterSeed: Uint8Array
-  stores: { path: string; line: ShardLine }[]
 }
 
-export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSettings>({
-  masterSeed: isBytes,
-  stores: listOf(members<FollowerSettings['stores'][number]>({ path: isText, line: isShardLine })),
-})
+export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSettings>({ masterSeed: isBytes })
+
+/** What it is told. */
+export type FollowerOrder =
+  /** Keep a store up to its shard's log. Nobody else has it open. */
+  | { kind: 'follow'; path: string; line: ShardLine }
+  /** Close it, for this node to open the shard, or to keep its store no more; answered by `released`. */
+  | { kind: 'release'; shard: number }
+  /** Remove a store that nobody has open. */
+  | { kind: 'remove'; path: string }
+  /** Close all of them and end. */
+  | { kind: 'stop' }
+
+type Order<Kind extends FollowerOrder['kind']> = Extract<FollowerOrder, { kind: Kind }>
+
+const isFollow = members<Order<'follow'>>({ kind: oneOf('follow'), path: isText, line: isShardLine })
+const isRelease = members<Order<'release'>>({ kind: oneOf('release'), shard: isNumber })
+const isRemove = members<Order<'remove'>>({ kind: oneOf('remove'), path: isText })
+const isStop = members<Order<'stop'>>({ kind: oneOf('stop') })
+
+export const isFollowerOrder = (value: unknown): value is FollowerOrder =>
+  isFollow(value) || isRelease(value) || isRemove(value) || isStop(value)
 
 /** What it tells. */
 export type FollowerTold =
   /**
-   * All stores have what the logs had so many milliseconds ago, or more; who owned the first shard, and whether that is alive and has
-   * not given it up.
+   * A store has what its log had so many milliseconds ago, or more, up to a segment; who wrote that last, and whether that is alive and has not given
+   * the shard up.
    */
-  | { kind: 'atEnd'; owner: string; ownerIsAlive: boolean; ageMs: number }
+  | { kind: 'atEnd'; shard: number; segment: number; owner: string; isOwned: boolean; ageMs: number }
   /** A store was made from its log, and the one that was there moved to a place. */
   | { kind: 'built'; shard: number; place: string | undefined }
   /** A log could not be read, or a store not be written; it is tried again. */
   | { kind: 'failed'; shard: number; reason: string }
+  /** A store is closed. */
+  | { kind: 'released'; shard: number }
 
 type Told<Kind extends FollowerTold['kind']> = Extract<FollowerTold, { kind: Kind }>
 
 const isAtEnd = members<Told<'atEnd'>>({
   kind: oneOf('atEnd'),
+  shard: isNumber,
+  segment: isNumber,
   owner: isText,
-  ownerIsAlive: isFlag,
+  isOwned: isFlag,
   ageMs: isNumber,
 })
 const isBuilt = members<Told<'built'>>({ kind: oneOf('built'), shard: isNumber, place: optional(isText) })
 const isFailed = members<Told<'failed'>>({ kind: oneOf('failed'), shard: isNumber, reason: isText })
+const isReleased = members<Told<'released'>>({ kind: oneOf('released'), shard: isNumber })
 
 export const isFollowerTold = (value: unknown): value is FollowerTold =>
-  isAtEnd(value) || isBuilt(value) || isFailed(value)
-
-/** Has it close the stores and end. */
-export const stopFollowing = 'stop'
+  isAtEnd(value) || isBuilt(value) || isFailed(value) || isReleased(value)

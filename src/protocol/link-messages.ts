@@ -1,42 +1,46 @@
 /*
- * What two nodes say to each other over a link, beside frames of shards (docs/adr/0047-links.md). Who stands by is a front
- * of the shards of the node that owns them. Both run the same version of the program, which the first message says, so
- * what follows is not checked.
+ * What two nodes say to each other over a link, beside frames of shards (docs/adr/0047-links.md). Each front of a
+ * node is one of the shards that the other node owns. Both run the same version of the program, which the first message says, so
+ * what follows is not checked. The term of a thread tells it from those before.
  */
 
-/** What a node that stands by says. */
+/** What a front of another node says. */
 export type ToOwner =
   /** The first message. */
   | { kind: 'hello'; version: string; node: string; incarnation: number }
-  /** Its front is there: shards may wait for it from now on. */
-  | { kind: 'made' }
   /** By its clock, milliseconds. */
   | { kind: 'ping'; atMs: number }
   /** It has learnt what it must know of a shard, and what was told up to a frame. */
-  | { kind: 'serves'; shard: number; told: number }
+  | { kind: 'serves'; shard: number; term: number; told: number }
   /** It has taken what a frame told. */
-  | { kind: 'taken'; shard: number; told: number }
+  | { kind: 'taken'; shard: number; term: number; told: number }
+  /** It sends nothing more to a shard that is to have another owner, and lets nobody in by what that has told. */
+  | { kind: 'released'; shard: number; term: number }
+  /** It keeps nothing of what the thread of a shard has told, or never talks to it: nobody need wait for it. */
+  | { kind: 'leaves'; shard: number; term: number }
   /** A call, or the answer to one. */
   | { kind: 'call'; message: unknown }
 
-/** Whether a message is of such a node; of the same version, so it is what it says. */
+/** Whether a message is of such a front; of the same version, so it is what it says. */
 export const isToOwner = (value: unknown): value is ToOwner => hasKind(value)
 
-/** What the owner of the shards says. */
+/** What an owner of shards says. */
 export type ToFront =
-  /** The first message: the number of the front that the other node is. */
-  | { kind: 'welcome'; front: number; hasServerLog: boolean }
+  /** The first message: the number of the front. */
+  | { kind: 'welcome'; front: number }
   | { kind: 'refused'; reason: string }
   /** It may answer for so long from when it asked. */
   | { kind: 'pong'; atMs: number; forMs: number; readOnly: boolean }
-  /** The thread of a shard is there. */
-  | { kind: 'joined'; shard: number }
+  /** The thread of a shard is there; one of a later owner has a higher term. */
+  | { kind: 'joined'; shard: number; term: number }
+  /** It is to have another owner: nothing more may be sent to it. */
+  | { kind: 'leaving'; shard: number; term: number }
   /** It has ended. */
-  | { kind: 'left'; shard: number }
+  | { kind: 'left'; shard: number; term: number }
   /** Every front has taken what a frame told. */
-  | { kind: 'allTaken'; shard: number; told: number }
-  /** It takes no new requests. */
-  | { kind: 'stopping' }
+  | { kind: 'allTaken'; shard: number; term: number; told: number }
+  /** It has given a shard up for the other node to have. */
+  | { kind: 'offered'; shard: number }
   | { kind: 'call'; message: unknown }
 
 /** The same of the owner. */

@@ -132,6 +132,7 @@ export interface Watch {
   kind: 'watch'
   agent: string
   on: boolean
+  /** The number that the front has at the thread that it is sent to; the link to that puts it in. */
   front: number
 }
 

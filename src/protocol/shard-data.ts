@@ -24,6 +24,13 @@ export interface FrontJoins {
   port: MessagePort
 }
 
+/** The first message of a shard's thread: its store is open. */
+export interface ShardReady {
+  kind: 'ready'
+  /** Higher than that of any thread of the shard before: where the owner opened its log, in a cluster. */
+  term: number
+}
+
 /** Has a shard finish what it was sent, close its store and end. */
 export const closeShard = 'close'
 
@@ -63,3 +70,6 @@ export const isFrontJoins: Check<FrontJoins> = members<FrontJoins>({
   front: isNumber,
   port: (value): value is MessagePort => value instanceof MessagePort,
 })
+
+/** Whether a message of a shard worker is its first. */
+export const isShardReady: Check<ShardReady> = members<ShardReady>({ kind: oneOf('ready'), term: isNumber })

@@ -30,6 +30,8 @@ export interface MainAuthServices extends AuthServices {
 interface Surroundings {
   directory: DataDirectory
   shards: Shards
+  /** Whether a shard is of this node. */
+  isOwn(shard: number): boolean
   log: Logger
   /** Listener of the threads that hash passwords. */
   told: PoolListener
@@ -61,11 +63,14 @@ export async function makeAuthServices(
 }
 
 /** The sender of mail, if a mail server is set: its library is a quarter of what a start reads otherwise. */
-async function mailSender({ mail }: Config, { shards, log }: Surroundings): Promise<MailSender | undefined> {
+async function mailSender(
+  { mail }: Config,
+  { shards, isOwn, log }: Surroundings,
+): Promise<MailSender | undefined> {
   if (mail === undefined) return undefined
   const { smtpServer } = await import('../outbound/mail.js')
   return new MailSender({
-    outbox: new ShardedOutbox(shards),
+    outbox: new ShardedOutbox(shards, isOwn),
     server: smtpServer(mail),
     linkBaseUrl: mail.linkBaseUrl,
     clock: systemClock,

@@ -3,22 +3,16 @@ import { join } from 'node:path'
 import { readIfThere, writeDurably } from '../base/durable-file.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
-import { systemClock } from '../base/clock.js'
+import { refuse, type Refusal } from '../base/errors.js'
 import { machineClock } from '../base/machine-clock.js'
-import { version } from '../base/version.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import { linkKeyOf } from '../data-directory/link-key.js'
 import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
 import { type Member, Membership } from '../dispatch/cluster/membership.js'
-import {
-  type AlikeSettings,
-  differences,
-  leaseMsOf,
-  tellOwn,
-  tellSettings,
-} from '../dispatch/cluster/told.js'
+import { type AlikeSettings, differences, leaseMsOf, tellSettings } from '../dispatch/cluster/told.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
-import type { ClusterOwner } from '../dispatch/shard-threads.js'
+import { unknownOwner } from '../dispatch/cluster/places.js'
+import type { ClusterOwner } from '../dispatch/shard-port.js'
 import { clusterFormat } from '../outbound/cluster/facts.js'
 import { NodeTable } from '../outbound/cluster/nodes.js'
 import { openLasting } from '../outbound/cluster/server-check.js'
@@ -28,9 +22,12 @@ import { describeTrouble } from '../outbound/cluster/trouble.js'
 import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ClusterConfig } from '../settings/cluster.js'
-import type { ClusterFrontParts } from './cluster-front.js'
-import { StandBy } from './cluster-stand-by.js'
+import { ClusterRow } from './cluster-row.js'
+import { ClusterShards, type ClusterShardsParts } from './cluster-shards.js'
+import type { Fronts } from './fronts.js'
+import type { PeersTold } from './front-messages.js'
 import { LinkOwner } from './link-owner.js'
+import type { Peers } from './peers.js'
 import type { MainCallParts } from './main-calls.js'
 import type { Standing } from './state.js'
 
@@ -55,10 +52,19 @@ export interface NodeParts {
   lost(reason: string): void
 }
 
+/** What a node begins to take shards with. */
+export interface BeginParts {
+  main: MainCallParts
+  standing: Standing
+  /** Links of the main thread to other nodes. */
+  peers: Peers
+  /** What is done to the shards of this process. */
+  shards: Pick<ClusterShardsParts, 'threads' | 'letGo' | 'leaving'>
+}
+
 /**
- * A node of a cluster (docs/adr/0046-members-of-a-cluster.md). One of those that are alive owns all shards and serves; the
- * others stand by. While none of its beats is confirmed for as long as a lease it answers nothing: another one may have
- * taken its place.
+ * A node of a cluster (docs/adr/0046-members-of-a-cluster.md). Those that are alive share the shards, and each takes requests for
+ * all. While none of its beats is confirmed for as long as a lease it answers nothing: another one may have taken its place.
  */
 export class ClusterNode implements ClusterOwner {
   readonly #parts: NodeParts
@@ -75,15 +81,20 @@ export class ClusterNode implements ClusterOwner {
   /** Ticks until a beat that fails is told of again. */
   #quietTicks = 0
   #toldTrouble = ''
-  #servesSinceMs: number | undefined
   #differences = ''
   #isReplicated: boolean | undefined
-  #standBy: StandBy | undefined
+  #begun: { shards: ClusterShards; peers: Peers } | undefined
+  readonly #row: ClusterRow
+  /** Told of the other nodes that are alive. */
+  #followers: ((told: PeersTold) => void)[] = []
+  /** The others as they were told of last. */
+  #toldPeers = ''
 
   constructor(parts: NodeParts) {
     this.#parts = parts
     const { settings, address, alike, lost } = parts
     const { urls, node, leaseSecs } = settings
+    this.#row = new ClusterRow(node, leaseSecs * 1_000)
     this.#membership = new Membership({
       about: {
         node,
@@ -125,6 +136,7 @@ export class ClusterNode implements ClusterOwner {
         this.#quietTicks -= 1
         this.#tellCutOff()
         this.#tellOwn()
+        this.#tellPeers()
       },
       (leaseSecs * 1_000) / BEATS_PER_LEASE,
     )
@@ -133,44 +145,81 @@ export class ClusterNode implements ClusterOwner {
     )
   }
 
-  /** Whether another node is alive, which may own the shards. */
+  /** Whether another node is alive, which may own shards. */
   get hasOthers(): boolean {
     return this.#membership.members.length > 1
   }
 
-  /** Follows the logs until the shards are this node's to open. */
-  standBy(front: Omit<ClusterFrontParts, 'node' | 'incarnation' | 'key' | 'log'>): StandBy {
+  /** Takes its share of the shards from now on, and links of other nodes to them. */
+  begin({ main, standing, peers, shards }: BeginParts): void {
     const { directory, log, lost, settings } = this.#parts
-    const { incarnation } = this.#membership
-    const standBy = new StandBy({
-      front: { ...front, node: settings.node, incarnation, key: this.#key, log },
-      directory,
-      log,
-      lost,
-      node: settings.node,
-      lineOf: (shard) => this.#logThread.lineOf(shard),
-      members: () => this.#membership.members,
-    })
-    this.#standBy = standBy
-    return standBy
-  }
-
-  /** The shards are open: other nodes may take requests for them. */
-  serves(main: MainCallParts, standing: Standing): void {
-    this.#servesSinceMs = systemClock()
-    this.#tellOwn()
-    const membership = this.#membership
-    const leaseMs = this.#parts.settings.leaseSecs * 1_000
-    this.#owner = new LinkOwner({
+    const { node, leaseSecs, copies } = settings
+    const owner = new LinkOwner({
       main,
       standing,
       lease: this.lease,
-      linkLeaseMs: Math.min(limits.linkLeaseMs, leaseMs / 2),
-      async isMember(node, incarnation) {
-        const alive = await membership.look()
-        return alive.some((one) => one.node === node && one.incarnation === incarnation)
+      linkLeaseMs: Math.min(limits.linkLeaseMs, (leaseSecs * 1_000) / 2),
+      isMember: async (name, incarnation) =>
+        (await this.#membership.look()).some((one) => one.node === name && one.incarnation === incarnation),
+      log,
+    })
+    this.#owner = owner
+    const own = new ClusterShards({
+      directory,
+      log,
+      lost,
+      node,
+      leaseMs: leaseSecs * 1_000,
+      copies,
+      lineOf: (shard) => this.#logThread.lineOf(shard),
+      alive: () => this.#row.candidates(this.members),
+      ...shards,
+      async leaving(shard) {
+        await Promise.all([shards.leaving(shard), owner.leaving(shard)])
       },
-      log: this.#parts.log,
+      offer: (to, shard) => owner.offer(to, shard),
+    })
+    this.#begun = { shards: own, peers }
+    this.tellPeers((told) => peers.follow(told))
+    own.begin(!this.hasOthers)
+  }
+
+  /** Has a front told which other nodes are alive, now and when they change. */
+  tellPeers(follow: (told: PeersTold) => void): void {
+    this.#followers.push(follow)
+    follow(this.#peersTold())
+  }
+
+  /** The same for the fronts of other threads. */
+  async tellFronts(fronts: Fronts): Promise<void> {
+    const failed = (error: unknown) =>
+      this.#parts.log.warn({ err: error }, 'a front could not be told of peers')
+    this.tellPeers((told) => void fronts.followPeers(told).catch(failed))
+    await fronts.untilCurrent()
+  }
+
+  /** Another node wants this one to have a shard. */
+  offered(shard: number): void {
+    this.#begun?.shards.offered(shard)
+  }
+
+  /** Numbers of the shards that this node owns. */
+  get owned(): number[] {
+    return this.#begun?.shards.owned ?? []
+  }
+
+  /** Why this node answers nothing, before it reaches all shards. */
+  get refusal(): Refusal {
+    const away = this.#begun?.shards.owners.find(
+      (name) =>
+        name !== this.name && name !== unknownOwner && this.#begun?.peers.open.has(name ?? '') !== true,
+    )
+    const owner = this.members.find(({ node }) => node === away)
+    const where = owner === undefined ? '' : `: the node ${owner.node} on ${owner.address} serves`
+    const serving = owner && { node: owner.node, address: owner.address }
+    return refuse('unavailable', `This node of the cluster stands by${where}`, {
+      retryAfterSecs: 1,
+      extra: { stands_by: true, ...(serving && { serving }) },
     })
   }
 
@@ -179,14 +228,14 @@ export class ClusterNode implements ClusterOwner {
     return this.#membership.members
   }
 
+  /** Within which others take over from a node that died, milliseconds: 1.1 to 1.3 leases, and some time to open the logs. */
+  get takeOverMs(): number {
+    return 2 * this.#parts.settings.leaseSecs * 1_000
+  }
+
   /** The name of this node. */
   get name(): string {
     return this.#parts.settings.node
-  }
-
-  /** When keys were last used at other nodes that take requests for this one. */
-  async lastUses(keyIds: readonly string[]): Promise<number[][]> {
-    return (await this.#owner?.lastUses(keyIds)) ?? []
   }
 
   /** A shard has a new thread. */
@@ -194,13 +243,15 @@ export class ClusterNode implements ClusterOwner {
     this.#owner?.replaced(shard)
   }
 
-  /** Other nodes take no new requests for this one. */
-  stopping(): void {
-    this.#owner?.stop()
+  /** Gives all shards up. */
+  async giveUp(): Promise<void> {
+    await this.#begun?.shards.stop()
   }
 
   /** Lets others take the shards over at once. To be called when those have ended. */
   async leave(): Promise<void> {
+    await this.giveUp()
+    this.#begun?.peers.close()
     this.#owner?.close()
     this.#owner = undefined
     this.#links?.close()
@@ -215,17 +266,16 @@ export class ClusterNode implements ClusterOwner {
   }
 
   async unfollow(): Promise<void> {
-    await this.#standBy?.unfollow()
+    await this.#begun?.shards.unfollow()
   }
 
   get figures(): ClusterFigures {
-    const serving = this.#servesSinceMs !== undefined
     return {
       ...(this.#thread?.figures ?? noClusterFigures),
       mayAnswer: this.lease.holds(),
-      serving,
+      owned: this.owned.length,
       members: this.#membership.members.length,
-      lagSecs: serving ? 0 : (this.#standBy?.lagSecs ?? 0),
+      lagSecs: this.#begun?.shards.lagSecs ?? 0,
     }
   }
 
@@ -269,14 +319,29 @@ export class ClusterNode implements ClusterOwner {
 
   /** Goes with the next beat. */
   #tellOwn(): void {
-    const servesSinceMs = this.#servesSinceMs
-    const lagSecs = servesSinceMs === undefined ? this.#standBy?.lagSecs : undefined
-    this.#membership.owns = tellOwn({ version, link: this.#linkPlace, servesSinceMs, lagSecs })
+    this.#membership.owns = this.#row.text(this.#linkPlace, this.members, this.#begun)
+    this.#begun?.shards.step()
+  }
+
+  #peersTold(): PeersTold {
+    const own = { node: this.name, incarnation: this.#membership.incarnation, key: this.#key }
+    return { own, peers: this.#row.peers(this.members) }
+  }
+
+  /** Where a node takes links goes with its first beat, which comes after it has joined. */
+  #tellPeers(): void {
+    const told = this.#peersTold()
+    const text = told.peers.map((peer) => Object.values(peer).join(' ')).join()
+    if (text === this.#toldPeers) return
+    this.#toldPeers = text
+    for (const follow of this.#followers) follow(told)
   }
 
   #tellMembers(members: readonly Member[]): void {
     const { log } = this.#parts
     log.info({ nodes: members.map((one) => one.node) }, 'nodes of the cluster')
+    this.#tellPeers()
+    this.#begun?.shards.step()
     const found = differences(members)
     if (found.length > 0 && found.join() !== this.#differences)
       log.warn({ differences: found }, 'nodes of the cluster have different settings')

@@ -28,12 +28,13 @@ function addressOf({ cluster, host, port, tls }: Config): string {
 
 /** What the answer to a request depends on, whichever node gives it. No secret is part of it. */
 function alikeSettings(config: Config, { masterSeed, rootKeyDigest }: DataDirectory): AlikeSettings {
-  const { auth, mail, passkeys, ingestPostgresUrl } = config
+  const { auth, cluster, mail, passkeys, ingestPostgresUrl } = config
   return {
     SERVICE_AUTH_ENABLED: `${auth.enabled}`,
     SERVICE_DATA_OPEN: `${config.dataOpen}`,
     SERVICE_AGENT_ID: config.agentId,
     SERVICE_SIGNING: config.signing,
+    SERVICE_CLUSTER_COPIES: `${cluster?.copies}`,
     SERVICE_RECORD_MAX_BYTES: `${config.recordBytesMax}`,
     SERVICE_GOVERNED_AUTO_APPROVE_SECS: `${config.governedAutoApproveSecs}`,
     SERVICE_LOG_INTERVAL_SECS: `${config.logIntervalSecs}`,

@@ -89,10 +89,30 @@ export interface MainCalls {
   lose: Call<{ shard: number; reason: string }, void>
 }
 
+/** A node of a cluster, as its peers reach it. */
+export interface PeerPlace {
+  node: string
+  incarnation: number
+  host: string
+  port: number
+}
+
+/** Who this node is for its peers, and which they are. */
+export interface PeersTold {
+  own: { node: string; incarnation: number; key: Uint8Array }
+  peers: readonly PeerPlace[]
+}
+
 /** What the main thread asks a front. */
 export interface FrontCalls {
   /** Has it talk to the new thread of a shard; answered once the front has learnt what it must know. */
-  join: Call<{ shard: number; port: MessagePort; memory: SharedArrayBuffer }, void>
+  join: Call<{ shard: number; port: MessagePort; memory: SharedArrayBuffer; term: number }, void>
+  /** Another node is to have a shard: answered once the front sends nothing more to its thread. */
+  leaving: Call<number, void>
+  /** Which other nodes are alive: it has links to their shards. */
+  peers: Call<PeersTold, void>
+  /** Answered once it reaches all shards, or after a while. */
+  untilCurrent: Call<undefined, void>
   /** Has it take a share of the connections; answered by what names its door. */
   listen: Call<{ port: number }, number>
   look: Call<number, GateLook>
@@ -108,3 +128,6 @@ export interface FrontCalls {
 export function isFrontGiven(value: unknown): value is FrontGiven {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'front'
 }
+
+/** What a node asks a front of another one. */
+export type PeerCalls = Pick<FrontCalls, 'look' | 'verify'>

@@ -72,12 +72,13 @@ export class FrontThread {
    */
   async join(shard: number, threads: ShardThreads): Promise<boolean> {
     const { port1, port2 } = new MessageChannel()
-    const memory = threads.join(shard, this.front, port1)
-    if (memory === undefined) {
+    const joined = threads.join(shard, this.front, port1)
+    if (joined === undefined) {
       port1.close()
       return false
     }
-    await this.call('join', { shard, port: port2, memory: memory.memory }, [port2])
+    const { memory, term } = joined
+    await this.call('join', { shard, port: port2, memory: memory.memory, term }, [port2])
     return true
   }
 

@@ -4,6 +4,7 @@ import type { Logger } from '../base/log.js'
 import type { HttpServer } from '../http/server.js'
 import type { FrontFigures } from '../http/request-counts.js'
 import type { Config } from '../settings/config.js'
+import type { PeersTold } from './front-messages.js'
 import type { FrontStart } from './front-thread.js'
 import { FrontThread } from './front-thread.js'
 import { mainCalls, type MainCallParts } from './main-calls.js'
@@ -20,7 +21,7 @@ export interface FrontsParts {
 /** The fronts beside the main thread, which take requests on the same port (docs/adr/0045-fronts.md). */
 export class Fronts {
   readonly #parts: FrontsParts
-  #threads: FrontThread[] = []
+  readonly #threads: FrontThread[] = []
   #main: MainCallParts | undefined
   #looks: NodeJS.Timeout | undefined
   #lost = false
@@ -39,9 +40,12 @@ export class Fronts {
       })
       this.#threads.push(thread)
     }
+    const isOfNode = start.lease !== undefined
     const shards = Array.from({ length: main.parts.shards.count }, (_none, shard) => shard)
     const joined = await Promise.all(shards.map((shard) => this.#join(shard, main)))
-    if (joined.flat().includes(false)) throw new Error('A shard ended while the fronts were started')
+    // In a cluster, another node may have it.
+    if (!isOfNode && joined.flat().includes(false))
+      throw new Error('A shard ended while the fronts were started')
     // Loading its code takes a thread longer than it may be silent later.
     this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
   }
@@ -54,6 +58,23 @@ export class Fronts {
       // It is asked again for the next thread, unless a front has ended.
       this.#parts.log.warn({ shard, err: error }, 'a front could not talk to the new thread of a shard')
     })
+  }
+
+  /** Another node is to have a shard: resolves when none sends anything more to its thread. */
+  async leaving(shard: number): Promise<void> {
+    if (this.#lost) return
+    await Promise.all(this.#threads.map((thread) => thread.call('leaving', shard)))
+  }
+
+  /** Which other nodes are alive: each front has links of its own to their shards. */
+  async followPeers(told: PeersTold): Promise<void> {
+    if (this.#lost) return
+    await Promise.all(this.#threads.map((thread) => thread.call('peers', told)))
+  }
+
+  /** Resolves when each reaches all shards, or nobody waits for that any longer. */
+  async untilCurrent(): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.call('untilCurrent', undefined)))
   }
 
   /** Gives each a share of the connections. */

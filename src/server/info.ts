@@ -60,9 +60,17 @@ function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
   return {
     node: cluster.name,
     members: members.map((member) => {
-      const { version, servesSinceMs, lagSecs } = readTold(member)
+      const { version, servesSinceMs, owned = [], held = [], lagSecs } = readTold(member)
       const { node, address } = member
-      return { node, address, version, serves_since_ms: servesSinceMs ?? null, lag_secs: lagSecs ?? null }
+      return {
+        node,
+        address,
+        version,
+        serves_since_ms: servesSinceMs ?? null,
+        owned_shards: [...owned],
+        held_shards: [...held],
+        lag_secs: lagSecs ?? null,
+      }
     }),
     differences: differences(members),
   }

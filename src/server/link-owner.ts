@@ -14,11 +14,11 @@ import { countOf, toldOf } from '../protocol/frame.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import { isToOwner, type ToFront, type ToOwner } from '../protocol/link-messages.js'
 import type { ShardMemory } from '../protocol/shard-memory.js'
-import type { FrontCalls, MainCalls } from './front-messages.js'
+import type { MainCalls, PeerCalls } from './front-messages.js'
 import { mainCalls, type MainCallParts } from './main-calls.js'
 import type { Standing } from './state.js'
 
-/** What the owner of the shards needs for the nodes that stand by. */
+/** What an owner of shards needs for the fronts of other nodes. */
 export interface LinkOwnerParts {
   main: MainCallParts
   standing: Standing
@@ -31,8 +31,8 @@ export interface LinkOwnerParts {
 }
 
 /**
- * The nodes that stand by, as fronts of the shards that this node owns: their frames are passed on as they are, and they
- * are waited for as other fronts are, as long as they may answer (docs/adr/0047-links.md).
+ * The fronts of other nodes at the shards that this node owns: their frames are passed on as they are, and they are waited for
+ * as fronts of this process are, as long as they may answer (docs/adr/0047-links.md).
  */
 export class LinkOwner {
   readonly #parts: LinkOwnerParts
@@ -47,17 +47,6 @@ export class LinkOwner {
   constructor(parts: LinkOwnerParts) {
     this.#parts = parts
     this.#timer = setInterval(() => this.#look(), limits.linkPingMs)
-  }
-
-  /** How many other nodes take requests for this one. */
-  get count(): number {
-    return [...this.#links].filter((link) => link.isOpen).length
-  }
-
-  /** When keys were last used at each of them; of one that is just ending, nothing. */
-  async lastUses(keyIds: readonly string[]): Promise<number[][]> {
-    const open = [...this.#links].filter((link) => link.isOpen)
-    return Promise.all(open.map((link) => link.lastUses(keyIds).catch(() => [])))
   }
 
   /** Takes a connection of another node. */
@@ -80,9 +69,14 @@ export class LinkOwner {
     for (const link of this.#links) link.join(shard)
   }
 
-  /** Has the other nodes take no new requests. */
-  stop(): void {
-    for (const link of this.#links) link.tell({ kind: 'stopping' })
+  /** Resolves when no front of another node sends anything more to a shard, or lets anybody in by what that has told. */
+  async leaving(shard: number): Promise<void> {
+    await Promise.all([...this.#links].map((link) => link.leaving(shard)))
+  }
+
+  /** Lets a node have a shard that this one has given up. */
+  offer(node: string, shard: number): void {
+    for (const link of this.#links) if (link.node === node) link.tell({ kind: 'offered', shard })
   }
 
   /** Ends all. To be called when the shards have ended: what they answered last is under way to the other nodes. */
@@ -102,7 +96,7 @@ class OwnerLink {
   readonly #parts: LinkOwnerParts
   readonly #front: number
   readonly #link: Link
-  readonly #calls: Calls<MainCalls, FrontCalls>
+  readonly #calls: Calls<MainCalls, PeerCalls>
   readonly #relays = new Map<number, ShardRelay>()
   readonly #ended: () => void
   readonly #over = new AbortController()
@@ -110,8 +104,6 @@ class OwnerLink {
   #mayAnswerUntilMs = 0
   #heardAtMs = machineClock()
   #node: string | undefined
-  /** Whether its front is there. Before, shards would wait for it, and everybody for them. */
-  #isMade = false
   #asking = false
 
   /** @param own the number of its front, and what is called when that may be another one's */
@@ -132,8 +124,9 @@ class OwnerLink {
     })
   }
 
-  get isOpen(): boolean {
-    return this.#node !== undefined && !this.#over.signal.aborted
+  /** The name of the other node, once that is known. */
+  get node(): string | undefined {
+    return this.#node
   }
 
   tell(message: ToFront): void {
@@ -143,10 +136,6 @@ class OwnerLink {
   /** Ends it once everything is sent. */
   finish(): void {
     this.#link.finish()
-  }
-
-  lastUses(keyIds: readonly string[]): Promise<number[]> {
-    return this.#calls.call('lastUses', keyIds)
   }
 
   close(reason: string): void {
@@ -163,7 +152,7 @@ class OwnerLink {
 
   /** Talks to the thread of a shard for the other node. */
   join(shard: number): void {
-    if (!this.isOpen || !this.#isMade) return
+    if (this.#node === undefined || this.#over.signal.aborted) return
     const { threads } = this.#parts.main.parts
     const relay = ShardRelay.open({
       shard,
@@ -175,7 +164,15 @@ class OwnerLink {
     // It is asked again for the next thread.
     if (relay === undefined) return
     this.#relays.set(shard, relay)
-    this.tell({ kind: 'joined', shard })
+    this.tell({ kind: 'joined', ...relay.thread })
+  }
+
+  /** Resolves when it sends nothing more to a shard, or cannot answer any more. */
+  async leaving(shard: number): Promise<void> {
+    const relay = this.#relays.get(shard)
+    if (relay === undefined) return
+    this.tell({ kind: 'leaving', ...relay.thread })
+    await relay.released
   }
 
   #message(message: LinkMessage): void {
@@ -208,24 +205,27 @@ class OwnerLink {
     if (this.#over.signal.aborted) return
     if (!isKnown) return refuse(`The node ${node} is not known as one that is alive`)
     this.#node = node
-    log.info({ node }, 'another node takes requests for this one')
-    this.tell({ kind: 'welcome', front: this.#front, hasServerLog: main.parts.serverLog !== undefined })
+    log.info({ node }, 'another node takes requests for the shards of this one')
+    this.tell({ kind: 'welcome', front: this.#front })
+    for (let shard = 0; shard < main.parts.shards.count; shard++) this.join(shard)
   }
 
   #said(said: ToOwner): void {
     switch (said.kind) {
-      case 'made':
-        this.#isMade = true
-        for (let shard = 0; shard < this.#parts.main.parts.shards.count; shard++) this.join(shard)
-        return
       case 'ping':
         this.#pong(said.atMs)
         return
       case 'serves':
-        this.#relays.get(said.shard)?.serves(said.told)
+        this.#relayOf(said)?.serves(said.told)
         return
       case 'taken':
-        this.#relays.get(said.shard)?.taken(said.told)
+        this.#relayOf(said)?.taken(said.told)
+        return
+      case 'released':
+        this.#relayOf(said)?.release()
+        return
+      case 'leaves':
+        this.#relayOf(said)?.frontLeaves()
         return
       case 'call':
         this.#calls.take(said.message)
@@ -233,6 +233,12 @@ class OwnerLink {
       case 'hello':
         this.close('it said twice who it is')
     }
+  }
+
+  /** What is said of a thread that has a successor is of no use any more. */
+  #relayOf({ shard, term }: ShardRelay['thread']): ShardRelay | undefined {
+    const relay = this.#relays.get(shard)
+    return relay?.thread.term === term ? relay : undefined
   }
 
   /** It may answer from when it asked on, for as long as this node may at most: not at all where it has no lease. */
@@ -271,6 +277,8 @@ interface RelayParts {
 /** Passes the frames of one shard on to the front in another node, and back. */
 class ShardRelay {
   readonly #parts: RelayParts
+  /** The thread that it leads to. */
+  readonly thread: { shard: number; term: number }
   readonly #port: MessagePort
   readonly #memory: ShardMemory
   /** Commands that are not answered: while there are any, nobody else may have the number of the front. */
@@ -280,19 +288,30 @@ class ShardRelay {
   #hasLeft = false
   isClosed = false
 
-  /** @returns undefined while the shard has no thread */
+  /** Resolves when the front sends nothing more, or cannot answer any more. */
+  readonly released: Promise<void>
+  /** That is so. */
+  release: () => void = () => {}
+
+  /** @returns undefined while the shard has no thread that fronts may join */
   static open(parts: RelayParts): ShardRelay | undefined {
     const { port1, port2 } = new MessageChannel()
-    const memory = parts.threads.join(parts.shard, parts.front, port1)
-    if (memory !== undefined) return new ShardRelay(parts, port2, memory)
+    const joined = parts.threads.join(parts.shard, parts.front, port1)
+    if (joined !== undefined) return new ShardRelay(parts, port2, joined)
     port1.close()
     return undefined
   }
 
-  private constructor(parts: RelayParts, port: MessagePort, memory: ShardMemory) {
+  private constructor(
+    parts: RelayParts,
+    port: MessagePort,
+    { memory, term }: { memory: ShardMemory; term: number },
+  ) {
     this.#parts = parts
+    this.thread = { shard: parts.shard, term }
     this.#port = port
     this.#memory = memory
+    this.released = new Promise((resolve) => (this.release = resolve))
     port.on('message', (frame: unknown) => {
       assert(frame instanceof ArrayBuffer, 'a shard sends frames')
       this.#underWay -= countOf(frame)
@@ -301,7 +320,8 @@ class ShardRelay {
     })
     port.once('close', () => {
       this.isClosed = true
-      if (this.#hasLink) parts.tell({ kind: 'left', shard: parts.shard })
+      this.release()
+      if (this.#hasLink) parts.tell({ kind: 'left', ...this.thread })
     })
   }
 
@@ -320,6 +340,11 @@ class ShardRelay {
     this.#memory.hasTaken(this.#parts.front, told)
   }
 
+  /** Nobody need wait for it any more. */
+  frontLeaves(): void {
+    this.#memory.leaves(this.#parts.front)
+  }
+
   /** What comes now is for nobody. */
   linkEnded(): void {
     this.#hasLink = false
@@ -329,6 +354,7 @@ class ShardRelay {
   leave(): void {
     if (this.#hasLeft) return
     this.#hasLeft = true
+    this.release()
     this.#closeWhenIdle()
   }
 
@@ -340,9 +366,8 @@ class ShardRelay {
 
   #tellWhenTaken(told: number): void {
     this.#asked = told
-    const { shard, tell } = this.#parts
     void this.#memory.untilTaken(told).then(() => {
-      if (this.#hasLink) tell({ kind: 'allTaken', shard, told })
+      if (this.#hasLink) this.#parts.tell({ kind: 'allTaken', ...this.thread, told })
     })
   }
 

@@ -13,7 +13,7 @@ export function makeServerLog(
   if (logIntervalSecs === 0) return undefined
   return new ServerLog({
     shards: threads.shards,
-    committed: (shard) => threads.figures()[shard]?.records ?? 0,
+    committed: (shard) => (threads.has(shard) ? threads.figures()[shard]?.records : undefined),
     intervalMs: logIntervalSecs * 1_000,
     readOnly: () => state.readOnly,
     nowMs: systemClock,

@@ -2,19 +2,19 @@ import { refuse, type Refusal } from '../base/errors.js'
 import type { Calls, Handlers } from '../dispatch/calls.js'
 import type { Principal } from '../routes/route.js'
 import type { AuthServices } from './auth.js'
-import type { FrontCalls, MainCalls } from './front-messages.js'
-import type { Parts } from './parts.js'
+import type { MainCalls, PeerCalls } from './front-messages.js'
+import type { FrontParts, Parts } from './parts.js'
 import type { Services } from './services.js'
 
 /** A front, as its calls see it. */
-export interface CallingFront extends Pick<Calls<MainCalls, FrontCalls>, 'call'> {
+export interface CallingFront extends Pick<Calls<MainCalls, PeerCalls>, 'call'> {
   /** It cannot go on. */
   failed(error: Error): void
 }
 
 /** What answering the calls of a front needs. */
 export interface MainCallParts {
-  parts: Parts
+  parts: Pick<Parts, 'apiKeys' | 'shards' | 'threads'> & Pick<FrontParts, 'tickets' | 'readers'>
   services: Services
   /** Absent while the auth add-on is off. */
   auth: AuthServices | undefined

@@ -30,14 +30,14 @@ interface OtherFronts {
 interface Surroundings {
   parts: Parts
   standing: Standing
-  /** The other fronts, and other nodes that take requests. */
-  fronts: OtherFronts
+  /** The other fronts of this process; absent where there are none. */
+  fronts: OtherFronts | undefined
   license: LicenseTold | undefined
   hasConsole: boolean
   /** When the stores were last copied for a backup. */
   control: { copiedAtMs: number | undefined }
   /** Absent for a server of its own. */
-  cluster: (Cluster & { figures: ClusterFigures }) | undefined
+  cluster: (Cluster & { figures: ClusterFigures; takeOverMs: number }) | undefined
 }
 
 /** The services, in the main thread. */
@@ -46,7 +46,7 @@ export function mainServices(config: Config, around: Surroundings): Services {
   const { serverLog, sink, threads } = parts
   const copiedAtMs = () => control.copiedAtMs
   const metrics = new HttpMetrics({
-    fronts: async () => [figuresOf(0, parts), ...(await fronts.figures())],
+    fronts: async () => [figuresOf(0, parts), ...((await fronts?.figures()) ?? [])],
     shards: () => threads.figures(),
     serving: () => threads.shards.serving,
     pools: () => parts.pools.map(({ figures }) => figures),
@@ -69,7 +69,7 @@ export function mainServices(config: Config, around: Surroundings): Services {
     metrics: () => metrics.text(),
     metricFamilies: (names) => metrics.families(names),
     async lastUses(keyIds) {
-      const all = [parts.apiKeys.lastUses(keyIds), ...(await fronts.lastUses(keyIds))]
+      const all = [parts.apiKeys.lastUses(keyIds), ...((await fronts?.lastUses(keyIds)) ?? [])]
       return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))
     },
     tellHead: serverLog === undefined ? undefined : (head) => serverLog.tell(head),
@@ -79,7 +79,7 @@ export function mainServices(config: Config, around: Surroundings): Services {
 const recovering = refuse('unavailable', 'A shard is starting or recovering')
 const opening = refuse(
   'unavailable',
-  'A shard is opening its log in the database of the cluster: the log of this server says what keeps it',
+  'A shard is opening its log in the database of the cluster, or its node cannot be reached: the log of this server says what keeps it',
 )
 const withoutDatabase = refuse(
   'unavailable',
@@ -89,7 +89,10 @@ const withoutDatabase = refuse(
 function unready({ parts, standing, cluster }: Surroundings): Refusal | undefined {
   const { shards, pools } = parts
   if (cluster?.figures.mayAnswer === false) return withoutDatabase
-  if (!shards.serving) return cluster === undefined ? recovering : opening
+  if (cluster === undefined && !shards.serving) return recovering
+  // While others take over from a node that died, this one answers for all other shards, and no balancer would find a better one.
+  if (cluster !== undefined && shards.lastingRefusal(undefined, cluster.takeOverMs) !== undefined)
+    return opening
   const idle = pools.find(({ figures }) => !figures.serving)
   if (idle !== undefined)
     return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)

@@ -1,9 +1,11 @@
 import { assert } from '../base/assert.js'
+import { logAgent } from '../base/organism-id.js'
 import { setTimeout } from 'node:timers/promises'
 import type { Flush } from '../backup/space.js'
 import { authRules, type AuthParts } from './auth.js'
 import type { Fronts } from './fronts.js'
 import { unreachable } from '../base/assert.js'
+import { statusOf } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
@@ -11,15 +13,12 @@ import type { Control } from '../backup/control.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { ReaderPool } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
-import {
-  ShardThreads,
-  type ClusterOwner,
-  type FrontListener,
-  type ShardsListener,
-} from '../dispatch/shard-threads.js'
+import type { ClusterOwner } from '../dispatch/shard-port.js'
+import { ShardThreads, type FrontListener, type ShardsListener } from '../dispatch/shard-threads.js'
 import type { FrontNotice, Shards } from '../dispatch/shards.js'
 import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
+import type { Command } from '../protocol/messages.js'
 import type { StreamHub } from '../http/streams/hub.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 
@@ -79,6 +78,7 @@ export function frontListener(told: FrontTold): FrontListener {
 export function shardsListener(told: ShardsTold): ShardsListener {
   const { threads, log, readers, control, sink, serverLog, fronts, cluster } = told
   const front = frontListener(told)
+  const died = new Set<number>()
   return {
     ...front,
     replaced(shard) {
@@ -87,6 +87,7 @@ export function shardsListener(told: ShardsTold): ShardsListener {
     },
     async died(shard, error) {
       log.error({ shard, err: error }, 'a shard thread ended and is started again')
+      died.add(shard)
       sink?.pause(shard)
       control.abort()
       await Promise.race([readers.letGo(shard), setTimeout(limits.shardEndMs, undefined, { ref: false })])
@@ -97,23 +98,31 @@ export function shardsListener(told: ShardsTold): ShardsListener {
       void endProcess(threads, fronts)
     },
     restarted(shard) {
-      log.warn({ shard }, 'a shard thread serves again')
+      if (died.delete(shard)) log.warn({ shard }, 'a shard thread serves again')
       readers.resume(shard)
       sink?.resume(shard)
       front.restarted(shard)
       serverLog?.restarted(shard)
+      if (threads.shards.shardOf(logAgent) === shard) serverLog?.resume()
     },
   }
 }
 
-/** Makes the default agent, at the first start. */
-export async function makeDefaultAgent({ agentId }: Config, shards: Shards): Promise<void> {
-  const outcome = await shards.ask(agentId, {
-    kind: 'agentCreate',
-    agent: agentId,
-    zone: 'governed',
-    options: {},
-  })
+/**
+ * Makes the default agent, at the first start.
+ * @param isPatient whether it is tried again where its shard is away, as it is in a cluster when that moves
+ */
+export async function makeDefaultAgent(
+  { agentId }: Config,
+  shards: Shards,
+  isPatient: () => boolean,
+): Promise<void> {
+  const command: Command = { kind: 'agentCreate', agent: agentId, zone: 'governed', options: {} }
+  let outcome = await shards.ask(agentId, command)
+  while ('code' in outcome && statusOf(outcome) === 503 && isPatient()) {
+    await setTimeout(limits.clusterHeldMs)
+    outcome = await shards.ask(agentId, command)
+  }
   if (outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'agent_exists')) return
   throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
 }

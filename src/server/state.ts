@@ -44,8 +44,12 @@ export class Standing {
   /** Why no request is accepted now. */
   readonly stoppingRefusal = (): Refusal | undefined => (this.stopping ? stopping : this.waiting?.())
 
+  /** Whether the disk of another node, that this one takes requests for, is nearly full. */
+  othersReadOnly = (): boolean => false
+
   /** Why no write is accepted now. */
-  readonly writeRefusal = (): Refusal | undefined => (this.readOnly ? storageFull : undefined)
+  readonly writeRefusal = (): Refusal | undefined =>
+    this.readOnly || this.othersReadOnly() ? storageFull : undefined
 }
 
 /** Watches whether the server accepts writes. */

@@ -13,6 +13,8 @@ export interface ClusterConfig {
   /** Whether a database without a synchronous standby will do in production. */
   readonly unreplicated: boolean
   readonly leaseSecs: number
+  /** How many nodes hold each shard. */
+  readonly copies: number
   /** Where it takes links of other nodes. */
   readonly listen: HostPort
   /** Where those reach it; the host name of the machine, and the port that is listened on, when absent. */
@@ -80,6 +82,16 @@ export const clusterSettings = {
     allowed: 'an integer from 1 to 600',
     parse: integer(1, 600),
   }),
+  clusterCopies: setting({
+    name: 'SERVICE_CLUSTER_COPIES',
+    default: 2,
+    unit: 'nodes',
+    description:
+      'How many nodes hold each shard: the one that owns it, and others that keep a copy up to its log, of which one goes on at ' +
+      'once when the owner is gone. Another one makes a copy from the log first. Records are in the database however many there are.',
+    allowed: 'an integer from 1 to 64',
+    parse: integer(1, 64),
+  }),
   clusterListen: setting<HostPort>({
     name: 'SERVICE_CLUSTER_LISTEN',
     default: Object.freeze({ host: '0.0.0.0', port: 0 }),
@@ -107,10 +119,11 @@ export function readCluster(value: ValueOf): ClusterConfig | undefined {
   const advertise = value(clusterSettings.clusterAdvertise)
   const unreplicated = value(clusterSettings.clusterUnreplicated)
   const leaseSecs = value(clusterSettings.clusterLeaseSecs)
+  const copies = value(clusterSettings.clusterCopies)
   const listen = value(clusterSettings.clusterListen)
   const linkAddress = value(clusterSettings.clusterLinkAddress)
   if (urls === undefined) return undefined
-  const about = { urls, node: node ?? machineName(), unreplicated, leaseSecs, listen, linkAddress }
+  const about = { urls, node: node ?? machineName(), unreplicated, leaseSecs, copies, listen, linkAddress }
   return Object.freeze(advertise === undefined ? about : { ...about, advertise })
 }
 

@@ -62,10 +62,19 @@ export const ServerInfo = Type.Object({
             node: Type.String(),
             address: Type.String({ description: 'Where clients reach it, as it tells itself' }),
             version: Type.String({ description: 'Empty where it has not told yet' }),
-            serves_since_ms: Type.Union([UnixMs, Type.Null()], { description: 'Null while it stands by' }),
+            serves_since_ms: Type.Union([UnixMs, Type.Null()], {
+              description: 'Since when it owns any shard; null while it stands by',
+            }),
+            owned_shards: Type.Array(Type.Integer({ minimum: 0 }), {
+              description: 'Numbers of the shards that it owns',
+            }),
+            held_shards: Type.Array(Type.Integer({ minimum: 0 }), {
+              description: 'Those, and the ones of which it has a copy that is up to the log',
+            }),
             lag_secs: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], {
               description:
-                'How long before its last beat it had all that the logs had; null while it serves, and where it has not told yet',
+                'How long before its last beat its copies had all that the logs had; null while it owns all shards, and where it ' +
+                'has not told yet',
             }),
           }),
           { description: 'Nodes that are alive, by name' },
@@ -128,9 +137,19 @@ documented('ServerInfo', ServerInfo, {
           address: 'https://a.example',
           version: '0.4.0',
           serves_since_ms: 1_760_000_000_000,
-          lag_secs: null,
+          owned_shards: [0, 3],
+          held_shards: [0, 1, 3],
+          lag_secs: 0.1,
         },
-        { node: 'b', address: 'https://b.example', version: '0.4.0', serves_since_ms: null, lag_secs: 0.2 },
+        {
+          node: 'b',
+          address: 'https://b.example',
+          version: '0.4.0',
+          serves_since_ms: 1_760_000_000_500,
+          owned_shards: [1, 2],
+          held_shards: [0, 1, 2, 3],
+          lag_secs: 0.2,
+        },
       ],
       differences: [],
     },

@@ -47,13 +47,25 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
     const { node, members, differences } = await told(first)
     expect([node, differences]).toEqual(['first', []])
     expect(members).toMatchObject([
-      { node: 'first', address: first.url, serves_since_ms: expect.any(Number), lag_secs: null },
-      { node: 'second', address: second.url, serves_since_ms: null, lag_secs: expect.any(Number) },
+      {
+        node: 'first',
+        address: first.url,
+        serves_since_ms: expect.any(Number),
+        owned_shards: [0],
+        lag_secs: null,
+      },
+      {
+        node: 'second',
+        address: second.url,
+        serves_since_ms: null,
+        owned_shards: [],
+        lag_secs: expect.any(Number),
+      },
     ])
     const { page, context, complaints } = await openSignedIn(browser, first.url)
     const nodes = page.getByRole('list', { name: 'Nodes of the cluster' }).getByRole('listitem')
-    await nodes.filter({ hasText: /first at http\S+ serves since/ }).waitFor()
-    await nodes.filter({ hasText: /second at http\S+ stands by, \d\.\d s behind/ }).waitFor()
+    await nodes.filter({ hasText: /first at http\S+ serves shard 0 since/ }).waitFor()
+    await nodes.filter({ hasText: /second at http\S+ stands by, copies of 1, \d\.\d s behind/ }).waitFor()
     expect(await axeFindings(page)).toEqual([])
     expect(complaints).toEqual([])
     await context.close()

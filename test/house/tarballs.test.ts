@@ -30,7 +30,8 @@ function pathsIn(value: unknown): string[] {
 const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 const packages = [
-  { folder: '.', name: 'strandfast', bytesMax: 1_300_000, filesMax: 210 },
+  // What the main thread and front threads have in common lies in chunks of its own.
+  { folder: '.', name: 'strandfast', bytesMax: 1_300_000, filesMax: 220 },
   { folder: 'packages/client', name: '@strandfast/client', bytesMax: 100_000, filesMax: 60 },
 ].map((one) => ({ ...one, ...packed(one.folder) }))
 

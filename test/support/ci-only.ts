@@ -25,6 +25,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'cluster/node-database': 'cluster/node',
   'cluster/node-full-disk': 'cluster/node',
   'cluster/node-trouble': 'cluster/node',
+  'cluster/planted-hand-over': 'cluster/hand-over',
   'cluster/planted-nodes': 'cluster/rounds',
   'cluster/push-cut': 'cluster/node',
   'cluster/links': 'threads/fronts',

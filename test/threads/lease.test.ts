@@ -4,11 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../dist/src/base/limits.js'
 import { ReaderPool } from '../../dist/src/dispatch/reader-pool.js'
-import {
-  ShardThreads,
-  type ClusterOwner,
-  type ShardsListener,
-} from '../../dist/src/dispatch/shard-threads.js'
+import type { ClusterOwner } from '../../dist/src/dispatch/shard-port.js'
+import { ShardThreads, type ShardsListener } from '../../dist/src/dispatch/shard-threads.js'
 import type { Shards } from '../../dist/src/dispatch/shards.js'
 import { LeaseMemory } from '../../dist/src/protocol/lease-memory.js'
 import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'

@@ -67,10 +67,7 @@ function wasSeen(agent: string, record: StoredRecord, { seen = [] }: CommandOf<'
 /** Begins or stops sending the commits of an agent as events. */
 export function watch(state: ShardState, command: CommandOf<'watch'>): Outcome {
   const { agent, on, front } = command
-  const others = (state.watched.get(agent) ?? 0) & ~(1 << front)
-  const fronts = on ? others | (1 << front) : others
-  if (fronts === 0) state.watched.delete(agent)
-  else state.watched.set(agent, fronts)
+  state.watched.watch(front, agent, on)
   return { kind: 'watching', reached: state.store.lastHlc }
 }
 

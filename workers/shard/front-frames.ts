@@ -1,5 +1,6 @@
 import { frontOf, type FrontFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
 import type { ShardMemory } from '../../src/protocol/shard-memory.js'
+import type { Watched } from './watched.js'
 
 /** Sends a frame to one front. */
 export type SendFrame = (frame: FrontFrame) => void
@@ -11,13 +12,13 @@ export type SendFrame = (frame: FrontFrame) => void
  */
 export class FrontFrames {
   readonly #memory: ShardMemory
-  readonly #watched: ReadonlyMap<string, number>
+  readonly #watched: Watched
   readonly #fronts = new Map<number, SendFrame>()
   /** Frames with notices so far. */
   #told = 0
 
-  /** @param watched agents and the fronts that watch them, a bit for each; the empty name stands for all agents */
-  constructor(memory: ShardMemory, watched: ReadonlyMap<string, number>) {
+  /** @param watched which of them is sent which events */
+  constructor(memory: ShardMemory, watched: Watched) {
     this.#memory = memory
     this.#watched = watched
   }
@@ -70,8 +71,7 @@ export class FrontFrames {
 
   #eventsFor(front: number, events: OutcomeFrame['events']): OutcomeFrame['events'] {
     if (events.length === 0) return events
-    const bit = 1 << front
-    if (((this.#watched.get('') ?? 0) & bit) !== 0) return events
-    return events.filter(({ agent }) => ((this.#watched.get(agent) ?? 0) & bit) !== 0)
+    if (this.#watched.isWatchedBy(front, '')) return events
+    return events.filter(({ agent }) => this.#watched.isWatchedBy(front, agent))
   }
 }

@@ -374,7 +374,7 @@ export class Shard {
 
   #eventsOf(group: CommitGroup): StreamEvent[] {
     const { watched } = this.#state
-    if (watched.size === 0) return []
+    if (watched.isEmpty) return []
     const all = watched.has('')
     return group.records
       .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))

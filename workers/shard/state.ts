@@ -6,6 +6,7 @@ import type { Outcome } from '../../src/protocol/messages.js'
 import type { Signing } from '../../src/protocol/command-options.js'
 import type { ProposalRules } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from './commit-group.js'
+import type { Watched } from './watched.js'
 import type { Agent } from '../store/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
@@ -24,11 +25,8 @@ export interface ShardState {
   proposals: ProposalRules
   /** 32 bytes: the key of the HMACs that stand for e-mails in audit records. */
   emailHmacKey: Uint8Array
-  /**
-   * Agents whose commits are sent to fronts as events, and to which: a bit for each front. The empty name stands for all
-   * agents.
-   */
-  watched: Map<string, number>
+  /** Agents whose commits are sent to fronts as events, and to which. */
+  watched: Watched
   /** A heartbeat, after each step of work: a thread without one for long is considered hung. */
   beat(): void
 }

@@ -10,8 +10,8 @@ export interface Assigned {
 }
 
 /**
- * Which node should own each shard: rendezvous hashing (Thaler and Ravishankar 1998), in which no node owns more than its
- * even share. Every node computes it from the nodes that it takes for alive; where they differ, they try for one
+ * Which node should own each shard: rendezvous hashing (Thaler and Ravishankar 1998), in which each node owns an even share: of two
+ * none owns two more than the other. Every node computes it from the nodes that it takes for alive; where they differ, they try for one
  * shard, and the log decides.
  * @param nodes names of the nodes that are alive, in any order; at least one
  * @param copies how many nodes should have each shard
@@ -22,7 +22,9 @@ export function assign(
   { shards, copies }: { shards: number; copies: number },
 ): Assigned[] {
   assert(nodes.length > 0, 'somebody has to own the shards')
-  const share = Math.ceil(shards / nodes.length)
+  const share = Math.floor(shards / nodes.length)
+  /** How many nodes may own one more. */
+  let larger = shards % nodes.length
   const preferences = Array.from({ length: shards }, (_none, shard) => preferenceOf(nodes, shard))
   const owned = new Map(nodes.map((node) => [node, 0]))
   const owners = new Map<number, string>()
@@ -30,9 +32,11 @@ export function assign(
   const wishes = preferences.flatMap((preference, shard) => preference.map((wish) => ({ shard, ...wish })))
   for (const { shard, node } of wishes.sort(strongestFirst)) {
     const count = owned.get(node) ?? 0
-    if (owners.has(shard) || count >= share) continue
+    const isFull = count > share || (count === share && larger === 0)
+    if (owners.has(shard) || isFull) continue
     owners.set(shard, node)
     owned.set(node, count + 1)
+    if (count === share) larger -= 1
   }
   return preferences.map((preference, shard) => {
     const owner = owners.get(shard)

@@ -1,4 +1,4 @@
-import { isNumber, isText, members, optional } from '../../base/shape.js'
+import { isFlag, isNumber, isText, listOf, members, optional } from '../../base/shape.js'
 import type { Member } from './membership.js'
 
 /** What a node tells of itself with each beat, for people. */
@@ -6,10 +6,16 @@ export interface NodeTold {
   version: string
   /** Where it takes links of other nodes, a host and a port. */
   link?: string | undefined
-  /** Since when it owns the shards and serves, Unix milliseconds; absent while it stands by. */
+  /** Numbers of the shards that it owns. */
+  owned?: readonly number[] | undefined
+  /** Since when it owns any, Unix milliseconds; absent while it owns none. */
   servesSinceMs?: number | undefined
-  /** How long ago it had all that the logs had, seconds; absent while it serves. */
+  /** Those, and the ones whose stores it has up to their logs. */
+  held?: readonly number[] | undefined
+  /** How long ago it had all that the logs of the shards that it follows had, seconds; absent where it owns all. */
   lagSecs?: number | undefined
+  /** Whether it is up to the logs and reaches the others, so that it may own a share of the shards. */
+  isReady?: boolean | undefined
 }
 
 /** Settings that have to be alike on all nodes, by their names: what a request leads to depends on them. */
@@ -59,6 +65,9 @@ const isTold = members<NodeTold>({
   link: optional(isText),
   servesSinceMs: optional(isNumber),
   lagSecs: optional(isNumber),
+  owned: optional(listOf(isNumber)),
+  held: optional(listOf(isNumber)),
+  isReady: optional(isFlag),
 })
 
 function settingsOf({ settingsDigest }: Pick<Member, 'settingsDigest'>): Map<string, string> {

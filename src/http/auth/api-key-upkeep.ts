@@ -14,7 +14,7 @@ export interface ApiKeyUpkeepParts {
 }
 
 /** The shard that keeps the scoped keys. */
-const KEY_SHARD = 0
+export const KEY_SHARD = 0
 
 /** Keeps the scoped keys in memory equal to those of the first shard, and reports to it when they were last used. */
 export class ApiKeyUpkeep {

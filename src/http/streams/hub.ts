@@ -9,6 +9,7 @@ import type { Principal, StreamRequest, TokenUser } from '../../routes/route.js'
 import type { Condition } from '../../strand/condition.js'
 import { zeroHlc } from '../../strand/hlc.js'
 import { momentLower } from '../../strand/moment.js'
+import { isUnknown } from '../auth/credential-shard.js'
 import type { StreamBounds } from '../bounds.js'
 import type { Exchange } from '../exchange.js'
 import { FanOut } from './fan-out.js'
@@ -44,17 +45,18 @@ export class StreamHub {
   constructor(shards: Shards, bounds: StreamBounds) {
     this.#shards = shards
     this.#bounds = bounds
-    this.#pages = Array.from(
-      { length: shards.count },
-      (_none, shard) =>
-        new PageQueue((command, receive) =>
-          // After the events that came before it, and like these a few at a time.
-          shards.sendTo(shard, command, (outcome) => this.#fanOut.each([outcome], receive)),
-        ),
-    )
+    const pagesOf = (shard: number) =>
+      new PageQueue((command, receive) =>
+        // After the events that came before it, and like these a few at a time.
+        shards.sendTo(shard, command, (outcome) => this.#fanOut.each([outcome], receive)),
+      )
+    this.#pages = Array.from({ length: shards.count }, (_none, shard) => pagesOf(shard))
     this.#heartbeat = setInterval(() => this.#beat(), limits.streamHeartbeatMs)
     const unexpired = ({ claims }: TokenUser) => claims.exp * 1_000 > systemClock()
-    this.#expiry = setInterval(() => this.endOfUsers(unexpired), limits.streamExpiryMs)
+    this.#expiry = setInterval(() => {
+      this.endOfUsers(unexpired)
+      this.#finishAll(this.#all().filter(({ principal }) => isUnknown(principal, shards)))
+    }, limits.streamExpiryMs)
   }
 
   /** Streams of this front. */
@@ -136,8 +138,7 @@ export class StreamHub {
     for (const [exchange, { user }] of this.#opening) {
       if (user !== undefined && !isGood(user)) exchange.refuse(tokenRevoked)
     }
-    const ended = [...this.#ofUsers].filter(({ principal: { user } }) => user !== undefined && !isGood(user))
-    this.#finishAll(ended)
+    this.#finishAll([...this.#ofUsers].filter(({ principal: { user } }) => user && !isGood(user)))
   }
 
   /** Ends every stream; clients connect again after a while. */
@@ -279,7 +280,7 @@ export class StreamHub {
       ...about,
       unsent: this.#bounds.unsent,
       onRoom: () => this.#goOn(),
-      mayAnswer: () => this.#shards.leaseRefusal() === undefined,
+      mayAnswer: (shard: number) => this.#shards.leaseRefusal(shard) === undefined,
     }
     const stream = new Stream(exchange, parts, (shard, command, receive) =>
       this.#pages[shard]?.ask({ command, receive, wanted }),
@@ -368,7 +369,7 @@ export class StreamHub {
     { agent, on }: { agent: string; on: boolean },
     receive: (outcome: Outcome) => void = ignore,
   ): void {
-    this.#shards.sendTo(shard, { kind: 'watch', agent, on, front: this.#shards.front }, receive)
+    this.#shards.sendTo(shard, { kind: 'watch', agent, on, front: 0 }, receive)
   }
 
   #beat(): void {

@@ -50,7 +50,7 @@ export interface StreamParts {
   /** Called when streams that waited for room can go on. */
   onRoom(): void
   /** Whether what is in memory may be told: not where another node of a cluster may have gone on. */
-  mayAnswer(): boolean
+  mayAnswer(shard: number): boolean
 }
 
 /** One open stream of server-sent events. */
@@ -67,7 +67,7 @@ export class Stream {
   #seen: LogPlace[][]
   readonly #ask: AskShard
   readonly #onRoom: () => void
-  readonly #mayAnswer: () => boolean
+  readonly #mayAnswer: (shard: number) => boolean
   /** False after a write that the socket did not take whole, until it takes more. */
   #drained = true
   readonly #unsent: UnsentBytes
@@ -193,7 +193,7 @@ export class Stream {
   #takeRecent(lane: Lane): void {
     while (!lane.live && lane.since === undefined && this.#takesMore && this.exchange.open) {
       const page = this.#recent?.from(lane.nextSeq)
-      if (page === undefined || !this.#mayAnswer()) return
+      if (page === undefined || !this.#mayAnswer(lane.shard)) return
       lane.nextSeq = page.nextSeq
       lane.live = page.end
       this.#send(page.text)

@@ -12,8 +12,10 @@ import { syncBuiltinESMExports } from 'node:module'
 import { isMainThread, workerData } from 'node:worker_threads'
 import zlib from 'node:zlib'
 
+/** It is handed the seed alone. */
+const isFollower = Object.keys(workerData ?? {}).join() === 'masterSeed'
 /** How a thread is called in the file. */
-const own = workerData?.stores === undefined ? `${workerData?.settings?.shard}` : 'follower'
+const own = isFollower ? 'follower' : `${workerData?.settings?.shard}`
 
 function place() {
   try {

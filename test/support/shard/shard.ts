@@ -8,6 +8,7 @@ import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import type { Signing, WriteOptions } from '../../../src/protocol/command-options.js'
 import type { RecordAppend } from '../../../src/protocol/record-messages.js'
 import { Shard } from '../../../workers/shard/shard.js'
+import { Watched } from '../../../workers/shard/watched.js'
 import type { Environment } from '../../../workers/store/environment.js'
 import { ShardStore, type StoreOptions } from '../../../workers/store/shard-store.js'
 
@@ -137,7 +138,7 @@ export class TestShard {
         auth: this.auth,
         proposals: { governedAutoApproveSecs: 60 },
         emailHmacKey: Buffer.alloc(32, 9),
-        watched: new Map(),
+        watched: new Watched(),
         beat: () => {
           this.beats++
         },

@@ -17,13 +17,13 @@ class Front {
   readonly link: ShardLink
 
   constructor(front: number, memory: ShardMemory) {
-    this.link = new ShardLink(front, {
+    this.link = new ShardLink({
       events: (events) => this.happened.push(...events.map(({ seq }) => `event ${seq}`)),
       notice: (notice) => this.happened.push(notice.kind),
       unreadable: (error) => this.happened.push(String(error)),
     })
     const post = (frame: ArrayBuffer) => this.sent.push(...decodeCommands(frame).map(([id]) => id))
-    this.link.begin({ memory, post })
+    this.link.begin({ front, memory, post })
   }
 
   /** Sends a command; gives its number. */
@@ -64,7 +64,7 @@ describe('the answer to a commit that fronts must know of', () => {
     asking.link.cut()
     expect(ended).toBe(true)
     expect(asking.happened).toEqual(['apiKeysChanged', 'unavailable'])
-    asking.link.begin({ memory: new ShardMemory(), post: () => undefined })
+    asking.link.begin({ front: 0, memory: new ShardMemory(), post: () => undefined })
     asking.link.serve()
     expect(asking.link.serving).toBe(true)
   })

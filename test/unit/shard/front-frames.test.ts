@@ -6,15 +6,19 @@ import type { Notice } from '../../../src/protocol/notices.js'
 import { noFigures } from '../../../src/protocol/shard-figures.js'
 import { ShardMemory } from '../../../src/protocol/shard-memory.js'
 import { FrontFrames } from '../../../workers/shard/front-frames.js'
+import { Watched } from '../../../workers/shard/watched.js'
 
 const event = (agent: string) => ({ agent, seq: 1, hlc: '', data: '' })
 
 it('gives each front the outcomes of its own commands, the events that it watches and every notice', () => {
   const memory = new ShardMemory()
-  const watched = new Map([
-    ['a', 0b01],
-    ['b', 0b11],
-  ])
+  const watched = new Watched()
+  for (const [front, agent] of [
+    [0, 'a'],
+    [0, 'b'],
+    [1, 'b'],
+  ] as const)
+    watched.watch(front, agent, true)
   const frames = new FrontFrames(memory, watched)
   const sent: [number, FrontFrame][] = []
   for (const front of [0, 1, 2]) frames.add(front, (frame) => sent.push([front, frame]))
@@ -36,21 +40,21 @@ it('gives each front the outcomes of its own commands, the events that it watche
   ])
   expect(memory.figures).toEqual({ ...noFigures(), commits: 3 })
   sent.length = 0
-  watched.set('', 0b100)
+  watched.watch(2, '', true)
   frames.tell({ outcomes: [], events: [event('c')], notices: [], figures: noFigures(), appended: false })
   expect(sent).toEqual([[2, { outcomes: [], events: [event('c')], notices: [], appended: false, told: 1 }]])
 })
 
 it('has nobody wait for a front to process what was told before it joined', async () => {
   const memory = new ShardMemory()
-  const frames = new FrontFrames(memory, new Map())
+  const frames = new FrontFrames(memory, new Watched())
   const links = [0, 1].map((front) => {
-    const link = new ShardLink(front, {
+    const link = new ShardLink({
       events: () => undefined,
       notice: () => undefined,
       unreadable: (error) => expect.fail(String(error)),
     })
-    link.begin({ memory, post: () => undefined })
+    link.begin({ front, memory, post: () => undefined })
     return link
   })
   // Messages take their time: a front that has nothing to ask serves before the first one is there.

@@ -48,6 +48,8 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   #underWay: { segment: number; hash: Buffer; lastGroup: number; next: NextBlocks } | undefined
   #failure: Error | undefined
   #isGivenUp = false
+  /** The segment by which this node opened the log. */
+  term = 0
   #told: ((error: Error | null) => void) | undefined
 
   /** @param from up to where the store has it; undefined for a store that has nothing */
@@ -104,6 +106,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   /** Has a segment behind the end say that this node owns the shard. @returns false where another one has gone on */
   #open(): boolean {
     this.#sendBare('open')
+    this.term = this.#at.place.segment
     if (this.#failure === undefined) return true
     if (this.#failure instanceof Fenced) {
       this.#failure = undefined

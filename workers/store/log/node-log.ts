@@ -24,6 +24,8 @@ export interface NodeLogParts {
 export interface NodeLog {
   openLog: OpenLog
   checkpoints: CheckpointWriter
+  /** The segment by which this node opened the log, once it has. */
+  readonly term: number
   /** What became of the store that was there. */
   notice: Notice | undefined
 }
@@ -42,8 +44,17 @@ export async function prepareNodeLog(parts: NodeLogParts): Promise<NodeLog> {
     failed,
   })
   const wrote = (stateBytes: number, removes: boolean) => checkpoints.wrote(stateBytes, removes)
-  const openLog: OpenLog = (from) => new ClusterLog({ ...secret, line, writer: lines.writer, wrote }, from)
+  let opened: ClusterLog | undefined
+  const openLog: OpenLog = (from) =>
+    (opened = new ClusterLog({ ...secret, line, writer: lines.writer, wrote }, from))
   const place = found.kind === 'setAside' ? { place: found.place } : {}
   const notice: Notice | undefined = found.kind === 'caughtUp' ? undefined : { kind: 'storeBuilt', ...place }
-  return { openLog, checkpoints, notice }
+  return {
+    openLog,
+    checkpoints,
+    notice,
+    get term() {
+      return opened?.term ?? 0
+    },
+  }
 }

@@ -4,12 +4,12 @@ import { anyOf, type Fault, heal, leases, moment, type OfOne, ofOwner } from './
 import { linkFaults, withoutLinks } from './link-faults.js'
 import { upgrade } from './upgrade.js'
 
-/** Mostly until another node serves, and a moment longer: then this one must know that it does not. */
+/** Mostly until other nodes have taken the shards of this one, and a moment longer: then it must know that it does not own them. */
 const lasting: OfOne = async (all, node, chance) => {
   await leases(chance)
   if (chance() < 0.3) return
   const others = all.nodes.filter((one) => one !== node)
-  await eventually(async () => (await Promise.all(others.map((one) => one.serves()))).includes(true))
+  await eventually(() => all.ownAll(others))
   await moment(chance)
 }
 

@@ -13,7 +13,7 @@ export class Known {
   /** When the last answer came, and how long there was none at most. */
   #answeredAtMs = performance.now()
   #silenceMs = 0
-  /** When processes were last seen to serve, and from when on another one did. */
+  /** When processes were last seen to serve a shard, and from when on another one did. */
   readonly #served = new Map<string, number>()
   readonly #replaced = new Map<string, number>()
 
@@ -53,18 +53,20 @@ export class Known {
   }
 
   /**
-   * A process served that was asked at a time. Once another one has served after it, it never does again: whoever loses the
-   * shards ends.
+   * A process served a shard that was asked at a time. Once another one has served that after it, it never does again: whoever loses
+   * shards ends, unless it gave them up.
    */
-  served(life: string, askedAtMs: number): void {
+  served({ life: process, shard }: { life: string; shard: number }, askedAtMs: number): void {
+    const life = `${process}, shard ${shard}`
     const nowMs = performance.now()
     const replacedAtMs = this.#replaced.get(life) ?? Infinity
     if (askedAtMs > replacedAtMs) {
       const late = Math.round(askedAtMs - replacedAtMs)
-      this.breaches.push(`Process ${life} serves, ${late} ms after another one has`)
+      this.breaches.push(`Process ${life} is served ${late} ms after another one has served it`)
     }
     for (const [other, atMs] of this.#served) {
-      if (other === life || atMs >= askedAtMs) continue
+      const isOfShard = other.endsWith(`, shard ${shard}`)
+      if (other === life || !isOfShard || atMs >= askedAtMs) continue
       this.#replaced.set(other, nowMs)
       this.#served.delete(other)
     }

@@ -96,7 +96,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'shards that are opened while the node that wrote last is alive',
     changes: [
-      ['ownerIsAlive: node !== "" && first.line.isAlive(at.writer)', 'ownerIsAlive: false'],
+      ['!isClosed && isAlive()', 'false'],
       ['if (this.#line.isAlive(last)) throw', 'if (false) throw'],
     ],
     shownBy: ['nothing'],

@@ -1,9 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { pick } from '../../../../scripts/crash-loop/seeded-random.mjs'
+import { shardOf } from '../../../../dist/src/base/placement.js'
 import { chainAgents } from './chains.js'
 import { type Answered, type Ask, askNode } from './cluster-client.js'
 import type { SupervisedNode } from './supervised-node.js'
+import { shardCount } from './three-nodes.js'
 import type { LoadParts } from './writes.js'
+
+/** That which says whether a key is in force. */
+const shardOfKeys = 0
 
 /** How often each node is asked, whether it serves or not, milliseconds. */
 const EVERY_MS = 50
@@ -15,8 +20,8 @@ const PATIENCE_MS = 8_000
 /** A question, and what must hold of the answer where there is one. */
 interface Probe {
   ask: Ask
-  /** Whether who answers it 200 owns the shards. */
-  owned: boolean
+  /** Whose owner answers it 200, where nodes have no links. */
+  shard: number
   check(answer: Answered): void
 }
 
@@ -24,7 +29,10 @@ interface Probe {
  * Asks one node, whatever is done to it, for what may have changed elsewhere: where strands end, with credentials that were
  * revoked, for what was erased. It may answer nothing, or what is true.
  */
-export async function probes(parts: LoadParts, node: Pick<SupervisedNode, 'url' | 'life'>): Promise<void> {
+export async function probes(
+  parts: LoadParts,
+  node: Pick<SupervisedNode, 'url' | 'life' | 'says'>,
+): Promise<void> {
   const waiting = new Set<Promise<void>>()
   while (!parts.stopped()) {
     await pause(EVERY_MS)
@@ -34,8 +42,9 @@ export async function probes(parts: LoadParts, node: Pick<SupervisedNode, 'url' 
     const askedAtMs = performance.now()
     const asked = askNode(url, probe.ask, PATIENCE_MS).then((answer) => {
       waiting.delete(asked)
-      // With links, who does not own the shards answers for the one that does.
-      if (answer?.status === 200 && probe.owned && !parts.linked) parts.known.served(life, askedAtMs)
+      // With links, who does not own the shard answers for the one that does. Who has given one up may have it again.
+      const isOwner = answer?.status === 200 && !parts.linked && !node.says('a shard moves to another node')
+      if (isOwner && node.life === life) parts.known.served({ life, shard: probe.shard }, askedAtMs)
       if (answer !== undefined && answer.status !== 503) probe.check(answer)
     })
     waiting.add(asked)
@@ -57,7 +66,7 @@ function draw(parts: LoadParts): Probe {
 function headOf({ known }: LoadParts, agent: string): Probe {
   const floor = known.at(agent)
   return {
-    owned: true,
+    shard: shardOf(agent, shardCount),
     ask: { method: 'GET', path: `/v1/agents/${agent}/head` },
     check({ status, body }) {
       if (status === 200) known.read('A node', { agent, seq: body.seq, floor })
@@ -69,7 +78,7 @@ function headOf({ known }: LoadParts, agent: string): Probe {
 function exported({ known }: LoadParts, agent: string): Probe {
   const floor = known.at(agent)
   return {
-    owned: true,
+    shard: shardOf(agent, shardCount),
     ask: { method: 'GET', path: `/v1/strand/export?agent=${agent}&from_seq=${Math.max(0, floor - 1)}` },
     check({ status, text }) {
       const [first = ''] = text.split('\n')
@@ -80,7 +89,7 @@ function exported({ known }: LoadParts, agent: string): Probe {
 
 function withRevoked({ known }: LoadParts, key: string): Probe {
   return {
-    owned: true,
+    shard: shardOfKeys,
     ask: { method: 'GET', path: '/v1/whoami', key },
     check({ status }) {
       if (status !== 401) known.breaches.push(`A node answered ${status} to what had been revoked`)
@@ -90,7 +99,7 @@ function withRevoked({ known }: LoadParts, key: string): Probe {
 
 function ofErased({ known }: LoadParts, { agent, hash }: { agent: string; hash: string }): Probe {
   return {
-    owned: true,
+    shard: shardOf(agent, shardCount),
     ask: { method: 'GET', path: `/v1/agents/${agent}/records/${hash}` },
     check({ status, body }) {
       if (status !== 200 || body.erased !== true)

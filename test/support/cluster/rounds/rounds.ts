@@ -105,6 +105,8 @@ async function round(fault: Fault, { nodes, load, random, laps, check }: RoundPa
   load.begin()
   await load.progress(CALLS)
   laps.end('load')
+  await nodes.shared()
+  laps.end('shares')
   await fault.act(nodes, random)
   laps.end('fault')
   await nodes.allWell()

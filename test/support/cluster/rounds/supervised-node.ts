@@ -20,6 +20,9 @@ export interface NodeMaking {
   links?: LinkWays | undefined
 }
 
+/** One of the nodes that have links takes requests by several threads, each of which has links of its own. */
+const severalFronts = 'b'
+
 /** Its clock can be set. */
 const clockOptions = ['--import', new URL('../../faults/shifted-clock.mjs', import.meta.url).href]
 
@@ -87,13 +90,12 @@ export class SupervisedNode {
     return `${this.name} ${this.#lives}`
   }
 
-  /** Whether it owns the shards and serves. */
-  async serves(): Promise<boolean> {
+  /** How many shards it owns. */
+  async owned(): Promise<number> {
     const { url } = this
-    if (url === undefined) return false
+    if (url === undefined) return 0
     const metrics = await askNode(url, { method: 'GET', path: '/metrics' })
-    if (metrics?.text.includes('\nstrandfast_cluster_serving 1\n') !== true) return false
-    return this.answers()
+    return Number(/^strandfast_cluster_owned_shards (\d+)$/m.exec(metrics?.text ?? '')?.[1] ?? 0)
   }
 
   /** Whether it takes requests, for itself or for another one. */
@@ -159,9 +161,11 @@ export class SupervisedNode {
     // Where nobody listens, there are no links.
     const noLinks = { env: { SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:1' }, nodeOptions: [] }
     const linking = links?.of(name) ?? noLinks
+    const isSeveral = links !== undefined && name === severalFronts
     const own = {
       SERVICE_CLUSTER_NODE: name,
       SERVICE_LOG_LEVEL: 'info',
+      SERVICE_FRONTS: isSeveral ? '2' : '1',
       TEST_CLOCK_SHIFT: this.#clock,
       ...linking.env,
     }

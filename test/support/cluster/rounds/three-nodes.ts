@@ -20,7 +20,7 @@ interface Making {
 const names = ['a', 'b', 'c']
 
 /** How many shards a cluster of the rounds has. */
-export const shardCount = 2
+export const shardCount = 4
 
 /** What is not the program's, nor that of any release. */
 const otherVersion = '0.0.0-other'
@@ -44,6 +44,8 @@ export class ThreeNodes {
   /** The program that all began with, and the same with another version. */
   readonly #program: string | undefined
   #other: PlantedBuild | undefined
+  /** How often it was asked for an owner. */
+  #asked = 0
 
   private constructor(rig: Rig, directory: string, made: Made) {
     this.rig = rig
@@ -107,22 +109,45 @@ export class ThreeNodes {
     return run(args, this.#settings)
   }
 
-  /** The node that serves, once one does. */
+  /** A node that owns shards and answers, once there is one; of several the one that owns most, or another each time. */
   async owner(): Promise<SupervisedNode> {
     let owner: SupervisedNode | undefined
+    this.#asked += 1
     await eventually(async () => {
-      for (const node of this.nodes) if (await node.serves()) owner = node
+      const owners: { node: SupervisedNode; owned: number }[] = []
+      for (const node of this.nodes) {
+        const owned = await node.owned()
+        if (owned > 0 && (await node.answers())) owners.push({ node, owned })
+      }
+      owners.sort((one, other) => other.owned - one.owned)
+      owner = (this.linked ? owners[this.#asked % owners.length] : owners[0])?.node
       return owner !== undefined
     })
-    if (owner === undefined) throw new Error('Expected a node that serves')
+    if (owner === undefined) throw new Error('Expected a node that owns shards')
     return owner
   }
 
-  /** Resolves when all run, none hangs, and one of them serves. */
+  /** Whether nodes own all shards among them. */
+  async ownAll(nodes: readonly SupervisedNode[]): Promise<boolean> {
+    const owned = await Promise.all(nodes.map((node) => node.owned()))
+    return owned.reduce((sum, count) => sum + count, 0) === shardCount
+  }
+
+  /** Resolves when all run, none hangs, and all shards are served. */
   async allWell(): Promise<void> {
     for (const node of this.nodes) await eventually(() => node.hears())
+    await eventually(() => this.ownAll(this.nodes))
     await this.owner()
     if (this.linked) for (const node of this.nodes) await eventually(() => node.answers())
+  }
+
+  /** Resolves when each node owns its share: for some leases all has been well. */
+  async shared(): Promise<void> {
+    if (!this.linked) return
+    await eventually(async () => {
+      const owned = await Promise.all(this.nodes.map((node) => node.owned()))
+      return owned.every((count) => count > 0 && count <= Math.ceil(shardCount / names.length))
+    })
   }
 
   async remove(): Promise<void> {

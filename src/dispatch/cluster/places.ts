@@ -1,0 +1,168 @@
+import { assign } from './assignment.js'
+
+/**
+ * What a node does with a shard: nothing, as other nodes hold it; it keeps its store up to the log, opens it, owns it, or gives it up
+ * (docs/adr/0048-owners-of-shards.md).
+ */
+export type Place = 'elsewhere' | 'followed' | 'opening' | 'owned' | 'leaving'
+
+/** Who owns a shard whose log was not read yet: perhaps nobody. */
+export const unknownOwner = ''
+
+/** A node that is alive, as the others know it. */
+export interface Candidate {
+  node: string
+  /** It is up to the logs, and reaches the others: it may own a share of the shards. */
+  isReady: boolean
+  /** Shards that it owns, or whose stores it has up to their logs. */
+  holds: readonly number[]
+}
+
+/** A shard as one node sees it. */
+export interface SeenShard {
+  place: Place
+  /** The node that owns it, as its log says, or `unknownOwner`; undefined where it may be opened. */
+  owner: string | undefined
+  /** Whether its last owner gave it up for this node to have. */
+  isOffered: boolean
+  /** For how many leases it has been free. */
+  freeLeases: number
+  /** Whether there is a store of it that this node has not kept for long. */
+  isLeft: boolean
+}
+
+/** What a node decides by. */
+export interface PlacesView {
+  /** This node. */
+  node: string
+  /** All nodes that are alive, this one among them. */
+  alive: readonly Candidate[]
+  /** How many nodes hold each shard. */
+  copies: number
+  /** By their numbers. */
+  shards: readonly SeenShard[]
+}
+
+/** What it does next. */
+export interface NextSteps {
+  /** Shards that it opens. */
+  open: number[]
+  /** A shard that it gives up, and the node that is to have it: one at a time. */
+  handOver: { shard: number; to: string } | undefined
+  /** Shards whose stores it keeps up to their logs from now on, and those whose stores it keeps no more. */
+  follow: number[]
+  unfollow: number[]
+  /** Those whose stores it removes. */
+  remove: number[]
+}
+
+/**
+ * What a node does next for the shards to be where they should. Nodes may see different things: the log decides who owns a
+ * shard, whatever they believed.
+ */
+export function nextSteps(view: PlacesView): NextSteps {
+  const { node, alive, copies, shards } = view
+  const owners = ownersOf(alive, shards)
+  const holds = held({ node, alive, copies, shards: shards.length })
+  const numbersOf = (are: (shard: SeenShard, number: number) => boolean) =>
+    [...shards.entries()].filter(([number, shard]) => are(shard, number)).map(([number]) => number)
+  const follow = numbersOf(
+    ({ place }, number) => place === 'elsewhere' && (holds(number) || owners[number] === node),
+  )
+  const unfollow = numbersOf(
+    ({ place, owner }, number) =>
+      place === 'followed' && !holds(number) && owners[number] !== node && isOther(owner, node),
+  )
+  const patience = patienceOf(node, alive, shards.length)
+  const open = numbersOf(({ place, owner, isOffered, freeLeases }, number) => {
+    const isFree = place === 'followed' && owner === undefined
+    return isFree && (isOffered || owners[number] === node || freeLeases > patience(number))
+  })
+  const handOver = open.length > 0 ? undefined : handOverOf(view, owners)
+  const remove = numbersOf(
+    ({ place, isLeft }, number) => place === 'elsewhere' && isLeft && !follow.includes(number),
+  )
+  return { open, handOver, follow, unfollow, remove }
+}
+
+/** A shard that a node gives up, where it neither gives one up nor opens one. */
+function handOverOf(
+  { node, shards }: PlacesView,
+  owners: readonly (string | undefined)[],
+): NextSteps['handOver'] {
+  if (shards.some(({ place }) => place === 'leaving' || place === 'opening')) return undefined
+  const shard = shards.findIndex(({ place }, at) => place === 'owned' && owners[at] !== node)
+  const to = owners[shard]
+  return to === undefined ? undefined : { shard, to }
+}
+
+/**
+ * For how many leases a shard has to be free until a node opens it that should not have it, as whoever should does not: one node after
+ * the other, or several would.
+ */
+function patienceOf(node: string, alive: readonly Candidate[], shards: number): (shard: number) => number {
+  const names = alive.map((one) => one.node)
+  const assigned = names.length === 0 ? [] : assign(names, { shards, copies: names.length })
+  return (shard) => 1 + Math.max(0, assigned[shard]?.holders.indexOf(node) ?? 0)
+}
+
+/** Whether a shard has an owner, which is another node. */
+function isOther(owner: string | undefined, node: string): boolean {
+  return owner !== undefined && owner !== unknownOwner && owner !== node
+}
+
+/** Which shards a node keeps: those of which it holds a copy beside the nodes that are ready, whether or not it is. */
+function held({
+  node,
+  alive,
+  copies,
+  shards,
+}: Omit<PlacesView, 'shards'> & { shards: number }): (shard: number) => boolean {
+  const names = new Set([node, ...readyOf(alive)])
+  if (names.size <= copies) return () => true
+  const assigned = assign([...names], { shards, copies })
+  return (shard) => assigned[shard]?.holders.includes(node) === true
+}
+
+/**
+ * The node that should own each shard: those that are ready share them. Where the one that should does not hold the shard yet, whoever
+ * owns it goes on with it, or else the next that holds it. While no node is ready, one has all of them, since each is of use only to who
+ * reaches the others: the one that owns most.
+ */
+export function ownersOf(
+  alive: readonly Candidate[],
+  shards: readonly Pick<SeenShard, 'owner'>[],
+): readonly (string | undefined)[] {
+  const ready = readyOf(alive)
+  if (ready.length === 0) {
+    const sole = soleOwner(alive, shards)
+    return shards.map(() => sole)
+  }
+  const holdersOf = new Map(alive.map(({ node, holds }) => [node, new Set(holds)]))
+  return assign(ready, { shards: shards.length, copies: ready.length }).map(({ owner, holders }, shard) => {
+    const holding = holders.filter((node) => holdersOf.get(node)?.has(shard) === true)
+    if (holding.length === 0 || holding.includes(owner)) return owner
+    const now = shards[shard]?.owner
+    return now !== undefined && ready.includes(now) ? now : holding[0]
+  })
+}
+
+function readyOf(alive: readonly Candidate[]): string[] {
+  return alive.filter(({ isReady }) => isReady).map(({ node }) => node)
+}
+
+/** @returns undefined while there is none, or it is not known who owns what */
+function soleOwner(
+  alive: readonly Candidate[],
+  shards: readonly Pick<SeenShard, 'owner'>[],
+): string | undefined {
+  if (alive.length === 0 || shards.some(({ owner }) => owner === unknownOwner)) return undefined
+  // Of those that have equally many, the one that a rendezvous hash names.
+  const [first] = assign(
+    alive.map(({ node }) => node),
+    { shards: 1, copies: alive.length },
+  )
+  const order = first?.holders ?? []
+  const ownedBy = (node: string) => shards.filter(({ owner }) => owner === node).length
+  return order.toSorted((one, other) => ownedBy(other) - ownedBy(one))[0]
+}

@@ -1,0 +1,83 @@
+import { systemClock } from '../base/clock.js'
+import { machineClock } from '../base/machine-clock.js'
+import { version } from '../base/version.js'
+import type { Member } from '../dispatch/cluster/membership.js'
+import type { Candidate } from '../dispatch/cluster/places.js'
+import { Readiness } from '../dispatch/cluster/readiness.js'
+import { readTold, tellOwn } from '../dispatch/cluster/told.js'
+import type { ClusterShards } from './cluster-shards.js'
+import type { PeerPlace } from './front-messages.js'
+import type { Peers } from './peers.js'
+
+/** What a node has, once it has begun. */
+interface Begun {
+  shards: ClusterShards
+  peers: Peers
+}
+
+/** What a node tells of itself with each beat, and reads of the others: hints, of which the log trusts none. */
+export class ClusterRow {
+  readonly #name: string
+  readonly #readiness: Readiness
+  #servesSinceMs: number | undefined
+
+  constructor(name: string, leaseMs: number) {
+    this.#name = name
+    this.#readiness = new Readiness(leaseMs)
+  }
+
+  /** What it tells now. @param link where it takes links */
+  text(link: string, members: readonly Member[], begun: Begun | undefined): string {
+    if (begun === undefined) return tellOwn({ version, link })
+    const { owned, held, count, lagSecs } = begun.shards
+    this.#servesSinceMs = owned.length === 0 ? undefined : (this.#servesSinceMs ?? systemClock())
+    return tellOwn({
+      version,
+      link,
+      owned,
+      held,
+      servesSinceMs: this.#servesSinceMs,
+      lagSecs: owned.length === count ? undefined : lagSecs,
+      isReady: this.#isReady(members, begun),
+    })
+  }
+
+  #isReady(members: readonly Member[], { shards, peers }: Begun): boolean {
+    const linked = peers.open
+    return this.#readiness.look({
+      nowMs: machineClock(),
+      ownsAny: shards.owned.length > 0,
+      lagMs: shards.lagSecs * 1_000,
+      others: this.#others(members).map((member) => {
+        const { isReady, owned = [] } = readTold(member)
+        return { matters: isReady === true || owned.length > 0, isLinked: linked.has(member.node) }
+      }),
+    })
+  }
+
+  #others(members: readonly Member[]): Member[] {
+    return members.filter(({ node }) => node !== this.#name)
+  }
+
+  /** The nodes that are alive, as those that may own shards. */
+  candidates(members: readonly Member[]): Candidate[] {
+    return members.map((member) => {
+      const { isReady = false, held = [] } = readTold(member)
+      return { node: member.node, isReady, holds: held }
+    })
+  }
+
+  /** Where the others take links. */
+  peers(members: readonly Member[]): PeerPlace[] {
+    return this.#others(members).flatMap((member) => placeOf(member) ?? [])
+  }
+}
+
+/** Where a node takes links, as its row says; undefined where it says nothing that this version knows. */
+function placeOf(member: Member): PeerPlace | undefined {
+  const { link = '' } = readTold(member)
+  const { node, incarnation } = member
+  const colon = link.lastIndexOf(':')
+  const [host, port] = [link.slice(0, colon), Number(link.slice(colon + 1))]
+  return colon < 1 || !Number.isInteger(port) ? undefined : { node, incarnation, host, port }
+}
