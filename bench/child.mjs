@@ -1,4 +1,5 @@
 import { fork, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { once } from 'node:events'
 
@@ -80,6 +81,16 @@ export async function runScript(script, task) {
   if (first === undefined) throw new Error(`${script.pathname} ended without an answer`)
   await exited
   return first[0]
+}
+
+/**
+ * Processes that a process has started and that still run.
+ * @param {number} pid
+ * @returns {number[]}
+ * @throws {Error} when there is no such process, or no /proc
+ */
+export function childrenOf(pid) {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 }
 
 async function listeningUrl(stdout) {

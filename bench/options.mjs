@@ -9,7 +9,8 @@ export const usage = `Usage: npm run bench -- [--quick] [--only NAME]... [--gene
   --only       one scenario of: writes, lone-writes, latency, disk-writes, crash-start, ingest, get, latest, streams,
                memory, auth, user-tokens, namespaces, engines, fronts; may be repeated.
                Run only when named, as they take minutes and gigabytes, a browser or PostgreSQL: agents-million,
-               strand-million, flatness, console-tail, cluster, cluster-inserts
+               strand-million, flatness, console-tail, cluster, cluster-inserts; and the parts of cluster that can be
+               run alone: cluster-engine, cluster-quotas
   --agents     agents of agents-million, and at most of flatness
   --records    records of strand-million, and at most of flatness
   --generator  wrk where it is installed, unless said otherwise

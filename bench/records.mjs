@@ -27,10 +27,10 @@ export function recordBody(number) {
  * its share, and the others would wait for it at the end. Many names distribute themselves evenly.
  * @param {string} prefix
  * @param {number} count
+ * @param {number} [shards] one for each processor unless given
  * @returns {string[]}
  */
-export function agentNames(prefix, count) {
-  const shards = Math.min(availableParallelism(), shardsMax)
+export function agentNames(prefix, count, shards = Math.min(availableParallelism(), shardsMax)) {
   const names = []
   for (let number = 0; names.length < count; number++) {
     const name = `${prefix}-${String(number).padStart(4, '0')}`

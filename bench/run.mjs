@@ -14,6 +14,8 @@ import { measureCheckout } from './product.mjs'
 import { appendResult, notMeasuredLines, resultOf, resultsFileOf, table } from './report.mjs'
 import { agentsMillion } from './scenarios/agents-million.mjs'
 import { auth } from './scenarios/auth.mjs'
+import { clusterEngine } from './scenarios/cluster-engine.mjs'
+import { clusterQuotas } from './scenarios/cluster-quotas.mjs'
 import { cluster, clusterInserts } from './scenarios/cluster.mjs'
 import { consoleTail } from './scenarios/console-tail.mjs'
 import { crashStart } from './scenarios/crash-start.mjs'
@@ -54,12 +56,16 @@ const usual = {
 /** These take minutes and gigabytes, a browser or PostgreSQL, so they run only when they are named. */
 const long = {
   cluster,
+  'cluster-engine': clusterEngine,
+  'cluster-quotas': clusterQuotas,
   'cluster-inserts': clusterInserts,
   'console-tail': consoleTail,
   'agents-million': agentsMillion,
   'strand-million': strandMillion,
   flatness,
 }
+/** Parts that a name stands for beside its own; each can be named alone. */
+const parts = { cluster: ['cluster-engine', 'cluster-quotas'] }
 const resultsFile = fileURLToPath(new URL('results.jsonl', import.meta.url))
 
 process.exitCode = await run(process.argv.slice(2))
@@ -76,7 +82,8 @@ async function run(args) {
   const results = []
   const absent = []
   const faults = []
-  const asked = Object.entries({ ...usual, ...long }).filter(([name]) => plan.only.includes(name))
+  const only = new Set(plan.only.flatMap((name) => [name, ...(parts[name] ?? [])]))
+  const asked = Object.entries({ ...usual, ...long }).filter(([name]) => only.has(name))
   for (const [name, scenario] of asked.length > 0 ? asked : Object.entries(usual)) {
     try {
       const measured = await scenario({ plan, directory, tell })

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { startServer } from './child.mjs'
+import { childrenOf, startServer } from './child.mjs'
 import { program } from './product.mjs'
 
 /** The root key of every server that is measured. */
@@ -144,8 +144,7 @@ export function cpuMsOf(pid) {
  */
 export function cpuMsOfAll(pid) {
   const own = timesOf(pid).reduce((sum, ticks) => sum + ticks, 0) * MS_A_TICK
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
-  return children.reduce((sum, child) => sum + (cpuMsIfThere(Number(child)) ?? 0), own)
+  return childrenOf(pid).reduce((sum, child) => sum + (cpuMsIfThere(child) ?? 0), own)
 }
 
 /** A child may end while its parent is asked. */

@@ -8,10 +8,11 @@ const REQUESTS = 2_000
 /**
  * The load of single writes over 100 agents, which have to be created.
  * @param {import('./scenarios/alternation.mjs').Bench} bench
+ * @param {number} [shards] that the agents lie in, in turn; one for each processor unless given
  * @returns {{agents: string[], load: import('./load.mjs').Load}}
  */
-export function singleWrites({ plan, directory }) {
-  const agents = agentNames('writer', AGENTS)
+export function singleWrites({ plan, directory }, shards) {
+  const agents = agentNames('writer', AGENTS, shards)
   const requests = writeRequests(agents, { count: REQUESTS, headers: credential })
   return { agents, load: prepareLoad(requests, { generator: plan.generator, directory }) }
 }

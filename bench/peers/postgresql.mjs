@@ -11,6 +11,12 @@ import { findProgram, freePort, programVersion, runProgram, startProgram } from 
 const PLACES = '/usr/lib/postgresql'
 /** More than the clients of any workload. */
 const MAX_CONNECTIONS = 600
+/** A standby that is promoted can feed another one, which looks for its primary again at once. */
+const STANDBY_SETTINGS = [
+  `max_connections=${MAX_CONNECTIONS}`,
+  'wal_keep_size=256MB',
+  'wal_retrieve_retry_interval=50ms',
+]
 const AGENTS = 100
 const BATCH_RECORDS = 1_000
 const BULK_CONNECTIONS = [1, 4]
@@ -61,9 +67,9 @@ function program(name) {
 
 /**
  * A database for this run, which is removed with it.
- * @param {{replicated?: boolean}} [how] with a synchronous standby, which every commit waits for
+ * @param {{standbys?: number}} [how] synchronous standbys, one of which every commit waits for; none unless given
  */
-export async function startDatabase({ replicated = false } = {}) {
+export async function startDatabase({ standbys: count = 0 } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'strandfast-bench-postgresql-'))
   removeAtExit(directory)
   const user = serverUser()
@@ -84,37 +90,61 @@ export async function startDatabase({ replicated = false } = {}) {
   const address = ['-h', '127.0.0.1', '-p', port, '-U', 'bench']
   const psql = (...args) =>
     runProgram(program('psql'), [...address, '-X', '-q', '-A', '-t', ...args, 'postgres'])
-  const standby = replicated ? await startStandby({ directory, how, port, psql }) : undefined
+  const standbys = count === 0 ? [] : await startStandbys({ directory, how, port, psql }, count)
   return {
     directory,
-    /** Of the server, and of its standby. */
-    pids: [server.pid, standby?.pid].filter((pid) => pid !== undefined),
-    url: `postgres://bench@127.0.0.1:${port}/postgres`,
+    /** Of the server, and of its standbys. */
+    pids: [server, ...standbys].map(({ pid }) => pid),
+    url: urlOf([port]),
+    /** Names all servers, of which the first takes writes. */
+    urlOfAll: urlOf([port, ...standbys.map((standby) => standby.port)]),
+    standbys,
     psql,
     query: (text) => psql('-c', text),
+    /** Makes a database beside the first one. Returns its address. */
+    async make(name) {
+      await psql('-c', `CREATE DATABASE ${name}`)
+      return urlOf([port], name)
+    },
     count: async () => Number(await psql('-c', 'SELECT count(*) FROM records')),
     pgbench: (...args) =>
       runProgram(program('pgbench'), [...address, '-n', ...args, 'postgres'], { cwd: directory }),
+    kill: server.kill,
     async stop() {
-      await server.stop()
-      await standby?.stop()
+      for (const { stop } of [server, ...standbys]) await stop()
     },
   }
 }
 
+/** The address of a database on servers of this machine. */
+function urlOf(ports, name = 'postgres') {
+  return `postgres://bench@${ports.map((port) => `127.0.0.1:${port}`).join(',')}/${name}`
+}
+
+/** Has commits wait for one of them. They have the same setting, for a time when one of them is the primary. */
+async function startStandbys(primary, count) {
+  const { psql } = primary
+  await psql('-c', "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+  const standbys = []
+  while (standbys.length < count) standbys.push(await startStandby(primary, `standby-${standbys.length}`))
+  await psql('-c', 'SELECT pg_reload_conf()')
+  return standbys
+}
+
 /** A copy of the server that follows it, on the same disk. */
-async function startStandby({ directory, how, port, psql }) {
-  const copy = join(directory, 'standby')
+async function startStandby({ directory, how, port }, name) {
+  const copy = join(directory, name)
   const from = ['-h', '127.0.0.1', '-p', port, '-U', 'bench']
   await runProgram(program('pg_basebackup'), [...from, '-D', copy, '-R', '-X', 'stream', '-c', 'fast'], how)
-  const own = ['-D', copy, '-p', String(await freePort()), '-h', '127.0.0.1', '-k', '']
-  const standby = await startProgram(
-    [program('postgres'), ...own, '-c', `max_connections=${MAX_CONNECTIONS}`],
-    { ready: /ready to accept read-only connections/, signal: 'SIGINT', options: how },
-  )
-  await psql('-c', "ALTER SYSTEM SET synchronous_standby_names = '*'")
-  await psql('-c', 'SELECT pg_reload_conf()')
-  return standby
+  const ownPort = String(await freePort())
+  const own = ['-D', copy, '-p', ownPort, '-h', '127.0.0.1', '-k', '']
+  const settings = STANDBY_SETTINGS.flatMap((text) => ['-c', text])
+  const standby = await startProgram([program('postgres'), ...own, ...settings], {
+    ready: /ready to accept read-only connections/,
+    signal: 'SIGINT',
+    options: how,
+  })
+  return { ...standby, port: ownPort, url: urlOf([ownPort]) }
 }
 
 /** PostgreSQL refuses to run as root. */

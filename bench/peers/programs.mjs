@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { endWithUs } from '../child.mjs'
+import { childrenOf, endWithUs } from '../child.mjs'
 
 const OUTPUT_BYTES_MAX = 64 << 20
 const READY_MS_MAX = 60_000
@@ -58,7 +58,8 @@ export async function runProgram(path, args, options = {}) {
  * @param {[string, ...string[]]} command
  * @param {{ready: RegExp, signal: NodeJS.Signals, options?: import('node:child_process').SpawnOptions}} how `signal`
  *   is what stops it
- * @returns {Promise<{pid: number, stop: () => Promise<void>}>}
+ * @returns {Promise<{pid: number, stop: () => Promise<void>, kill: () => Promise<void>}>} `kill` sends SIGKILL to the
+ *   program and the processes that it has started, and waits; it needs /proc
  */
 export async function startProgram([path, ...args], { ready, signal, options }) {
   const child = spawn(path, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -81,7 +82,21 @@ export async function startProgram([path, ...args], { ready, signal, options }) 
     child.kill(signal)
     await exited
   }
-  return { pid: child.pid, stop }
+  const kill = async () => {
+    // The program first: it must not see what becomes of the others.
+    for (const pid of [child.pid, ...childrenOf(child.pid)]) killIfThere(pid)
+    await exited
+  }
+  return { pid: child.pid, stop, kill }
+}
+
+function killIfThere(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    // It has ended by itself.
+    if (error.code !== 'ESRCH') throw error
+  }
 }
 
 /**

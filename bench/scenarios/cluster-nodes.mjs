@@ -1,7 +1,6 @@
-import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
-import { credential, startProduct } from '../server.mjs'
-import { median, rounded } from '../statistics.mjs'
+import { shardOf } from '../../dist/src/base/placement.js'
+import { gapFigure, gapOf, gapText } from '../gap-writer.mjs'
+import { ownedBy, ownerOf, sharing, startNode } from '../nodes.mjs'
 import { singleWrites } from '../writers.mjs'
 import { inTurn } from './alternation.mjs'
 
@@ -11,18 +10,18 @@ const CONNECTIONS = [64, 512]
 /** The lease of the nodes that are killed and stopped, seconds. */
 const LEASE_SECS = 2
 const AGENT = 'failover'
-const PAUSE_MS = 5
-const PATIENCE_MS = 60_000
 
 /**
- * Writes at a node that stands by, which passes them on to the owner over a link, by writes at the owner. Both nodes, the
+ * Writes at a node that owns no shard, which passes them on to the owner over a link, by writes at the owner. Both nodes, the
  * database and the load share two processors, so that the second node takes its work from the first.
- * @param {{bench: import('./alternation.mjs').Bench, node: {url: string}, env: Record<string, string>}} run `node` owns the shards
+ * @param {{bench: import('./alternation.mjs').Bench, node: {url: string}, env: Record<string, string>}} run `node` owns the
+ *   shards; with the lease of `env` a second one gets none while this lasts
+ * @throws {Error} when it got one
  */
 export async function forwarded({ bench, node, env }) {
-  const standby = await startProduct(join(bench.directory, 'standby'), { ...env, ...ownOf('standby') })
+  const standby = await startNode('standby', env, bench.directory)
   try {
-    await answers(standby.url)
+    await ownsNone(standby.url)
     const { load } = singleWrites(bench)
     const measured = []
     for (const connections of CONNECTIONS) {
@@ -41,110 +40,63 @@ export async function forwarded({ bench, node, env }) {
         also,
       })
     }
+    await ownsNone(standby.url)
     return measured
   } finally {
     await standby.stop()
   }
 }
 
+async function ownsNone(url) {
+  const owned = await ownedBy(url)
+  if (owned > 0) throw new Error(`Expected the second node to own no shard, it owns ${owned}`)
+}
+
 /**
- * How long nobody answers a write: after a kill of the owner, and where it is stopped in order. What is killed or stopped is
- * started again, and stands by.
- * @param {{bench: import('./alternation.mjs').Bench, env: Record<string, string>}} run no node runs
+ * How long nobody answers a write, of two nodes that share the shards: after a kill of the one that owns that of the write,
+ * where both are asked in turn; and at the one that stays, where the owner is stopped in order. What is killed or stopped
+ * is started again, and gets its share.
+ * @param {{bench: import('./alternation.mjs').Bench, env: Record<string, string>, shards: number}} run no node runs
  */
-export async function failovers({ bench, env }) {
+export async function failovers({ bench, env, shards }) {
   const { plan, tell, directory } = bench
-  const start = (name) =>
-    startProduct(join(directory, `failover-${name}`), {
-      ...env,
-      ...ownOf(name),
-      SERVICE_CLUSTER_LEASE_SECS: String(LEASE_SECS),
-    })
-  const names = ['one', 'two']
+  const settings = { ...env, SERVICE_CLUSTER_LEASE_SECS: String(LEASE_SECS) }
+  const start = (name) => startNode(name, settings, directory)
   const nodes = new Map()
-  for (const name of names) nodes.set(name, await start(name))
   const gaps = { kill: [], stop: [] }
   try {
+    for (const name of ['failover-one', 'failover-two']) await startInto(nodes, name, start)
     for (let round = 1; round <= plan.rounds; round++) {
       for (const how of ['kill', 'stop']) {
-        for (const { url } of nodes.values()) await answers(url)
-        const owner = await ownerOf(nodes)
-        const gap = writeOver([...nodes.values()].map(({ url }) => url))
-        await pause(500)
-        await nodes.get(owner)[how]()
-        const ms = await gap
-        gaps[how].push(ms)
-        nodes.set(owner, await start(owner))
-        tell(`  round ${round}: ${how} of the owner, ${Math.round(ms)} ms until a write is answered`)
+        const { owner, ...gap } = await failover(nodes, { how, shards })
+        gaps[how].push(gap)
+        tell(`  round ${round}: ${how} of the owner, ${gapText(gap)}`)
+        await startInto(nodes, owner, start)
       }
     }
   } finally {
     for (const node of nodes.values()) await node.stop()
   }
   const leaseMs = LEASE_SECS * 1_000
-  const figure = (what, ms, target) => ({
-    name: `time until a write is answered, ${what}`,
-    value: median(ms),
-    unit: 'ms',
-    target: { below: target },
-    also: { lease_ms: leaseMs, most_ms: rounded(Math.max(...ms)) },
-  })
   return [
-    figure('after a kill of the owner', gaps.kill, 1.2 * leaseMs + 2_000),
-    figure('where the owner is stopped in order', gaps.stop, 500),
-  ]
+    gapFigure('after a kill of the owner', gaps.kill, 1.2 * leaseMs + 2_000),
+    gapFigure('where the owner is stopped in order', gaps.stop, 500),
+  ].map((figure) => ({ ...figure, also: { lease_ms: leaseMs, ...figure.also } }))
 }
 
-function ownOf(name) {
-  return { SERVICE_CLUSTER_NODE: name, SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0' }
+async function startInto(nodes, name, start) {
+  // One that does not start again must not be stopped.
+  nodes.delete(name)
+  nodes.set(name, await start(name))
 }
 
-/** Waits until a node takes requests. */
-async function answers(url) {
-  const untilMs = performance.now() + PATIENCE_MS
-  while (performance.now() < untilMs) {
-    const found = await fetch(`${url}/readyz`).catch(() => undefined)
-    if (found?.status === 200) return
-    await pause(PAUSE_MS)
-  }
-  throw new Error(`Expected ${url} to take requests`)
-}
-
-async function ownerOf(nodes) {
-  for (const [name, { url }] of nodes) {
-    const metrics = await (await fetch(`${url}/metrics`)).text()
-    if (metrics.includes('\nstrandfast_cluster_serving 1\n')) return name
-  }
-  throw new Error('Expected one of the nodes to own the shards')
-}
-
-/** Writes at one node after the other, from before something happens. @returns the longest time between two answers, ms */
-async function writeOver(urls) {
-  const startedMs = performance.now()
-  let [answeredMs, longestMs] = [startedMs, 0]
-  for (let at = 0; performance.now() - startedMs < PATIENCE_MS; at++) {
-    const answered = await write(urls[at % urls.length])
-    if (answered) {
-      longestMs = Math.max(longestMs, performance.now() - answeredMs)
-      answeredMs = performance.now()
-      // It is over when a second has passed without more.
-      if (longestMs > 100 && performance.now() - startedMs > longestMs + 1_500) return longestMs
-    }
-    await pause(PAUSE_MS)
-  }
-  return longestMs
-}
-
-async function write(url) {
-  try {
-    const { status } = await fetch(`${url}/v1/collections/${AGENT}/records`, {
-      method: 'POST',
-      headers: { ...credential, 'content-type': 'application/json' },
-      body: JSON.stringify({ data: { text: 'over' } }),
-      signal: AbortSignal.timeout(1_000),
-    })
-    return status === 201
-  } catch {
-    return false
-  }
+/** Kills or stops the node that owns the shard of the agent that is written. */
+async function failover(nodes, { how, shards }) {
+  const urls = [...nodes.values()].map(({ url }) => url)
+  await sharing(urls, shards)
+  const owner = await ownerOf(urls, shardOf(AGENT, shards))
+  const { url: ownUrl } = nodes.get(owner)
+  const asked = how === 'kill' ? urls : urls.filter((url) => url !== ownUrl)
+  const gap = await gapOf({ urls: asked, agents: [AGENT] }, () => nodes.get(owner)[how]())
+  return { owner, ...gap }
 }

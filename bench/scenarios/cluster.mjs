@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { runCleanly } from '../load.mjs'
+import { initCluster, shardsOf, startNode } from '../nodes.mjs'
 import { hasPostgresql, makeTable, singles, startDatabase } from '../peers/postgresql.mjs'
-import { program } from '../product.mjs'
 import { agentNames } from '../records.mjs'
-import { countRecords, createAgents, rootKey, startProduct } from '../server.mjs'
+import { countRecords, createAgents, startProduct } from '../server.mjs'
 import { against, median, rounded } from '../statistics.mjs'
 import { checkCounts, singleWrites } from '../writers.mjs'
 import { inserts } from './cluster-inserts.mjs'
@@ -14,7 +13,8 @@ import { inTurn } from './alternation.mjs'
 import { AGENTS, uploadAll } from './ingest.mjs'
 
 const NAME = 'a node over a database'
-const masterSeed = '42'.repeat(32)
+/** So long that no shard moves to a second node while something is measured: that happens after three leases. */
+const LONG_LEASE_SECS = 120
 const settings = [
   { connections: 64, target: { ratio: 0.6 } },
   { connections: 512, target: { ratio: 0.7 } },
@@ -33,8 +33,9 @@ const TOLD_AFTER_MS = 2_000
  */
 export async function cluster(bench) {
   if (!hasPostgresql()) return [{ name: NAME, notMeasured: 'no PostgreSQL' }]
-  const { database, env, node } = await startNode(bench)
-  const alone = await startProduct(join(bench.directory, 'alone'), { SERVICE_SHARDS: `${bench.plan.cores}` })
+  const shards = shardsOf(bench.plan)
+  const { database, env, node } = await start(bench)
+  const alone = await startProduct(join(bench.directory, 'alone'), { SERVICE_SHARDS: `${shards}` })
   const measured = []
   try {
     try {
@@ -45,7 +46,7 @@ export async function cluster(bench) {
     } finally {
       await Promise.all([node.stop(), alone.stop()])
     }
-    measured.push(...(await failovers({ bench, env })))
+    measured.push(...(await failovers({ bench, env, shards })))
     return measured
   } finally {
     await database.stop()
@@ -59,7 +60,7 @@ export async function cluster(bench) {
  */
 export async function clusterInserts(bench) {
   if (!hasPostgresql()) return [{ name: NAME, notMeasured: 'no PostgreSQL' }]
-  const { database, node } = await startNode(bench)
+  const { database, node } = await start(bench)
   try {
     await database.query(makeTable)
     await createAgents(node.url, [...singleWrites(bench).agents, ...agentNames('feed', AGENTS)])
@@ -71,23 +72,13 @@ export async function clusterInserts(bench) {
 }
 
 /** A database with a synchronous standby, and a node over it. */
-async function startNode(bench) {
-  const database = await startDatabase({ replicated: true })
+async function start({ plan, directory }) {
+  const database = await startDatabase({ standbys: 1 })
   const env = {
-    SERVICE_CLUSTER_URL: database.url,
-    SERVICE_MASTER_SEED: masterSeed,
-    SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0',
+    ...initCluster(database.url, shardsOf(plan)),
+    SERVICE_CLUSTER_LEASE_SECS: `${LONG_LEASE_SECS}`,
   }
-  initCluster(env, bench.plan.cores)
-  const node = await startProduct(join(bench.directory, 'node'), { ...env, SERVICE_CLUSTER_NODE: 'node' })
-  return { database, env, node }
-}
-
-function initCluster(env, shards) {
-  execFileSync(process.execPath, [program(), 'cluster', 'init', '--shards', `${shards}`], {
-    env: { PATH: process.env.PATH, SERVICE_ROOT_API_KEY: rootKey, ...env },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  return { database, env, node: await startNode('node', env, directory) }
 }
 
 async function writes({ bench, database, node, alone }) {
