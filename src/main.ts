@@ -308,7 +308,7 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   await serverLog?.finish(config.shutdownTimeoutSecs * 250)
   await serverLog?.stop()
   await control.close()
-  await server.cluster?.giveUp()
+  await server.cluster?.giveUp(config.shutdownTimeoutSecs * 250)
   await parts.threads.close()
   await parts.readers.close()
   await server.cluster?.leave()

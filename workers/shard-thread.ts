@@ -35,7 +35,8 @@ import { ShardStore } from './store/shard-store.js'
 
 assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
-const given: unknown = workerData
+// One that waits for a shard is told later.
+const given: unknown = workerData ?? (await new Promise((resolve) => port.once('message', resolve)))
 assert(isShardWorkerData(given), 'a shard is handed its settings')
 const { settings, heartbeat: memory, shared } = given
 const heartbeat = new Heartbeat(memory)

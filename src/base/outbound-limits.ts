@@ -104,6 +104,10 @@ export const outboundLimits = {
   clusterFollowMs: 200,
   /** How long the store of a shard that other nodes hold is left where it is, milliseconds: nodes that restart need theirs again. */
   clusterStoreLeftMs: 3_600_000,
+  /** Threads of a node that have begun and wait for a shard: as many as it can open at once. */
+  clusterSpareThreads: 2,
+  /** How long a node that is stopped waits until the next owner serves a shard before it gives another one up, milliseconds. */
+  clusterMoveMs: 1_000,
   /** Pause after a shard could not be opened, milliseconds. */
   clusterOpenPauseMs: 1_000,
   /** Pause between two tries to open a shard that its owner is about to give up, milliseconds. */

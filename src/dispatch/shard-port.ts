@@ -1,19 +1,14 @@
-import { Worker, type MessagePort } from 'node:worker_threads'
+import type { MessagePort, Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ShardSettings } from '../protocol/messages.js'
-import {
-  closeShard,
-  handOverShard,
-  isShardReady,
-  type FrontJoins,
-  type ShardWorkerData,
-} from '../protocol/shard-data.js'
+import { closeShard, handOverShard, isShardReady, type FrontJoins } from '../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
 import { ShardMemory } from '../protocol/shard-memory.js'
 import type { FrontEnd, FrontLink } from './front-link.js'
+import type { ShardWorkers } from './shard-workers.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
 
 /** The number of the front that the main thread is. */
@@ -25,6 +20,7 @@ export type LinesOf = (shard: number) => ClusterLines
 /** What a shard's thread is started with. */
 export interface ShardPortParts {
   settings: ShardSettings
+  workers: ShardWorkers
   /** Of a node of a cluster. */
   cluster: ClusterOwner | undefined
   /** The main thread's end of the shard. */
@@ -115,7 +111,7 @@ export class ShardPort {
   }
 
   async #start(fronts: readonly number[]): Promise<FrontEnd> {
-    const { settings, cluster, front, died } = this.#parts
+    const { settings, cluster, workers, front, died } = this.#parts
     const heartbeat = new Heartbeat()
     const memory = new ShardMemory()
     memory.figures = { ...noFigures(), agents: this.#agents }
@@ -123,16 +119,11 @@ export class ShardPort {
     // A front may leave before the thread is there, and must not be waited for.
     this.#nextMemory = memory
     const lines = cluster?.linesOf(settings.shard)
-    const workerData: ShardWorkerData = {
+    const worker = workers.start({
       settings,
       heartbeat: heartbeat.memory,
       shared: memory.memory,
       ...(lines !== undefined && { lines }),
-    }
-    const worker = new Worker(new URL('../../workers/shard-thread.js', import.meta.url), {
-      workerData,
-      name: `shard-${settings.shard}`,
-      ...(lines !== undefined && { transferList: [lines.log.port, lines.checkpoints.port] }),
     })
     const watch = new ThreadWatch(worker, heartbeat)
     this.#watch = watch

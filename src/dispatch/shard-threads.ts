@@ -9,6 +9,7 @@ import type { ShardFigures } from '../protocol/shard-figures.js'
 import type { ShardMemory } from '../protocol/shard-memory.js'
 import { FrontLink, join, type FrontEnd } from './front-link.js'
 import { type ClusterOwner, ShardPort } from './shard-port.js'
+import { ShardWorkers } from './shard-workers.js'
 import { Shards, type FrontNotice } from './shards.js'
 import { hasSpoiltMemory } from './spoilt-memory.js'
 
@@ -76,6 +77,7 @@ export class ShardThreads {
   /** The main thread's ends of them. */
   readonly links: readonly FrontLink[]
   readonly #ports: ShardPort[]
+  readonly #workers = new ShardWorkers()
   /** Set at the start; nothing is reported before. */
   #listener: ShardsListener | undefined
   /** Numbers of the fronts beside the main thread. */
@@ -99,6 +101,7 @@ export class ShardThreads {
       (one, place) =>
         new ShardPort({
           settings: one,
+          workers: this.#workers,
           cluster,
           front: this.#linkAt(place),
           died: (error) => this.#restart(one.shard, error),
@@ -145,6 +148,11 @@ export class ShardThreads {
     const end = await this.#portAt(shard).start([...this.#fronts])
     this.#listener?.replaced(shard)
     await this.#learn(shard, end)
+  }
+
+  /** Has some threads begin already that wait for a shard, as this node may have to open one soon. */
+  keepSpares(): void {
+    this.#workers.keepSpares()
   }
 
   /** The main thread sends nothing more to a shard that another node is to have, and no further front does. */
@@ -200,7 +208,7 @@ export class ShardThreads {
   async close(): Promise<void> {
     this.#closing = true
     const handsOver = this.#cluster?.lease.holds() === true
-    await Promise.all(this.#ports.map((port) => port.close(handsOver)))
+    await Promise.all([...this.#ports.map((port) => port.close(handsOver)), this.#workers.close()])
     clearInterval(this.#looks)
   }
 
@@ -213,7 +221,11 @@ export class ShardThreads {
     clearInterval(this.#looks)
     if (this.#stuck) return false
     // Also one that follows: a thread that is ended in the middle of a write to LMDB waits for its own lock for ever.
-    const threads = [...this.#ports.map((port) => port.abandon()), this.#cluster?.unfollow()]
+    const threads = [
+      ...this.#ports.map((port) => port.abandon()),
+      this.#cluster?.unfollow(),
+      this.#workers.close(),
+    ]
     const ended = Promise.all(threads).then(() => true)
     const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
     return Promise.race([ended, late])

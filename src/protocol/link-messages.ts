@@ -18,6 +18,8 @@ export type ToOwner =
   | { kind: 'released'; shard: number; term: number }
   /** It keeps nothing of what the thread of a shard has told, or never talks to it: nobody need wait for it. */
   | { kind: 'leaves'; shard: number; term: number }
+  /** It ends, and answers nobody any more: it need not be waited for until it may not. */
+  | { kind: 'ends' }
   /** A call, or the answer to one. */
   | { kind: 'call'; message: unknown }
 
@@ -39,6 +41,8 @@ export type ToFront =
   | { kind: 'left'; shard: number; term: number }
   /** Every front has taken what a frame told. */
   | { kind: 'allTaken'; shard: number; term: number; told: number }
+  /** It is about to give all its shards up, and is to have none. */
+  | { kind: 'stops' }
   /** It has given a shard up for the other node to have. */
   | { kind: 'offered'; shard: number }
   | { kind: 'call'; message: unknown }

@@ -25,7 +25,7 @@ import type { ClusterConfig } from '../settings/cluster.js'
 import { ClusterRow } from './cluster-row.js'
 import { ClusterShards, type ClusterShardsParts } from './cluster-shards.js'
 import type { Fronts } from './fronts.js'
-import type { PeersTold } from './front-messages.js'
+import type { PeerPlace, PeersTold } from './front-messages.js'
 import { LinkOwner } from './link-owner.js'
 import type { Peers } from './peers.js'
 import type { MainCallParts } from './main-calls.js'
@@ -174,6 +174,8 @@ export class ClusterNode implements ClusterOwner {
       lineOf: (shard) => this.#logThread.lineOf(shard),
       alive: () => this.#row.candidates(this.members),
       ...shards,
+      reaches: (name) => peers.open.has(name),
+      isServed: (shard) => main.parts.shards.leaseRefusal(shard) === undefined,
       async leaving(shard) {
         await Promise.all([shards.leaving(shard), owner.leaving(shard)])
       },
@@ -201,6 +203,11 @@ export class ClusterNode implements ClusterOwner {
   /** Another node wants this one to have a shard. */
   offered(shard: number): void {
     this.#begun?.shards.offered(shard)
+  }
+
+  /** Another node is about to give all its shards up. */
+  stops(place: PeerPlace): void {
+    this.#row.stops(place)
   }
 
   /** Numbers of the shards that this node owns. */
@@ -243,14 +250,15 @@ export class ClusterNode implements ClusterOwner {
     this.#owner?.replaced(shard)
   }
 
-  /** Gives all shards up. */
-  async giveUp(): Promise<void> {
-    await this.#begun?.shards.stop()
+  /** Gives all shards up. @param timeMs how long that may take longer than it must, so that requests for them wait for less long */
+  async giveUp(timeMs: number): Promise<void> {
+    this.#owner?.stops()
+    await this.#begun?.shards.stop(timeMs)
   }
 
   /** Lets others take the shards over at once. To be called when those have ended. */
   async leave(): Promise<void> {
-    await this.giveUp()
+    await this.giveUp(0)
     this.#begun?.peers.close()
     this.#owner?.close()
     this.#owner = undefined

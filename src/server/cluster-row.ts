@@ -1,6 +1,7 @@
 import { systemClock } from '../base/clock.js'
 import { machineClock } from '../base/machine-clock.js'
 import { version } from '../base/version.js'
+import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
 import type { Member } from '../dispatch/cluster/membership.js'
 import type { Candidate } from '../dispatch/cluster/places.js'
 import { Readiness } from '../dispatch/cluster/readiness.js'
@@ -15,11 +16,16 @@ interface Begun {
   peers: Peers
 }
 
+/** Beats after which a node has not just started: those of three leases. */
+const SETTLED_BEATS = 3 * BEATS_PER_LEASE
+
 /** What a node tells of itself with each beat, and reads of the others: hints, of which the log trusts none. */
 export class ClusterRow {
   readonly #name: string
   readonly #readiness: Readiness
   #servesSinceMs: number | undefined
+  /** Nodes that are about to give all their shards up, as they have said by their links. */
+  readonly #stopping = new Set<string>()
 
   constructor(name: string, leaseMs: number) {
     this.#name = name
@@ -38,7 +44,7 @@ export class ClusterRow {
       held,
       servesSinceMs: this.#servesSinceMs,
       lagSecs: owned.length === count ? undefined : lagSecs,
-      isReady: this.#isReady(members, begun),
+      isReady: this.#isReady(members, begun) && !begun.shards.isStopping,
     })
   }
 
@@ -59,11 +65,20 @@ export class ClusterRow {
     return members.filter(({ node }) => node !== this.#name)
   }
 
-  /** The nodes that are alive, as those that may own shards. */
+  /** A node is about to give all its shards up: it is to have none, whatever its row says. */
+  stops(node: Pick<Member, 'node' | 'incarnation'>): void {
+    this.#stopping.add(nameOf(node))
+  }
+
+  /** The nodes that are alive and stay so, as those that may own shards. */
   candidates(members: readonly Member[]): Candidate[] {
-    return members.map((member) => {
+    const names = new Set(members.map(nameOf))
+    for (const name of this.#stopping) if (!names.has(name)) this.#stopping.delete(name)
+    const staying = members.filter((member) => !this.#stopping.has(nameOf(member)))
+    return staying.map((member) => {
       const { isReady = false, held = [] } = readTold(member)
-      return { node: member.node, isReady, holds: held }
+      const isSettled = member.beat >= SETTLED_BEATS
+      return { node: member.node, isReady, isSettled, holds: held }
     })
   }
 
@@ -71,6 +86,10 @@ export class ClusterRow {
   peers(members: readonly Member[]): PeerPlace[] {
     return this.#others(members).flatMap((member) => placeOf(member) ?? [])
   }
+}
+
+function nameOf({ node, incarnation }: Pick<Member, 'node' | 'incarnation'>): string {
+  return `${node} ${incarnation}`
 }
 
 /** Where a node takes links, as its row says; undefined where it says nothing that this version knows. */

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { steadyClock } from '../base/clock.js'
 import { isHeld } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
@@ -28,6 +29,10 @@ export interface ClusterShardsParts {
   letGo(shard: number): Promise<void>
   /** Resolves when no front, here or in another node, sends anything more to a shard, or lets anybody in by what that has told. */
   leaving(shard: number): Promise<void>
+  /** Whether it has a link to another node. */
+  reaches(node: string): boolean
+  /** Whether this node reaches who owns a shard. */
+  isServed(shard: number): boolean
   /** Lets a node know that it is to have a shard, which has been given up. */
   offer(node: string, shard: number): void
   lost(reason: string): void
@@ -58,6 +63,8 @@ export class ClusterShards {
   #follower: Follower | undefined
   readonly #failing = new Set<number>()
   #isStopping = false
+  /** When a shard was last moved, or this node began, by the steady clock. */
+  #movedAtMs = steadyClock()
   /** Openings and hand-overs that are under way. */
   readonly #underWay = new Set<Promise<void>>()
 
@@ -84,6 +91,11 @@ export class ClusterShards {
   /** How many there are. */
   get count(): number {
     return this.#seen.length
+  }
+
+  /** Whether it gives all of them up. */
+  get isStopping(): boolean {
+    return this.#isStopping
   }
 
   /** Numbers of the shards that it owns. */
@@ -149,16 +161,33 @@ export class ClusterShards {
     for (const shard of open)
       if ((this.#seen[shard]?.pausedUntilMs ?? 0) <= nowMs) this.#run(this.#open(shard, true))
     if (handOver !== undefined) this.#run(this.#handOver(handOver.shard, handOver.to))
+    if (this.#underWay.size > 0) this.#movedAtMs = nowMs
+    // Others need the processors when a node starts, or shards move.
+    const isCalm = nowMs - this.#movedAtMs > leaseMs
+    if (isCalm && this.owned.length < this.count) this.#parts.threads.keepSpares()
   }
 
-  /** Gives up all shards for others to have, and takes none any more. */
-  async stop(): Promise<void> {
+  /**
+   * Gives up all shards for others to have, and takes none any more.
+   * @param timeMs how long each of them may wait until the ones before are served again, in all
+   */
+  async stop(timeMs: number): Promise<void> {
     this.#isStopping = true
     await Promise.all(this.#underWay)
     const { node, alive } = this.#parts
     const others = alive().filter((one) => one.node !== node)
     const next = ownersOf(others, this.#seen)
-    await Promise.all(this.owned.map((shard) => this.#giveUp(shard, next[shard])))
+    const owned = this.owned.values()
+    // Not all at once: those that are left serve meanwhile, and each of the others opens few at a time.
+    const untilMs = steadyClock() + timeMs
+    const mover = async () => {
+      for (const shard of owned) {
+        const to = next[shard]
+        await this.#giveUp(shard, to)
+        if (to !== undefined && this.#parts.reaches(to)) await this.#untilServed(shard, untilMs)
+      }
+    }
+    await Promise.all(Array.from({ length: limits.clusterSpareThreads }, mover))
     await this.#follower?.stop()
   }
 
@@ -245,6 +274,12 @@ export class ClusterShards {
     await this.#giveUp(shard, to)
     await isFree
     this.#follow(shard)
+  }
+
+  /** Resolves when another node serves a shard, or nobody waits for that any longer. */
+  async #untilServed(shard: number, latestMs: number): Promise<void> {
+    const untilMs = Math.min(latestMs, steadyClock() + limits.clusterMoveMs)
+    while (!this.#parts.isServed(shard) && steadyClock() < untilMs) await pause(limits.shardMoveLookMs)
   }
 
   async #giveUp(shard: number, to: string | undefined): Promise<void> {

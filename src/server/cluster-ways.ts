@@ -41,6 +41,7 @@ export function clusterWays({ cluster, parts, serverLog, log }: Made) {
       restarted: (shard) => late.listener?.restarted(shard),
     },
     offered: (shard) => cluster.offered(shard),
+    stops: (place) => cluster.stops(place),
   })
   const routes = { threads, peers }
   const logShard = shards.shardOf(logAgent)

@@ -74,6 +74,11 @@ export class LinkOwner {
     await Promise.all([...this.#links].map((link) => link.leaving(shard)))
   }
 
+  /** This node is about to give all its shards up. */
+  stops(): void {
+    for (const link of this.#links) link.tell({ kind: 'stops' })
+  }
+
   /** Lets a node have a shard that this one has given up. */
   offer(node: string, shard: number): void {
     for (const link of this.#links) if (link.node === node) link.tell({ kind: 'offered', shard })
@@ -105,6 +110,8 @@ class OwnerLink {
   #heardAtMs = machineClock()
   #node: string | undefined
   #asking = false
+  /** The other node answers nobody any more. */
+  #isEnding = false
 
   /** @param own the number of its front, and what is called when that may be another one's */
   constructor(socket: TLSSocket, parts: LinkOwnerParts, own: { front: number; ended(): void }) {
@@ -152,7 +159,7 @@ class OwnerLink {
 
   /** Talks to the thread of a shard for the other node. */
   join(shard: number): void {
-    if (this.#node === undefined || this.#over.signal.aborted) return
+    if (this.#node === undefined || this.#isEnding || this.#over.signal.aborted) return
     const { threads } = this.#parts.main.parts
     const relay = ShardRelay.open({
       shard,
@@ -226,6 +233,11 @@ class OwnerLink {
         return
       case 'leaves':
         this.#relayOf(said)?.frontLeaves()
+        return
+      case 'ends':
+        this.#isEnding = true
+        this.#mayAnswerUntilMs = 0
+        for (const relay of this.#relays.values()) relay.frontLeaves()
         return
       case 'call':
         this.#calls.take(said.message)
@@ -343,6 +355,7 @@ class ShardRelay {
   /** Nobody need wait for it any more. */
   frontLeaves(): void {
     this.#memory.leaves(this.#parts.front)
+    this.release()
   }
 
   /** What comes now is for nobody. */

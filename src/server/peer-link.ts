@@ -18,6 +18,8 @@ import { RemoteGate } from './front-services.js'
 interface PeerLinkListener {
   /** The other node has taken it. */
   up(): void
+  /** The other node is about to give all its shards up. */
+  stops(): void
   /** It ended. */
   ended(reason: string): void
 }
@@ -113,6 +115,13 @@ export class PeerLink {
     this.#link.close(reason)
   }
 
+  /** This front answers nobody any more. */
+  end(): void {
+    clearInterval(this.#pings)
+    this.#say({ kind: 'ends' })
+    this.#link.finish()
+  }
+
   #say(message: ToOwner): void {
     this.#link.send(message)
   }
@@ -152,6 +161,9 @@ export class PeerLink {
         return
       case 'leaving':
         this.#leaving(said)
+        return
+      case 'stops':
+        this.#listener.stops()
         return
       case 'offered':
         this.#parts.offered?.(said.shard)

@@ -5,7 +5,11 @@ import type { PeerPlace, PeersTold } from './front-messages.js'
 import { PeerLink, type LinkParts } from './peer-link.js'
 
 /** What a front's links to other nodes need. */
-export type PeersParts = Omit<LinkParts, 'own'> & { log: Logger }
+export type PeersParts = Omit<LinkParts, 'own'> & {
+  log: Logger
+  /** Another node is about to give all its shards up. */
+  stops?(place: PeerPlace): void
+}
 
 /** Another node, and the link to it. */
 interface Peer {
@@ -75,11 +79,11 @@ export class Peers {
     return false
   }
 
-  /** Ends all of them. */
+  /** Ends all of them. To be called when this front answers nobody any more. */
   close(): void {
     this.#isOver = true
     clearInterval(this.#retries)
-    for (const { link } of this.#peers.values()) link?.close('this node ends')
+    for (const { link } of this.#peers.values()) link?.end()
   }
 
   #connectAll(): void {
@@ -95,7 +99,7 @@ export class Peers {
     if (own === undefined) return
     peer.isConnecting = true
     peer.triedAtMs = steadyClock()
-    const { log, ...parts } = this.#parts
+    const { log, stops, ...parts } = this.#parts
     const { node } = peer.place
     try {
       const link = await PeerLink.connect(
@@ -106,6 +110,7 @@ export class Peers {
             peer.told = ''
             log.info({ peer: node }, 'takes requests for the shards of another node')
           },
+          stops: () => stops?.(peer.place),
           ended: (reason) => {
             peer.link = undefined
             this.#tell(peer, reason)

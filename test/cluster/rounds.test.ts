@@ -7,8 +7,8 @@ import { extent, sideBySide } from '../support/faults/rounds.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { runSeed } from '../support/run-seed.js'
 
-/** A round takes four to eight seconds; CI has nearly two deals of them. */
-const rounds = extent({ short: 8, ci: 84, full: 1_100 })
+/** A round takes four to eight seconds; CI has more than two deals of them. */
+const rounds = extent({ short: 10, ci: 108, full: 1_100 })
 /** Rounds of one cluster, whose stores are compared behind the last of them. */
 const LIFE_ROUNDS = 25
 /** How long a round may take on a busy machine, milliseconds. */

@@ -14,6 +14,8 @@ export interface Candidate {
   node: string
   /** It is up to the logs, and reaches the others: it may own a share of the shards. */
   isReady: boolean
+  /** It has been alive for some leases, so that it has most likely all that the logs have. */
+  isSettled: boolean
   /** Shards that it owns, or whose stores it has up to their logs. */
   holds: readonly number[]
 }
@@ -157,12 +159,17 @@ function soleOwner(
   shards: readonly Pick<SeenShard, 'owner'>[],
 ): string | undefined {
   if (alive.length === 0 || shards.some(({ owner }) => owner === unknownOwner)) return undefined
-  // Of those that have equally many, the one that a rendezvous hash names.
+  // Of those that own equally many, one that has not just started; of these, the one that a rendezvous hash names.
   const [first] = assign(
     alive.map(({ node }) => node),
     { shards: 1, copies: alive.length },
   )
-  const order = first?.holders ?? []
+  const hashed = first?.holders ?? []
   const ownedBy = (node: string) => shards.filter(({ owner }) => owner === node).length
+  const settled = new Set(alive.filter(({ isSettled }) => isSettled).map(({ node }) => node))
+  const order = [
+    ...hashed.filter((node) => settled.has(node)),
+    ...hashed.filter((node) => !settled.has(node)),
+  ]
   return order.toSorted((one, other) => ownedBy(other) - ownedBy(one))[0]
 }

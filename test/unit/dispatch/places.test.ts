@@ -12,7 +12,7 @@ import {
 const names = ['a', 'b', 'c']
 const everything = Array.from({ length: 64 }, (_none, shard) => shard)
 const candidates = (nodes: string[], isReady: boolean): Candidate[] =>
-  nodes.map((node) => ({ node, isReady, holds: everything }))
+  nodes.map((node) => ({ node, isReady, isSettled: true, holds: everything }))
 const ready = (...nodes: string[]) => candidates(nodes, true)
 const unready = (...nodes: string[]) => candidates(nodes, false)
 const seen = (
@@ -87,6 +87,14 @@ describe('nodes of which none is ready', () => {
     cluster.owners.splice(0, 5, 'a', 'b', 'b', 'b', 'a')
     cluster.settle()
     expect([cluster.count('b'), cluster.moved]).toEqual([5, 2])
+  })
+
+  it('have one own all that has not just started, where there is such a one and nobody owns any', () => {
+    const shards = [seen(undefined), seen(undefined)]
+    for (const name of names) {
+      const alive = unready(...names).map((one) => ({ ...one, isSettled: one.node === name }))
+      expect(ownersOf(alive, shards)).toEqual([name, name])
+    }
   })
 
   it('go on with another one of them when the owner is gone', () => {
@@ -212,7 +220,7 @@ class Copies {
     return nextSteps({
       node,
       copies: 2,
-      alive: this.alive.map((one) => ({ node: one, isReady: true, holds: this.held(one) })),
+      alive: this.alive.map((one) => ({ node: one, isReady: true, isSettled: true, holds: this.held(one) })),
       shards: places.map((place, shard) =>
         seen(place === 'elsewhere' ? unknownOwner : this.owners[shard], place),
       ),
@@ -297,7 +305,12 @@ describe('copies of shards', () => {
     const cluster = new Copies(16, ['a', 'b', 'c'])
     cluster.settle()
     cluster.join('d')
-    const alive = cluster.alive.map((node) => ({ node, isReady: node !== 'd', holds: cluster.held(node) }))
+    const alive = cluster.alive.map((node) => ({
+      node,
+      isReady: node !== 'd',
+      isSettled: true,
+      holds: cluster.held(node),
+    }))
     const shards = cluster.owners.map(() => seen(unknownOwner, 'elsewhere'))
     const { follow, open } = nextSteps({ node: 'd', copies: 2, alive, shards })
     expect(open).toEqual([])
@@ -307,7 +320,12 @@ describe('copies of shards', () => {
   })
 
   it('stay where nobody knows who owns the shard, and are removed only where nobody is to hold them', () => {
-    const alive = ['a', 'b', 'c', 'd'].map((node) => ({ node, isReady: true, holds: everything }))
+    const alive = ['a', 'b', 'c', 'd'].map((node) => ({
+      node,
+      isReady: true,
+      isSettled: true,
+      holds: everything,
+    }))
     const steps = (node: string, shard: SeenShard) => nextSteps({ node, copies: 1, alive, shards: [shard] })
     const [owner = ''] = ownersOf(alive, [seen(undefined)])
     const other = four.find((name) => name !== owner) ?? ''

@@ -1,0 +1,46 @@
+import { Worker } from 'node:worker_threads'
+import { limits } from '../base/limits.js'
+import type { ShardWorkerData } from '../protocol/shard-data.js'
+
+const entry = new URL('../../workers/shard-thread.js', import.meta.url)
+
+/**
+ * Makes the threads of shards. A node of a cluster has some that have begun and wait for a shard, since to begin takes most of
+ * the time until a shard that moves is served again.
+ */
+export class ShardWorkers {
+  readonly #spares = new Set<Worker>()
+  #isOver = false
+
+  /** A thread for a shard. */
+  start(data: ShardWorkerData): Worker {
+    const { settings, lines } = data
+    const transferList = lines === undefined ? [] : [lines.log.port, lines.checkpoints.port]
+    const [spare] = this.#spares
+    if (spare === undefined)
+      return new Worker(entry, { workerData: data, name: `shard-${settings.shard}`, transferList })
+    this.#spares.delete(spare)
+    spare.removeAllListeners('error')
+    spare.ref()
+    spare.postMessage(data, transferList)
+    return spare
+  }
+
+  /** Has some threads begin which wait for a shard. */
+  keepSpares(): void {
+    while (!this.#isOver && this.#spares.size < limits.clusterSpareThreads) {
+      const spare = new Worker(entry, { name: 'shard' })
+      spare.unref()
+      this.#spares.add(spare)
+      // Whoever would have it makes one of its own then, and says what is wrong.
+      spare.once('error', () => {})
+      spare.once('exit', () => this.#spares.delete(spare))
+    }
+  }
+
+  /** Ends those that wait. Resolves when they have ended. */
+  async close(): Promise<void> {
+    this.#isOver = true
+    await Promise.all([...this.#spares].map((spare) => spare.terminate()))
+  }
+}
