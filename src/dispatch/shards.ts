@@ -6,6 +6,7 @@ import type { Command, CommandOf, Outcome } from '../protocol/messages.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { Notice } from '../protocol/notices.js'
 import { RecordCache, type RecordCacheFigures } from './record-cache.js'
+import { ShardWaits } from './shard-waits.js'
 import { outcomeUnknown, type Receive as ReceiveProven } from './shard-link.js'
 
 /** Takes the outcome of one command. */
@@ -45,6 +46,7 @@ export class Shards {
   readonly #shards: readonly ShardSender[]
   readonly #records: RecordCache
   readonly #isOfNode: boolean
+  readonly #waits = new ShardWaits((shard) => this.leaseRefusal(shard) === undefined)
 
   constructor(shards: readonly ShardSender[], { cacheBytesMax, isOfNode = false }: FrontOptions) {
     this.#shards = shards
@@ -120,10 +122,8 @@ export class Shards {
   }
 
   /** Resolves when a shard, or all, may be answered from, or nobody waits for that any longer. */
-  async untilCurrent(shard?: number): Promise<void> {
-    const untilMs = steadyClock() + limits.shardMoveMs
-    while (this.leaseRefusal(shard) !== undefined && steadyClock() < untilMs)
-      await new Promise((resolve) => setTimeout(resolve, limits.shardMoveLookMs))
+  untilCurrent(shard?: number): Promise<void> {
+    return this.#waits.until(shard)
   }
 
   /** The shard that owns an agent. */

@@ -156,7 +156,7 @@ export class StreamHub {
       return
     }
     const shard = this.#shards.shardOf(agent)
-    const lane: Lane = { shard, live: false, asking: false, nextSeq: 0, reached: zeroHlc }
+    const lane: Lane = { shard, live: false, asking: false, fallen: 0, nextSeq: 0, reached: zeroHlc }
     if (cursor !== undefined) lane.nextSeq = cursor + 1
     else if (request.since !== undefined) lane.since = momentLower(request.since) ?? zeroHlc
     // Watching first: what is committed after the answer to the second command comes as an event.
@@ -211,7 +211,7 @@ export class StreamHub {
     for (let shard = 0; shard < this.#shards.count; shard++) {
       // A lane asks for no page before its shard has answered where its log ends.
       const reached = from?.reached[shard] ?? zeroHlc
-      lanes.push({ shard, live: false, asking: true, nextSeq: 0, reached })
+      lanes.push({ shard, live: false, asking: true, fallen: 0, nextSeq: 0, reached })
     }
     const about = { request, principal, lanes, readable, seen: from?.seen ?? [] }
     const stream = this.#begin(exchange, about)

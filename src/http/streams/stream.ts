@@ -22,6 +22,11 @@ export interface Lane {
   live: boolean
   /** True while a page, or the shard's first answer, is awaited. */
   asking: boolean
+  /**
+   * How often it has fallen behind. A page that was asked for before that last time does not make it live: it may have been read
+   * before the shard's thread was told to watch, since commands wait for a thread that is away.
+   */
+  fallen: number
   /** One agent's stream: the next seq. */
   nextSeq: number
   /** One agent's stream: the moment that its first page begins at. */
@@ -162,6 +167,7 @@ export class Stream {
   /** From now on the lane's records come from the store again. */
   fallBehind(lane: Lane): void {
     lane.live = false
+    lane.fallen += 1
     if (this.#drained) this.#askPage(lane)
   }
 
@@ -182,9 +188,10 @@ export class Stream {
     if (!lane.asking) this.#takeRecent(lane)
     if (lane.live || lane.asking || !this.#takesMore || this.#muted || !this.exchange.open) return
     lane.asking = true
+    const { fallen } = lane
     this.#ask(lane.shard, this.#pageCommand(lane), (outcome) => {
       lane.asking = false
-      if (outcome.kind === 'page') this.#onPage(lane, outcome)
+      if (outcome.kind === 'page') this.#onPage(lane, outcome, fallen)
       // A shard that cannot answer now is asked again when it is back, or by the next heartbeat.
     })
   }
@@ -216,10 +223,11 @@ export class Stream {
     }
   }
 
-  #onPage(lane: Lane, page: PageOutcome): void {
+  /** @param fallen how often the lane had fallen behind when it asked */
+  #onPage(lane: Lane, page: PageOutcome, fallen: number): void {
     if (!this.exchange.open) return
     delete lane.since
-    lane.live = page.end
+    lane.live = page.end && fallen === lane.fallen
     const seen = page.events.map((event) => new SeenEvent(event))
     const text = this.#textOf(lane, seen)
     lane.nextSeq = Math.max(lane.nextSeq, page.nextSeq)

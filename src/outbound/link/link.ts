@@ -25,6 +25,8 @@ export class Link {
   readonly #socket: TLSSocket
   #closed: ((reason: string) => void) | undefined
   #reason = 'the other node closed it'
+  /** Nothing more is sent. */
+  #isFinishing = false
 
   constructor(socket: TLSSocket, listener: LinkListener) {
     this.#socket = socket
@@ -50,8 +52,9 @@ export class Link {
     this.#write(encodeFrame(shard, frame))
   }
 
-  /** Ends it once everything is sent. */
+  /** Ends it once everything is sent; what is to be sent later is dropped. */
   finish(): void {
+    this.#isFinishing = true
     this.#reason = 'this node ended it'
     this.#socket.uncork()
     this.#socket.end()
@@ -65,7 +68,7 @@ export class Link {
 
   /** The messages of one turn of the event loop go out together. */
   #write(parts: readonly Buffer[]): void {
-    if (this.#closed === undefined) return
+    if (this.#closed === undefined || this.#isFinishing) return
     if (this.#socket.writableCorked === 0) {
       this.#socket.cork()
       setImmediate(() => this.#socket.uncork())

@@ -99,9 +99,9 @@ beforeEach(() => {
 
 afterEach(() => hub.close())
 
-function open(request: StreamRequest): Recorded {
+function open(request: StreamRequest, principal = ann): Recorded {
   const exchange = new Recorded()
-  hub.open(exchange as unknown as Exchange, request, ann)
+  hub.open(exchange as unknown as Exchange, request, principal)
   return exchange
 }
 
@@ -244,5 +244,41 @@ describe('a user’s stream', () => {
     await locate()
     expect(hub.count).toBe(0)
     expect(shards.take('watch')).toEqual([])
+  })
+})
+
+describe('a key’s stream', () => {
+  const key: Principal = { id: 'key::one', scopes: new Set(), agents: [] }
+  const page = (seqs: number[]): Outcome => ({
+    kind: 'page',
+    events: seqs.map((seq) => event('a0', seq, 'anybody')),
+    nextSeq: Math.max(0, ...seqs) + 1,
+    reached: { ms: 1, counter: 0 },
+    end: true,
+  })
+  const shown = ({ text }: Recorded) =>
+    [...text.matchAll(/^event: record\ndata: .*"seq":(\d)/gm)].map(([, seq]) => seq)
+
+  it('loses nothing where the thread of its shard is another one before a page comes that it was asked for before', async () => {
+    const stream = open({ scope: 'agent', agents: ['a0'] }, key)
+    const [located] = shards.take('strandLocate')
+    const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
+    located?.receive({ kind: 'located', shard: 0, ...place })
+    await settled()
+    hub.events(0, [event('a0', 5, 'anybody')])
+    // It goes on from the store, since its thread is new; the page waits as the shard moves, and is read by the next thread.
+    hub.restarted(0)
+    const [first] = shards.take('streamPage')
+    hub.restarted(0)
+    expect(shards.take('streamPage')).toEqual([])
+    first?.receive({ ...page([]), nextSeq: 6 } as Outcome)
+    await settled()
+    // What was committed before the next thread was told to watch is no event.
+    const [second] = shards.take('streamPage')
+    hub.events(0, [event('a0', 7, 'anybody')])
+    second?.receive(page([6, 7]))
+    hub.events(0, [event('a0', 8, 'anybody')])
+    await settled()
+    expect(shown(stream)).toEqual(['5', '6', '7', '8'])
   })
 })
