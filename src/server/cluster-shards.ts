@@ -298,8 +298,8 @@ export class ClusterShards {
       case 'atEnd':
         this.#failing.delete(told.shard)
         if (seen.place !== 'followed') return
-        this.#atEnd(seen, told)
-        this.step()
+        // All else is looked at with each beat: what to do next takes a while to find, and this comes often.
+        if (this.#atEnd(seen, told)) this.step()
         return
       case 'built':
         log.info(
@@ -314,7 +314,9 @@ export class ClusterShards {
     }
   }
 
-  #atEnd(seen: Seen, { segment, owner, isOwned, ageMs }: Extract<FollowerTold, { kind: 'atEnd' }>): void {
+  /** @returns whether the shard may be opened, or has another owner than before */
+  #atEnd(seen: Seen, { segment, owner, isOwned, ageMs }: Extract<FollowerTold, { kind: 'atEnd' }>): boolean {
+    const before = seen.owner
     seen.atEndMs = steadyClock() - ageMs
     // What this node could not give up in order is its own to open.
     seen.owner = isOwned && owner !== this.#parts.node ? owner : undefined
@@ -322,5 +324,6 @@ export class ClusterShards {
     if (seen.owner !== undefined || seen.segment !== segment) seen.freeSinceMs = undefined
     if (seen.owner === undefined) seen.freeSinceMs ??= steadyClock()
     seen.segment = segment
+    return seen.owner === undefined || seen.owner !== before
   }
 }
