@@ -46,11 +46,10 @@ export class HeldCommands<Receive extends (refusal: Refusal, proven: boolean) =>
 
   #refuseLate(): void {
     const nowMs = steadyClock()
-    for (let first = this.#held[0]; first !== undefined && first.untilMs <= nowMs; first = this.#held[0]) {
-      this.#held.shift()
-      this.#bytes -= first.bytes
-      first.receive(noOwner, true)
-    }
+    const waiting = this.#held.findIndex(({ untilMs }) => untilMs > nowMs)
+    const late = this.#held.splice(0, waiting === -1 ? this.#held.length : waiting)
+    for (const { bytes } of late) this.#bytes -= bytes
+    for (const { receive } of late) receive(noOwner, true)
     if (this.#held.length > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
