@@ -159,15 +159,23 @@ function handlersOf(made: () => Promise<Front>): Handlers<FrontCalls> {
     close: {
       async handle() {
         const { links, http, peers } = await made()
+        // What the main thread has accepted before it stopped comes first.
+        await turn()
+        await turn()
         http.share?.close()
         peers.close()
         for (const link of links) link.leave()
         // The connections are closed at the end of this turn of the event loop; with one open, Node ends the process.
-        setImmediate(() => setImmediate(() => process.exit()))
+        await turn()
+        await turn()
+        process.exit()
       },
     },
   }
 }
+
+/** A turn of the event loop. */
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 async function listenBeside(front: Front, port: number): Promise<number> {
   const { given, log, parts, routes, handling, keys, http } = front

@@ -23,6 +23,8 @@ export class Fronts {
   readonly #parts: FrontsParts
   readonly #threads: FrontThread[] = []
   #main: MainCallParts | undefined
+  /** What hands them their connections. */
+  #http: HttpServer | undefined
   #looks: NodeJS.Timeout | undefined
   #lost = false
 
@@ -79,6 +81,7 @@ export class Fronts {
 
   /** Gives each a share of the connections. */
   async listen(http: HttpServer): Promise<void> {
+    this.#http = http
     for (const thread of this.#threads) http.shareWith(await thread.call('listen', { port: http.port }))
   }
 
@@ -102,10 +105,11 @@ export class Fronts {
     await Promise.all(this.#threads.map((thread) => thread.call('drain', { timeMs })))
   }
 
-  /** Closes their connections and ends them. */
+  /** Closes their connections and ends them. The main thread accepts none any more: it would hand it to a thread that is gone. */
   async close(): Promise<void> {
     clearInterval(this.#looks)
     this.#lost = true
+    this.#http?.stopListening()
     await Promise.all(this.#threads.map((thread) => thread.close()))
   }
 

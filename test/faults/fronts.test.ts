@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -42,6 +43,19 @@ async function writeUntilGone(connection: FrontConnection, answered: number[], f
   }
 }
 
+/** Opens connections, one after the other, until the server is gone: some are on their way to a front that just ends. */
+async function connectUntilGone({ url, process }: TestServer): Promise<void> {
+  const port = Number(new URL(url).port)
+  while (process.exitCode === null && process.signalCode === null) {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write('GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n')
+    socket.setTimeout(100, () => socket.destroy())
+    await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => undefined)
+    socket.destroy()
+  }
+}
+
 async function numbersKept(at: TestServer): Promise<Set<number>> {
   const { text } = await call(at, 'GET /v1/strand/export?agent=kept')
   return new Set(Array.from(text.matchAll(/"body":"\{\\"n\\":(\d+)\}"/g), ([, n]) => Number(n)))
@@ -59,14 +73,16 @@ describe('a front thread that fails', () => {
     async (how, ends, env) => {
       const fail = await startFaulty(env)
       if (server === undefined) throw new Error('Expected a server')
+      const running = server
       const fronts = await connectBoth(server)
       const answered: number[] = []
       const writing = fronts.map((connection, n) => writeUntilGone(connection, answered, n))
       while (answered.length < 100) await new Promise((resolve) => setImmediate(resolve))
       const exited = once(server.process, 'exit')
+      const others = Array.from({ length: 8 }, () => connectUntilGone(running))
       fail(how)
       expect(ends).toContainEqual(await exited)
-      await Promise.all(writing)
+      await Promise.all([...writing, ...others])
       for (const connection of fronts) connection.close()
       expect(server.stderr()).toContain('a front thread ended or hangs: this process ends itself')
       const { dataDir } = server

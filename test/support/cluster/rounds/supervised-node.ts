@@ -29,6 +29,16 @@ const clockOptions = ['--import', new URL('../../faults/shifted-clock.mjs', impo
 /** How long it rests before it starts a process that has ended. */
 const REST_MS = 50
 
+/** By these a process ends that has spoilt its memory, and by none that is sent to it. */
+const crashes: ReadonlySet<NodeJS.Signals> = new Set([
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGILL',
+  'SIGSEGV',
+  'SIGTRAP',
+])
+
 /** How much of what a process said a description has, characters. */
 const WORDS = 4_000
 
@@ -182,7 +192,10 @@ export class SupervisedNode {
         this.#server = server
         if (!this.#isWanted) process.kill('SIGKILL')
         await exited
-        if (process.exitCode !== null && process.exitCode !== 0) this.ends.push(server.stderr())
+        const { exitCode, signalCode } = process
+        if (exitCode !== null && exitCode !== 0) this.ends.push(server.stderr())
+        if (signalCode !== null && crashes.has(signalCode))
+          this.ends.push(`${server.stderr()}\nError: It crashed by ${signalCode}`)
       } catch (error) {
         // The database was away when it would have joined.
         this.ends.push(String(error))
