@@ -102,6 +102,8 @@ export const outboundLimits = {
   linkRetryMs: 200,
   /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */
   clusterFollowMs: 200,
+  /** How long what was read of a log may wait in memory until the store has it, milliseconds: each commit takes as much, however little it is. */
+  clusterSettleMs: 2_000,
   /** How long the store of a shard that other nodes hold is left where it is, milliseconds: nodes that restart need theirs again. */
   clusterStoreLeftMs: 3_600_000,
   /** Threads of a node that have begun and wait for a shard: as many as it can open at once. */

@@ -25,6 +25,9 @@ export class Link {
   readonly #socket: TLSSocket
   #closed: ((reason: string) => void) | undefined
   #reason = 'the other node closed it'
+  /** What is said in this turn of the event loop. */
+  #unsent: Buffer[] = []
+  #unsentBytes = 0
   /** Nothing more is sent. */
   #isFinishing = false
 
@@ -54,9 +57,9 @@ export class Link {
 
   /** Ends it once everything is sent; what is to be sent later is dropped. */
   finish(): void {
+    this.#flush()
     this.#isFinishing = true
     this.#reason = 'this node ended it'
-    this.#socket.uncork()
     this.#socket.end()
   }
 
@@ -66,15 +69,24 @@ export class Link {
     this.#end(reason)
   }
 
-  /** The messages of one turn of the event loop go out together. */
+  /** The messages of one turn of the event loop go out as one: each write costs as much, whatever it contains. */
   #write(parts: readonly Buffer[]): void {
     if (this.#closed === undefined || this.#isFinishing) return
-    if (this.#socket.writableCorked === 0) {
-      this.#socket.cork()
-      setImmediate(() => this.#socket.uncork())
+    if (this.#unsent.length === 0) setImmediate(() => this.#flush())
+    for (const part of parts) {
+      this.#unsent.push(part)
+      this.#unsentBytes += part.length
     }
-    for (const part of parts) this.#socket.write(part)
-    if (this.#socket.writableLength > limits.linkUnsentBytesMax) this.close('the other node does not read')
+    if (this.#unsentBytes + this.#socket.writableLength > limits.linkUnsentBytesMax)
+      this.close('the other node does not read')
+  }
+
+  #flush(): void {
+    if (this.#unsent.length === 0) return
+    const bytes = Buffer.concat(this.#unsent, this.#unsentBytes)
+    this.#unsent = []
+    this.#unsentBytes = 0
+    if (this.#closed !== undefined) this.#socket.write(bytes)
   }
 
   #end(reason: string): void {

@@ -1,4 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
+import { steadyClock } from '../../../src/base/clock.js'
+import { limits } from '../../../src/base/limits.js'
 import { commitDurably, type Environment, openEnvironment } from '../environment.js'
 import { Preallocation } from '../preallocation.js'
 import { Scrubber } from '../scrubber.js'
@@ -31,6 +33,8 @@ export class FollowedStore {
   readonly #room: Preallocation
   readonly #reader: ClusterReader
   readonly #log: ShardLog
+  /** Since when something waits in memory that LMDB does not have; undefined while it has all. */
+  #waitingSinceMs: number | undefined
 
   private constructor(opened: Opened, found: Found) {
     this.found = found
@@ -53,7 +57,7 @@ export class FollowedStore {
     try {
       const { log, reader } = openLogOf(store, { memtable, environment, room })
       const followed = new FollowedStore({ memtable, environment, room, log, reader }, found)
-      followed.#settle(log.replayed)
+      if (log.replayed > 0) followed.#settle()
       // Also what was erased while it was brought up, or before it was closed.
       followed.#scrub()
       return followed
@@ -71,11 +75,15 @@ export class FollowedStore {
   }
 
   /**
-   * Reads on to the end of the log.
+   * Reads on to the end of the log. LMDB has it a moment later: what it lacks when it is closed, or a process ends, is read again.
+   * What was erased it loses at once.
    * @throws Error when the log cannot be read, or does not go on from what the store has: it is to be opened anew
    */
   readOn(): void {
-    this.#settle(this.#log.readOn(this.#room))
+    const nowMs = steadyClock()
+    if (this.#log.readOn(this.#room) > 0) this.#waitingSinceMs ??= nowMs
+    if (this.#waitingSinceMs === undefined) return
+    if (this.#log.erases || nowMs >= this.#waitingSinceMs + limits.clusterSettleMs) this.#settle()
   }
 
   async close(): Promise<void> {
@@ -85,8 +93,8 @@ export class FollowedStore {
   }
 
   /** Has what was read in LMDB, and all that follows from it. */
-  #settle(segments: number): void {
-    if (segments === 0) return
+  #settle(): void {
+    this.#waitingSinceMs = undefined
     this.#log.flush(() => {})
     indexStore(this.#environment, (body) => commitDurably(this.#environment, () => this.#memtable.move(body)))
     this.#scrub()

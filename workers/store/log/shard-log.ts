@@ -60,6 +60,11 @@ export class ShardLog {
     return this.#memtable.bytes
   }
 
+  /** Whether that includes what is to be erased. */
+  get erases(): boolean {
+    return this.#erases
+  }
+
   /** The number of the last segment that the store has. */
   get flushedSegment(): number {
     return this.#flushedSegment
