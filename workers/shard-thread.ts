@@ -13,6 +13,7 @@ import { Heartbeat } from '../src/protocol/heartbeat.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame, type FrontFrame } from '../src/protocol/frame.js'
 import {
   closeShard,
+  endShard,
   handOverShard,
   isFrontJoins,
   isShardWorkerData,
@@ -158,7 +159,8 @@ function takeOne(message: unknown, commands: CommandFrame): void {
   } else if (message === closeShard || message === handOverShard) {
     closing = message === handOverShard ? 'handsOver' : 'closes'
     shard.goOn()
-  } else {
+  } else if (message === endShard) process.exit()
+  else {
     assert(isFrontJoins(message), 'a shard is sent frames, fronts, and that it is to close')
     join(message.front, message.port)
   }

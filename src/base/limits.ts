@@ -136,6 +136,8 @@ export const limits = {
   shardOpenMs: 600_000,
   /** How long a shard thread may take to end when it is ended because it hung, milliseconds. */
   shardEndMs: 5_000,
+  /** How long it may go on with what it is doing when the process ends, milliseconds, before it is ended in the midst of that. */
+  shardLeaveMs: 300,
   /** How long the parts that a failed start had already started may take to end, milliseconds. */
   startEndMs: 5_000,
   /** If the thread of a shard hangs again within this time, another thread does not help, milliseconds. */

@@ -1,10 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
+import { limits } from '../base/limits.js'
 import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ShardSettings } from '../protocol/messages.js'
-import { closeShard, handOverShard, isShardReady, type FrontJoins } from '../protocol/shard-data.js'
+import { closeShard, endShard, handOverShard, isShardReady, type FrontJoins } from '../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../protocol/shard-figures.js'
 import { ShardMemory } from '../protocol/shard-memory.js'
 import type { FrontEnd, FrontLink } from './front-link.js'
@@ -195,9 +197,14 @@ export class ShardPort {
     return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'
   }
 
-  /** Ends the thread whatever it is doing; resolves when it has ended. */
+  /**
+   * Ends the thread whatever it is doing; resolves when it has ended. Most end by themselves: one that is ended in the midst of a call
+   * of LMDB may take the process along, by an exception that nobody can be told of.
+   */
   async abandon(): Promise<void> {
     this.#closing = true
+    this.#running?.worker.postMessage(endShard)
+    await Promise.race([this.#ended, pause(limits.shardLeaveMs)])
     await this.#watch?.end()
   }
 

@@ -37,6 +37,9 @@ export const closeShard = 'close'
 /** The same, and say in the log of the cluster that another node may have it. */
 export const handOverShard = 'handOver'
 
+/** Has it end at once, where it stands: the process ends, or only a new one helps. */
+export const endShard = 'end'
+
 const isMemory: Check<SharedArrayBuffer> = (value) => value instanceof SharedArrayBuffer
 
 const isSettings = members<ShardSettings>({

@@ -424,3 +424,15 @@ describe('a frame of a shard that cannot be read', () => {
     expect(await threads.abandon()).toBe(true)
   })
 })
+
+describe('the end of the process', () => {
+  it('has each thread end by itself, not in the midst of a call of LMDB', async () => {
+    // Who is ended from outside has ended with 1.
+    const codes: unknown[] = []
+    for (const { name, worker } of capture.started)
+      if (name?.startsWith('shard-') === true) worker.on('exit', (code) => codes.push(code))
+    void ask('one', 1)
+    expect(await threads.abandon()).toBe(true)
+    expect(codes).toEqual(Array.from({ length: shards.count }, () => 0))
+  })
+})
