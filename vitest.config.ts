@@ -1,12 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import {
-  isLong,
-  leftToCi,
-  onNodeHttp,
-  onStandby,
-  patienceMs,
-  unmeasuredAttacks,
-} from './test/support/ci-only.js'
+import { leftToCi, onNodeHttp, onStandby, patienceMs, unmeasuredAttacks } from './test/support/ci-only.js'
 import { LongestFirst } from './test/support/longest-first.js'
 import { seedOfRun } from './test/support/run-seed.js'
 
@@ -19,9 +12,9 @@ const ofAttacks = (path: string) =>
   path.startsWith('test/attacks/') && !unmeasuredAttacks.some((name) => path.endsWith(`/${name}.test.ts`))
 
 const together = {
-  // Two cores: each test file that starts a server starts several threads of its own. The long forms wait more: two at
-  // once leave a sixth of the processor time unused.
-  maxWorkers: isLong(process.env) ? 3 : 2,
+  // Two cores: each test file that starts a server starts several threads of its own, and waits for it. Two at once leave a
+  // fifth of the processor time unused.
+  maxWorkers: 3,
   // What they import is loaded once a process, not once a file: a quarter of the time.
   isolate: false,
   setupFiles: ['test/support/restore-globals.ts'],

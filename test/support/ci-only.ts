@@ -8,7 +8,7 @@ import { join } from 'node:path'
  */
 export const shortForms: Readonly<Record<string, readonly string[]>> = {
   attacks: ['audit-text', 'queries', 'stolen-token'],
-  console: ['policy-try', 'proof', 'sign-in'],
+  console: ['policy-try', 'proof'],
   e2e: ['control', 'deployment', 'readme', 'restore-tokens'],
   faults: ['auth-single-use', 'crash', 'durability', 'power-loss', 'stop'],
 }
@@ -17,15 +17,17 @@ export const shortForms: Readonly<Record<string, readonly string[]>> = {
 export const ciOnly: Readonly<Record<string, string>> = {
   'client/server-trouble': 'client/http',
   'cluster/client': 'client/addresses, cluster/node',
+  'cluster/copies': 'unit/dispatch/places',
   'cluster/check': 'cluster/register',
   'cluster/database-at-start': 'cluster/node',
   'cluster/failover': 'cluster/register',
+  'cluster/hand-over': 'cluster/rounds',
   'cluster/register-chaos': 'cluster/register',
   'cluster/membership': 'cluster/nodes, unit/dispatch/membership',
   'cluster/node-database': 'cluster/node',
   'cluster/node-full-disk': 'cluster/node',
   'cluster/node-trouble': 'cluster/node',
-  'cluster/planted-hand-over': 'cluster/hand-over',
+  'cluster/planted-hand-over': 'cluster/rounds',
   'cluster/planted-nodes': 'cluster/rounds',
   'cluster/push-cut': 'cluster/node',
   'cluster/links': 'threads/fronts',
