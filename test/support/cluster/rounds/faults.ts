@@ -9,7 +9,7 @@ const lasting: OfOne = async (all, node, chance) => {
   await leases(chance)
   if (chance() < 0.3) return
   const others = all.nodes.filter((one) => one !== node)
-  await eventually(() => all.ownAll(others))
+  await eventually(() => all.haveTaken(others))
   await moment(chance)
 }
 

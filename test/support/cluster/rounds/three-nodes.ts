@@ -127,10 +127,14 @@ export class ThreeNodes {
     return owner
   }
 
-  /** Whether nodes own all shards among them. */
+  /** Whether nodes own all shards among them, and none that another one of them owns. */
   async ownAll(nodes: readonly SupervisedNode[]): Promise<boolean> {
-    const owned = await Promise.all(nodes.map((node) => node.owned()))
-    return owned.reduce((sum, count) => sum + count, 0) === shardCount
+    return (await ownedBy(nodes)) === shardCount
+  }
+
+  /** Whether nodes have taken the shards of the others; one that is cut off may not know yet that it has lost its own. */
+  async haveTaken(nodes: readonly SupervisedNode[]): Promise<boolean> {
+    return (await ownedBy(nodes)) >= shardCount
   }
 
   /** Resolves when all run, none hangs, and all shards are served. */
@@ -158,4 +162,9 @@ export class ThreeNodes {
     this.#other?.remove()
     rmSync(this.#directory, { recursive: true, force: true })
   }
+}
+
+async function ownedBy(nodes: readonly SupervisedNode[]): Promise<number> {
+  const owned = await Promise.all(nodes.map((node) => node.owned()))
+  return owned.reduce((sum, count) => sum + count, 0)
 }
