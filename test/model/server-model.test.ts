@@ -17,7 +17,7 @@ import { anyRun, type Run } from './steps.js'
 
 const environment = process.env
 const path = environment['STRANDFAST_PATH']
-const runs = Number(environment['STRANDFAST_RUNS'] ?? extent({ short: 2, ci: 16, full: 16 }))
+const runs = Number(environment['STRANDFAST_RUNS'] ?? extent({ short: 1, ci: 16, full: 16 }))
 
 /** How long a run that fails is made smaller; the seed and the path repeat it in any case. */
 const shrinkMs = 120_000

@@ -31,6 +31,7 @@ export const ciOnly: Readonly<Record<string, string>> = {
   'cluster/planted-nodes': 'cluster/rounds',
   'cluster/push-cut': 'cluster/node',
   'cluster/links': 'threads/fronts',
+  'cluster/status': 'cluster/node',
   'cluster/silent-network': 'unit/store/log/log-line',
   'cluster/take-over': 'cluster/node',
   'house/gate': 'house/lint-rules',
