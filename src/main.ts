@@ -22,14 +22,8 @@ import { makeServerLog } from './server/log.js'
 import { Opened } from './server/opened.js'
 import { makeParts, poolTold, type Parts } from './server/parts.js'
 import { handlingOf } from './server/requests.js'
-import {
-  endProcess,
-  frontListener,
-  makeDefaultAgent,
-  makeShards,
-  shardsListener,
-  storeFlushOf,
-} from './server/shards.js'
+import { endProcess } from './server/process-end.js'
+import { frontListener, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
 import { mainServices, type Services } from './server/services.js'
 import { makeSink } from './server/sink.js'
 import { ServerState } from './server/state.js'
@@ -60,7 +54,7 @@ export async function serve(
 ): Promise<RunningServer> {
   const log = createLogger(config.logLevel, 'server')
   const server = await construct(await withFronts(config, log), directory, log)
-  const end = () => endProcess(server.parts.threads, server.fronts)
+  const { end } = server
   canEnd(end)
   const opened = new Opened()
   const waiting = new Waiting(server.state.standing)
@@ -89,14 +83,14 @@ interface Progress {
 
 /** Follows a node that stands by until it serves. */
 async function goOn(server: Server, started: Promise<HttpServer>, waiting: Waiting): Promise<void> {
-  const { log, parts, fronts } = server
+  const { log, parts } = server
   try {
     tellListening(server, await started)
   } catch (error) {
     // Who ends the process meanwhile has said why.
     if (waiting.stopped || parts.threads.isClosing) return
     log.fatal({ err: error }, 'the node could not take its turn: the process ends itself')
-    await endProcess(parts.threads, fronts)
+    await server.end()
   }
 }
 
@@ -127,7 +121,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const state = new ServerState(config, log)
   const lost = (reason: string) => {
     log.fatal({ reason }, 'this node of the cluster cannot go on: the process ends itself')
-    void endProcess(threads, fronts)
+    void end()
   }
   const cluster = await makeClusterNode(config, { directory, log, lost })
   const threads = makeShards(config, directory, cluster)
@@ -159,22 +153,22 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const askedAuth = authServices && (ways?.auth(authServices) ?? authServices)
   const auth =
     askedAuth && (await makeAuth(config, { ...parts, directory, shards, log, services: askedAuth }))
-  const fronts =
-    memory &&
-    frontsOf(config, {
-      directory,
-      parts,
-      standing: state.standing,
-      lease,
-      auth: authServices,
-      connectionsMax: max,
-      memory,
-      log,
-    })
+  const askedFor = {
+    directory,
+    parts,
+    standing: state.standing,
+    lease,
+    auth: authServices,
+    connectionsMax: max,
+    log,
+  }
+  const fronts = memory && frontsOf(config, { ...askedFor, memory, end: () => void end() })
+  const end = () => endProcess({ ...parts, control, fronts })
   return {
     config,
     directory,
     log,
+    end,
     state,
     sink,
     serverLog,
@@ -231,7 +225,16 @@ async function openShards(
 ): Promise<HttpServer | undefined> {
   const { auth, authServices, keys, control, fronts, cluster, ways, parts, log, state } = server
   const { threads, shards } = parts
-  const listener = shardsListener({ ...parts, keys, auth, control, fronts, cluster, log })
+  const listener = shardsListener({
+    ...parts,
+    keys,
+    auth,
+    control,
+    fronts,
+    cluster,
+    log,
+    end: () => void server.end(),
+  })
   if (cluster === undefined || ways === undefined) {
     await threads.start(listener)
     return undefined

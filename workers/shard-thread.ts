@@ -38,6 +38,7 @@ assert(!isMainThread && parentPort !== null, 'a shard runs in a worker thread')
 const port = parentPort
 // One that waits for a shard is told later.
 const given: unknown = workerData ?? (await new Promise((resolve) => port.once('message', resolve)))
+if (given === endShard) process.exit()
 assert(isShardWorkerData(given), 'a shard is handed its settings')
 const { settings, heartbeat: memory, shared } = given
 const heartbeat = new Heartbeat(memory)

@@ -10,6 +10,4 @@ export const frontLimits = {
   shardMoveLookMs: 50,
   /** Milliseconds between two signs of life of a front thread. */
   frontBeatMs: 200,
-  /** How long front threads may take to end before the process ends, milliseconds. */
-  frontEndMs: 1_000,
 } as const

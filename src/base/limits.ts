@@ -136,8 +136,8 @@ export const limits = {
   shardOpenMs: 600_000,
   /** How long a shard thread may take to end when it is ended because it hung, milliseconds. */
   shardEndMs: 5_000,
-  /** How long it may go on with what it is doing when the process ends, milliseconds, before it is ended in the midst of that. */
-  shardLeaveMs: 300,
+  /** How long all threads may take to end when the process ends itself, milliseconds; then it is killed. */
+  processEndMs: 2_500,
   /** How long the parts that a failed start had already started may take to end, milliseconds. */
   startEndMs: 5_000,
   /** If the thread of a shard hangs again within this time, another thread does not help, milliseconds. */
@@ -160,8 +160,8 @@ export const limits = {
   readerQueueMax: 1_024,
   /** How long a long read waits for a shard that does not serve, milliseconds. */
   readerWaitMs: 10_000,
-  /** How long a reader thread that is to end may still work on its task, milliseconds. */
-  readerEndMs: 3_000,
+  /** How long a thread of a pool that is to end may still work on its task, milliseconds. */
+  poolEndMs: 3_000,
   /** How long one long read may take, milliseconds, besides the time for the records of a tree. */
   readerTaskMs: 60_000,
   /** Records of a tree that a reader goes through in a second, at least. */

@@ -13,6 +13,8 @@ export class ClusterLogThread {
   readonly #worker: Worker
   #figures: ClusterLogFigures = noClusterFigures
   #ending = false
+  /** Whether the process ends, for whoever waits for an answer. */
+  readonly #ends = new Int32Array(new SharedArrayBuffer(4))
 
   /** @param died called when it ends by itself: no shard can go on then */
   constructor(settings: ClusterLogSettings, died: (error: Error) => void) {
@@ -42,9 +44,14 @@ export class ClusterLogThread {
 
   lineOf(shard: number): ShardLine {
     const { port1, port2 } = new MessageChannel()
-    const answers = new SharedArrayBuffer(4)
-    this.#worker.postMessage({ shard, port: port2, answers }, [port2])
-    return { shard, port: port1, answers }
+    const line = { shard, answers: new SharedArrayBuffer(4), ends: this.#ends.buffer }
+    this.#worker.postMessage({ ...line, port: port2 }, [port2])
+    return { ...line, port: port1 }
+  }
+
+  /** The process ends: nobody waits for the database any longer. */
+  giveUp(): void {
+    Atomics.store(this.#ends, 0, 1)
   }
 
   /** Ends it, once the shards have closed their lines. */

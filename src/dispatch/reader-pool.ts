@@ -140,7 +140,7 @@ export class ReaderPool {
    */
   letGo(shard: number): Promise<void> {
     if (!this.#away.has(shard)) this.#away.set(shard, new Set())
-    return this.#pool.renew(limits.readerEndMs)
+    return this.#pool.renew(limits.poolEndMs)
   }
 
   /** A shard serves again. */
@@ -151,7 +151,7 @@ export class ReaderPool {
   }
 
   close(): Promise<void> {
-    return this.#pool.close(limits.readerEndMs)
+    return this.#pool.close(limits.poolEndMs)
   }
 
   /**

@@ -1,7 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
-import { limits } from '../base/limits.js'
 import type { ClusterLines } from '../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../protocol/heartbeat.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
@@ -35,8 +33,8 @@ export interface ShardPortParts {
 export interface ClusterOwner {
   linesOf: LinesOf
   lease: LeaseMemory
-  /** Ends the thread that follows what other nodes own. Resolves when it has no store open. */
-  unfollow(): Promise<void>
+  /** Ends the thread that follows what other nodes own, and all waiting for the database. Resolves when it has no store open. */
+  abandon(): Promise<void>
 }
 
 /** A thread of the shard that is open. */
@@ -55,7 +53,8 @@ export class ShardPort {
   #starting: Promise<void> = Promise.resolve()
   /** Resolves when the last thread has ended. */
   #ended: Promise<void> = Promise.resolve()
-  /** Watches the thread from its start to its end. */
+  /** The thread from its start to its end, and what watches it. */
+  #worker: Worker | undefined
   #watch: ThreadWatch | undefined
   /** Memory of a thread which has not opened its store yet. */
   #nextMemory: ShardMemory | undefined
@@ -128,9 +127,10 @@ export class ShardPort {
       ...(lines !== undefined && { lines }),
     })
     const watch = new ThreadWatch(worker, heartbeat)
+    this.#worker = worker
     this.#watch = watch
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
-    worker.once('exit', () => (this.#watch = undefined))
+    worker.once('exit', () => (this.#worker = this.#watch = undefined))
     const end = new WorkerEnd(worker, { memory, lease: cluster?.lease })
     // One listener for the first message and for all others: Node stops delivering when the last listener is removed.
     end.term = await new Promise<number>((resolve, reject) => {
@@ -198,14 +198,13 @@ export class ShardPort {
   }
 
   /**
-   * Ends the thread whatever it is doing; resolves when it has ended. Most end by themselves: one that is ended in the midst of a call
-   * of LMDB may take the process along, by an exception that nobody can be told of.
+   * Has the thread end where it stands, even one that is only starting; resolves when it has. It has to do that itself: one that
+   * is ended from outside in the midst of a call of LMDB may take the process along.
    */
   async abandon(): Promise<void> {
     this.#closing = true
-    this.#running?.worker.postMessage(endShard)
-    await Promise.race([this.#ended, pause(limits.shardLeaveMs)])
-    await this.#watch?.end()
+    this.#worker?.postMessage(endShard)
+    await this.#ended
   }
 
   /**

@@ -199,6 +199,11 @@ export class ShardThreads {
     })
   }
 
+  /** Whether a thread does not end. */
+  get isStuck(): boolean {
+    return this.#stuck
+  }
+
   /** Whether it closes, or the process ends. */
   get isClosing(): boolean {
     return this.#closing
@@ -213,22 +218,16 @@ export class ShardThreads {
   }
 
   /**
-   * Ends every thread whatever it is doing, before the process ends.
-   * @returns whether all have ended; if not, the process can only be killed, since an exit waits for its threads
+   * Has every thread end where it stands, before the process ends. Resolves when all have, which is never where one is stuck.
    */
-  async abandon(): Promise<boolean> {
+  async abandon(): Promise<void> {
     this.#closing = true
     clearInterval(this.#looks)
-    if (this.#stuck) return false
-    // Also one that follows: a thread that is ended in the middle of a write to LMDB waits for its own lock for ever.
-    const threads = [
+    await Promise.all([
       ...this.#ports.map((port) => port.abandon()),
-      this.#cluster?.unfollow(),
+      this.#cluster?.abandon(),
       this.#workers.close(),
-    ]
-    const ended = Promise.all(threads).then(() => true)
-    const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.shardEndMs))
-    return Promise.race([ended, late])
+    ])
   }
 
   /** Reports that only a new process helps; only the first reason counts. */

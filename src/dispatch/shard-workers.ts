@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { limits } from '../base/limits.js'
-import type { ShardWorkerData } from '../protocol/shard-data.js'
+import { endShard, type ShardWorkerData } from '../protocol/shard-data.js'
 
 const entry = new URL('../../workers/shard-thread.js', import.meta.url)
 
@@ -38,9 +38,15 @@ export class ShardWorkers {
     }
   }
 
-  /** Ends those that wait. Resolves when they have ended. */
+  /** Has those end that wait, each once it has begun. Resolves when they have ended. */
   async close(): Promise<void> {
     this.#isOver = true
-    await Promise.all([...this.#spares].map((spare) => spare.terminate()))
+    await Promise.all(
+      [...this.#spares].map((spare) => {
+        const ended = new Promise<void>((resolve) => spare.once('exit', () => resolve()))
+        spare.postMessage(endShard)
+        return ended
+      }),
+    )
   }
 }

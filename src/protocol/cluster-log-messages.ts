@@ -20,6 +20,8 @@ export interface ShardLine {
   port: MessagePort
   /** One number, 32 bits: the answers that were given. */
   answers: SharedArrayBuffer
+  /** One number, 32 bits, of all lines: 1 when the process ends and nobody is to wait for an answer. */
+  ends: SharedArrayBuffer
 }
 
 /** The lines of one shard: its checkpoints are written while it appends. */
@@ -32,10 +34,13 @@ export interface ClusterLines {
 
 export const isClusterLogSettings = members<ClusterLogSettings>({ urls: listOf(isText), tables: isText })
 
+const isShared = (value: unknown): value is SharedArrayBuffer => value instanceof SharedArrayBuffer
+
 export const isShardLine = members<ShardLine>({
   shard: isNumber,
   port: (value): value is MessagePort => value instanceof MessagePort,
-  answers: (value): value is SharedArrayBuffer => value instanceof SharedArrayBuffer,
+  answers: isShared,
+  ends: isShared,
 })
 
 export const areClusterLines = members<ClusterLines>({

@@ -273,7 +273,8 @@ export class ClusterNode implements ClusterOwner {
     }
   }
 
-  async unfollow(): Promise<void> {
+  async abandon(): Promise<void> {
+    this.#thread?.giveUp()
     await this.#begun?.shards.unfollow()
   }
 

@@ -113,16 +113,6 @@ export class Fronts {
     await Promise.all(this.#threads.map((thread) => thread.close()))
   }
 
-  /**
-   * Ends their threads before the process ends.
-   * @returns whether all have ended; if not, the process can only be killed
-   */
-  async abandon(): Promise<boolean> {
-    const ended = this.close().then(() => true)
-    const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), limits.frontEndMs))
-    return Promise.race([ended, late])
-  }
-
   #join(shard: number, { parts }: MainCallParts): Promise<boolean[]> {
     return Promise.all(this.#threads.map((thread) => thread.join(shard, parts.threads)))
   }

@@ -9,7 +9,6 @@ import type { AuthParts, AuthServices } from './auth.js'
 import { Fronts } from './fronts.js'
 import type { Parts } from './parts.js'
 import { boundSettings } from './requests.js'
-import { endProcess } from './shards.js'
 import type { Standing } from './state.js'
 
 /** The settings with the number of fronts in force: one where several threads cannot share a port. */
@@ -42,14 +41,16 @@ interface Surroundings {
   auth: AuthServices | undefined
   connectionsMax: number
   memory: BoundsMemory
+  /** Ends the process. */
+  end(): void
   log: Logger
 }
 
 /** The fronts beside the main thread. */
 export function frontsOf(config: Config, around: Surroundings): Fronts {
-  const { directory, parts, standing, lease, auth, connectionsMax, memory, log } = around
+  const { directory, parts, standing, lease, auth, connectionsMax, memory, end, log } = around
   const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
-  const fronts: Fronts = new Fronts({
+  return new Fronts({
     config,
     start: {
       config,
@@ -66,9 +67,8 @@ export function frontsOf(config: Config, around: Surroundings): Fronts {
       bounds: memory,
     },
     log,
-    end: () => void endProcess(parts.threads, fronts),
+    end,
   })
-  return fronts
 }
 
 /** Has the main thread learn what has ended, so that no revoked token is accepted. */

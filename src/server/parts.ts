@@ -42,7 +42,7 @@ export interface Parts extends FrontParts {
   serverLog: ServerLog | undefined
   sink: SinkThread | undefined
   /** Pools of threads that requests need. */
-  pools: { figures: PoolFigures }[]
+  pools: { figures: PoolFigures; close(): Promise<void> }[]
 }
 
 /** What making the parts of a front needs. */

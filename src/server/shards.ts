@@ -42,6 +42,8 @@ export interface ShardsTold extends FrontTold {
   fronts: Fronts | undefined
   /** Other nodes of a cluster are fronts, too. */
   cluster: { replaced(shard: number): void } | undefined
+  /** Ends the process. */
+  end(): void
 }
 
 /** The shards of a data directory; their threads are not started yet. */
@@ -76,7 +78,7 @@ export function frontListener(told: FrontTold): FrontListener {
 
 /** The same in the main thread, which has parts that other fronts have not. */
 export function shardsListener(told: ShardsTold): ShardsListener {
-  const { threads, log, readers, control, sink, serverLog, fronts, cluster } = told
+  const { threads, log, readers, control, sink, serverLog, fronts, cluster, end } = told
   const front = frontListener(told)
   const died = new Set<number>()
   return {
@@ -95,7 +97,7 @@ export function shardsListener(told: ShardsTold): ShardsListener {
     hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
     lost(shard, reason) {
       log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
-      void endProcess(threads, fronts)
+      end()
     },
     restarted(shard) {
       if (died.delete(shard)) log.warn({ shard }, 'a shard thread serves again')
@@ -178,14 +180,4 @@ function takeNotice(shard: number, notice: FrontNotice, { streams, keys, auth, l
     default:
       unreachable(notice)
   }
-}
-
-/**
- * Ends the process even if threads hang: with exit code 1 if they can be ended. An exit waits for each thread, so if
- * one is in a system call that does not return, the process has to kill itself.
- */
-export async function endProcess(threads: ShardThreads, fronts: Fronts | undefined): Promise<void> {
-  const ended = await Promise.all([threads.abandon(), fronts?.abandon()])
-  if (!ended.includes(false)) process.exit(1)
-  process.kill(process.pid, 'SIGKILL')
 }

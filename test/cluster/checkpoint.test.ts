@@ -60,9 +60,9 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
   }
   const lineOf = () => {
     const { port1, port2 } = new MessageChannel()
-    const answers = new SharedArrayBuffer(4)
-    thread.postMessage({ shard: 0, port: port2, answers }, [port2])
-    return { shard: 0, port: port1, answers }
+    const [answers, ends] = [new SharedArrayBuffer(4), new SharedArrayBuffer(4)]
+    thread.postMessage({ shard: 0, port: port2, answers, ends }, [port2])
+    return { shard: 0, port: port1, answers, ends }
   }
   let made = 0
   const place = () => join(directory, `store-${(made += 1)}`)

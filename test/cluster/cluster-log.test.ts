@@ -74,9 +74,9 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
   }
   const lineOf = (): ShardLine => {
     const { port1, port2 } = new MessageChannel()
-    const answers = new SharedArrayBuffer(4)
-    thread.postMessage({ shard: 0, port: port2, answers }, [port2])
-    return { shard: 0, port: port1, answers }
+    const [answers, ends] = [new SharedArrayBuffer(4), new SharedArrayBuffer(4)]
+    thread.postMessage({ shard: 0, port: port2, answers, ends }, [port2])
+    return { shard: 0, port: port1, answers, ends }
   }
   const logOf =
     (node: string): OpenLog =>

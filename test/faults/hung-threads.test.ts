@@ -35,8 +35,14 @@ function settings(): Record<string, string> {
   }
 }
 
-async function start(env: Record<string, string> = {}): Promise<void> {
+/** Whether processes can have numbers of their own here. */
+function hasNamespaces(): boolean {
+  return spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
+}
+
+async function start(env: Record<string, string> = {}, node = process.execPath): Promise<void> {
   server = await startServer({
+    node,
     dataDir: join(directory, 'data'),
     nodeOptions,
     env: { ...settings(), ...env },
@@ -165,6 +171,25 @@ describe('a shard thread that hangs', { timeout: 180_000 }, () => {
       ]).toContainEqual(await numbersOn(hung))
       await writeSurely(hung, 5)
       expect(await numbersOn(hung)).toEqual([0, 1, 2, 3, 4, 5])
+    },
+  )
+
+  // Not everywhere may a process have numbers of its own.
+  it.skipIf(!hasNamespaces())(
+    'where nothing ends it has the first process of a container end, which no signal of its own kills',
+    async () => {
+      const first = join(directory, 'first')
+      const words = `exec unshare --pid --fork --kill-child '${process.execPath}' "$@"`
+      writeFileSync(first, `#!/bin/sh\n${words}\n`, { mode: 0o700 })
+      await start({}, first)
+      await write(hung, 0)
+      const exited = once(server.process, 'exit')
+      hangAt('transaction')
+      await Promise.all([write(hung, 1).catch(() => undefined), exited])
+      expect(logged(lastLine)).toBe(1)
+      hangAt(undefined)
+      await start()
+      expect((await numbersOn(hung))[0]).toBe(0)
     },
   )
 

@@ -43,7 +43,7 @@ beforeEach(async () => {
   const options = {
     cacheBytesMax: 1_048_576,
     silenceMaxMs: 0,
-    cluster: { lease, linesOf, unfollow: async () => {} },
+    cluster: { lease, linesOf, abandon: async () => {} },
   }
   threads = new ShardThreads([settings], options)
   shards = threads.shards

@@ -37,6 +37,7 @@ export class LogLine {
   readonly shard: number
   readonly #port: MessagePort
   readonly #answers: Int32Array
+  readonly #ends: Int32Array
   readonly #beat: () => void
   /** Answers that nobody waits for any more, and that come before the others. */
   #givenUp = 0
@@ -48,7 +49,7 @@ export class LogLine {
    * @param silenceMs how long it waits for an answer
    */
   constructor(
-    { shard, port, answers }: ShardLine,
+    { shard, port, answers, ends }: ShardLine,
     beat: () => void = () => {},
     silenceMs: number = limits.clusterSilenceMs,
   ) {
@@ -56,6 +57,7 @@ export class LogLine {
     this.shard = shard
     this.#port = port
     this.#answers = new Int32Array(answers)
+    this.#ends = new Int32Array(ends)
     this.#beat = beat
   }
 
@@ -71,7 +73,7 @@ export class LogLine {
     this.#port.postMessage(request)
   }
 
-  /** Waits for an answer, which messages would bring later. @throws Error when there is none for long */
+  /** Waits for an answer, which messages would bring later. @throws Error when there is none for long, or the process ends */
   answer(): LogAnswer {
     for (let waitedMs = 0; ;) {
       const seen = Atomics.load(this.#answers, 0)
@@ -81,6 +83,7 @@ export class LogLine {
         if (this.#wasGivenUp()) continue
         return received.message
       }
+      if (Atomics.load(this.#ends, 0) !== 0) throw new Error('The process ends')
       this.#beat()
       const waitMs = Math.min(WAIT_MS, this.#silenceMs)
       if (Atomics.wait(this.#answers, 0, seen, waitMs) !== 'timed-out') continue

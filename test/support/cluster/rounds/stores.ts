@@ -55,9 +55,9 @@ async function broughtUp(
   path: string,
 ): Promise<{ rows: string[]; kind: string }> {
   const { port1, port2 } = new MessageChannel()
-  const answers = new SharedArrayBuffer(4)
-  worker.postMessage({ shard, port: port2, answers }, [port2])
-  const line = new LogLine({ shard, port: port1, answers })
+  const [answers, ends] = [new SharedArrayBuffer(4), new SharedArrayBuffer(4)]
+  worker.postMessage({ shard, port: port2, answers, ends }, [port2])
+  const line = new LogLine({ shard, port: port1, answers, ends })
   // As a node does that is started: it overwrites what was erased, too.
   const store = await FollowedStore.open({ path, line, secret })
   await store.close()

@@ -42,6 +42,11 @@ const crashes: ReadonlySet<NodeJS.Signals> = new Set([
 /** How much of what a process said a description has, characters. */
 const WORDS = 4_000
 
+/** The last lines that a server logged, in one: a summary of a run shows no more. */
+function lastWords(server: TestServer): string {
+  return `behind ${server.stderr().trimEnd().split('\n').slice(-6).join(' / ').slice(-WORDS)}`
+}
+
 /** Settings that nodes and commands have in common. */
 export function settingsOf(ways: Ways): Record<string, string> {
   const [first = ''] = ways.urls
@@ -195,7 +200,7 @@ export class SupervisedNode {
         const { exitCode, signalCode } = process
         if (exitCode !== null && exitCode !== 0) this.ends.push(server.stderr())
         if (signalCode !== null && crashes.has(signalCode))
-          this.ends.push(`${server.stderr()}\nError: It crashed by ${signalCode}`)
+          this.ends.push(`${server.stderr()}\nError: It crashed by ${signalCode}, ${lastWords(server)}`)
       } catch (error) {
         // The database was away when it would have joined.
         this.ends.push(String(error))

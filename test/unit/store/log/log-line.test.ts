@@ -20,11 +20,13 @@ const rowAt = (segment: number, part = 0): SegmentRow => ({
 
 describe('the line of a shard to the thread of the log', () => {
   let channel: MessageChannel
+  let ends: Int32Array<SharedArrayBuffer>
   let line: LogLine
 
   beforeEach(() => {
     channel = new MessageChannel()
-    const shared = { shard: 0, port: channel.port1, answers: new SharedArrayBuffer(4) }
+    ends = new Int32Array(new SharedArrayBuffer(4))
+    const shared = { shard: 0, port: channel.port1, answers: new SharedArrayBuffer(4), ends: ends.buffer }
     line = new LogLine(shared, () => {}, 5)
   })
 
@@ -68,6 +70,13 @@ describe('the line of a shard to the thread of the log', () => {
     channel.port2.postMessage(isAlive(true))
     channel.port2.postMessage(isAlive(false))
     expect(line.isAlive(node)).toBe(false)
+  })
+
+  it('does not wait where the process ends, but takes what is there', () => {
+    Atomics.store(ends, 0, 1)
+    expect(() => line.isAlive(node)).toThrow('The process ends')
+    channel.port2.postMessage(isAlive(true))
+    expect(line.isAlive(node)).toBe(true)
   })
 
   it('hands on what comes by itself, but for what it had given up', async () => {

@@ -1,0 +1,34 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { limits } from '../base/limits.js'
+import type { Control } from '../backup/control.js'
+import type { Fronts } from './fronts.js'
+import type { Parts } from './parts.js'
+
+/** What has threads. */
+export interface EndingParts extends Pick<Parts, 'threads' | 'pools' | 'sink'> {
+  control: Control
+  fronts: Fronts | undefined
+}
+
+/**
+ * Ends the process even if threads hang: with exit code 1 once all have ended. An exit ends those that are left from outside, and
+ * the process crashes or waits for ever where one is in a native call. So if one stays, the process kills itself.
+ */
+export async function endProcess({ threads, pools, sink, control, fronts }: EndingParts): Promise<void> {
+  const all = [
+    threads.abandon(),
+    fronts?.close(),
+    sink?.stop(),
+    control.close(),
+    ...pools.map((pool) => pool.close()),
+  ]
+  const ended = Promise.all(all).then(
+    () => true,
+    () => false,
+  )
+  const isOver = !threads.isStuck && (await Promise.race([ended, pause(limits.processEndMs, false)]))
+  if (isOver) process.exit(1)
+  process.kill(process.pid, 'SIGKILL')
+  // The first process of a container is not killed by a signal of its own.
+  process.abort()
+}
