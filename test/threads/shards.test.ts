@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -434,5 +435,16 @@ describe('the end of the process', () => {
     void ask('one', 1)
     await threads.abandon()
     expect(codes).toEqual(Array.from({ length: shards.count }, () => 0))
+  })
+
+  it('has those end by themselves that have only begun, and wait for a shard', async () => {
+    const before = capture.started.length
+    threads.keepSpares()
+    const spares = capture.started.slice(before)
+    expect(spares.map(({ name }) => name)).toEqual(spares.map(() => 'shard'))
+    expect(spares).not.toHaveLength(0)
+    const codes = spares.map(({ worker }) => once(worker, 'exit'))
+    await threads.abandon()
+    expect(await Promise.all(codes)).toEqual(spares.map(() => [0]))
   })
 })
